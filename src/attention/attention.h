@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "attention/observer.h"
+#include "base/memory.h"
+#include "base/rope.h"
+#include "base/worker.h"
+#include "cache/lanes.h"
+#include "cache/scratch.h"
+
+namespace winnow::attention {
+
+/// Heads of one attention layer. Query head h reads KV head h / group().
+struct Shape {
+  int query_heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  float scale = 0.0F;  ///< on q·k, usually 1/sqrt(head_dim)
+
+  int group() const { return query_heads / kv_heads; }
+};
+
+/// Causal attention of a chunk of queries over a layer's scratch: query i sees rows [0, first + i] (the rows of the chunk itself included).
+/// Online softmax in f32, tile by tile; no [queries, keys] matrix is ever stored, except the probability tiles of observed rows of
+/// one query block. Used as: begin() by one thread, run() by the team, a barrier, reduce() by the team.
+class PrefillAttention {
+ public:
+  PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads);
+  ~PrefillAttention();
+
+  /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last chunk's reduce() is done.
+  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
+             std::span<Observation* const> observers);
+  void run(Worker worker);
+  /// Adds what the blocks saw to the observations, in an order that does not depend on the number of threads.
+  void reduce(Worker worker);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What one query row of a decode step reads of one KV head.
+struct DecodeRead {
+  int row = 0;      ///< which query
+  int kv_head = 0;
+  cache::LanePiece piece;
+  float* logits = nullptr;  ///< where the scaled q·k of this piece go, [G][stride] f32, for methods that score while decoding; may be null
+  int logits_stride = 0;
+};
+
+/// Attention of single queries over ragged lanes: any number of rows (sequences), each with pieces of any length and encoding. Long pieces are split so that
+/// the team shares the bytes evenly; the parts are folded as PartialState in a fixed order. Used as: begin() by one thread, run() by the
+/// team, a barrier, merge() by the team. A row that reads nothing gives zeros.
+class DecodeAttention {
+ public:
+  DecodeAttention(MemoryAccount& account, const Shape& shape, const Rope& rope, int max_threads);
+  ~DecodeAttention();
+
+  /// q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` sorted by (row, kv_head).
+  void begin(std::span<const DecodeRead> reads, const float* q, float* out, int rows);
+  void run(Worker worker);
+  void merge(Worker worker);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Softmax attention over part of the keys, so that parts can be folded: o is the weighted sum of values (not divided), m the largest logit,
+/// d the sum of exp(logit - m). Nothing seen: m = -inf, d = 0, o = 0. merge is associative and commutative up to rounding.
+struct PartialState {
+  std::span<float> o;  ///< [head_dim]
+  float m;
+  float d;
+};
+
+/// Folds `other` into `into`.
+void merge(PartialState& into, const PartialState& other);
+
+}  // namespace winnow::attention

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace winnow::attention {
+
+/// Which query rows of a prompt are observed, by index 0 … N-1.
+struct ObservedRows {
+  enum class Kind : std::uint8_t {
+    last,    ///< the last `count` rows
+    all,
+    band,    ///< all rows, each at the keys at most `count` before it (itself included)
+    listed,  ///< the rows in `list`, ascending
+  };
+  Kind kind = Kind::all;
+  int count = 0;
+  std::vector<std::int32_t> list;
+
+  bool operator==(const ObservedRows&) const = default;
+  /// Whether row i of a prompt of n rows is observed.
+  bool contains(int i, int n) const;
+};
+
+/// What is done over the observed rows with the attention probabilities of each key.
+enum class Reduction : std::uint8_t { sum, max };
+
+/// What a method asks attention to record.
+struct Observe {
+  ObservedRows rows;
+  Reduction reduction = Reduction::sum;
+
+  bool operator==(const Observe&) const = default;
+};
+
+/// Column statistics of the attention matrix A[h, i, j] (full causal softmax rows): for each query head h and key j the reduction over the
+/// observed rows i. Keys that no observed row sees hold 0. Layout [H_q][n].
+class Observation {
+ public:
+  Observation(Observe what, int query_heads, int n);
+
+  const Observe& what() const { return what_; }
+  int query_heads() const { return query_heads_; }
+  int size() const { return n_; }
+  /// Statistics of one query head, [n].
+  std::span<float> head(int h) { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
+  std::span<const float> head(int h) const { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
+
+ private:
+  Observe what_;
+  int query_heads_;
+  int n_;
+  std::vector<float> values_;
+};
+
+}  // namespace winnow::attention

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace winnow {
+
+/// Counts the bytes that buffers really hold. Thread-safe; outlives every Buffer that reports to it.
+class MemoryAccount {
+ public:
+  /// A child reports to its parent too, so that one account can show a part (lanes) and another the whole.
+  explicit MemoryAccount(MemoryAccount* parent = nullptr) : parent_(parent) {}
+  MemoryAccount(const MemoryAccount&) = delete;
+  MemoryAccount& operator=(const MemoryAccount&) = delete;
+
+  void add(std::size_t bytes);
+  void remove(std::size_t bytes);
+
+  /// Bytes allocated now.
+  std::size_t held() const { return held_.load(std::memory_order_relaxed); }
+  /// Largest held() since construction or the last reset_peak().
+  std::size_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  void reset_peak() { peak_.store(held(), std::memory_order_relaxed); }
+
+ private:
+  MemoryAccount* parent_;
+  std::atomic<std::size_t> held_{0};
+  std::atomic<std::size_t> peak_{0};
+};
+
+/// Uninitialised memory, 64-byte aligned (a cache line, an AVX-512 vector), counted by an account. Move-only.
+class Buffer {
+ public:
+  Buffer() = default;
+  /// Throws MemoryError, which names `purpose`, when `bytes` cannot be had.
+  Buffer(MemoryAccount& account, std::size_t bytes, const char* purpose);
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  template <class T>
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(data_), size_ / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(data_), size_ / sizeof(T)};
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  MemoryAccount* account_ = nullptr;
+};
+
+/// Bytes of memory that a new allocation may still take: the least of what the machine and the process's limits leave.
+std::size_t available_memory();
+
+}  // namespace winnow

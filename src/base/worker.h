@@ -1,0 +1,35 @@
+#pragma once
+
+#include <atomic>
+
+namespace winnow {
+
+/// One of the `count` threads that run the same kernel at the same time. Kernels never start threads: they are told which of a
+/// team they are, so that the same code runs under ggml's pool, under std::thread in tests, and alone.
+struct Worker {
+  int index = 0;
+  int count = 1;
+};
+
+/// Hands out the numbers 0 … size-1 to a team, each once, in increasing order. What a number stands for must not depend on who takes
+/// it: results are then the same for every thread count.
+class WorkQueue {
+ public:
+  /// Called by one thread, before the team starts.
+  void reset(int size) {
+    size_ = size;
+    next_.store(0, std::memory_order_relaxed);
+  }
+  /// The next item, or -1 when none is left.
+  int take() {
+    const int item = next_.fetch_add(1, std::memory_order_relaxed);
+    return item < size_ ? item : -1;
+  }
+  int size() const { return size_; }
+
+ private:
+  int size_ = 0;
+  std::atomic<int> next_{0};
+};
+
+}  // namespace winnow

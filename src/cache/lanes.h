@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "cache/element.h"
+#include "cache/plan.h"
+#include "cache/scratch.h"
+#include "winnow/kv_type.h"
+
+namespace winnow::cache {
+
+/// What every lane of a sequence has in common.
+struct LaneShape {
+  int kv_heads = 0;
+  int head_dim = 0;
+  KvType type;
+  int state_columns = 0;  ///< f32 values a method stores beside each entry
+};
+
+/// Bytes that one entry takes: key row, value row, position, state.
+std::size_t entry_bytes(const LaneShape& shape);
+
+/// A contiguous stretch of one lane, as attention reads it.
+struct LanePiece {
+  Rows keys;
+  Rows values;
+  std::int64_t query_shift = 0;
+};
+
+/// The kept entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is a block of exactly
+/// as many entries as the prompt left, plus a tail of pages for the tokens that came after. Entries are addressed by slot: 0 … length-1, block first;
+/// the order of slots means nothing, positions do. Not thread-safe, except that different heads may be written at the same time.
+class LayerLanes {
+ public:
+  /// Tokens of one tail page.
+  static constexpr int kPage = 32;
+
+  LayerLanes(MemoryAccount& account, const LaneShape& shape);
+  /// A copy with memory of its own.
+  LayerLanes clone(MemoryAccount& account) const;
+
+  /// Encodes what `plan` keeps of the scratch. REQUIRES: the lanes are empty. Throws MemoryError.
+  void commit(const KeepPlan& plan, const LayerScratch& scratch);
+
+  /// Makes sure that every head can take `count` more entries without allocating. Throws MemoryError.
+  void reserve(int count);
+  /// Adds an entry at the end of one lane: slot length(head). REQUIRES: reserve(). Its state starts at 0.
+  void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
+  /// Overwrites one entry. Its state starts at 0.
+  void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
+  /// Drops one entry; the lane's last entry moves into its slot. Whole pages that no head uses any more are freed.
+  void remove(int head, int slot);
+
+  int length(int head) const;
+  std::int32_t position(int head, int slot) const;
+  float& state(int head, int column, int slot);
+  float state(int head, int column, int slot) const;
+
+  /// The stretches of slots [begin, end), in slot order, each contiguous in memory.
+  void pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const;
+
+  const LaneShape& shape() const { return shape_; }
+
+ private:
+  // The cache author completes this part.
+  LaneShape shape_;
+};
+
+/// All lanes of one sequence, with an account of their own.
+class LaneSet {
+ public:
+  LaneSet(const LaneShape& shape, int layers, MemoryAccount* parent);
+  LaneSet clone(MemoryAccount* parent) const;
+
+  LayerLanes& layer(int l) { return layers_[static_cast<std::size_t>(l)]; }
+  const LayerLanes& layer(int l) const { return layers_[static_cast<std::size_t>(l)]; }
+  int layers() const { return static_cast<int>(layers_.size()); }
+
+  /// Bytes allocated for the lanes now.
+  std::size_t bytes_held() const { return account_->held(); }
+
+ private:
+  std::unique_ptr<MemoryAccount> account_;  // stable address: buffers point to it
+  std::vector<LayerLanes> layers_;
+};
+
+}  // namespace winnow::cache

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace winnow::cache {
+
+/// What one layer keeps of a prompt: policy makes it, the cache applies it. Making it changes nothing.
+struct KeepPlan {
+  /// Per KV head the kept rows of the layer's scratch, ascending, without repeats. Empty `heads`: everything stays.
+  std::vector<std::vector<std::int32_t>> heads;
+  /// Initial values of the per-entry state, [column][head][kept entry]; empty for methods without state.
+  std::vector<std::vector<std::vector<float>>> state;
+
+  bool keeps_all() const { return heads.empty(); }
+};
+
+/// Part of a lane that a query reads, by storage slot, and how far the query is turned before it reads it (base/rope.h): 0 means
+/// that keys and query agree on positions.
+struct AttendRange {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  std::int64_t query_shift = 0;
+};
+
+/// What one head's query reads of its lane. Empty: all of it, unturned.
+using AttendPlan = std::vector<AttendRange>;
+
+}  // namespace winnow::cache

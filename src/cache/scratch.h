@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "cache/element.h"
+
+namespace winnow::cache {
+
+/// The full keys and values of ONE layer while a prompt passes through it; the next layer reuses the memory. Keys are rotated to
+/// their own positions. Layout [H_kv][capacity][d], so that a head's rows lie together.
+class LayerScratch {
+ public:
+  /// Room for `capacity` tokens. `type` is f16, bf16 or f32. Throws MemoryError.
+  LayerScratch(MemoryAccount& account, ElementType type, int kv_heads, int head_dim, int capacity);
+
+  /// Forgets all tokens from `count` on.
+  void truncate(int count);
+  /// Makes room for rows [size, size + positions.size()) at the given positions; store() then fills them. Returns the first row.
+  int extend(std::span<const std::int32_t> positions);
+  /// Fills row `row` of every head from one token's keys and values [H_kv][d] f32. Threads may store different rows.
+  void store(int row, const float* keys, const float* values);
+
+  Rows keys(int head) const;
+  Rows values(int head) const;
+  std::span<const std::int32_t> positions() const { return positions_; }
+  int size() const { return static_cast<int>(positions_.size()); }
+  int capacity() const { return capacity_; }
+  int kv_heads() const { return kv_heads_; }
+  int head_dim() const { return head_dim_; }
+  ElementType type() const { return type_; }
+
+ private:
+  Rows rows(const Buffer& buffer, int head) const;
+
+  ElementType type_;
+  int kv_heads_;
+  int head_dim_;
+  int capacity_;
+  Buffer keys_;
+  Buffer values_;
+  std::vector<std::int32_t> positions_;
+};
+
+}  // namespace winnow::cache

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/memory.h"
+#include "graph/attention_op.h"
+#include "model/weights.h"
+
+namespace winnow::graph {
+
+/// Runs what lies between attentions: embedding, norms, projections, RoPE, feed-forward, output. Owns the thread pool that also runs
+/// attention. Not thread-safe: one executor for each thread that drives a model; the weights are shared.
+class Executor {
+ public:
+  /// Throws MemoryError. `threads` >= 1.
+  Executor(const model::Weights& weights, int threads, MemoryAccount& account);
+  ~Executor();
+
+  int threads() const;
+
+  /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
+  void embed(std::span<const std::int32_t> tokens, float* hidden);
+
+  /// One layer over some rows: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`. `hidden` is 64-byte aligned.
+  void run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention);
+
+  /// All layers over some rows in one graph (decoding), then the final norm and output matrix: logits [n][n_vocab].
+  void step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention, float* logits);
+
+  /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].
+  void logits(const float* hidden, int n, float* logits);
+
+  /// Asked now and then from the calling thread while a graph runs; true stops it: Interrupted is thrown.
+  void set_stop(std::function<bool()> stop);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow::graph

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/attention.h"
+#include "attention/observer.h"
+#include "cache/lanes.h"
+#include "cache/plan.h"
+#include "cache/scratch.h"
+
+/// A method is a composition: observe . score . budget over layers . budget over heads . select . schedule . positions.
+/// Every part is a value that can be replaced on its own; wrappers such as ada(X) do just that.
+namespace winnow::policy {
+
+/// What a part may look at when one layer of a prompt is done.
+struct LayerView {
+  int layer = 0;
+  int layers = 0;
+  attention::Shape shape;
+  const cache::LayerScratch* scratch = nullptr;         ///< keys and values of all tokens
+  std::span<const attention::Observation> observations;  ///< in the order of Method::observe
+  int tokens() const { return scratch->size(); }
+};
+
+/// One score for each entry of each KV head, [H_kv][n]. Higher stays.
+struct Scores {
+  Scores(int heads, int n) : n_(n), values_(static_cast<std::size_t>(heads) * static_cast<std::size_t>(n)) {}
+  std::span<float> head(int h) { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
+  std::span<const float> head(int h) const { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
+
+ private:
+  int n_;
+  std::vector<float> values_;
+};
+
+/// Entries that stay whatever their score: the first `sinks` and the last `recent`.
+struct Forced {
+  int sinks = 0;
+  int recent = 0;
+  int total() const { return sinks + recent; }
+};
+
+/// A named part: `text` is what `winnow methods` shows.
+template <class Signature>
+struct Part {
+  std::string text;
+  std::function<Signature> call;
+  explicit operator bool() const { return static_cast<bool>(call); }
+};
+
+using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
+/// Entries per KV head and layer, [L], from the mean B over layers; the sum is L * B exactly.
+using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
+/// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
+using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
+/// What is forced when a prompt of n tokens is cut to B entries.
+using ForcedPart = Part<Forced(int tokens, int budget)>;
+
+/// What a per-step method does when a new token is about to enter a full lane: the slot whose entry leaves.
+using EvictPart = Part<int(const cache::LayerLanes&, int head, const Forced&)>;
+/// What a query at `position` reads of a lane, for methods that turn or narrow it.
+using AttendPart = Part<cache::AttendPlan(const cache::LayerLanes&, int head, std::int32_t position, const Forced&)>;
+
+enum class Schedule : std::uint8_t { keep, once, step };
+
+struct Method {
+  std::string name;
+  std::vector<attention::Observe> observe;
+  ForcedPart forced;
+  ScorePart score;              ///< empty: nothing but the forced entries stays
+  LayerBudgetPart over_layers;  ///< empty: uniform
+  HeadBudgetPart over_heads;    ///< empty: uniform
+  Schedule schedule = Schedule::keep;
+  EvictPart evict;              ///< REQUIRES schedule == step
+  AttendPart attend;            ///< empty: everything, unturned
+  std::vector<std::string> state;  ///< names of the per-entry f32 columns
+
+  /// Whether the method needs `--budget`.
+  bool needs_budget() const { return schedule != Schedule::keep; }
+};
+
+/// Least budget with which `method` works on a prompt of `tokens` tokens.
+int least_budget(const Method& method, int tokens);
+
+/// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from spread_over_layers(), in
+/// entries per KV head. n <= the mean budget keeps all.
+cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget);
+
+/// Entries per KV head of each layer; checks the budget against what the method forces. Throws UsageError with both numbers.
+std::vector<int> spread_over_layers(const Method& method, int budget, int layers, int tokens);
+
+}  // namespace winnow::policy
