@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "winnow/session.h"
+
+namespace winnow {
+
+/// As llama.cpp's samplers, which do the work. A temperature of 0 is greedy and ignores the rest but the penalty.
+struct SamplingOptions {
+  float temperature = 0;
+  int top_k = 40;
+  float top_p = 0.95F;
+  float min_p = 0.05F;
+  float repeat_penalty = 1;
+  std::uint32_t seed = 0;
+};
+
+/// What an end-of-sequence token does.
+enum class EndOfSequence : std::uint8_t { stops, ignored };
+
+struct GenerateOptions {
+  int max_tokens = 256;
+  SamplingOptions sampling;
+  std::vector<std::string> stop;  ///< texts that end the answer; they are not part of it
+  EndOfSequence end = EndOfSequence::stops;
+  int logprobs = 0;  ///< alternatives to report for each token; 0: none
+};
+
+enum class FinishReason : std::uint8_t { stop, length, interrupted };
+
+/// A token with its natural-log probability under the model's plain softmax.
+struct TokenLogprob {
+  Token id = 0;
+  double logprob = 0;
+};
+
+struct GeneratedToken {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  ///< the `logprobs` most probable, falling
+};
+
+struct Generation {
+  std::string text;
+  std::vector<Token> tokens;
+  std::vector<GeneratedToken> logprobs;  ///< empty unless asked for
+  FinishReason finish = FinishReason::length;
+};
+
+/// Gets the bytes of an answer as they are sure (a stop text that may be beginning is held back): sequence index, bytes.
+using OnText = std::function<void(int, std::string_view)>;
+
+/// Generates answers for a batch: caches[i] goes on after logits[i] ([n_vocab], of its last token). Sequences that end leave the batch. When the
+/// session is stopped, what there is so far is returned with FinishReason::interrupted.
+std::vector<Generation> generate(Session& session, std::span<Cache* const> caches, std::span<const std::vector<float>> logits,
+                                 const GenerateOptions& options, const OnText& on_text = {});
+
+}  // namespace winnow

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "winnow/kv_type.h"
+#include "winnow/model.h"
+#include "winnow/spec.h"
+
+namespace winnow {
+
+/// How the cache of one sequence is kept.
+struct CacheOptions {
+  Spec spec;                     ///< default: full
+  std::optional<Budget> budget;  ///< REQUIRES: set when the spec's method needs one
+  KvType kv_type;
+
+  /// Throws UsageError when these do not go together (a budget is missing).
+  void check() const;
+};
+
+/// What a cache holds now.
+struct CacheStats {
+  double entries_per_head_mean = 0;
+  int entries_min = 0;  ///< over layers and KV heads
+  int entries_max = 0;
+  double attended_per_head_mean = 0;  ///< entries that a query reads
+  std::size_t bytes_held = 0;         ///< allocated
+  std::size_t bytes_full = 0;         ///< computed: the f16 cache of all tokens seen
+  int tokens_seen = 0;
+};
+
+/// The compressed keys and values of one sequence: a lane for each layer and KV head. Move-only; clone() copies. Belongs to the Session
+/// that made it, which it must not outlive.
+class Cache {
+ public:
+  Cache(Cache&&) noexcept;
+  Cache& operator=(Cache&&) noexcept;
+  ~Cache();
+
+  /// Throws MemoryError.
+  Cache clone() const;
+  CacheStats stats() const;
+  const CacheOptions& options() const;
+  /// Positions kept, ascending: [layer][KV head][entry].
+  std::vector<std::vector<std::vector<std::int32_t>>> kept() const;
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+  const Impl& impl() const { return *impl_; }
+  explicit Cache(std::unique_ptr<Impl> impl);
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+enum class Precision : std::uint8_t {
+  automatic,  ///< what is fast and good: f16 keys and values while a prompt is read
+  f32,        ///< everything in f32: references and parity
+};
+
+struct SessionOptions {
+  int threads = 0;  ///< 0: all cores
+  Precision precision = Precision::automatic;
+  int chunk = 512;  ///< tokens of a prompt that pass through a layer together
+};
+
+/// Bytes of keys, values, hidden states and work space, without the weights, as the allocator counts them.
+struct MemoryUse {
+  std::size_t held = 0;
+  std::size_t peak = 0;  ///< since the session began or the last reset
+};
+
+/// One prompt after prefill: a cache for each CacheOptions, and the logits of the last token, which do not depend on what is kept.
+struct Prefilled {
+  std::vector<Cache> caches;
+  std::vector<float> logits;  ///< [n_vocab]
+};
+
+/// Runs a model. Owns a thread pool and work space; one session is used by one thread at a time, several sessions may share a Model.
+/// All calls throw Interrupted when the stop function says so, MemoryError when memory cannot be had; what existed before is intact.
+class Session {
+ public:
+  Session(std::shared_ptr<const Model> model, const SessionOptions& options);
+  ~Session();
+
+  /// Reads a prompt layer by layer and compresses each layer as it is done: one pass for any number of cache options.
+  Prefilled prefill(std::span<const Token> tokens, std::span<const CacheOptions> caches);
+
+  /// Reads `text` once and each question after it as if it were alone: element i is the prompt text + questions[i], compressed after the
+  /// question is seen. Nothing of the text's full cache outlives its layer.
+  std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
+                                 std::span<const CacheOptions> caches);
+
+  /// Appends tokens to a sequence (a question to a compressed text): returns the logits of the last one, [n_vocab].
+  std::vector<float> extend(Cache& cache, std::span<const Token> tokens);
+
+  /// One decode step of a batch: tokens[i] is appended to caches[i]; logits [batch][n_vocab]. The caches are all different.
+  void step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits);
+
+  /// Least bytes that prefill() of so many tokens will have in use at its peak; the same sum that prefill() checks before it begins.
+  std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;
+
+  MemoryUse memory() const;
+  void reset_peak();
+
+  /// Called now and then during prefill with the share that is done, 0 … 1.
+  void on_progress(std::function<void(double)> progress);
+  /// Asked now and then; true stops the call.
+  void on_stop(std::function<bool()> stop);
+
+  const Model& model() const;
+  int threads() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow
