@@ -33,7 +33,8 @@ struct LanePiece {
 
 /// The kept entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is a block of exactly
 /// as many entries as the prompt left, plus a tail of pages for the tokens that came after. Entries are addressed by slot: 0 … length-1, block first;
-/// the order of slots means nothing, positions do. Not thread-safe, except that different heads may be written at the same time.
+/// the order of slots means nothing, positions do. Not thread-safe, except that append() and replace() may run on different heads at the
+/// same time.
 class LayerLanes {
  public:
   /// Tokens of one tail page.
@@ -52,7 +53,7 @@ class LayerLanes {
   void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
   /// Overwrites one entry. Its state starts at 0.
   void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
-  /// Drops one entry; the lane's last entry moves into its slot. Whole pages that no head uses any more are freed.
+  /// Drops one entry; the lane's last entry moves into its slot. Pages that no head uses any more are freed, but for one to come.
   void remove(int head, int slot);
 
   int length(int head) const;
@@ -66,8 +67,34 @@ class LayerLanes {
   const LaneShape& shape() const { return shape_; }
 
  private:
-  // The cache author completes this part.
+  /// Where the parts of one entry lie.
+  struct Entry {
+    std::byte* key;
+    std::byte* value;
+    std::int32_t* position;
+    float* state;           ///< column 0
+    std::size_t state_step;  ///< floats from one column to the next
+  };
+  /// Consecutive entries of all heads: the block (heads of different length) or a page (kPage each).
+  struct Store {
+    Buffer keys;
+    Buffer values;
+    Buffer positions;
+    Buffer state;
+    Entry entry(const LaneShape& shape, int first, int capacity, int index) const;
+  };
+  static Store make_store(MemoryAccount& account, const LaneShape& shape, int entries);
+  static Store copy_store(MemoryAccount& account, const Store& from);
+
+  Entry entry(int head, int slot) const;
+  int tail_pages() const;
+
+  MemoryAccount* account_;
   LaneShape shape_;
+  Store block_;
+  std::vector<int> block_first_;   ///< [H_kv + 1] where each head's entries begin in the block
+  std::vector<int> length_;        ///< [H_kv] entries in use
+  std::vector<Store> pages_;       ///< each kPage entries of head 0, then head 1, …
 };
 
 /// All lanes of one sequence, with an account of their own.

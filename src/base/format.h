@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace winnow {
+
+/// `11.8 MiB`, `512 B`: binary units, one decimal.
+std::string format_bytes(std::size_t bytes);
+
+}  // namespace winnow

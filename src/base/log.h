@@ -1,0 +1,17 @@
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <cstdint>
+
+namespace winnow {
+
+enum class Verbosity : std::uint8_t { quiet, normal, verbose };
+
+/// The one logger: to stderr, coloured only on a terminal and without NO_COLOR in the environment.
+spdlog::logger& log();
+
+/// quiet: errors only; normal: warnings and notes; verbose: everything, what ggml and libllama say included.
+void set_verbosity(Verbosity verbosity);
+
+}  // namespace winnow

@@ -1,0 +1,63 @@
+#include "cache/element.h"
+
+#include <ggml.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace winnow::cache {
+
+namespace {
+
+ggml_type ggml_type_of(ElementType type) {
+  constexpr std::array kTypes = {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0};
+  return kTypes.at(static_cast<std::size_t>(type));
+}
+
+/// Values of a row as stored: whole blocks.
+std::size_t padded(ElementType type, int dim) {
+  const auto block = static_cast<std::size_t>(ggml_blck_size(ggml_type_of(type)));
+  return (static_cast<std::size_t>(dim) + block - 1) / block * block;
+}
+
+}  // namespace
+
+std::size_t row_bytes(ElementType type, int dim) {
+  return ggml_row_size(ggml_type_of(type), static_cast<std::int64_t>(padded(type, dim)));
+}
+
+void encode_row(ElementType type, std::span<const float> row, std::byte* out) {
+  if (type == ElementType::f32) {
+    std::memcpy(out, row.data(), row.size_bytes());
+    return;
+  }
+  const auto n = padded(type, static_cast<int>(row.size()));
+  const auto encode = ggml_get_type_traits(ggml_type_of(type))->from_float_ref;
+  if (n == row.size()) {
+    encode(row.data(), out, static_cast<std::int64_t>(n));
+    return;
+  }
+  std::vector<float> whole(n, 0.0F);
+  std::copy(row.begin(), row.end(), whole.begin());
+  encode(whole.data(), out, static_cast<std::int64_t>(n));
+}
+
+void decode_row(ElementType type, const std::byte* row, std::span<float> out) {
+  if (type == ElementType::f32) {
+    std::memcpy(out.data(), row, out.size_bytes());
+    return;
+  }
+  const auto n = padded(type, static_cast<int>(out.size()));
+  const auto decode = ggml_get_type_traits(ggml_type_of(type))->to_float;
+  if (n == out.size()) {
+    decode(row, out.data(), static_cast<std::int64_t>(n));
+    return;
+  }
+  std::vector<float> whole(n);
+  decode(row, whole.data(), static_cast<std::int64_t>(n));
+  std::copy_n(whole.begin(), out.size(), out.begin());
+}
+
+}  // namespace winnow::cache
