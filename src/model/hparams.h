@@ -5,9 +5,17 @@
 
 #include "base/rope.h"
 
+struct gguf_context;
+
 namespace winnow::model {
 
 enum class Activation : std::uint8_t { silu, gelu };
+
+/// What a user may say against the file.
+struct LoadOptions {
+  float rope_freq_base = 0;  ///< 0: the file's
+  std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
+};
 
 /// What a GGUF says about its network, checked, with every default filled in. Architectures differ in these fields alone.
 struct Hparams {
@@ -27,7 +35,16 @@ struct Hparams {
   Activation activation = Activation::silu;
   bool qkv_bias = false;  ///< biases are there: qwen2
   bool qk_norm = false;   ///< RMS norm of every head's q and k before RoPE: qwen3
-  Rope rope;
+  float rope_freq_base = 10000;
+  float rope_freq_scale = 1;  ///< 1 / factor of linear scaling
+  Rope rope;                  ///< the same as frequencies, rope_freqs' factors included
 };
+
+/// Reads and checks the keys of a GGUF; frequencies are filled in without rope_freqs' factors. Throws ModelError that names `path` and what is
+/// wrong, an architecture that is not supported with the list of those that are, and scalings that are not honoured by name.
+Hparams read_hparams(const gguf_context* gguf, const std::string& path, const LoadOptions& options);
+
+/// Names of the supported architectures.
+std::string supported_architectures();
 
 }  // namespace winnow::model

@@ -11,12 +11,6 @@ struct ggml_tensor;
 
 namespace winnow::model {
 
-/// What a user may say against the file.
-struct LoadOptions {
-  float rope_freq_base = 0;   ///< 0: the file's
-  std::string rope_scaling;   ///< empty: the file's; `none`, `linear:FACTOR`
-};
-
 /// Tensors of one layer; null where the architecture has none. ggml's shapes: ne[0] is the input dimension.
 struct LayerWeights {
   ggml_tensor* attn_norm = nullptr;
@@ -52,9 +46,10 @@ class Weights {
   std::string weight_type() const;     ///< most frequent type of the matrices, `q4_1`
   std::size_t bytes() const;           ///< memory that the weights take
 
+  struct Impl;
+
  private:
   Weights();
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,88 @@
+#include "model/gguf_file.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "winnow/error.h"
+
+namespace winnow::model {
+
+namespace {
+
+std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::size_t index) {
+  const auto at = [&](auto example) { return static_cast<std::int64_t>(static_cast<const decltype(example)*>(data)[index]); };
+  switch (type) {
+    case GGUF_TYPE_UINT8: return at(std::uint8_t{});
+    case GGUF_TYPE_INT8: return at(std::int8_t{});
+    case GGUF_TYPE_UINT16: return at(std::uint16_t{});
+    case GGUF_TYPE_INT16: return at(std::int16_t{});
+    case GGUF_TYPE_UINT32: return at(std::uint32_t{});
+    case GGUF_TYPE_INT32: return at(std::int32_t{});
+    case GGUF_TYPE_UINT64: return at(std::uint64_t{});
+    case GGUF_TYPE_INT64: return at(std::int64_t{});
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void GgufKeys::wrong_type(const std::string& key, std::int64_t id, const char* expected) const {
+  throw ModelError(fmt::format("{}: key {} is of type {}, expected {}", path_, key, gguf_type_name(gguf_get_kv_type(gguf_, id)), expected));
+}
+
+std::optional<std::string> GgufKeys::text(const std::string& key) const {
+  const auto id = gguf_find_key(gguf_, key.c_str());
+  if (id < 0) return std::nullopt;
+  if (gguf_get_kv_type(gguf_, id) != GGUF_TYPE_STRING) wrong_type(key, id, "a string");
+  return gguf_get_val_str(gguf_, id);
+}
+
+std::optional<std::int64_t> GgufKeys::integer(const std::string& key) const {
+  const auto id = gguf_find_key(gguf_, key.c_str());
+  if (id < 0) return std::nullopt;
+  if (gguf_get_kv_type(gguf_, id) == GGUF_TYPE_ARRAY) {
+    const auto type = gguf_get_arr_type(gguf_, id);
+    const auto n = gguf_get_arr_n(gguf_, id);
+    if (n == 0 || !integer_at(type, gguf_get_arr_data(gguf_, id), 0)) wrong_type(key, id, "an integer");
+    const auto first = integer_at(type, gguf_get_arr_data(gguf_, id), 0);
+    for (std::size_t i = 1; i < n; ++i) {
+      const auto other = integer_at(type, gguf_get_arr_data(gguf_, id), i);
+      if (other != first) {
+        throw ModelError(fmt::format("{}: key {} differs between layers ({} and {}), which is not supported", path_, key, *first, *other));
+      }
+    }
+    return first;
+  }
+  const auto type = gguf_get_kv_type(gguf_, id);
+  if (type == GGUF_TYPE_STRING) wrong_type(key, id, "an integer");
+  const auto value = integer_at(type, gguf_get_val_data(gguf_, id), 0);
+  if (!value) wrong_type(key, id, "an integer");
+  return value;
+}
+
+std::optional<double> GgufKeys::number(const std::string& key) const {
+  const auto id = gguf_find_key(gguf_, key.c_str());
+  if (id < 0) return std::nullopt;
+  switch (gguf_get_kv_type(gguf_, id)) {
+    case GGUF_TYPE_FLOAT32: return static_cast<double>(gguf_get_val_f32(gguf_, id));
+    case GGUF_TYPE_FLOAT64: return gguf_get_val_f64(gguf_, id);
+    default: wrong_type(key, id, "a number");
+  }
+}
+
+std::optional<std::int64_t> GgufKeys::array_length(const std::string& key) const {
+  const auto id = gguf_find_key(gguf_, key.c_str());
+  if (id < 0) return std::nullopt;
+  if (gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY) wrong_type(key, id, "an array");
+  return static_cast<std::int64_t>(gguf_get_arr_n(gguf_, id));
+}
+
+int GgufKeys::required(const std::string& key, std::int64_t least, std::int64_t most) const {
+  const auto value = integer(key);
+  if (!value) throw ModelError(fmt::format("{}: key {} is missing", path_, key));
+  if (*value < least || *value > most) {
+    throw ModelError(fmt::format("{}: key {} is {}, expected {} to {}", path_, key, *value, least, most));
+  }
+  return static_cast<int>(*value);
+}
+
+}  // namespace winnow::model

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <gguf.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace winnow::model {
+
+struct GgufFree {
+  void operator()(gguf_context* gguf) const { gguf_free(gguf); }
+};
+using GgufPtr = std::unique_ptr<gguf_context, GgufFree>;
+
+/// Typed reads of a GGUF's keys: absent keys give nothing, keys of a wrong type a ModelError that names the file and both types.
+class GgufKeys {
+ public:
+  GgufKeys(const gguf_context* gguf, std::string path) : gguf_(gguf), path_(std::move(path)) {}
+
+  std::optional<std::string> text(const std::string& key) const;
+  /// Any integer type, and arrays of equal integers (some files give per-layer counts).
+  std::optional<std::int64_t> integer(const std::string& key) const;
+  std::optional<double> number(const std::string& key) const;
+  /// Length of an array; nothing when absent.
+  std::optional<std::int64_t> array_length(const std::string& key) const;
+  /// The same as integer(), but the key must be there and lie in [least, most].
+  int required(const std::string& key, std::int64_t least, std::int64_t most) const;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  [[noreturn]] void wrong_type(const std::string& key, std::int64_t id, const char* expected) const;
+
+  const gguf_context* gguf_;
+  std::string path_;
+};
+
+}  // namespace winnow::model

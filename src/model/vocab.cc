@@ -1,0 +1,95 @@
+#include "model/vocab.h"
+
+#include <llama.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <exception>
+
+#include "base/log.h"
+#include "winnow/error.h"
+
+namespace winnow::model {
+
+namespace {
+
+/// What libllama and ggml say goes to the verbose log, line by line.
+void forward_log(ggml_log_level level, const char* text, void* /*user*/) {
+  std::string_view line(text);
+  while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  if (!line.empty() && level != GGML_LOG_LEVEL_CONT) log().debug("{}", line);
+}
+
+}  // namespace
+
+void Vocab::Free::operator()(llama_model* model) const { llama_model_free(model); }
+
+Vocab::Vocab(const std::string& path) : path_(path) {
+  llama_log_set(forward_log, nullptr);
+  auto params = llama_model_default_params();
+  params.vocab_only = true;
+  model_.reset(llama_model_load_from_file(path.c_str(), params));
+  if (model_ == nullptr) throw ModelError(fmt::format("{}: libllama cannot read its vocabulary (-v shows why)", path));
+  vocab_ = llama_model_get_vocab(model_.get());
+}
+
+std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
+  std::vector<Token> out(text.size() + 8);
+  const auto run = [&] {
+    return llama_tokenize(vocab_, text.data(), static_cast<int>(text.size()), out.data(), static_cast<int>(out.size()), false,
+                          control == ControlTokens::parsed);
+  };
+  try {
+    int n = run();
+    if (n < 0) {
+      out.resize(static_cast<std::size_t>(-n));
+      n = run();
+    }
+    out.resize(static_cast<std::size_t>(n));
+  } catch (const std::exception& error) {
+    throw InputError(fmt::format("{}: cannot tokenize {} bytes of text: {}", path_, text.size(), error.what()));
+  }
+  return out;
+}
+
+std::vector<Token> Vocab::beginning() const {
+  if (!llama_vocab_get_add_bos(vocab_) || llama_vocab_bos(vocab_) < 0) return {};
+  return {llama_vocab_bos(vocab_)};
+}
+
+std::string Vocab::piece(Token token) const {
+  std::string out(64, '\0');
+  const auto run = [&] { return llama_token_to_piece(vocab_, token, out.data(), static_cast<int>(out.size()), 0, false); };
+  int n = run();
+  if (n < 0) {
+    out.resize(static_cast<std::size_t>(-n));
+    n = run();
+  }
+  out.resize(static_cast<std::size_t>(n));
+  return out;
+}
+
+bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
+
+Vocab::Frame Vocab::chat_frame(const std::string& system) const {
+  const char* const name = llama_model_chat_template(model_.get(), nullptr);
+  if (name == nullptr) throw UsageError(fmt::format("{}: the model has no chat template: use --raw", path_));
+  // No template treats this content specially, and it cannot be part of one.
+  const std::string content = "\x01winnow\x01";
+  std::vector<llama_chat_message> messages;
+  if (!system.empty()) messages.push_back({"system", system.c_str()});
+  messages.push_back({"user", content.c_str()});
+  std::string out(4096 + 2 * system.size(), '\0');
+  const auto render = [&] {
+    return llama_chat_apply_template(name, messages.data(), messages.size(), true, out.data(), static_cast<int>(out.size()));
+  };
+  int n = render();
+  if (n > static_cast<int>(out.size())) {
+    out.resize(static_cast<std::size_t>(n));
+    n = render();
+  }
+  const auto at = n < 0 ? std::string::npos : std::string_view(out.data(), static_cast<std::size_t>(n)).find(content);
+  if (at == std::string::npos) throw UsageError(fmt::format("{}: libllama does not know the model's chat template: use --raw", path_));
+  return {out.substr(0, at), out.substr(at + content.size(), static_cast<std::size_t>(n) - at - content.size())};
+}
+
+}  // namespace winnow::model
