@@ -1,0 +1,259 @@
+#include "attention/cpu/block.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/cpu/block.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which defines the target that this pass compiles for.
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace winnow::attention::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+/// Stored elements to f32, whole vectors; the row's end is taken one by one.
+template <class T>
+HWY_INLINE void convert(const T* HWY_RESTRICT from, int n, float* HWY_RESTRICT to) {
+  const D d;
+  const hn::Rebind<T, D> dt;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  int i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::PromoteTo(d, hn::LoadU(dt, from + i)), d, to + i);
+  if (i < n) {
+    HWY_ALIGN T rest[hn::MaxLanes(dt)] = {};
+    HWY_ALIGN float wide[hn::MaxLanes(d)];
+    std::copy_n(from + i, n - i, rest);
+    hn::Store(hn::PromoteTo(d, hn::Load(dt, rest)), d, wide);
+    std::copy_n(wide, n - i, to + i);
+  }
+}
+
+/// Rows [first, first + count) as f32 [kTileKeys][width], zero where there is nothing.
+void load_tile(const cache::Rows& rows, int first, int count, int width, float* HWY_RESTRICT tile) {
+  for (int i = 0; i < padded(count, kRegisterRows); ++i) {
+    float* const to = tile + static_cast<std::ptrdiff_t>(i) * width;
+    if (i >= count) {
+      std::fill_n(to, width, 0.0F);
+      continue;
+    }
+    const std::byte* const from = rows.row(first + i);
+    switch (rows.type) {
+      case ElementType::f16:
+        convert(reinterpret_cast<const hwy::float16_t*>(from), rows.dim, to);
+        break;
+      case ElementType::bf16:
+        convert(reinterpret_cast<const hwy::bfloat16_t*>(from), rows.dim, to);
+        break;
+      default:
+        cache::decode_row(rows.type, from, {to, static_cast<std::size_t>(rows.dim)});
+        break;
+    }
+    std::fill(to + rows.dim, to + width, 0.0F);
+  }
+}
+
+enum class Start { from_zero, from_memory };
+
+/// c[m][lane] (+)= sum over k of a[m * a_row + k * a_step] * b[k][lane] for kRegisterRows rows and `kVectors` vectors of lanes, all in registers.
+template <int kVectors, Start kStart>
+HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step, const float* HWY_RESTRICT b, int depth, int stride,
+                              float* HWY_RESTRICT c) {
+  const D d;
+  const auto lanes = static_cast<std::ptrdiff_t>(hn::Lanes(d));
+  V sum[kRegisterRows][kVectors];
+  for (int m = 0; m < kRegisterRows; ++m) {
+    for (int v = 0; v < kVectors; ++v) {
+      sum[m][v] = kStart == Start::from_zero ? hn::Zero(d) : hn::Load(d, c + static_cast<std::ptrdiff_t>(m) * stride + v * lanes);
+    }
+  }
+  for (int k = 0; k < depth; ++k) {
+    V bk[kVectors];
+    for (int v = 0; v < kVectors; ++v) bk[v] = hn::Load(d, b + static_cast<std::ptrdiff_t>(k) * stride + v * lanes);
+    const float* const ak = a + static_cast<std::ptrdiff_t>(k) * a_step;
+    for (int m = 0; m < kRegisterRows; ++m) {
+      const V am = hn::Set(d, ak[static_cast<std::ptrdiff_t>(m) * a_row]);
+      for (int v = 0; v < kVectors; ++v) sum[m][v] = hn::MulAdd(am, bk[v], sum[m][v]);
+    }
+  }
+  for (int m = 0; m < kRegisterRows; ++m) {
+    for (int v = 0; v < kVectors; ++v) hn::Store(sum[m][v], d, c + static_cast<std::ptrdiff_t>(m) * stride + v * lanes);
+  }
+}
+
+/// The product for any number of rows (a multiple of kRegisterRows) and all lanes, one strip of lanes after the other so that b's strip stays in the first-level cache.
+template <Start kStart>
+void multiply(const float* a, int a_row, int a_step, const float* b, int rows, int depth, int stride, float* c) {
+  const int width = static_cast<int>(hn::Lanes(D()));
+  constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 3 : 1;  // 24 accumulators of 32 registers, 8 of 16
+  int lane = 0;
+  for (; lane + kVectors * width <= stride; lane += kVectors * width) {
+    for (int m = 0; m < rows; m += kRegisterRows) {
+      register_tile<kVectors, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + lane, depth, stride,
+                                      c + static_cast<std::ptrdiff_t>(m) * stride + lane);
+    }
+  }
+  for (; lane < stride; lane += width) {
+    for (int m = 0; m < rows; m += kRegisterRows) {
+      register_tile<1, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + lane, depth, stride,
+                               c + static_cast<std::ptrdiff_t>(m) * stride + lane);
+    }
+  }
+}
+
+/// Queries into lanes, scaled; the state of the softmax to "nothing seen".
+void begin_block(const Block& b, int width) {
+  std::fill_n(b.q_lanes, static_cast<std::ptrdiff_t>(width) * b.lanes, 0.0F);
+  std::fill_n(b.o_lanes, static_cast<std::ptrdiff_t>(width) * b.lanes, 0.0F);
+  std::fill_n(b.max, b.lanes, kNothing);
+  std::fill_n(b.sum, b.lanes, 0.0F);
+  std::fill_n(b.limit, b.lanes, static_cast<float>(b.first_key));
+  for (int g = 0; g < b.group; ++g) {
+    for (int t = 0; t < b.tokens; ++t) {
+      const int lane = g * b.tokens + t;
+      const float* const q = b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
+      for (int i = 0; i < b.head_dim; ++i) b.q_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] = q[i] * b.scale;
+      b.limit[lane] = static_cast<float>(b.first_key + t);
+    }
+  }
+}
+
+/// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what was summed before shrinks. `masked`: the tile
+/// reaches beyond what some lane sees, or beyond the keys.
+template <bool kMasked>
+void softmax_tile(const Block& b, int first, int rows, int width, float* HWY_RESTRICT s) {
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  for (int lane = 0; lane < b.lanes; lane += step) {
+    const V old_max = hn::Load(d, b.max + lane);
+    const V limit = hn::Load(d, b.limit + lane);
+    V top = old_max;
+    for (int i = 0; i < rows; ++i) {
+      float* const at = s + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
+      V x = hn::Load(d, at);
+      if (kMasked) {
+        x = hn::IfThenElse(hn::Le(hn::Set(d, static_cast<float>(first + i)), limit), x, hn::Set(d, kNothing));
+        hn::Store(x, d, at);
+      }
+      top = hn::Max(top, x);
+    }
+    // Where nothing was seen yet, -inf - -inf must not become NaN.
+    const V base = hn::IfThenElse(hn::Eq(top, hn::Set(d, kNothing)), hn::Zero(d), top);
+    V sum = hn::Zero(d);
+    for (int i = 0; i < rows; ++i) {
+      float* const at = s + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
+      const V p = hn::Exp(d, hn::Sub(hn::Load(d, at), base));
+      hn::Store(p, d, at);
+      sum = hn::Add(sum, p);
+    }
+    const V shrink = hn::Exp(d, hn::Sub(old_max, base));
+    hn::Store(hn::MulAdd(hn::Load(d, b.sum + lane), shrink, sum), d, b.sum + lane);
+    hn::Store(top, d, b.max + lane);
+    if (hn::AllTrue(d, hn::Eq(top, old_max))) continue;
+    for (int i = 0; i < width; ++i) {
+      float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
+      hn::Store(hn::Mul(hn::Load(d, o), shrink), d, o);
+    }
+  }
+}
+
+/// Divides and brings the lanes back into rows.
+void end_block(const Block& b) {
+  for (int lane = 0; lane < b.lanes; ++lane) b.sum[lane] = b.sum[lane] > 0 ? 1.0F / b.sum[lane] : 0.0F;
+  for (int g = 0; g < b.group; ++g) {
+    for (int t = 0; t < b.tokens; ++t) {
+      const int lane = g * b.tokens + t;
+      float* const out = b.out + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
+      for (int i = 0; i < b.head_dim; ++i) out[i] = b.o_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] * b.sum[lane];
+    }
+  }
+}
+
+/// Retained tiles are relative to the maximum of their time: brings them to the final one and divides.
+void normalise_retained(const Block& b) {
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  for (int first = 0, tile = 0; first < b.visible_keys(); first += kTileKeys, ++tile) {
+    const int rows = padded(std::min(kTileKeys, b.visible_keys() - first), kRegisterRows);
+    for (int lane = 0; lane < b.lanes; lane += step) {
+      const V then = hn::Load(d, b.tile_max + static_cast<std::ptrdiff_t>(tile) * b.lanes + lane);
+      const V seen = hn::Exp(d, hn::Sub(then, hn::Load(d, b.max + lane)));
+      const V weight = hn::Mul(hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), hn::Zero(d), seen), hn::Load(d, b.sum + lane));
+      for (int i = 0; i < rows; ++i) {
+        float* const at = b.p + static_cast<std::ptrdiff_t>(first + i) * b.lanes + lane;
+        hn::Store(hn::Mul(hn::Load(d, at), weight), d, at);
+      }
+    }
+  }
+}
+
+void run(const Block& b) {
+  const int width = padded(b.head_dim, kRegisterRows);
+  begin_block(b, width);
+  for (int first = 0, tile = 0; first < b.visible_keys(); first += kTileKeys, ++tile) {
+    const int count = std::min(kTileKeys, b.visible_keys() - first);
+    const int rows = padded(count, kRegisterRows);
+    float* const p = b.tile_max == nullptr ? b.p : b.p + static_cast<std::ptrdiff_t>(first) * b.lanes;
+    load_tile(b.keys, first, count, width, b.tile);
+    multiply<Start::from_zero>(b.tile, width, 1, b.q_lanes, rows, width, b.lanes, p);
+    if (first + rows - 1 <= b.first_key) {
+      softmax_tile<false>(b, first, rows, width, p);
+    } else {
+      softmax_tile<true>(b, first, rows, width, p);
+    }
+    if (b.tile_max != nullptr) std::copy_n(b.max, b.lanes, b.tile_max + static_cast<std::ptrdiff_t>(tile) * b.lanes);
+    load_tile(b.values, first, count, width, b.tile);
+    multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.lanes, b.o_lanes);
+  }
+  end_block(b);
+  if (b.tile_max != nullptr) normalise_retained(b);
+}
+
+float sum_over(const float* p, int n) {
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  V sum = hn::Zero(d);
+  int i = 0;
+  for (; i + step <= n; i += step) sum = hn::Add(sum, hn::LoadU(d, p + i));
+  float out = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < n; ++i) out += p[i];
+  return out;
+}
+
+float max_over(const float* p, int n) {
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  V most = hn::Zero(d);  // probabilities are not negative
+  int i = 0;
+  for (; i + step <= n; i += step) most = hn::Max(most, hn::LoadU(d, p + i));
+  float out = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; i < n; ++i) out = std::max(out, p[i]);
+  return out;
+}
+
+}  // namespace winnow::attention::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace winnow::attention::cpu {
+
+HWY_EXPORT(run);
+HWY_EXPORT(sum_over);
+HWY_EXPORT(max_over);
+
+void run_block(const Block& block) { HWY_DYNAMIC_DISPATCH(run)(block); }
+float sum_of(const float* p, int n) { return HWY_DYNAMIC_DISPATCH(sum_over)(p, n); }
+float max_of(const float* p, int n) { return HWY_DYNAMIC_DISPATCH(max_over)(p, n); }
+
+}  // namespace winnow::attention::cpu
+#endif

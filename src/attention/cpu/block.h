@@ -1,0 +1,52 @@
+#pragma once
+
+#include <span>
+
+#include "cache/element.h"
+
+namespace winnow::attention::cpu {
+
+/// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64.
+inline constexpr int kTileKeys = 64;
+/// Rows of the register tile: head dimensions and key counts are padded to it with zeros.
+inline constexpr int kRegisterRows = 8;
+/// Queries of a block are padded to a multiple of this many: the widest vector of any target.
+inline constexpr int kLanePadding = 16;
+
+constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
+
+/// One work item of prefill: some consecutive queries of the G heads that share a KV head, against all keys that they see. Everything is laid out with the queries along
+/// the vector ("lanes", lane = head in group * tokens + token), so neither keys nor values need to be transposed and softmax needs no horizontal step.
+struct Block {
+  const float* q = nullptr;  ///< first token, first head of the group; [tokens][token_stride], heads d apart
+  float* out = nullptr;      ///< the same shape
+  int token_stride = 0;      ///< floats
+  int tokens = 0;
+  int group = 0;
+  int head_dim = 0;
+  float scale = 0;
+  int first_key = 0;  ///< token t sees keys [0, first_key + t]
+  cache::Rows keys;
+  cache::Rows values;
+  // Work space of one thread.
+  int lanes = 0;            ///< padded(group * tokens, kLanePadding)
+  float* q_lanes = nullptr;  ///< [padded d][lanes]
+  float* o_lanes = nullptr;  ///< [padded d][lanes]
+  float* max = nullptr;      ///< [lanes]
+  float* sum = nullptr;      ///< [lanes]
+  float* limit = nullptr;    ///< [lanes] last key that a lane sees
+  float* tile = nullptr;     ///< [kTileKeys][padded d]
+  float* p = nullptr;        ///< [kTileKeys][lanes], or [padded keys][lanes] when they are retained
+  float* tile_max = nullptr;  ///< [tiles][lanes] when retained, else null
+
+  int visible_keys() const { return first_key + tokens; }
+};
+
+/// Computes `out`. When the block retains, p then holds the probabilities A[lane, key] (0 where the mask is).
+void run_block(const Block& block);
+
+/// Sum (or largest) of the n probabilities p[0 … n).
+float sum_of(const float* p, int n);
+float max_of(const float* p, int n);
+
+}  // namespace winnow::attention::cpu

@@ -1,0 +1,23 @@
+#include "attention/observer.h"
+
+#include <algorithm>
+
+namespace winnow::attention {
+
+bool ObservedRows::contains(int i, int n) const {
+  switch (kind) {
+    case Kind::last:
+      return i >= n - count;
+    case Kind::all:
+    case Kind::band:
+      return true;
+    case Kind::listed:
+      return std::binary_search(list.begin(), list.end(), i);
+  }
+  return false;
+}
+
+Observation::Observation(Observe what, int query_heads, int n)
+    : what_(std::move(what)), query_heads_(query_heads), n_(n), values_(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n)) {}
+
+}  // namespace winnow::attention

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <ggml.h>
+
+#include "graph/attention_op.h"
+#include "model/weights.h"
+
+namespace winnow::graph {
+
+/// What the three nodes of one layer's attention hole hand to the AttentionOp. Lives as long as the graph.
+struct Hole {
+  struct Stage {
+    const Hole* hole = nullptr;
+    int number = 0;
+  };
+  AttentionOp* const* attention = nullptr;  ///< set for each run: the graph may be older than the op
+  AttentionOp::Tensors tensors;             ///< shapes; the pointers are taken from the nodes
+  Stage stages[AttentionOp::kStages];
+};
+
+/// Adds one transformer block over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under construction; returns it.
+/// RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE, attention, output projection, RMS norm, gated feed-forward.
+ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden, ggml_tensor* positions, Hole& hole);
+
+/// The final norm and output matrix: logits [n_vocab, rows].
+ggml_tensor* add_output(ggml_context* context, const model::Weights& weights, ggml_tensor* hidden);
+
+}  // namespace winnow::graph
