@@ -12,7 +12,8 @@ namespace winnow {
 
 namespace policy {
 struct Method;
-}
+struct Registry;
+}  // namespace policy
 
 /// A KV-cache method with its options, read from a spec string such as `snapkv:window=16` or `ada(snapkv):floor=0.2`.
 /// A value: cheap to copy, immutable, safe to share between threads.
@@ -24,6 +25,8 @@ class Spec {
   /// Reads one spec. Throws UsageError: an unknown method or option names the nearest one and lists all; a combination that cannot work
   /// says why. Nothing about a model is needed to decide that.
   static Spec parse(std::string_view text);
+  /// The same with other presets than the built-in ones.
+  static Spec parse(std::string_view text, const policy::Registry& registry);
   /// Reads a list: a comma outside brackets starts a new spec unless `key=` follows it.
   static std::vector<Spec> parse_list(std::string_view text);
 
@@ -37,6 +40,8 @@ class Spec {
   const policy::Method& method() const { return *method_; }
 
  private:
+  Spec(policy::Method method, std::string canonical, std::string full);
+
   std::string canonical_;
   std::string full_;
   std::shared_ptr<const policy::Method> method_;

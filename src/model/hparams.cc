@@ -113,6 +113,7 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   // Bounds far beyond any real network, so that products of them cannot overflow.
   h.n_layer = keys.required(h.arch + ".block_count", 1, 4096);
   h.n_embd = keys.required(h.arch + ".embedding_length", 1, 1 << 20);
+  if (h.n_embd % 8 != 0) throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
   h.n_ff = keys.required(h.arch + ".feed_forward_length", 1, 1 << 22);
   h.n_head = keys.required(h.arch + ".attention.head_count", 1, 4096);
   h.n_head_kv = static_cast<int>(keys.integer(h.arch + ".attention.head_count_kv").value_or(h.n_head));

@@ -5,26 +5,15 @@
 
 #include <exception>
 
-#include "base/log.h"
+#include "model/backend_log.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
 
-namespace {
-
-/// What libllama and ggml say goes to the verbose log, line by line.
-void forward_log(ggml_log_level level, const char* text, void* /*user*/) {
-  std::string_view line(text);
-  while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
-  if (!line.empty() && level != GGML_LOG_LEVEL_CONT) log().debug("{}", line);
-}
-
-}  // namespace
-
 void Vocab::Free::operator()(llama_model* model) const { llama_model_free(model); }
 
 Vocab::Vocab(const std::string& path) : path_(path) {
-  llama_log_set(forward_log, nullptr);
+  forward_backend_log();
   auto params = llama_model_default_params();
   params.vocab_only = true;
   model_.reset(llama_model_load_from_file(path.c_str(), params));

@@ -13,6 +13,7 @@
 
 #include "base/format.h"
 #include "base/memory.h"
+#include "model/backend_log.h"
 #include "model/gguf_check.h"
 #include "model/gguf_file.h"
 #include "model/mapped_file.h"
@@ -197,6 +198,7 @@ Weights::Weights() = default;
 Weights::~Weights() = default;
 
 std::shared_ptr<const Weights> Weights::load(const std::string& path, const LoadOptions& options) {
+  forward_backend_log();
   std::shared_ptr<Weights> weights(new Weights);
   weights->impl_ = std::make_unique<Impl>(path);
   auto& w = *weights->impl_;

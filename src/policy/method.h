@@ -59,6 +59,8 @@ using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
 /// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
 using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
+/// How many entries the method forces however small the budget, for a prompt of n tokens.
+using LeastPart = Part<int(int tokens)>;
 /// What is forced when a prompt of n tokens is cut to B entries.
 using ForcedPart = Part<Forced(int tokens, int budget)>;
 
@@ -67,12 +69,18 @@ using EvictPart = Part<int(const cache::LayerLanes&, int head, const Forced&)>;
 /// What a query at `position` reads of a lane, for methods that turn or narrow it.
 using AttendPart = Part<cache::AttendPlan(const cache::LayerLanes&, int head, std::int32_t position, const Forced&)>;
 
-enum class Schedule : std::uint8_t { keep, once, step };
+/// When entries are evicted.
+enum class Schedule : std::uint8_t {
+  keep,  ///< never
+  once,  ///< when the prompt has been read
+  step,  ///< then too, and at every decode step
+};
 
 struct Method {
   std::string name;
   std::vector<attention::Observe> observe;
   ForcedPart forced;
+  LeastPart least;              ///< REQUIRES: set when the method needs a budget
   ScorePart score;              ///< empty: nothing but the forced entries stays
   LayerBudgetPart over_layers;  ///< empty: uniform
   HeadBudgetPart over_heads;    ///< empty: uniform
@@ -85,7 +93,7 @@ struct Method {
   bool needs_budget() const { return schedule != Schedule::keep; }
 };
 
-/// Least budget with which `method` works on a prompt of `tokens` tokens.
+/// Least budget with which `method` works on a prompt of `tokens` tokens: what it forces and one entry more.
 int least_budget(const Method& method, int tokens);
 
 /// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from spread_over_layers(), in

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace winnow {
+
+/// One option of a method, as `winnow methods NAME` lists it.
+struct OptionInfo {
+  std::string name;
+  std::string value;   ///< default
+  std::string range;   ///< `1 to 65536`, `max|mean`
+  std::string effect;
+};
+
+/// A part of the composition: its place (`score`, `select`, …) and what stands there.
+struct PartInfo {
+  std::string place;
+  std::string text;
+};
+
+struct MethodInfo {
+  std::string name;
+  std::string summary;
+  std::string paper;
+  std::vector<PartInfo> parts;  ///< with the default options
+  std::vector<OptionInfo> options;
+};
+
+/// All presets, in the registry's order.
+std::vector<MethodInfo> list_methods();
+
+}  // namespace winnow

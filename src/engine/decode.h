@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "attention/attention.h"
+#include "engine/cache_impl.h"
+#include "graph/executor.h"
+
+namespace winnow::engine {
+
+/// One row of a step: a token and the sequence that it goes to. Rows of one sequence stand in their order.
+struct StepRow {
+  Cache::Impl* cache = nullptr;
+  Token token = 0;
+  std::int32_t position = 0;
+};
+
+/// Runs one graph over all layers for some rows: K and V enter the lanes (a per-step method's eviction makes room first), then each row's query reads its lane
+/// as it stands after its own token. Logits [rows][n_vocab].
+/// REQUIRES: no two rows of one sequence when its method evicts per step, since a later row would overwrite what an earlier one reads.
+class Stepper {
+ public:
+  Stepper(graph::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams)
+      : executor_(executor), attention_(attention), hparams_(hparams) {}
+
+  /// Throws MemoryError before anything has changed, Interrupted.
+  void run(std::span<const StepRow> rows, float* logits);
+
+ private:
+  graph::Executor& executor_;
+  attention::DecodeAttention& attention_;
+  const model::Hparams& hparams_;
+};
+
+}  // namespace winnow::engine

@@ -1,0 +1,236 @@
+#include "engine/prefill.h"
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+
+#include "engine/cache_impl.h"
+#include "policy/method.h"
+
+namespace winnow::engine {
+
+namespace {
+
+/// A chunk of a prompt at one layer: K and V go to the scratch, its queries read the scratch up to themselves.
+class ChunkAttention : public graph::AttentionOp {
+ public:
+  ChunkAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, int first,
+                 std::span<attention::Observation* const> observations)
+      : attention_(attention), scratch_(scratch), first_(first), observations_(observations) {}
+
+  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+    switch (number) {
+      case 0:
+        store(tensors, worker);
+        break;
+      case 1:
+        if (!error_) attention_.run(worker);
+        break;
+      default:
+        if (!error_) attention_.reduce(worker);
+        break;
+    }
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void store(const Tensors& tensors, Worker worker) {
+    const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
+    for (int row = worker.index; row < tensors.rows; row += worker.count) {
+      scratch_.store(first_ + row, tensors.k + row * width, tensors.v + row * width);
+    }
+    if (worker.index != 0) return;
+    try {
+      attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, observations_);
+    } catch (...) {
+      error_ = std::current_exception();  // the other threads are past this stage's barrier before they look
+    }
+  }
+
+  attention::PrefillAttention& attention_;
+  cache::LayerScratch& scratch_;
+  int first_;
+  std::span<attention::Observation* const> observations_;
+  std::exception_ptr error_;
+};
+
+int longest(std::span<const std::vector<Token>> questions) {
+  std::size_t most = 0;
+  for (const auto& question : questions) most = std::max(most, question.size());
+  return static_cast<int>(most);
+}
+
+std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {
+  return rows * static_cast<std::size_t>(hparams.n_embd) * sizeof(float);
+}
+
+}  // namespace
+
+/// One prompt of the pass: where its own rows lie in the hidden states, and the caches that it fills.
+struct Prefill::Branch {
+  int first_row = 0;  ///< of its question
+  int own = 0;        ///< tokens of its question
+  int tokens = 0;     ///< of the whole prompt
+  std::vector<Cache> caches;
+  std::vector<std::vector<int>> layer_budgets;          ///< [cache][layer]
+  std::vector<int> budgets;                             ///< [cache]
+  std::vector<std::vector<std::size_t>> observed;       ///< [cache] indices into observations, in the method's order
+  std::vector<attention::Observe> wanted;               ///< without repeats
+  std::vector<attention::Observation> observations;     ///< of the layer that is being read
+  std::vector<attention::Observation*> pointers() {
+    std::vector<attention::Observation*> out;
+    for (auto& o : observations) out.push_back(&o);
+    return out;
+  }
+
+  void add(const CacheOptions& options, const PrefillContext& context) {
+    const auto& hparams = context.hparams;
+    const auto& method = options.spec.method();
+    const int budget = budget_entries(options, hparams, tokens);
+    layer_budgets.push_back(policy::spread_over_layers(method, budget, hparams.n_layer, tokens));
+    budgets.push_back(budget);
+    auto& indices = observed.emplace_back();
+    for (const auto& what : method.observe) {
+      const auto found = std::find(wanted.begin(), wanted.end(), what);
+      indices.push_back(static_cast<std::size_t>(found - wanted.begin()));
+      if (found == wanted.end()) wanted.push_back(what);
+    }
+    caches.emplace_back(std::make_unique<Cache::Impl>(
+        Cache::Impl{options, &hparams, &context.account,
+                    cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account), tokens,
+                    method.forced ? method.forced.call(tokens, budget) : policy::Forced{}, {}}));
+  }
+
+  void begin_layer(int query_heads) {
+    observations.clear();
+    for (const auto& what : wanted) observations.emplace_back(what, query_heads, tokens);
+  }
+};
+
+Prefill::Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
+                 std::span<const CacheOptions> caches)
+    : context_(context),
+      text_(text.begin(), text.end()),
+      scratch_(context.account, scratch_type(context.options.precision, caches), context.hparams.n_head_kv, context.hparams.head_dim,
+               static_cast<int>(text.size()) + longest(questions)) {
+  int rows = static_cast<int>(text_.size());
+  for (const auto& question : questions) {
+    Branch branch;
+    branch.first_row = rows;
+    branch.own = static_cast<int>(question.size());
+    branch.tokens = static_cast<int>(text.size() + question.size());
+    for (const auto& options : caches) branch.add(options, context);
+    branches_.push_back(std::move(branch));
+    rows += static_cast<int>(question.size());
+  }
+  hidden_ = Buffer(context.account, hidden_bytes(context.hparams, static_cast<std::size_t>(rows)), "the hidden states of the prompt");
+  std::vector<Token> all = text_;
+  for (const auto& question : questions) all.insert(all.end(), question.begin(), question.end());
+  context_.executor.embed(all, hidden_.as<float>().data());
+}
+
+Prefill::~Prefill() = default;
+
+std::vector<Prefilled> Prefill::run() {
+  for (int layer = 0; layer < context_.hparams.n_layer; ++layer) run_layer(layer);
+  std::vector<Prefilled> out;
+  for (auto& branch : branches_) {
+    auto logits = logits_of(branch);
+    out.push_back({std::move(branch.caches), std::move(logits)});
+  }
+  return out;
+}
+
+void Prefill::run_layer(int layer) {
+  std::vector<attention::Observation*> everyone;
+  for (auto& branch : branches_) {
+    branch.begin_layer(context_.hparams.n_head);
+    const auto own = branch.pointers();
+    everyone.insert(everyone.end(), own.begin(), own.end());
+  }
+  const int text = static_cast<int>(text_.size());
+  scratch_.truncate(0);
+  run_rows(layer, 0, text, 0, everyone);
+  for (auto& branch : branches_) {
+    scratch_.truncate(text);
+    run_rows(layer, branch.first_row, branch.own, text, branch.pointers());
+    compress(layer, branch);
+  }
+}
+
+void Prefill::run_rows(int layer, int first_row, int count, int first_position,
+                       std::span<attention::Observation* const> observations) {
+  const auto& hparams = context_.hparams;
+  const int total = static_cast<int>(hidden_.size() / hidden_bytes(hparams, 1)) * hparams.n_layer;
+  for (int done = 0; done < count; done += context_.options.chunk) {
+    const int n = std::min(context_.options.chunk, count - done);
+    std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
+    std::iota(positions.begin(), positions.end(), first_position + done);
+    const int first = scratch_.extend(positions);
+    ChunkAttention attention(context_.attention, scratch_, first, observations);
+    float* rows = hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(first_row + done) * hparams.n_embd;
+    context_.executor.run_layer(layer, rows, positions, attention);
+    attention.rethrow();
+    rows_done_ += n;
+    if (context_.progress) context_.progress(static_cast<double>(rows_done_) / total);
+  }
+}
+
+void Prefill::compress(int layer, Branch& branch) {
+  const auto& hparams = context_.hparams;
+  const attention::Shape shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale};
+  for (std::size_t i = 0; i < branch.caches.size(); ++i) {
+    auto& cache = branch.caches[i].impl();
+    std::vector<attention::Observation> seen;
+    for (const auto index : branch.observed[i]) seen.push_back(branch.observations[index]);
+    const policy::LayerView view{layer, hparams.n_layer, shape, &scratch_, seen};
+    const int layer_budget = branch.layer_budgets[i][static_cast<std::size_t>(layer)];
+    const auto plan = policy::plan(cache.method(), view, branch.budgets[i], layer_budget);
+    cache.lanes.layer(layer).commit(plan, scratch_);
+    auto& limit = cache.limit.emplace_back();
+    for (int head = 0; head < hparams.n_head_kv; ++head) {
+      limit.push_back(plan.keeps_all() ? layer_budget : static_cast<int>(plan.heads[static_cast<std::size_t>(head)].size()));
+    }
+  }
+}
+
+std::vector<float> Prefill::logits_of(const Branch& branch) {
+  const int last = branch.own > 0 ? branch.first_row + branch.own - 1 : static_cast<int>(text_.size()) - 1;
+  std::vector<float> logits(static_cast<std::size_t>(context_.hparams.n_vocab));
+  context_.executor.logits(hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(last) * context_.hparams.n_embd, 1, logits.data());
+  return logits;
+}
+
+ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches) {
+  if (precision == Precision::f32) return ElementType::f32;
+  const auto all = [&](auto&& fits) {
+    return std::all_of(caches.begin(), caches.end(), [&](const CacheOptions& c) { return fits(c.kv_type.key) && fits(c.kv_type.value); });
+  };
+  if (all([](ElementType t) { return t == ElementType::f16 || t == ElementType::q8_0 || t == ElementType::q4_0; })) {
+    return ElementType::f16;
+  }
+  if (all([](ElementType t) { return t == ElementType::bf16; })) return ElementType::bf16;
+  return ElementType::f32;
+}
+
+std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows,
+                          std::span<const int> prompts, std::span<const CacheOptions> caches) {
+  const auto heads = static_cast<std::size_t>(hparams.n_head_kv);
+  const int longest_prompt = prompts.empty() ? shared : *std::max_element(prompts.begin(), prompts.end());
+  const std::size_t scratch = 2 * heads * cache::row_bytes(scratch_type(options.precision, caches), hparams.head_dim) *
+                              static_cast<std::size_t>(longest_prompt);
+  std::size_t lanes = 0;
+  for (const int tokens : prompts) {
+    for (const auto& c : caches) {
+      const int entries = std::min(tokens, budget_entries(c, hparams, tokens));
+      lanes += static_cast<std::size_t>(entries) * heads * static_cast<std::size_t>(hparams.n_layer) *
+               (cache::entry_bytes(lane_shape(c, hparams)));
+    }
+  }
+  return hidden_bytes(hparams, static_cast<std::size_t>(rows)) + scratch + lanes;
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "attention/attention.h"
+#include "cache/scratch.h"
+#include "graph/executor.h"
+#include "model/hparams.h"
+#include "winnow/session.h"
+
+namespace winnow::engine {
+
+/// What a prefill runs on; everything belongs to the session.
+struct PrefillContext {
+  graph::Executor& executor;
+  attention::PrefillAttention& attention;
+  const model::Hparams& hparams;
+  MemoryAccount& account;
+  const SessionOptions& options;
+  const std::function<void(double)>& progress;
+};
+
+/// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every question in turn over the
+/// text's keys and values (rows of the scratch are given back in between), and each finished prompt is compressed at once. So a layer's full cache is
+/// all that is ever held, for any number of questions and cache options.
+class Prefill {
+ public:
+  Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
+          std::span<const CacheOptions> caches);
+  ~Prefill();
+  std::vector<Prefilled> run();
+
+ private:
+  struct Branch;
+
+  void embed();
+  void run_layer(int layer);
+  void run_rows(int layer, int first_row, int count, int first_position, std::span<attention::Observation* const> observations);
+  void compress(int layer, Branch& branch);
+  std::vector<float> logits_of(const Branch& branch);
+
+  const PrefillContext& context_;
+  std::vector<Token> text_;
+  std::vector<Branch> branches_;
+  cache::LayerScratch scratch_;
+  Buffer hidden_;  ///< [text, then each question][n_embd] f32
+  int rows_done_ = 0;
+};
+
+/// The type of the scratch: one that loses nothing which a lane would keep.
+ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
+
+/// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, the lanes.
+std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows,
+                          std::span<const int> prompts, std::span<const CacheOptions> caches);
+
+}  // namespace winnow::engine

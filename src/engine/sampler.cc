@@ -1,0 +1,82 @@
+#include "engine/sampler.h"
+
+#include <llama.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "winnow/error.h"
+
+namespace winnow::engine {
+
+namespace {
+
+constexpr int kPenaltyTokens = 64;  // llama.cpp's default for the window of the repeat penalty
+
+void check(const SamplingOptions& o) {
+  const auto refuse = [](const char* name, double value, const char* range) {
+    throw UsageError(fmt::format("{} is {}: it must be {}", name, value, range));
+  };
+  if (!(o.temperature >= 0)) refuse("the temperature", o.temperature, "0 (greedy) or more");
+  if (o.top_k < 0) refuse("top-k", o.top_k, "0 (off) or more");
+  if (!(o.top_p >= 0 && o.top_p <= 1)) refuse("top-p", o.top_p, "from 0 to 1");
+  if (!(o.min_p >= 0 && o.min_p <= 1)) refuse("min-p", o.min_p, "from 0 to 1");
+  if (!(o.repeat_penalty > 0)) refuse("the repeat penalty", o.repeat_penalty, "above 0 (1 is off)");
+}
+
+}  // namespace
+
+void Sampler::Free::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
+
+Sampler::Sampler(const SamplingOptions& options, int vocabulary, int sequence) {
+  check(options);
+  chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
+  const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
+  if (options.repeat_penalty != 1) add(llama_sampler_init_penalties(vocabulary, kPenaltyTokens, options.repeat_penalty, 0, 0));
+  if (options.temperature == 0) {
+    add(llama_sampler_init_greedy());
+    return;
+  }
+  add(llama_sampler_init_top_k(options.top_k));
+  add(llama_sampler_init_top_p(options.top_p, 1));
+  add(llama_sampler_init_min_p(options.min_p, 1));
+  add(llama_sampler_init_temp(options.temperature));
+  add(llama_sampler_init_dist(options.seed + static_cast<std::uint32_t>(sequence)));
+}
+
+Sampler::Sampler(Sampler&&) noexcept = default;
+Sampler& Sampler::operator=(Sampler&&) noexcept = default;
+Sampler::~Sampler() = default;
+
+Token Sampler::sample(std::span<const float> logits) {
+  candidates_.resize(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) candidates_[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
+  llama_token_data_array array{candidates_.data(), candidates_.size(), -1, false};
+  llama_sampler_apply(chain_.get(), &array);
+  const Token token = array.data[array.selected].id;
+  llama_sampler_accept(chain_.get(), token);
+  return token;
+}
+
+GeneratedToken log_probabilities(std::span<const float> logits, Token chosen, int count) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  const double sum = std::accumulate(logits.begin(), logits.end(), 0.0, [&](double s, float x) { return s + std::exp(x - largest); });
+  const double log_sum = largest + std::log(sum);
+  const auto of = [&](Token id) { return TokenLogprob{id, logits[static_cast<std::size_t>(id)] - log_sum}; };
+  std::vector<Token> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto end = order.begin() + std::min<std::ptrdiff_t>(count, static_cast<std::ptrdiff_t>(order.size()));
+  std::partial_sort(order.begin(), end, order.end(), [&](Token a, Token b) {
+    const float x = logits[static_cast<std::size_t>(a)];
+    const float y = logits[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  GeneratedToken out{of(chosen), {}};
+  std::transform(order.begin(), end, std::back_inserter(out.top), of);
+  return out;
+}
+
+}  // namespace winnow::engine

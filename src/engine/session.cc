@@ -1,0 +1,165 @@
+#include "winnow/session.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "attention/attention.h"
+#include "engine/cache_impl.h"
+#include "engine/decode.h"
+#include "base/format.h"
+#include "engine/model_impl.h"
+#include "engine/prefill.h"
+#include "graph/executor.h"
+#include "winnow/error.h"
+
+namespace winnow {
+
+namespace {
+
+/// Rows of one graph when a sequence is extended: enough to amortise the weights, few enough that the logits stay small.
+constexpr int kExtendRows = 64;
+
+SessionOptions with_defaults(SessionOptions options) {
+  if (options.threads < 0) throw UsageError(fmt::format("cannot run on {} threads: at least 1 is needed", options.threads));
+  if (options.chunk < 1) throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", options.chunk));
+  if (options.threads == 0) options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return options;
+}
+
+void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) {
+  if (tokens.empty()) throw InputError("the prompt is empty: there is nothing to read");
+  for (const Token token : tokens) {
+    if (token < 0 || token >= hparams.n_vocab) {
+      throw InputError(fmt::format("token {} is not in the vocabulary of {} tokens", token, hparams.n_vocab));
+    }
+  }
+}
+
+}  // namespace
+
+void CacheOptions::check() const {
+  if (spec.method().needs_budget() && !budget) {
+    throw UsageError(fmt::format("{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
+  }
+}
+
+struct Session::Impl {
+  Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
+      : model(std::move(m)),
+        options(with_defaults(o)),
+        hparams(model->impl().weights->hparams()),
+        shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
+        executor(*model->impl().weights, options.threads, account),
+        prefill_attention(account, shape, options.threads),
+        decode_attention(account, shape, hparams.rope, options.threads) {}
+
+  std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
+                                 std::span<const CacheOptions> caches);
+  void check_stop() const {
+    if (stop && stop()) throw Interrupted("interrupted");
+  }
+
+  std::shared_ptr<const Model> model;
+  SessionOptions options;
+  MemoryAccount account;  // before everything that reports to it
+  const model::Hparams& hparams;
+  attention::Shape shape;
+  graph::Executor executor;
+  attention::PrefillAttention prefill_attention;
+  attention::DecodeAttention decode_attention;
+  std::function<void(double)> progress;
+  std::function<bool()> stop;
+};
+
+std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
+                                              std::span<const CacheOptions> caches) {
+  std::vector<int> prompts;
+  std::size_t rows = text.size();
+  for (const auto& question : questions) {
+    check_tokens(text.empty() ? std::span<const Token>(question) : text, hparams);
+    if (!question.empty()) check_tokens(question, hparams);
+    prompts.push_back(static_cast<int>(text.size() + question.size()));
+    rows += question.size();
+  }
+  for (const auto& c : caches) c.check();
+  const auto need = engine::prefill_bytes(hparams, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
+  if (need > available_memory()) {
+    throw MemoryError(fmt::format("reading {} tokens needs {} for hidden states, one layer's keys and values and what is kept; {} are available",
+                                  rows, format_bytes(need), format_bytes(available_memory())),
+                      need);
+  }
+  executor.set_stop(stop);
+  struct Unset {  // decode steps are short and must not stop half-way: entries would be in some layers only
+    graph::Executor& executor;
+    ~Unset() { executor.set_stop({}); }
+  } unset{executor};
+  const engine::PrefillContext context{executor, prefill_attention, hparams, account, options, progress};
+  return engine::Prefill(context, text, questions, caches).run();
+}
+
+Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+Session::~Session() = default;
+
+Prefilled Session::prefill(std::span<const Token> tokens, std::span<const CacheOptions> caches) {
+  const std::vector<std::vector<Token>> nothing_more(1);
+  auto one = impl_->prefill(tokens, nothing_more, caches);
+  return std::move(one.front());
+}
+
+std::vector<Prefilled> Session::prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
+                                        std::span<const CacheOptions> caches) {
+  return impl_->prefill(text, questions, caches);
+}
+
+std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) {
+  auto& s = *impl_;
+  check_tokens(tokens, s.hparams);
+  auto& sequence = cache.impl();
+  // A per-step method evicts between two tokens, so its rows cannot share a graph.
+  const std::size_t rows_at_once = sequence.method().evict ? 1 : kExtendRows;
+  const auto vocabulary = static_cast<std::size_t>(s.hparams.n_vocab);
+  std::vector<float> logits(std::min(rows_at_once, tokens.size()) * vocabulary);
+  std::size_t last = 0;
+  for (std::size_t done = 0; done < tokens.size(); done += rows_at_once) {
+    s.check_stop();
+    std::vector<engine::StepRow> rows;
+    for (const Token token : tokens.subspan(done, std::min(rows_at_once, tokens.size() - done))) {
+      rows.push_back({&sequence, token, sequence.seen + static_cast<std::int32_t>(rows.size())});
+    }
+    engine::Stepper(s.executor, s.decode_attention, s.hparams).run(rows, logits.data());
+    last = rows.size() - 1;
+  }
+  return {logits.begin() + static_cast<std::ptrdiff_t>(last * vocabulary), logits.begin() + static_cast<std::ptrdiff_t>((last + 1) * vocabulary)};
+}
+
+void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits) {
+  auto& s = *impl_;
+  check_tokens(tokens, s.hparams);
+  if (caches.size() != tokens.size() || logits.size() != tokens.size() * static_cast<std::size_t>(s.hparams.n_vocab)) {
+    throw UsageError(fmt::format("a step of {} caches got {} tokens and room for {} logits", caches.size(), tokens.size(), logits.size()));
+  }
+  s.check_stop();
+  std::vector<engine::StepRow> rows;
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    auto& sequence = caches[i]->impl();
+    rows.push_back({&sequence, tokens[i], sequence.seen});
+  }
+  engine::Stepper(s.executor, s.decode_attention, s.hparams).run(rows, logits.data());
+}
+
+std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
+  return engine::prefill_bytes(impl_->hparams, impl_->options, tokens, tokens, std::span<const int>(&tokens, 1), caches);
+}
+
+MemoryUse Session::memory() const { return {impl_->account.held(), impl_->account.peak()}; }
+void Session::reset_peak() { impl_->account.reset_peak(); }
+void Session::on_progress(std::function<void(double)> progress) { impl_->progress = std::move(progress); }
+void Session::on_stop(std::function<bool()> stop) { impl_->stop = std::move(stop); }
+const Model& Session::model() const { return *impl_->model; }
+int Session::threads() const { return impl_->options.threads; }
+
+}  // namespace winnow

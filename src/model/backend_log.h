@@ -1,0 +1,8 @@
+#pragma once
+
+namespace winnow::model {
+
+/// Sends what ggml and libllama say to the verbose log, line by line. Idempotent.
+void forward_backend_log();
+
+}  // namespace winnow::model

@@ -1,0 +1,84 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "winnow/error.h"
+#include "winnow/spec.h"
+
+namespace winnow {
+
+namespace {
+
+struct Suffix {
+  std::string_view text;
+  Budget::Unit unit;
+  double factor;
+};
+
+constexpr std::array kSuffixes = {Suffix{"%", Budget::Unit::percent, 1}, Suffix{"KiB", Budget::Unit::bytes, 1024.0},
+                                  Suffix{"MiB", Budget::Unit::bytes, 1024.0 * 1024}, Suffix{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 1024}};
+
+constexpr double kMost = 1e15;  // entries or bytes; far above any memory, exact in a double
+
+[[noreturn]] void refuse(std::string_view text, const char* why) {
+  throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)", text, why));
+}
+
+}  // namespace
+
+Budget Budget::parse(std::string_view text) {
+  Budget budget;
+  double factor = 1;
+  std::string_view digits = text;
+  for (const auto& suffix : kSuffixes) {
+    if (!text.ends_with(suffix.text)) continue;
+    digits.remove_suffix(suffix.text.size());
+    budget.unit_ = suffix.unit;
+    factor = suffix.factor;
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) refuse(text, "is not a number");
+  if (value <= 0) refuse(text, "is not above 0");
+  if (budget.unit_ == Unit::percent && value > 100) refuse(text, "is over 100 %");
+  if (budget.unit_ == Unit::entries && value != std::floor(value)) refuse(text, "is not a whole number of entries");
+  budget.amount_ = value * factor;
+  if (budget.amount_ > kMost) refuse(text, "is too large");
+  return budget;
+}
+
+std::string Budget::print() const {
+  switch (unit_) {
+    case Unit::entries:
+      return fmt::format("{:.0f}", amount_);
+    case Unit::percent:
+      return fmt::format("{}%", amount_);
+    case Unit::bytes:
+      break;
+  }
+  // The largest unit that the number is a whole multiple of, so that what was typed comes back.
+  for (auto suffix = kSuffixes.rbegin(); suffix != kSuffixes.rend(); ++suffix) {
+    const double value = amount_ / suffix->factor;
+    if (suffix->unit == Unit::bytes && value == std::floor(value)) return fmt::format("{:.0f}{}", value, suffix->text);
+  }
+  return fmt::format("{}KiB", amount_ / 1024);
+}
+
+int Budget::entries(int tokens, std::size_t entry_bytes, int layers, int kv_heads) const {
+  const auto whole = [](double x) { return static_cast<int>(std::min(std::floor(x), static_cast<double>(std::numeric_limits<int>::max()))); };
+  switch (unit_) {
+    case Unit::entries:
+      return whole(amount_);
+    case Unit::percent:
+      return whole(amount_ * tokens / 100);
+    case Unit::bytes:
+      return whole(amount_ / (static_cast<double>(entry_bytes) * layers * kv_heads));
+  }
+  return 0;
+}
+
+}  // namespace winnow

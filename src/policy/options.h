@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace winnow::policy {
+
+/// One declared option of a preset or wrapper: everything that the parser, the printer and `winnow methods` need to know.
+struct Option {
+  struct Integer {
+    int value;
+    int least;
+    int most;
+  };
+  struct Number {
+    double value;
+    double least;
+    double most;
+  };
+  struct Choice {
+    std::string value;
+    std::vector<std::string> all;
+  };
+
+  std::string name;
+  std::variant<Integer, Number, Choice> kind;
+  std::string effect;
+
+  std::string default_text() const;
+  std::string range_text() const;
+  /// The canonical form of a value. Throws UsageError with the range.
+  std::string check(std::string_view owner, std::string_view text) const;
+};
+
+/// Values for all declared options, in canonical form. Reading one that was not declared is a programming error.
+class Options {
+ public:
+  explicit Options(const std::vector<Option>& declared);
+  void set(const std::string& name, std::string canonical) { values_.at(name) = std::move(canonical); }
+
+  const std::string& text(const std::string& name) const { return values_.at(name); }
+  int integer(const std::string& name) const;
+  double number(const std::string& name) const;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+/// `the nearest of the known names, and all of them`, for errors.
+std::string suggest(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace winnow::policy

@@ -1,0 +1,85 @@
+#include "policy/registry.h"
+
+#include "policy/methods/presets.h"
+#include "winnow/methods.h"
+
+namespace winnow {
+
+namespace policy {
+
+const Registry& built_in() {
+  static const Registry registry{
+      {
+          methods::full(),
+          methods::streaming_llm(),
+          methods::snapkv(),
+      },
+      {},
+  };
+  return registry;
+}
+
+namespace {
+
+std::string schedule_text(const Method& method) {
+  switch (method.schedule) {
+    case Schedule::keep:
+      return "nothing is ever evicted";
+    case Schedule::once:
+      return "once, when the prompt has been read";
+    case Schedule::step:
+      return "when the prompt has been read, then at every decode step";
+  }
+  return {};
+}
+
+std::string observe_text(const Method& method) {
+  std::string out;
+  for (const auto& what : method.observe) {
+    if (!out.empty()) out += ", ";
+    out += what.reduction == attention::Reduction::sum ? "sum" : "largest";
+    out += " of the attention of ";
+    switch (what.rows.kind) {
+      case attention::ObservedRows::Kind::last:
+        out += "the last " + std::to_string(what.rows.count) + " queries";
+        break;
+      case attention::ObservedRows::Kind::all:
+        out += "all queries";
+        break;
+      case attention::ObservedRows::Kind::band:
+        out += "the " + std::to_string(what.rows.count) + " queries after each key";
+        break;
+      case attention::ObservedRows::Kind::listed:
+        out += std::to_string(what.rows.list.size()) + " chosen queries";
+        break;
+    }
+  }
+  return out.empty() ? "nothing" : out;
+}
+
+std::vector<PartInfo> parts_of(const Method& method) {
+  const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
+  return {{"observe", observe_text(method)},
+          {"score", text(method.score, "none")},
+          {"budget over layers", text(method.over_layers, "uniform")},
+          {"budget over heads", text(method.over_heads, "uniform")},
+          {"forced", text(method.forced, "none")},
+          {"schedule", schedule_text(method)},
+          {"evict", text(method.evict, "none")},
+          {"attend", text(method.attend, "to all that is kept")}};
+}
+
+}  // namespace
+}  // namespace policy
+
+std::vector<MethodInfo> list_methods() {
+  std::vector<MethodInfo> out;
+  for (const auto& preset : policy::built_in().presets) {
+    MethodInfo info{preset.name, preset.summary, preset.paper, policy::parts_of(preset.build(policy::Options(preset.options))), {}};
+    for (const auto& option : preset.options) info.options.push_back({option.name, option.default_text(), option.range_text(), option.effect});
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
+}  // namespace winnow

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "policy/method.h"
+
+/// Pieces that scorers are made of.
+namespace winnow::policy {
+
+enum class Reduce : std::uint8_t { mean, max, sum };
+enum class Pool : std::uint8_t { mean, max };
+/// What average pooling divides by at the ends: the entries under the kernel, or always the kernel's length.
+enum class Pad : std::uint8_t { valid, count };
+
+Reduce reduce_from(const std::string& name);
+Pool pool_from(const std::string& name);
+Pad pad_from(const std::string& name);
+
+/// One score for each entry of each KV head from statistics of its G query heads.
+Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape, Reduce reduce);
+
+struct Pooling {
+  Pool pool = Pool::max;
+  int kernel = 1;  ///< odd; 1 changes nothing
+  Pad pad = Pad::valid;
+};
+
+/// Pools along positions, stride 1, padded by kernel / 2 on both sides; in place.
+void pool(std::span<float> scores, const Pooling& how);
+
+/// Pools each head over its evictable entries: those that are not forced.
+void pool_evictable(Scores& scores, int heads, int tokens, const Forced& forced, const Pooling& how);
+
+}  // namespace winnow::policy
