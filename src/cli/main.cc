@@ -1,0 +1,77 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "winnow/error.h"
+#include "winnow/version.h"
+
+namespace winnow::cli {
+
+namespace {
+
+std::atomic<bool> stop_asked{false};
+
+void on_interrupt(int /*signal*/) {
+  stop_asked.store(true);
+  std::signal(SIGINT, SIG_DFL);  // the second Ctrl-C ends the process
+}
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+constexpr int kInterrupted = 130;
+
+int fail(int code, const char* what) {
+  std::fprintf(stderr, "winnow: %s\n", what);
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Runs language models on long inputs and keeps only the KV-cache entries that matter.", "winnow");
+  app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {})", kVersion, ggml_version_text(), instruction_set(), kBuildType));
+  app.require_subcommand(1);
+  app.footer("Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
+             "Each command has its own --help.");
+  add_run(app);
+  add_methods(app);
+  add_inspect(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    std::puts(app.version().c_str());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (argc == 1) std::fputs(app.help().c_str(), stderr);
+    return fail(kWrongUsage, error.what());
+  } catch (const UsageError& error) {
+    return fail(kWrongUsage, error.what());
+  } catch (const Interrupted&) {
+    return kInterrupted;
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(kFailed, error.what());
+  }
+}
+
+}  // namespace
+
+bool interrupted() { return stop_asked.load(); }
+
+}  // namespace winnow::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGINT, winnow::cli::on_interrupt);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of the write, with a sentence
+  return winnow::cli::run(argc, argv);
+}

@@ -1,0 +1,139 @@
+#include "cli/report.h"
+
+#include <ggml.h>
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/resource.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "winnow/version.h"
+
+namespace winnow::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::size_t rss_peak() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
+
+Json model_json(const ModelInfo& m) {
+  return {{"path", m.path},           {"arch", m.arch},           {"name", m.name},           {"n_layer", m.n_layer},        {"n_head", m.n_head},
+          {"n_head_kv", m.n_head_kv}, {"head_dim", m.head_dim}, {"ctx_train", m.ctx_train}, {"weight_type", m.weight_type}};
+}
+
+Json cache_json(const CacheStats& stats, const MemoryUse& memory) {
+  return {{"entries_per_head_mean", stats.entries_per_head_mean},
+          {"entries_min", stats.entries_min},
+          {"entries_max", stats.entries_max},
+          {"attended_per_head_mean", stats.attended_per_head_mean},
+          {"bytes_held", stats.bytes_held},
+          {"bytes_full", stats.bytes_full},
+          {"peak_bytes", memory.peak},
+          {"rss_peak_bytes", rss_peak()}};
+}
+
+Json logprobs_json(const Generation& generation, const Model& model) {
+  Json out = Json::array();
+  const auto one = [&](const TokenLogprob& t) { return Json{{"id", t.id}, {"token", model.piece(t.id)}, {"logprob", t.logprob}}; };
+  for (const auto& token : generation.logprobs) {
+    Json entry = one(token.chosen);
+    entry["top"] = Json::array();
+    for (const auto& other : token.top) entry["top"].push_back(one(other));
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::interrupted:
+      break;
+  }
+  return "interrupted";
+}
+
+Json answer_json(const RunOptions& options, const Model& model, const Answer& a) {
+  Json out{{"answer", a.generation.text},
+           {"finish_reason", name_of(a.generation.finish)},
+           {"tokens", {{"prompt", a.prompt_tokens}, {"generated", a.generation.tokens.size()}}},
+           {"cache", cache_json(a.after_prefill, a.memory_after_prefill)},
+           {"cache_end", cache_json(a.at_end, a.memory_at_end)},
+           {"timings",
+            {{"prefill_ms", a.prefill_ms},
+             {"prefill_tokens_per_second", per_second(a.prompt_tokens, a.prefill_ms)},
+             {"time_to_first_token_ms", a.first_token_ms},
+             {"decode_ms", a.decode_ms},
+             {"decode_tokens_per_second", per_second(a.decoded(), a.decode_ms)}}}};
+  if (options.generate.logprobs > 0) out["logprobs"] = logprobs_json(a.generation, model);
+  return out;
+}
+
+}  // namespace
+
+Json record(const RunOptions& options, const Session& session, const std::vector<Answer>& answers, double load_ms) {
+  Json out{{"model", model_json(session.model().info())},
+           {"spec", options.cache.spec.print()},
+           {"spec_full", options.cache.spec.print_full()},
+           {"budget", options.cache.budget ? Json(options.cache.budget->print()) : Json(nullptr)},
+           {"kv_type", options.cache.kv_type.print()},
+           {"protocol", options.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};
+  if (answers.size() == 1) {
+    out.update(answer_json(options, session.model(), answers.front()));
+    out["timings"]["load_ms"] = load_ms;
+  } else {
+    out["answers"] = Json::array();
+    for (const auto& a : answers) {
+      Json one = answer_json(options, session.model(), a);
+      one["question"] = a.question;
+      one["timings"]["load_ms"] = load_ms;
+      out["answers"].push_back(std::move(one));
+    }
+  }
+  out["system"] = {{"threads", session.threads()},
+                   {"isa", instruction_set()},
+                   {"version", kVersion},
+                   {"ggml", ggml_version_text()},
+                   {"build", kBuildType}};
+  return out;
+}
+
+std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+std::string summary(const RunOptions& options, const Answer& a, double load_ms) {
+  const auto& c = a.after_prefill;
+  return fmt::format(
+      "{} of {} tokens kept per head ({} to {}), {} held of {} full ({:.1f} %), {} peak\n"
+      "load {:.0f} ms · prefill {} tokens {:.0f} t/s · first token {:.0f} ms · decode {} tokens {:.1f} t/s · {}{}\n",
+      fmt::format("{:.0f}", c.entries_per_head_mean), a.prompt_tokens, c.entries_min, c.entries_max, format_bytes(c.bytes_held), format_bytes(c.bytes_full),
+      c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
+      format_bytes(a.memory_at_end.peak), load_ms, a.prompt_tokens, per_second(a.prompt_tokens, a.prefill_ms), a.first_token_ms,
+      a.generation.tokens.size(), per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
+      options.cache.budget ? " @ " + options.cache.budget->print() : "");
+}
+
+std::string kept_json(const Cache& cache, int prompt_tokens) {
+  const Json out{{"spec", cache.options().spec.print()}, {"n_prompt", prompt_tokens}, {"layers", cache.kept()}};
+  return out.dump() + "\n";
+}
+
+std::string instruction_set() {
+  const auto targets = hwy::SupportedTargets();
+  return hwy::TargetName(targets & -targets);  // the lowest bit is the best target
+}
+
+std::string ggml_version_text() { return fmt::format("{} {}", ggml_version(), ggml_commit()); }
+
+}  // namespace winnow::cli

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+
+namespace winnow::cli {
+
+/// One answer with what it took.
+struct Answer {
+  std::string question;
+  Generation generation;
+  CacheStats after_prefill;
+  CacheStats at_end;
+  MemoryUse memory_after_prefill;
+  MemoryUse memory_at_end;
+  int prompt_tokens = 0;
+  double prefill_ms = 0;
+  double first_token_ms = 0;  ///< from the start of prefill
+  double decode_ms = 0;       ///< of the tokens after the first
+
+  int decoded() const { return static_cast<int>(generation.tokens.size()) - 1; }
+};
+
+/// The record of a run, as docs and INTERFACE have it: a single answer stands in `answer`, several in `answers`.
+nlohmann::ordered_json record(const RunOptions& options, const Session& session, const std::vector<Answer>& answers, double load_ms);
+
+/// JSON text in which invalid UTF-8 is replaced.
+std::string dump(const nlohmann::ordered_json& json, int indent);
+
+/// Two or three lines for a person.
+std::string summary(const RunOptions& options, const Answer& answer, double load_ms);
+
+/// --dump-kept's file.
+std::string kept_json(const Cache& cache, int prompt_tokens);
+
+/// Build and machine: the instruction set that the kernels use, ggml's version.
+std::string instruction_set();
+std::string ggml_version_text();
+
+}  // namespace winnow::cli

@@ -1,0 +1,181 @@
+#include "cli/run.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+
+/// One line on stderr that is written over, on a terminal alone.
+void show_progress(Session& session, bool quiet) {
+  if (quiet || isatty(STDERR_FILENO) == 0) return;
+  session.on_progress([](double share) {
+    std::fprintf(stderr, "\rreading the prompt: %3.0f %%", 100 * share);
+    if (share >= 1) std::fprintf(stderr, "\r\033[K");
+    std::fflush(stderr);
+  });
+}
+
+/// One text and its questions.
+class Run {
+ public:
+  Run(const RunOptions& options, Session& session, double load_ms) : options_(options), session_(session), load_ms_(load_ms) {
+    PromptText text = options.prompt;
+    if (!options.file.empty()) text.text = read_text(options.file);
+    questions_ = options.questions.empty() ? std::vector<std::string>{""} : options.questions;
+    for (const auto& question : questions_) {
+      text.question = question;
+      Prompt prompt = session.model().tokenize(text);
+      text_ = std::move(prompt.text);
+      question_tokens_.push_back(std::move(prompt.question));
+    }
+  }
+
+  void run() {
+    warn_about_length();
+    if (options_.dry_run) return dry_run();
+    session_.reset_peak();
+    if (options_.protocol == Protocol::aware || text_.empty()) {
+      aware();
+    } else {
+      agnostic();
+    }
+    if (options_.json) write_stdout(dump(record(options_, session_, answers_, load_ms_), 2));
+    for (const auto& answer : answers_) {
+      if (answer.generation.finish == FinishReason::interrupted) throw Interrupted("interrupted");
+    }
+  }
+
+ private:
+  std::size_t longest() const {
+    std::size_t most = 0;
+    for (const auto& question : question_tokens_) most = std::max(most, question.size());
+    return text_.size() + most;
+  }
+
+  void warn_about_length() const {
+    const auto trained = static_cast<std::size_t>(session_.model().info().ctx_train);
+    if (longest() > trained) {
+      log().warn("the prompt has {} tokens, the model was trained with {}: answers may suffer", longest(), trained);
+    }
+  }
+
+  /// Bytes are computed; the time is that of a beginning of the prompt, scaled.
+  void dry_run() {
+    const int tokens = static_cast<int>(longest());
+    const std::size_t bytes = session_.prefill_bytes(tokens, std::span(&options_.cache, 1));
+    constexpr std::size_t kSample = 256;
+    std::vector<Token> sample(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(kSample, text_.size())));
+    if (sample.empty()) sample = question_tokens_.front();
+    CacheOptions full;
+    const auto begin = Clock::now();
+    session_.prefill(sample, std::span(&full, 1));
+    const double ms = ms_since(begin) * tokens / static_cast<double>(sample.size());
+    if (options_.json) {
+      const nlohmann::ordered_json out{{"tokens", tokens}, {"peak_bytes", bytes}, {"prefill_ms", ms}, {"spec", options_.cache.spec.print()}};
+      write_stdout(dump(out, 2));
+      return;
+    }
+    write_stdout(fmt::format("{} prompt tokens, about {} at the peak, prefill {:.1f} s or more (its first {} tokens measured and scaled)\n", tokens,
+                             format_bytes(bytes), ms / 1000, sample.size()));
+  }
+
+  void aware() {
+    const auto begin = Clock::now();
+    auto prefilled = session_.prefill(text_, question_tokens_, std::span(&options_.cache, 1));
+    const double prefill_ms = ms_since(begin) / static_cast<double>(questions_.size());
+    for (std::size_t i = 0; i < questions_.size(); ++i) {
+      auto& one = prefilled[i];
+      dump_kept(one.caches.front(), i);
+      answer(i, one.caches.front(), one.logits, one.caches.front().stats(), prefill_ms);
+    }
+  }
+
+  void agnostic() {
+    const auto begin = Clock::now();
+    auto prefilled = session_.prefill(text_, std::span(&options_.cache, 1));
+    const double text_ms = ms_since(begin);
+    dump_kept(prefilled.caches.front(), 0);
+    for (std::size_t i = 0; i < questions_.size(); ++i) {
+      Cache cache = prefilled.caches.front().clone();
+      const CacheStats stats = cache.stats();
+      const auto question_begin = Clock::now();
+      const auto logits = question_tokens_[i].empty() ? prefilled.logits : session_.extend(cache, question_tokens_[i]);
+      answer(i, cache, logits, stats, text_ms / static_cast<double>(questions_.size()) + ms_since(question_begin));
+    }
+  }
+
+  void dump_kept(const Cache& cache, std::size_t index) const {
+    if (options_.dump_kept.empty()) return;
+    const std::string path = questions_.size() > 1 && options_.protocol == Protocol::aware ? fmt::format("{}.{}", options_.dump_kept, index + 1)
+                                                                                           : options_.dump_kept;
+    write_file(path, kept_json(cache, cache.stats().tokens_seen));
+  }
+
+  void answer(std::size_t index, Cache& cache, const std::vector<float>& logits, const CacheStats& stats, double prefill_ms) {
+    Answer a;
+    a.question = questions_[index];
+    a.after_prefill = stats;
+    a.memory_after_prefill = session_.memory();
+    a.prompt_tokens = static_cast<int>(text_.size() + question_tokens_[index].size());
+    a.prefill_ms = prefill_ms;
+    const auto begin = Clock::now();
+    double first_ms = 0;
+    Cache* const one = &cache;
+    const OnText stream = [&](int, std::string_view bytes) {
+      if (first_ms == 0) first_ms = ms_since(begin);
+      if (!options_.json) write_stdout(bytes);
+    };
+    a.generation = std::move(generate(session_, std::span(&one, 1), std::span(&logits, 1), options_.generate, stream).front());
+    a.first_token_ms = prefill_ms + first_ms;
+    a.decode_ms = ms_since(begin) - first_ms;
+    a.at_end = cache.stats();
+    a.memory_at_end = session_.memory();
+    if (!options_.json) write_stdout("\n");
+    if (!options_.quiet && !options_.json) std::fputs(summary(options_, a, load_ms_).c_str(), stderr);
+    answers_.push_back(std::move(a));
+  }
+
+  const RunOptions& options_;
+  Session& session_;
+  double load_ms_;
+  std::vector<std::string> questions_;
+  std::vector<Token> text_;
+  std::vector<std::vector<Token>> question_tokens_;
+  std::vector<Answer> answers_;
+};
+
+}  // namespace
+
+void run_command(const RunOptions& options) {
+  const auto begin = Clock::now();
+  const auto model = Model::load(options.model, options.loading);
+  Session session(model, options.session);
+  const double load_ms = ms_since(begin);
+  session.on_stop(interrupted);
+  show_progress(session, options.quiet);
+  if (!options.jsonl.empty()) {
+    run_jsonl(options, session);
+  } else {
+    Run(options, session, load_ms).run();
+  }
+}
+
+}  // namespace winnow::cli
