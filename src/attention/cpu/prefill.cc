@@ -102,6 +102,9 @@ void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q,
 }
 
 void PrefillAttention::Impl::make_items() {
+  items.clear();
+  partial_floats = 0;
+  if (count == 0) return;
   any_observed = std::any_of(observations.begin(), observations.end(), [&](const Observation* o) { return observes_any(*o, first, count); });
   int most = kLanes;
   if (any_observed) {
@@ -110,8 +113,6 @@ void PrefillAttention::Impl::make_items() {
   }
   const int tokens = std::clamp(most / shape.group(), 1, count);
   lanes = padded(tokens * shape.group(), kLanePadding);
-  items.clear();
-  partial_floats = 0;
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
     for (int head = 0; head < shape.kv_heads; ++head) {

@@ -1,0 +1,130 @@
+// Attention kernels alone, on random data: prefill of a whole layer and one decode step, by model shape and number of threads.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "attention/attention.h"
+
+namespace winnow::attention {
+namespace {
+
+constexpr Shape kSmall{9, 3, 64, 0.125F};  // SmolLM2-135M
+constexpr int kChunk = 512;
+
+std::vector<float> noise(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> out(n);
+  for (float& x : out) x = normal(random);
+  return out;
+}
+
+/// Runs one stage on a team, as ggml's pool would.
+template <class Stage>
+void on_team(int threads, const Stage& stage) {
+  std::vector<std::thread> team;
+  for (int i = 1; i < threads; ++i) team.emplace_back([&stage, i, threads] { stage(Worker{i, threads}); });
+  stage(Worker{0, threads});
+  for (auto& t : team) t.join();
+}
+
+void fill(cache::LayerScratch& scratch, int n) {
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
+  scratch.extend(positions);
+  const auto width = static_cast<std::size_t>(scratch.kv_heads()) * static_cast<std::size_t>(scratch.head_dim());
+  const auto rows = noise(width * 256, 1);
+  for (int i = 0; i < n; ++i) {
+    const auto row = [&](int r) { return rows.data() + width * static_cast<std::size_t>(r % 256); };
+    scratch.store(i, row(i), row(7 * i));
+  }
+}
+
+/// One layer of a prompt of n tokens, chunk by chunk; `what` is what is observed, if anything.
+void prefill(benchmark::State& state, const std::vector<Observe>& what) {
+  const int n = static_cast<int>(state.range(0));
+  const int threads = static_cast<int>(state.range(1));
+  MemoryAccount account;
+  cache::LayerScratch scratch(account, ElementType::f16, kSmall.kv_heads, kSmall.head_dim, n);
+  fill(scratch, n);
+  const auto q = noise(static_cast<std::size_t>(kChunk) * 576, 2);
+  std::vector<float> out(q.size());
+  PrefillAttention attention(account, kSmall, threads);
+  for (auto _ : state) {
+    std::vector<Observation> observations;
+    for (const auto& o : what) observations.emplace_back(o, kSmall.query_heads, n);
+    std::vector<Observation*> pointers;
+    for (auto& o : observations) pointers.push_back(&o);
+    for (int first = 0; first < n; first += kChunk) {
+      attention.begin(scratch, q.data(), out.data(), first, std::min(kChunk, n - first), pointers);
+      on_team(threads, [&](Worker w) { attention.run(w); });
+      on_team(threads, [&](Worker w) { attention.reduce(w); });
+    }
+  }
+  const double flops = 2.0 * n * n * kSmall.head_dim * kSmall.query_heads;  // half of the square, two products, multiply and add
+  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void prefill_layer(benchmark::State& state) { prefill(state, {}); }
+void prefill_layer_observed_last(benchmark::State& state) { prefill(state, {{{ObservedRows::Kind::last, 32, {}}, Reduction::sum}}); }
+void prefill_layer_observed_all(benchmark::State& state) { prefill(state, {{{ObservedRows::Kind::all, 0, {}}, Reduction::sum}}); }
+
+/// One decode step over `depth` kept entries a head.
+void decode_step(benchmark::State& state) {
+  const int depth = static_cast<int>(state.range(0));
+  const int threads = static_cast<int>(state.range(1));
+  const auto type = static_cast<ElementType>(state.range(2));
+  MemoryAccount account;
+  const std::size_t bytes = cache::row_bytes(type, kSmall.head_dim);
+  // As many layers as a model has, so that the bytes come from where they would.
+  constexpr int kLayers = 30;
+  Buffer memory(account, 2UL * kLayers * kSmall.kv_heads * static_cast<std::size_t>(depth) * bytes, "lanes");
+  const auto row = noise(64, 3);
+  for (std::size_t at = 0; at < memory.size(); at += bytes) cache::encode_row(type, row, memory.data() + at);
+  const auto q = noise(576, 4);
+  std::vector<float> out(576);
+  const Rope rope;
+  DecodeAttention attention(account, kSmall, rope, threads);
+  for (auto _ : state) {
+    const std::byte* at = memory.data();
+    for (int layer = 0; layer < kLayers; ++layer) {
+      std::vector<DecodeRead> reads;
+      for (int head = 0; head < kSmall.kv_heads; ++head) {
+        DecodeRead read;
+        read.kv_head = head;
+        const std::size_t lane = static_cast<std::size_t>(depth) * bytes;
+        read.piece = {{at, bytes, depth, 64, type}, {at + lane, bytes, depth, 64, type}, 0};
+        at += 2 * lane;
+        reads.push_back(read);
+      }
+      attention.begin(reads, q.data(), out.data(), 1);
+      on_team(threads, [&](Worker w) { attention.run(w); });
+      attention.merge({0, 1});
+    }
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(memory.size()));
+}
+
+BENCHMARK(prefill_layer)
+    ->ArgNames({"n", "threads"})
+    ->Args({2048, 1})
+    ->Args({8192, 1})
+    ->Args({8192, 2})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(prefill_layer_observed_last)->ArgNames({"n", "threads"})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(prefill_layer_observed_all)->ArgNames({"n", "threads"})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(decode_step)
+    ->ArgNames({"depth", "threads", "type"})
+    ->ArgsProduct({{512, 8192}, {1, 2}, {0, 1, 2, 3, 4}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace winnow::attention
+
+BENCHMARK_MAIN();

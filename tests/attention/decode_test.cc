@@ -1,0 +1,257 @@
+#include <limits>
+
+#include "fixture.h"
+
+namespace winnow::attention {
+namespace {
+
+constexpr ElementType kTypes[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0};
+
+/// Encoded rows that own their memory.
+struct Lane {
+  Lane(int d, int n, ElementType key_type, ElementType value_type, unsigned seed)
+      : keys(encode(key_type, d, noise(z(n) * z(d), seed))), values(encode(value_type, d, noise(z(n) * z(d), seed + 1))) {
+    piece.keys = {keys.data(), cache::row_bytes(key_type, d), n, d, key_type};
+    piece.values = {values.data(), cache::row_bytes(value_type, d), n, d, value_type};
+  }
+
+  static std::vector<std::byte> encode(ElementType type, int d, const std::vector<float>& rows) {
+    const std::size_t bytes = cache::row_bytes(type, d);
+    std::vector<std::byte> out(rows.size() / z(d) * bytes);
+    for (std::size_t i = 0; i * z(d) < rows.size(); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(d), z(d)), out.data() + i * bytes);
+    return out;
+  }
+
+  std::vector<std::byte> keys;
+  std::vector<std::byte> values;
+  cache::LanePiece piece;
+};
+
+/// One step: any reads, the output [rows][H_q][d].
+std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int rows,
+                          int threads) {
+  MemoryAccount account;
+  std::vector<float> out(q.size(), std::nanf(""));
+  DecodeAttention attention(account, shape, rope, threads);
+  attention.begin(reads, q.data(), out.data(), rows);
+  on_team(threads, [&](Worker w) { attention.run(w); });
+  on_team(threads, [&](Worker w) { attention.merge(w); });
+  return out;
+}
+
+/// What query head h of `row` should read, from all of its pieces.
+reference::Result expected(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int row,
+                           int h) {
+  const std::size_t d = z(shape.head_dim);
+  const auto head = std::span(q).subspan((z(row) * z(shape.query_heads) + z(h)) * d, d);
+  std::vector<float> keys;
+  std::vector<float> values;
+  for (const auto& read : reads) {
+    if (read.row != row || read.kv_head != h / shape.group()) continue;
+    auto k = decoded(read.piece.keys, 0, read.piece.keys.count);
+    const auto v = decoded(read.piece.values, 0, read.piece.values.count);
+    // Turning the query forward is turning the keys back: so all pieces meet one query.
+    if (read.piece.query_shift != 0) {
+      for (std::size_t i = 0; i < k.size(); i += d) {
+        const auto back = reference::turned(std::span(k).subspan(i, d), rope.frequency, rope.pairing == Rope::Pairing::adjacent, -read.piece.query_shift);
+        std::copy(back.begin(), back.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    keys.insert(keys.end(), k.begin(), k.end());
+    values.insert(values.end(), v.begin(), v.end());
+  }
+  return reference::attend(head, keys, values, static_cast<double>(shape.scale));
+}
+
+void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int rows, double slack = 1) {
+  const std::size_t d = z(shape.head_dim);
+  std::vector<reference::Result> want;
+  for (int i = 0; i < rows * shape.query_heads; ++i) {
+    want.push_back(expected(shape, rope, reads, q, i / shape.query_heads, i % shape.query_heads));
+    for (double& e : want.back().out_error) e *= slack;
+  }
+  on_every_target([&] {
+    const auto out = decode(shape, rope, reads, q, rows, 1);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      expect_close(std::span(out).subspan(i * d, d), want[i].out, want[i].out_error, "row and head " + std::to_string(i));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
+struct Case {
+  int d;
+  int group;
+  int n;
+  ElementType key;
+  ElementType value;
+  friend void PrintTo(const Case& c, std::ostream* os) {
+    *os << "d " << c.d << ", G " << c.group << ", n " << c.n << ", " << name_of(c.key) << "/" << name_of(c.value);
+  }
+};
+
+/// Every dimension with every group and length; over them the 25 pairs of types take turns.
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const int d : {64, 80, 96, 128, 256}) {
+    for (const int group : {1, 3, 7, 8}) {
+      for (const int n : {1, 63, 64, 65, 257, 4097}) {
+        const std::size_t turn = out.size() * 7 % 25;
+        out.push_back({d, group, n, kTypes[turn / 5], kTypes[turn % 5]});
+      }
+    }
+  }
+  return out;
+}
+
+class DecodeShapes : public testing::TestWithParam<Case> {};
+
+TEST_P(DecodeShapes, AgreesWithDoublePrecision) {
+  const Case& c = GetParam();
+  const Shape shape = shape_of(1, c.group, c.d);
+  const Lane lane(c.d, c.n, c.key, c.value, 1);
+  const DecodeRead read{0, 0, lane.piece};
+  check(shape, {}, {&read, 1}, noise(z(c.group) * z(c.d), 9), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecodeShapes, testing::ValuesIn(cases()));
+
+/// Five sequences of different lengths over two KV heads: one reads nothing at all, one nothing of its second head, one has three pieces.
+struct Batch {
+  Batch() {
+    const auto add = [&](int row, int head, int n, ElementType type) {
+      lanes.emplace_back(80, n, type, type, static_cast<unsigned>(lanes.size() * 2));
+      reads.push_back({row, head, lanes.back().piece});
+    };
+    lanes.reserve(16);
+    add(0, 0, 700, ElementType::f16);
+    add(0, 1, 30, ElementType::q8_0);
+    add(1, 0, 1, ElementType::f32);
+    add(1, 1, 513, ElementType::bf16);
+    add(3, 0, 64, ElementType::f16);
+    add(3, 0, 300, ElementType::q4_0);
+    add(3, 0, 5, ElementType::f16);
+    add(3, 1, 0, ElementType::f16);
+    add(3, 1, 256, ElementType::f16);
+    add(4, 0, 2000, ElementType::f16);
+  }
+  static constexpr int kRows = 5;
+  Shape shape = shape_of(2, 3, 80);
+  std::vector<Lane> lanes;
+  std::vector<DecodeRead> reads;
+  std::vector<float> q = noise(kRows * 6 * 80, 77);
+};
+
+TEST(Decode, RaggedBatchAgreesWithDoublePrecision) {
+  const Batch batch;
+  check(batch.shape, {}, batch.reads, batch.q, Batch::kRows);
+}
+
+TEST(Decode, ThreadsDoNotChangeABit) {
+  const Batch batch;
+  on_every_target([&] {
+    const auto one = decode(batch.shape, {}, batch.reads, batch.q, Batch::kRows, 1);
+    for (const int threads : {2, 3}) EXPECT_EQ(decode(batch.shape, {}, batch.reads, batch.q, Batch::kRows, threads), one);
+  });
+}
+
+TEST(Decode, NeighboursInTheBatchDoNotChangeABit) {
+  const Batch batch;
+  const std::size_t row = 6 * 80;
+  on_every_target([&] {
+    const auto all = decode(batch.shape, {}, batch.reads, batch.q, Batch::kRows, 1);
+    for (int r = 0; r < Batch::kRows; ++r) {
+      std::vector<DecodeRead> own;
+      for (const auto& read : batch.reads) {
+        if (read.row == r) own.push_back({0, read.kv_head, read.piece});
+      }
+      const auto from = batch.q.begin() + static_cast<std::ptrdiff_t>(z(r) * row);
+      const auto alone = decode(batch.shape, {}, own, {from, from + row}, 1, 1);
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + static_cast<std::ptrdiff_t>(z(r) * row))) << "row " << r;
+    }
+  });
+}
+
+TEST(Decode, NothingToReadGivesZeros) {
+  const Shape shape = shape_of(2, 3, 64);
+  on_every_target([&] {
+    EXPECT_EQ(decode(shape, {}, {}, noise(3 * 6 * 64, 1), 3, 2), std::vector<float>(3 * 6 * 64, 0.0F));
+    EXPECT_TRUE(decode(shape, {}, {}, {}, 0, 2).empty());
+  });
+}
+
+TEST(Decode, EverythingMaskedGivesZeros) {
+  const Shape shape = shape_of(1, 3, 64);
+  Lane lane(64, 300, ElementType::f32, ElementType::f32, 1);
+  for (std::size_t i = 0; i < lane.keys.size(); i += 64 * sizeof(float)) {
+    *reinterpret_cast<float*>(lane.keys.data() + i) = -std::numeric_limits<float>::infinity();
+  }
+  std::vector<float> q = noise(3 * 64, 2);
+  for (std::size_t i = 0; i < q.size(); i += 64) q[i] = 1;
+  const DecodeRead read{0, 0, lane.piece};
+  on_every_target([&] { EXPECT_EQ(decode(shape, {}, {&read, 1}, q, 1, 1), std::vector<float>(3 * 64, 0.0F)); });
+}
+
+TEST(Decode, OneOverwhelmingLogitTakesItsValue) {
+  const Shape shape = shape_of(1, 1, 64);
+  Lane lane(64, 600, ElementType::f32, ElementType::f32, 1);
+  auto* const keys = reinterpret_cast<float*>(lane.keys.data());
+  std::fill_n(keys, 600 * 64, 0.0F);
+  for (int j = 0; j < 600; ++j) keys[j * 64] = 1e15F * (j == 411 ? 1.0F : -0.01F * static_cast<float>(j % 100));
+  std::vector<float> q(64, 0.0F);
+  q[0] = 1e15F;
+  const DecodeRead read{0, 0, lane.piece};
+  const auto* const values = reinterpret_cast<const float*>(lane.values.data());
+  on_every_target([&] { EXPECT_EQ(decode(shape, {}, {&read, 1}, q, 1, 1), std::vector<float>(values + 411 * 64, values + 412 * 64)); });
+}
+
+TEST(Decode, TurnedQueriesReadKeysOfAnotherFrame) {
+  for (const Rope::Pairing pairing : {Rope::Pairing::adjacent, Rope::Pairing::halves}) {
+    Rope rope;
+    rope.pairing = pairing;
+    for (int i = 0; i < 24; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 24));  // 48 of 64 elements
+    const Shape shape = shape_of(1, 3, 64);
+    const Lane first(64, 100, ElementType::f16, ElementType::f16, 1);
+    const Lane second(64, 400, ElementType::q8_0, ElementType::f16, 3);
+    std::vector<DecodeRead> reads = {{0, 0, first.piece}, {0, 0, second.piece}};
+    reads[1].piece.query_shift = -12345;
+    // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d + 1 products
+    // and sums, and elements grow by at most sqrt(2) in it: twice the bound has room for both.
+    check(shape, rope, reads, noise(3 * 64, 9), 1, 2);
+  }
+}
+
+TEST(Decode, CapturedLogitsAgreeWithDoublePrecision) {
+  const Shape shape = shape_of(1, 9, 80);  // more heads than pass over a stretch together
+  const Lane lane(80, 600, ElementType::f16, ElementType::f16, 1);
+  const auto q = noise(9 * 80, 2);
+  constexpr int kStride = 610;
+  std::vector<float> logits;
+  DecodeRead read{0, 0, lane.piece};
+  on_every_target([&] {
+    logits.assign(9 * kStride, 12345.0F);
+    read.logits = logits.data();
+    read.logits_stride = kStride;
+    decode(shape, {}, {&read, 1}, q, 1, 2);
+    for (int g = 0; g < 9; ++g) {
+      const auto want = expected(shape, {}, {&read, 1}, q, 0, g);
+      expect_close(std::span<const float>(logits).subspan(z(g * kStride), 600), want.logit, want.logit_error, "head " + std::to_string(g));
+      for (int j = 600; j < kStride; ++j) ASSERT_EQ(logits[z(g * kStride + j)], 12345.0F) << "beyond the piece";
+    }
+  });
+}
+
+TEST(Decode, MemoryIsCountedAndGivenBack) {
+  MemoryAccount account;
+  {
+    const Batch batch;
+    DecodeAttention attention(account, batch.shape, {}, 2);
+    std::vector<float> out(batch.q.size());
+    attention.begin(batch.reads, batch.q.data(), out.data(), Batch::kRows);
+    EXPECT_GT(account.held(), 0U);
+  }
+  EXPECT_EQ(account.held(), 0U);
+}
+
+}  // namespace
+}  // namespace winnow::attention

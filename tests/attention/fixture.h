@@ -1,0 +1,116 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attention/attention.h"
+#include "reference.h"
+
+namespace winnow::attention {
+
+inline std::size_t z(int n) { return static_cast<std::size_t>(n); }
+
+/// Calls `test` once for each instruction set that this machine has and the kernels were compiled for.
+inline void on_every_target(const std::function<void()>& test) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    test();
+    hwy::SetSupportedTargetsForTest(0);
+    if (testing::Test::HasFailure()) return;  // the other targets would only repeat it
+  }
+}
+
+/// Runs one stage of a kernel on a team of threads.
+template <class Stage>
+void on_team(int threads, const Stage& stage) {
+  std::vector<std::thread> team;
+  for (int i = 1; i < threads; ++i) team.emplace_back([&stage, i, threads] { stage(Worker{i, threads}); });
+  stage(Worker{0, threads});
+  for (auto& t : team) t.join();
+}
+
+inline std::vector<float> noise(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> out(n);
+  for (float& x : out) x = normal(random);
+  return out;
+}
+
+inline Shape shape_of(int kv_heads, int group, int d) {
+  return {kv_heads * group, kv_heads, d, 1.0F / std::sqrt(static_cast<float>(d))};
+}
+
+/// Rows [begin, end) of `rows` as f32 [end - begin][d].
+inline std::vector<float> decoded(const cache::Rows& rows, int begin, int end) {
+  std::vector<float> out(z(end - begin) * z(rows.dim));
+  for (int i = begin; i < end; ++i) cache::decode_row(rows.type, rows.row(i), std::span(out).subspan(z(i - begin) * z(rows.dim), z(rows.dim)));
+  return out;
+}
+
+/// |got - want| <= error, element by element; NaN fails.
+inline void expect_close(std::span<const float> got, std::span<const double> want, std::span<const double> error, const std::string& where) {
+  ASSERT_EQ(got.size(), want.size()) << where;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
+    ASSERT_TRUE(difference <= error[i]) << where << ", element " << i << ": " << got[i] << " instead of " << want[i] << " ± " << error[i];
+  }
+}
+
+/// A prompt of n tokens in one layer: random queries, and keys and values in a scratch.
+struct Prompt {
+  Prompt(const Shape& s, int tokens, ElementType type, unsigned seed = 1)
+      : shape(s), n(tokens), scratch(account, type, s.kv_heads, s.head_dim, tokens), q(noise(z(tokens) * z(s.query_heads * s.head_dim), seed)) {
+    const std::size_t row = z(s.kv_heads * s.head_dim);
+    fill(noise(z(tokens) * row, seed + 1), noise(z(tokens) * row, seed + 2));
+  }
+
+  /// keys and values [n][H_kv][d]
+  void fill(const std::vector<float>& keys, const std::vector<float>& values) {
+    const std::size_t row = z(shape.kv_heads * shape.head_dim);
+    scratch.truncate(0);
+    scratch.extend(std::vector<std::int32_t>(z(n)));
+    for (int i = 0; i < n; ++i) scratch.store(i, keys.data() + z(i) * row, values.data() + z(i) * row);
+  }
+
+  std::span<const float> query(int token, int head) const {
+    return std::span(q).subspan((z(token) * z(shape.query_heads) + z(head)) * z(shape.head_dim), z(shape.head_dim));
+  }
+
+  reference::Result expected(int token, int head) const {
+    const int kv = head / shape.group();
+    return reference::attend(query(token, head), decoded(scratch.keys(kv), 0, token + 1), decoded(scratch.values(kv), 0, token + 1),
+                             static_cast<double>(shape.scale));
+  }
+
+  /// Output [n - first][H_q][d] of tokens [first, n), `chunk` at a time.
+  std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {}) {
+    const std::size_t row = z(shape.query_heads * shape.head_dim);
+    std::vector<float> out(z(n - first) * row, std::nanf(""));
+    PrefillAttention attention(account, shape, threads);
+    for (int at = first; at < n; at += chunk) {
+      attention.begin(scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at), observations);
+      on_team(threads, [&](Worker w) { attention.run(w); });
+      on_team(threads, [&](Worker w) { attention.reduce(w); });
+    }
+    return out;
+  }
+
+  Shape shape;
+  int n;
+  MemoryAccount account;
+  cache::LayerScratch scratch;
+  std::vector<float> q;  ///< [n][H_q][d]
+};
+
+}  // namespace winnow::attention

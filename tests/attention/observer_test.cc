@@ -1,0 +1,158 @@
+#include <numeric>
+
+#include "fixture.h"
+
+namespace winnow::attention {
+namespace {
+
+using Kind = ObservedRows::Kind;
+
+const std::vector<ObservedRows> kRows = {
+    {Kind::last, 1, {}}, {Kind::last, 32, {}},  {Kind::last, 1000, {}},          {Kind::all, 0, {}},
+    {Kind::band, 0, {}}, {Kind::band, 40, {}}, {Kind::listed, 0, {0, 3, 64, 150, 151, 170}}, {Kind::listed, 0, {}},
+};
+
+/// Whether row i, by the words of observer.h, is observed at key j.
+bool observed(const ObservedRows& rows, int i, int j, int n) {
+  switch (rows.kind) {
+    case Kind::last: return n - i <= rows.count;
+    case Kind::all: return true;
+    case Kind::band: return i - j <= rows.count;
+    case Kind::listed: return std::find(rows.list.begin(), rows.list.end(), i) != rows.list.end();
+  }
+  return false;
+}
+
+/// Column statistics of one head in double precision, and how far f32 may be from them.
+struct Columns {
+  std::vector<double> value;
+  std::vector<double> error;
+};
+
+Columns expected(const Observe& what, const std::vector<reference::Result>& matrix) {
+  const int n = static_cast<int>(matrix.size());
+  Columns c{std::vector<double>(z(n), 0), std::vector<double>(z(n), 0)};
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j <= i; ++j) {
+      if (!observed(what.rows, i, j, n)) continue;
+      const double a = matrix[z(i)].weight[z(j)];
+      const double e = matrix[z(i)].weight_error[z(j)];
+      if (what.reduction == Reduction::sum) {
+        c.value[z(j)] += a;
+        c.error[z(j)] += e + a * reference::roundings(n);  // each term's error, and n - 1 additions
+      } else {
+        c.value[z(j)] = std::max(c.value[z(j)], a);
+        c.error[z(j)] = std::max(c.error[z(j)], e);  // |max a - max b| <= max |a - b|
+      }
+    }
+  }
+  return c;
+}
+
+/// Everything that can be asked of one prompt, from one pass.
+std::vector<Observation> all_observations(const Prompt& prompt) {
+  std::vector<Observation> out;
+  for (const auto& rows : kRows) {
+    for (const Reduction reduction : {Reduction::sum, Reduction::max}) out.emplace_back(Observe{rows, reduction}, prompt.shape.query_heads, prompt.n);
+  }
+  return out;
+}
+
+std::vector<Observation*> pointers(std::vector<Observation>& observations) {
+  std::vector<Observation*> out;
+  for (auto& o : observations) out.push_back(&o);
+  return out;
+}
+
+TEST(Observation, EveryKindAndReductionAgreesWithDoublePrecision) {
+  for (const int group : {1, 3, 7}) {
+    Prompt prompt(shape_of(2, group, 64), 193, ElementType::f16);
+    std::vector<std::vector<reference::Result>> matrix(z(prompt.shape.query_heads));
+    for (int h = 0; h < prompt.shape.query_heads; ++h) {
+      for (int i = 0; i < prompt.n; ++i) matrix[z(h)].push_back(prompt.expected(i, h));
+    }
+    on_every_target([&] {
+      for (const int chunk : {1, 7, 100, 512}) {
+        auto observations = all_observations(prompt);
+        prompt.prefill(0, chunk, 1, pointers(observations));
+        for (std::size_t i = 0; i < observations.size(); ++i) {
+          for (int h = 0; h < prompt.shape.query_heads; ++h) {
+            const auto want = expected(observations[i].what(), matrix[z(h)]);
+            expect_close(observations[i].head(h), want.value, want.error,
+                         "observation " + std::to_string(i) + ", head " + std::to_string(h) + ", chunks of " + std::to_string(chunk));
+            if (testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    });
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Observation, ThreadsDoNotChangeABit) {
+  Prompt prompt(shape_of(3, 3, 64), 600, ElementType::f16);
+  on_every_target([&] {
+    auto one = all_observations(prompt);
+    prompt.prefill(0, 256, 1, pointers(one));
+    for (const int threads : {2, 3}) {
+      auto several = all_observations(prompt);
+      prompt.prefill(0, 256, threads, pointers(several));
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        for (int h = 0; h < prompt.shape.query_heads; ++h) ASSERT_TRUE(std::ranges::equal(one[i].head(h), several[i].head(h))) << i;
+      }
+    }
+  });
+}
+
+TEST(Observation, DoesNotChangeTheOutput) {
+  // Observed blocks may have other sizes, so each output must be within the bound of the reference; here: of each other, twice.
+  Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f16);
+  on_every_target([&] {
+    auto observations = all_observations(prompt);
+    const auto with = prompt.prefill(0, 512, 1, pointers(observations));
+    for (int t = 0; t < prompt.n; t += 11) {
+      for (int h = 0; h < 3; ++h) {
+        const auto want = prompt.expected(t, h);
+        expect_close(std::span(with).subspan((z(t) * 3 + z(h)) * 64, 64), want.out, want.out_error, "token " + std::to_string(t));
+      }
+    }
+  });
+}
+
+TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
+  // 4,097 tokens: the retained probabilities of a block reach over many tiles, and blocks become narrower than usual.
+  Prompt prompt(shape_of(1, 3, 64), 4097, ElementType::bf16);
+  on_every_target([&] {
+    std::vector<Observation> observations;
+    observations.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
+    // The last chunks suffice to see long rows: 3,585 … 4,096 here, so 512 rows in all.
+    prompt.prefill(prompt.n - 512, 256, 2, pointers(observations));
+    for (int h = 0; h < 3; ++h) {
+      const auto sums = observations[0].head(h);
+      const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
+      // A row's weights add up to 1 within its roundings: n additions, n exponentials, a division; the logits' errors cancel.
+      EXPECT_NEAR(total, 512, 512 * 2 * reference::roundings(3.0 * prompt.n));
+    }
+  });
+}
+
+TEST(Observation, MaximaLieBetweenTheMeanAndOne) {
+  Prompt prompt(shape_of(2, 3, 96), 257, ElementType::f16);
+  on_every_target([&] {
+    std::vector<Observation> o;
+    o.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::sum}, 6, prompt.n);
+    o.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 6, prompt.n);
+    prompt.prefill(0, 100, 1, pointers(o));
+    for (int h = 0; h < 6; ++h) {
+      EXPECT_EQ(o[1].head(h)[0], 1.0F);  // the first row sees the first key alone
+      for (int j = 0; j < prompt.n; ++j) {
+        const float rows = static_cast<float>(prompt.n - j);
+        EXPECT_LE(o[0].head(h)[z(j)] / rows, o[1].head(h)[z(j)] * (1 + 1e-4F));
+        EXPECT_LE(o[1].head(h)[z(j)], 1.0F);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace winnow::attention

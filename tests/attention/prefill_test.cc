@@ -1,0 +1,177 @@
+#include <limits>
+
+#include "fixture.h"
+
+namespace winnow::attention {
+namespace {
+
+constexpr ElementType kScratchTypes[] = {ElementType::f16, ElementType::bf16, ElementType::f32};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Results of tokens [first, n), every head, against `out` [n - first][H_q][d].
+class Expected {
+ public:
+  Expected(const Prompt& prompt, int first) : prompt_(prompt), first_(first) {
+    for (int t = first; t < prompt.n; ++t) {
+      for (int h = 0; h < prompt.shape.query_heads; ++h) results_.push_back(prompt.expected(t, h));
+    }
+  }
+
+  void check(std::span<const float> out) const {
+    const std::size_t d = z(prompt_.shape.head_dim);
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      const int token = first_ + static_cast<int>(i) / prompt_.shape.query_heads;
+      const int head = static_cast<int>(i) % prompt_.shape.query_heads;
+      expect_close(out.subspan(i * d, d), results_[i].out, results_[i].out_error,
+                   "token " + std::to_string(token) + ", head " + std::to_string(head));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+ private:
+  const Prompt& prompt_;
+  int first_;
+  std::vector<reference::Result> results_;
+};
+
+struct Case {
+  int d;
+  int group;
+  int n;
+  ElementType type;
+  friend void PrintTo(const Case& c, std::ostream* os) { *os << "d " << c.d << ", G " << c.group << ", n " << c.n << ", " << name_of(c.type); }
+};
+
+/// Every dimension with every group and length; the types take turns, so that each meets each of the others.
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const int d : {64, 80, 96, 128, 256}) {
+    for (const int group : {1, 3, 7, 8}) {
+      for (const int n : {1, 63, 64, 65, 4097}) out.push_back({d, group, n, kScratchTypes[out.size() % 3]});
+    }
+  }
+  return out;
+}
+
+class PrefillShapes : public testing::TestWithParam<Case> {};
+
+TEST_P(PrefillShapes, AgreesWithDoublePrecision) {
+  const Case& c = GetParam();
+  Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, c.type);
+  const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));  // of a long prompt the last tokens only
+  const Expected expected(prompt, first);
+  on_every_target([&] { expected.check(prompt.prefill(first, c.n, 1)); });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PrefillShapes, testing::ValuesIn(cases()));
+
+TEST(Prefill, AnyChunkSizeAgreesWithDoublePrecision) {
+  for (const ElementType type : kScratchTypes) {
+    Prompt prompt(shape_of(2, 3, 64), 530, type);
+    const Expected all(prompt, 0);
+    on_every_target([&] {
+      for (const int chunk : {1, 7, 512, prompt.n}) {
+        SCOPED_TRACE("chunks of " + std::to_string(chunk));
+        all.check(prompt.prefill(0, chunk, 1));
+      }
+    });
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Prefill, ThreadsDoNotChangeABit) {
+  Prompt prompt(shape_of(3, 3, 80), 700, ElementType::f16);
+  on_every_target([&] {
+    const auto one = prompt.prefill(0, 256, 1);
+    for (const int threads : {2, 3}) EXPECT_EQ(prompt.prefill(0, 256, threads), one);
+  });
+}
+
+TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
+  Prompt prompt(shape_of(1, 3, 64), 130, ElementType::f32);
+  Prompt poisoned(prompt.shape, 130, ElementType::f32);
+  const std::size_t row = z(prompt.shape.query_heads * prompt.shape.head_dim);
+  // What follows the chunk must have no weight at all, not merely a small one.
+  const std::vector<float> poison(z(prompt.shape.head_dim), 1e30F);
+  for (int i = 70; i < 130; ++i) poisoned.scratch.store(i, poison.data(), poison.data());
+  on_every_target([&] {
+    std::vector<float> out[2];
+    for (int i : {0, 1}) {
+      Prompt& p = i == 0 ? prompt : poisoned;
+      out[i].resize(30 * row);
+      PrefillAttention attention(p.account, p.shape, 1);
+      attention.begin(p.scratch, p.q.data(), out[i].data(), 40, 30, {});
+      attention.run({});
+    }
+    EXPECT_EQ(out[0], out[1]);
+  });
+}
+
+TEST(Prefill, OneOverwhelmingLogitTakesItsValue) {
+  // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by 1e28 and more, so all weight lies on the largest c of those seen.
+  Prompt prompt(shape_of(1, 1, 64), 200, ElementType::f32);
+  std::vector<float> keys(z(prompt.n) * 64, 0.0F);
+  const auto values = noise(keys.size(), 5);
+  std::mt19937 random(6);
+  std::vector<int> rank(z(prompt.n));
+  for (int i = 0; i < prompt.n; ++i) rank[z(i)] = i;
+  std::shuffle(rank.begin(), rank.end(), random);
+  for (int i = 0; i < prompt.n; ++i) keys[z(i) * 64] = 1e15F * (0.01F * static_cast<float>(rank[z(i)]) - 1.0F);
+  std::fill(prompt.q.begin(), prompt.q.end(), 0.0F);
+  for (int i = 0; i < prompt.n; ++i) prompt.q[z(i) * 64] = 1e15F;
+  prompt.fill(keys, values);
+  on_every_target([&] {
+    const auto out = prompt.prefill(0, 64, 1);
+    int best = 0;
+    for (int i = 0; i < prompt.n; ++i) {
+      if (rank[z(i)] > rank[z(best)]) best = i;
+      for (std::size_t x = 0; x < 64; ++x) ASSERT_EQ(out[z(i) * 64 + x], values[z(best) * 64 + x]) << "token " << i;
+    }
+  });
+}
+
+TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
+  Prompt prompt(shape_of(1, 3, 64), 150, ElementType::f32);
+  for (std::size_t i = 0; i < prompt.q.size(); i += 64) prompt.q[i] = 1.0F;
+  auto keys = noise(z(prompt.n) * 64, 7);
+  const auto values = noise(keys.size(), 8);
+  // The first 70 keys (more than a tile) and every third after them.
+  for (int i = 0; i < prompt.n; ++i) {
+    if (i < 70 || i % 3 == 0) keys[z(i) * 64] = -kInfinity;
+  }
+  prompt.fill(keys, values);
+  on_every_target([&] {
+    Observation sums({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
+    Observation* const observers[] = {&sums};
+    const auto out = prompt.prefill(0, 64, 1, observers);
+    for (std::size_t i = 0; i < z(70) * 3 * 64; ++i) ASSERT_EQ(out[i], 0.0F) << "a query that sees nothing";
+    for (int t = 70; t < prompt.n; ++t) {
+      std::vector<float> k;
+      std::vector<float> v;
+      for (int j = 70; j <= t; ++j) {
+        if (j % 3 == 0) continue;
+        k.insert(k.end(), keys.begin() + j * 64, keys.begin() + (j + 1) * 64);
+        v.insert(v.end(), values.begin() + j * 64, values.begin() + (j + 1) * 64);
+      }
+      const auto want = reference::attend(prompt.query(t, 0), k, v, static_cast<double>(prompt.shape.scale));
+      expect_close(std::span(out).subspan(z(t) * 3 * 64, 64), want.out, want.out_error, "token " + std::to_string(t));
+    }
+    for (int j = 0; j < prompt.n; ++j) {
+      if (j >= 70 && j % 3 != 0) continue;
+      ASSERT_EQ(sums.head(0)[z(j)], 0.0F) << "key " << j;
+    }
+  });
+}
+
+TEST(Prefill, AnEmptyChunkWritesNothing) {
+  Prompt prompt(shape_of(1, 3, 64), 8, ElementType::f16);
+  PrefillAttention attention(prompt.account, prompt.shape, 1);
+  float untouched = 5;
+  attention.begin(prompt.scratch, prompt.q.data(), &untouched, 8, 0, {});
+  attention.run({});
+  attention.reduce({});
+  EXPECT_EQ(untouched, 5);
+}
+
+}  // namespace
+}  // namespace winnow::attention

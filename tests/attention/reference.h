@@ -1,0 +1,96 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+/// Attention in double precision by plain loops, and what f32 may differ from it. Shares nothing with the product.
+namespace winnow::reference {
+
+/// Error bounds, to first order in the unit roundoff u = 2^-24 of f32 (eps_f32 / 2).
+///
+/// k roundings of one quantity: |error| <= k u relative in the worst case, and at most 8 sqrt(k) u but with a probability below
+/// 2 exp(-32) (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019, theorem 2.4 with lambda = 8), whatever the order of the sum. So, for one query:
+///
+///   logit      s_j = scale q·k_j: the query is scaled (1 rounding), d products are summed (d roundings):
+///                                 e_j = roundings(d + 1) sum_i |scale q_i k_ji|
+///   exponential p_j = exp(s_j - m): argument u |s_j - m|, exp itself 2 u (1 ulp); e_j enters as it is; m's own error cancels, because all p_j have the same
+///              brought to a larger m: the arguments add up to at most |s_j - m|, each step costs exp 2 u and one product u, and there is
+///                                 at most one step for each key: roundings(3 n)
+///                                 r_j = e_j + u (2 |s_j - m| + 2) + roundings(3 n)
+///   sum        n terms:           roundings(n), and the division 2 u
+///   weight     A_j = p_j / sum:   |error| <= A_j (r_j + sum_k A_k r_k + roundings(n) + 2 u)
+///   output     o = sum_j A_j v_j: |error| <= sum_j A_j |v_j| (r_j + sum_k A_k r_k + 2 roundings(n) + 2 u)
+inline constexpr double kRoundoff = 1.0 / (1 << 24);
+
+inline double roundings(double k) { return kRoundoff * std::min(k, 8 * std::sqrt(k)); }
+
+/// One query over n keys.
+struct Result {
+  std::vector<double> logit;        ///< [n]
+  std::vector<double> logit_error;  ///< [n] bound
+  std::vector<double> weight;       ///< [n] softmax
+  std::vector<double> weight_error;
+  std::vector<double> out;  ///< [d]
+  std::vector<double> out_error;
+};
+
+/// q [d], keys and values [n][d], n = keys.size() / d. No keys: zeros.
+inline Result attend(std::span<const float> q, std::span<const float> keys, std::span<const float> values, double scale) {
+  const std::size_t d = q.size();
+  const std::size_t n = keys.size() / d;
+  Result r;
+  double m = -std::numeric_limits<double>::infinity();
+  for (std::size_t j = 0; j < n; ++j) {
+    double s = 0;
+    double size = 0;
+    for (std::size_t i = 0; i < d; ++i) {
+      const double term = static_cast<double>(q[i]) * static_cast<double>(keys[j * d + i]) * scale;
+      s += term;
+      size += std::abs(term);
+    }
+    r.logit.push_back(s);
+    r.logit_error.push_back(roundings(static_cast<double>(d) + 1) * size);
+    m = std::max(m, s);
+  }
+  double total = 0;
+  for (const double s : r.logit) total += std::exp(s - m);
+  const auto terms = static_cast<double>(n);
+  double mean_error = 0;
+  for (std::size_t j = 0; j < n; ++j) {
+    r.weight.push_back(std::exp(r.logit[j] - m) / total);
+    r.weight_error.push_back(r.logit_error[j] + kRoundoff * (2 * std::abs(r.logit[j] - m) + 2) + roundings(3 * terms));
+    mean_error += r.weight[j] * r.weight_error[j];
+  }
+  r.out.assign(d, 0);
+  r.out_error.assign(d, 0);
+  for (std::size_t j = 0; j < n; ++j) {
+    const double relative = r.weight_error[j] + mean_error + roundings(terms) + 2 * kRoundoff;
+    for (std::size_t i = 0; i < d; ++i) {
+      const double term = r.weight[j] * static_cast<double>(values[j * d + i]);
+      r.out[i] += term;
+      r.out_error[i] += std::abs(term) * (relative + roundings(terms));
+    }
+    r.weight_error[j] = r.weight[j] * relative;
+  }
+  return r;
+}
+
+/// Turns pair (x, y) of a head from one position to another, in double precision; pairs (2i, 2i + 1) or (i, i + n/2).
+inline std::vector<float> turned(std::span<const float> head, std::span<const float> frequency, bool adjacent, std::int64_t positions) {
+  std::vector<float> out(head.begin(), head.end());
+  for (std::size_t i = 0; i < frequency.size(); ++i) {
+    const std::size_t x = adjacent ? 2 * i : i;
+    const std::size_t y = adjacent ? 2 * i + 1 : i + frequency.size();
+    const double angle = static_cast<double>(positions) * static_cast<double>(frequency[i]);
+    out[x] = static_cast<float>(static_cast<double>(head[x]) * std::cos(angle) - static_cast<double>(head[y]) * std::sin(angle));
+    out[y] = static_cast<float>(static_cast<double>(head[x]) * std::sin(angle) + static_cast<double>(head[y]) * std::cos(angle));
+  }
+  return out;
+}
+
+}  // namespace winnow::reference
