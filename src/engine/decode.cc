@@ -1,5 +1,6 @@
 #include "engine/decode.h"
 
+#include <algorithm>
 #include <exception>
 
 namespace winnow::engine {
@@ -67,11 +68,10 @@ class LaneAttention : public graph::AttentionOp {
     const auto& lanes = step.cache->lanes.layer(layer);
     const auto& method = step.cache->method();
     pieces_.clear();
-    if (method.attend) {
-      for (const auto& range : method.attend.call(lanes, head, step.position, step.cache->forced)) lanes.pieces(head, range, pieces_);
-    } else {
-      lanes.pieces(head, {0, lanes.length(head), 0}, pieces_);
-    }
+    cache::AttendPlan plan;
+    if (method.attend) plan = method.attend.call(lanes, head, step.position, step.cache->forced);
+    if (plan.empty()) plan.push_back({0, lanes.length(head), 0});
+    for (const auto& range : plan) lanes.pieces(head, range, pieces_);
     for (const auto& piece : pieces_) {
       attention::DecodeRead read;
       read.row = row;
@@ -89,6 +89,17 @@ class LaneAttention : public graph::AttentionOp {
   std::exception_ptr error_;
 };
 
+/// Entries by which a layer's lanes can still grow when `count` tokens come: a per-step method's only up to its limit.
+int growth(const Cache::Impl& cache, int layer, int count) {
+  if (!cache.method().evict) return count;
+  int most = 0;
+  const auto& limits = cache.limit[static_cast<std::size_t>(layer)];
+  for (std::size_t head = 0; head < limits.size(); ++head) {
+    most = std::max(most, limits[head] - cache.lanes.layer(layer).length(static_cast<int>(head)));
+  }
+  return std::min(most, count);
+}
+
 }  // namespace
 
 void Stepper::run(std::span<const StepRow> rows, float* logits) {
@@ -101,7 +112,7 @@ void Stepper::run(std::span<const StepRow> rows, float* logits) {
     if (i > 0 && rows[i].cache == rows[i - 1].cache) continue;
     int count = 0;
     while (i + static_cast<std::size_t>(count) < rows.size() && rows[i + static_cast<std::size_t>(count)].cache == rows[i].cache) ++count;
-    for (int layer = 0; layer < hparams_.n_layer; ++layer) rows[i].cache->lanes.layer(layer).reserve(count);
+    for (int layer = 0; layer < hparams_.n_layer; ++layer) rows[i].cache->lanes.layer(layer).reserve(growth(*rows[i].cache, layer, count));
   }
   LaneAttention attention(attention_, hparams_, rows);
   executor_.step(tokens, positions, attention, logits);

@@ -26,8 +26,10 @@ int oldest(const cache::LayerLanes& lanes, int head, const Forced& forced) {
 /// sinks, at 0 … S - 1, the query is turned from its position to the lane's last index.
 cache::AttendPlan by_cache_index(const cache::LayerLanes& lanes, int head, std::int32_t position, const Forced& forced) {
   const int length = lanes.length(head);
+  const std::int64_t shift = static_cast<std::int64_t>(length) - 1 - position;
+  if (shift == 0) return {};  // nothing has left the cache: index and position agree
   const int sinks = std::min(forced.sinks, length);
-  return {{0, sinks, static_cast<std::int64_t>(length) - 1 - position}, {sinks, length, 0}};
+  return {{0, sinks, shift}, {sinks, length, 0}};
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+# A thin front for CMake's presets. `make demo` and `make test` install what is missing, build and run; the rest is for developers.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+FUZZ_SECONDS ?= 600
+CONFIGURE = export WINNOW_DEPS=$$(tools/get-deps.sh); cmake --preset $(1) $(if $(CI),-DWINNOW_WERROR=ON) $(2) > build/$(1).log || { cat build/$(1).log; exit 1; }; cmake --build build/$(1)
+TEST = export WINNOW_TEST_MODEL=$$(tools/get-model.sh); ctest --test-dir build/$(1) --output-on-failure -j 2
+
+.PHONY: help demo test build bench install check-asan check-tsan check-fuzz format tidy
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+build:
+	@mkdir -p build; $(call CONFIGURE,release)
+
+demo: build ## ask a question about a long text: full cache, streaming-llm and snapkv side by side
+	@WINNOW=build/release/winnow WINNOW_MODEL=$$(tools/get-model.sh) tools/demo.sh
+
+test: build ## build and run all tests
+	@$(call TEST,release)
+
+bench: ## build the benchmark programs into build/release/bench
+	@mkdir -p build; $(call CONFIGURE,release,-DWINNOW_BENCH=ON)
+
+install: build ## cmake --install, to PREFIX (default /usr/local)
+	@cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
+
+check-asan: ## all tests under the address and undefined-behaviour sanitizers
+	@mkdir -p build; $(call CONFIGURE,asan); $(call TEST,asan) -LE package
+
+check-tsan: ## the tests of threaded kernels under the thread sanitizer
+	@mkdir -p build; $(call CONFIGURE,tsan); ctest --test-dir build/tsan --output-on-failure -L threads
+
+check-fuzz: ## each fuzz target for FUZZ_SECONDS
+	@mkdir -p build; $(call CONFIGURE,fuzz); tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+
+format: ## clang-format over all sources
+	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+tidy: build ## clang-tidy over all sources
+	@git ls-files 'src/*.cc' | xargs -P 2 -n 4 clang-tidy -p build/release --quiet

@@ -1,0 +1,169 @@
+// The network, from tokens to logits, against llama.cpp through libllama on the same file.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "peer/llama_cpp.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/session.h"
+
+namespace winnow {
+namespace {
+
+using test::TinyModel;
+
+/// Relative error in the L2 norm.
+double error_of(std::span<const float> got, std::span<const float> expected) {
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(static_cast<double>(got[i]) - expected[i], 2);
+    norm += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+/// With f32 weights both sides do the same f32 products in another order. A dot product of K terms errs by about eps * sqrt(K) relative to the norms, eps = 6e-8 and K <= 448 here: 1e-6; of
+/// the 8 products of a block, in two blocks, the errors add to at most 16e-6; the softmax multiplies the error of its logits by their size, up to 10 here.
+constexpr double kF32Tolerance = 16e-6 * 10;
+
+/// With quantized weights ggml rounds the activations to 8 bits in blocks: a step is max/127, the error is uniform, so relative to the values' rms it is (max/rms) / (127 sqrt(12)), with max/rms
+/// about 2.8 for 256 normal values. Where two runs differ at all before that rounding they round independently: sqrt(2) of it. Four such products follow each other in a block, and errors of 4 L of them add like
+/// a random walk.
+double quantized_tolerance(int layers) { return std::sqrt(2.0) * 2.8 / (127 * std::sqrt(12.0)) * std::sqrt(4.0 * layers); }
+
+std::vector<Token> random_tokens(int n, int vocabulary, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<Token> any(3, vocabulary - 1);
+  std::vector<Token> out(static_cast<std::size_t>(n));
+  for (Token& token : out) token = any(random);
+  return out;
+}
+
+/// Prefill in chunks and decode, alone and in a batch of different lengths.
+void expect_parity(const std::string& path, double tolerance, int tokens, const std::vector<int>& chunks) {
+  const auto model = Model::load(path);
+  CacheOptions cache;
+  cache.kv_type = KvType::parse("f32");
+  const auto ids = random_tokens(tokens + 8, model->info().n_vocab, 7);
+  peer::LlamaOptions options;
+  options.kv_type = ElementType::f32;
+  options.threads = 1;  // two pools that wait actively would be in each other's way
+  peer::Llama llama(path, options);
+
+  const auto prompt = std::span(ids).first(static_cast<std::size_t>(tokens));
+  const auto expected = llama.decode(prompt);
+  std::vector<std::vector<float>> expected_steps;
+  for (std::size_t i = prompt.size(); i < ids.size(); ++i) expected_steps.push_back(llama.decode(std::span(ids).subspan(i, 1)));
+
+  for (const int chunk : chunks) {
+    SCOPED_TRACE("chunk " + std::to_string(chunk));
+    Session session(model, {2, Precision::f32, chunk});
+    auto prefilled = session.prefill(prompt, std::span(&cache, 1));
+    EXPECT_LT(error_of(prefilled.logits, expected), tolerance);
+    if (chunk != chunks.back()) continue;
+    std::vector<float> logits(expected.size());
+    for (std::size_t i = 0; i < expected_steps.size(); ++i) {
+      Cache* const one = &prefilled.caches.front();
+      session.step(std::span(&one, 1), std::span(ids).subspan(prompt.size() + i, 1), logits);
+      EXPECT_LT(error_of(logits, expected_steps[i]), tolerance) << "step " << i;
+    }
+  }
+}
+
+void expect_batch_parity(const std::string& path, double tolerance) {
+  const auto model = Model::load(path);
+  const auto vocabulary = static_cast<std::size_t>(model->info().n_vocab);
+  CacheOptions options;
+  options.kv_type = KvType::parse("f32");
+  Session session(model, {2, Precision::f32, 512});
+  peer::LlamaOptions llama_options;
+  llama_options.kv_type = ElementType::f32;
+  llama_options.threads = 1;
+  peer::Llama llama(path, llama_options);
+  std::vector<Cache> caches;
+  std::vector<Token> next;
+  std::vector<std::vector<float>> expected;
+  for (unsigned i = 0; i < 5; ++i) {
+    const auto ids = random_tokens(5 + 17 * static_cast<int>(i), model->info().n_vocab, 100 + i);
+    const auto prompt = std::span(ids).first(ids.size() - 1);
+    caches.push_back(std::move(session.prefill(prompt, std::span(&options, 1)).caches.front()));
+    next.push_back(ids.back());
+    llama.clear();
+    expected.push_back(llama.decode(ids));
+  }
+  std::vector<Cache*> pointers;
+  for (auto& cache : caches) pointers.push_back(&cache);
+  std::vector<float> logits(5 * vocabulary);
+  session.step(pointers, next, logits);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_LT(error_of(std::span(logits).subspan(i * vocabulary, vocabulary), expected[i]), tolerance) << i;
+}
+
+struct Case {
+  const char* name;
+  TinyModel model;
+  double tolerance = kF32Tolerance;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+TinyModel tiny(const char* arch, int heads, int kv_heads, int head_dim) {
+  TinyModel m;
+  m.arch = arch;
+  m.n_head = heads;
+  m.n_head_kv = kv_heads;
+  m.head_dim = head_dim;
+  return m;
+}
+
+TinyModel with(TinyModel m, auto&& change) {
+  change(m);
+  return m;
+}
+
+TinyModel of_type(ggml_type type) {
+  TinyModel m = tiny("llama", 4, 2, 64);
+  m.n_embd = 256;
+  m.n_ff = 256;
+  m.type = type;
+  return m;
+}
+
+class Parity : public testing::TestWithParam<Case> {
+ protected:
+  Parity() : path_(folder_ / "tiny.gguf") { write_tiny_gguf(GetParam().model, path_); }
+  test::TempFolder folder_;
+  std::string path_;
+};
+
+TEST_P(Parity, prefill_and_decode) { expect_parity(path_, GetParam().tolerance, 70, {1, 7, 512, 70}); }
+TEST_P(Parity, batch_of_five) { expect_batch_parity(path_, GetParam().tolerance); }
+
+const double kQ = quantized_tolerance(2);
+
+INSTANTIATE_TEST_SUITE_P(
+    all, Parity,
+    testing::Values(Case{"llama", tiny("llama", 4, 2, 64)}, Case{"llama_mha", tiny("llama", 3, 3, 80)}, Case{"llama_gqa7", tiny("llama", 7, 1, 96)},
+                    Case{"llama_gqa3_d128", tiny("llama", 9, 3, 128)},
+                    Case{"llama_untied", with(tiny("llama", 4, 2, 64), [](TinyModel& m) { m.tied = false; })},
+                    Case{"llama_rope_factors", with(tiny("llama", 4, 2, 64), [](TinyModel& m) { m.rope_factors = true; })},
+                    Case{"llama_linear", with(tiny("llama", 4, 2, 64), [](TinyModel& m) { m.linear_scaling = 4; })},
+                    Case{"qwen2", with(tiny("qwen2", 7, 1, 64), [](TinyModel& m) { m.n_embd = 7 * 64; })}, Case{"qwen3", tiny("qwen3", 8, 2, 128)}, Case{"gemma", tiny("gemma", 4, 1, 256)},
+                    Case{"f16", of_type(GGML_TYPE_F16), kQ}, Case{"bf16", of_type(GGML_TYPE_BF16), kQ}, Case{"q8_0", of_type(GGML_TYPE_Q8_0), kQ},
+                    Case{"q4_0", of_type(GGML_TYPE_Q4_0), kQ}, Case{"q4_1", of_type(GGML_TYPE_Q4_1), kQ}, Case{"q5_0", of_type(GGML_TYPE_Q5_0), kQ},
+                    Case{"q5_1", of_type(GGML_TYPE_Q5_1), kQ}, Case{"q2_k", of_type(GGML_TYPE_Q2_K), kQ}, Case{"q3_k", of_type(GGML_TYPE_Q3_K), kQ},
+                    Case{"q4_k", of_type(GGML_TYPE_Q4_K), kQ}, Case{"q5_k", of_type(GGML_TYPE_Q5_K), kQ}, Case{"q6_k", of_type(GGML_TYPE_Q6_K), kQ},
+                    Case{"iq4_nl", of_type(GGML_TYPE_IQ4_NL), kQ}, Case{"iq4_xs", of_type(GGML_TYPE_IQ4_XS), kQ}, Case{"iq3_s", of_type(GGML_TYPE_IQ3_S), kQ}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(ParityOfTheRealModel, prefill_and_decode) {
+  const auto path = test::real_model();
+  if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
+  expect_parity(*path, quantized_tolerance(30), 200, {7, 512, 200});
+  expect_batch_parity(*path, quantized_tolerance(30));
+}
+
+}  // namespace
+}  // namespace winnow

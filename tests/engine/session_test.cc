@@ -1,0 +1,312 @@
+// What a session promises, on small random networks.
+#include "winnow/session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "cache/lanes.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/generate.h"
+
+namespace winnow {
+namespace {
+
+CacheOptions options_of(const std::string& spec, const std::string& budget = "", const std::string& kv_type = "f16") {
+  CacheOptions out;
+  out.spec = Spec::parse(spec);
+  if (!budget.empty()) out.budget = Budget::parse(budget);
+  out.kv_type = KvType::parse(kv_type);
+  return out;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  explicit SessionTest(int layers = 3) {
+    test::TinyModel tiny;
+    tiny.n_layer = layers;
+    tiny.n_head = 6;
+    tiny.n_head_kv = 2;
+    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
+    model_ = Model::load(folder_ / "tiny.gguf");
+  }
+
+  std::vector<Token> tokens(int n, unsigned seed = 1) const {
+    std::mt19937 random(seed);
+    std::uniform_int_distribution<Token> any(3, model_->info().n_vocab - 1);
+    std::vector<Token> out(static_cast<std::size_t>(n));
+    for (Token& token : out) token = any(random);
+    return out;
+  }
+
+  std::vector<float> step(Session& session, Cache& cache, Token token) const {
+    std::vector<float> logits(static_cast<std::size_t>(model_->info().n_vocab));
+    Cache* const one = &cache;
+    session.step(std::span(&one, 1), std::span(&token, 1), logits);
+    return logits;
+  }
+
+  test::TempFolder folder_;
+  std::shared_ptr<const Model> model_;
+};
+
+class OneLayer : public SessionTest {
+ protected:
+  OneLayer() : SessionTest(1) {}
+};
+
+/// f32 arithmetic in another order: the parity test's derivation.
+void expect_near(const std::vector<float>& a, const std::vector<float>& b, double relative = 1e-4) {
+  ASSERT_EQ(a.size(), b.size());
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  EXPECT_LT(std::sqrt(difference / norm), relative);
+}
+
+TEST_F(SessionTest, one_pass_for_many_specs_equals_a_pass_for_each) {
+  const auto ids = tokens(150);
+  const std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "64"), options_of("streaming-llm", "40"),
+                                         options_of("snapkv:window=8,pool=mean", "30%", "q8_0")};
+  Session session(model_, {2, Precision::automatic, 32});
+  const auto together = session.prefill(ids, all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto alone = session.prefill(ids, std::span(all).subspan(i, 1));
+    EXPECT_EQ(alone.logits, together.logits);
+    EXPECT_EQ(alone.caches.front().kept(), together.caches[i].kept()) << all[i].spec.print();
+  }
+}
+
+TEST_F(SessionTest, questions_after_a_shared_text_are_as_if_alone) {
+  const auto text = tokens(90);
+  const std::vector<std::vector<Token>> questions = {tokens(7, 2), tokens(40, 3), {}};
+  const auto cache = options_of("snapkv:window=16", "48", "f32");
+  Session session(model_, {2, Precision::f32, 64});
+  const auto together = session.prefill(text, questions, std::span(&cache, 1));
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    auto whole = text;
+    whole.insert(whole.end(), questions[i].begin(), questions[i].end());
+    const auto alone = session.prefill(whole, std::span(&cache, 1));
+    expect_near(together[i].logits, alone.logits);
+    EXPECT_EQ(together[i].caches.front().kept(), alone.caches.front().kept()) << i;
+  }
+}
+
+TEST_F(SessionTest, extending_equals_reading_at_once) {
+  const auto ids = tokens(200);
+  const auto cache = options_of("full", "", "f32");
+  Session session(model_, {2, Precision::f32, 512});
+  const auto whole = session.prefill(ids, std::span(&cache, 1));
+  auto part = session.prefill(std::span(ids).first(50), std::span(&cache, 1));
+  expect_near(session.extend(part.caches.front(), std::span(ids).subspan(50)), whole.logits);
+  EXPECT_EQ(part.caches.front().kept(), whole.caches.front().kept());
+}
+
+TEST_F(SessionTest, a_budget_that_nothing_exceeds_changes_no_bit) {
+  const auto ids = tokens(60);
+  const std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "60"), options_of("streaming-llm", "100"),
+                                         options_of("streaming-llm:positions=absolute", "100")};
+  Session session(model_, {});
+  auto prefilled = session.prefill(ids, all);
+  for (const Token token : tokens(20, 9)) {
+    const auto expected = step(session, prefilled.caches[0], token);
+    for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(step(session, prefilled.caches[i], token), expected) << all[i].spec.print();
+  }
+}
+
+TEST_F(SessionTest, lengths_are_the_budget_and_bytes_follow) {
+  const auto ids = tokens(200);
+  const auto& info = model_->info();
+  for (const char* type : {"f32", "f16", "bf16", "q8_0", "q4_0", "q8_0/f16"}) {
+    for (const char* spec : {"snapkv", "streaming-llm"}) {
+      const auto cache = options_of(spec, "50", type);
+      Session session(model_, {});
+      const auto prefilled = session.prefill(ids, std::span(&cache, 1));
+      const auto stats = prefilled.caches.front().stats();
+      EXPECT_EQ(stats.entries_min, 50);
+      EXPECT_EQ(stats.entries_max, 50);
+      const auto entry = cache::entry_bytes({info.n_head_kv, info.head_dim, cache.kv_type, 0});
+      EXPECT_EQ(stats.bytes_held, 50 * entry * static_cast<std::size_t>(info.n_layer * info.n_head_kv)) << spec << " " << type;
+    }
+  }
+}
+
+TEST_F(SessionTest, a_byte_budget_is_kept) {
+  const auto cache = options_of("snapkv", "100KiB");
+  Session session(model_, {});
+  const auto prefilled = session.prefill(tokens(200), std::span(&cache, 1));
+  const auto held = prefilled.caches.front().stats().bytes_held;
+  EXPECT_LE(held, 100U * 1024U);
+  EXPECT_GT(held, 95U * 1024U);
+}
+
+TEST_F(SessionTest, streaming_holds_its_budget_for_200_steps) {
+  const auto cache = options_of("streaming-llm", "32");
+  Session session(model_, {});
+  auto prefilled = session.prefill(tokens(100), std::span(&cache, 1));
+  auto& sequence = prefilled.caches.front();
+  const auto bytes = sequence.stats().bytes_held;
+  int position = 100;
+  for (const Token token : tokens(200, 5)) {
+    step(session, sequence, token);
+    ++position;
+    ASSERT_EQ(sequence.stats().bytes_held, bytes);
+    std::vector<std::int32_t> expected = {0, 1, 2, 3};
+    for (int p = position - 28; p < position; ++p) expected.push_back(p);
+    ASSERT_EQ(sequence.kept()[1][1], expected);
+  }
+}
+
+TEST_F(SessionTest, streaming_grows_into_its_budget_first) {
+  const auto cache = options_of("streaming-llm", "32");
+  Session session(model_, {});
+  auto prefilled = session.prefill(tokens(10), std::span(&cache, 1));
+  for (const Token token : tokens(60, 5)) step(session, prefilled.caches.front(), token);
+  const auto kept = prefilled.caches.front().kept()[0][0];
+  EXPECT_EQ(kept.size(), 32U);
+  EXPECT_EQ(kept[3], 3);
+  EXPECT_EQ(kept[4], 70 - 28);
+}
+
+/// In a network of one layer an entry depends on its own token alone, so streaming with positions in the cache must equal reading the kept tokens as a short text.
+TEST_F(OneLayer, streaming_in_cache_positions_equals_a_short_text) {
+  const auto cache = options_of("streaming-llm", "24", "f32");
+  const auto full = options_of("full", "", "f32");
+  Session session(model_, {2, Precision::f32, 512});
+  auto ids = tokens(80);
+  auto prefilled = session.prefill(ids, std::span(&cache, 1));
+  for (const Token token : tokens(60, 4)) {
+    ids.push_back(token);
+    const auto logits = step(session, prefilled.caches.front(), token);
+    std::vector<Token> text(ids.begin(), ids.begin() + 4);
+    text.insert(text.end(), ids.end() - 20, ids.end());
+    expect_near(logits, session.prefill(text, std::span(&full, 1)).logits);
+  }
+}
+
+TEST_F(SessionTest, a_row_does_not_depend_on_its_neighbours) {
+  const std::vector<CacheOptions> all = {options_of("full", "", "f32"), options_of("snapkv", "40", "f32"), options_of("streaming-llm", "40", "f32")};
+  Session session(model_, {2, Precision::f32, 64});
+  std::vector<Cache> together;
+  std::vector<Cache> alone;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto prefilled = session.prefill(tokens(50 + 30 * static_cast<int>(i), static_cast<unsigned>(i)), std::span(all).subspan(i, 1));
+    alone.push_back(prefilled.caches.front().clone());
+    together.push_back(std::move(prefilled.caches.front()));
+  }
+  const auto vocabulary = static_cast<std::size_t>(model_->info().n_vocab);
+  for (int round = 0; round < 5; ++round) {
+    const auto next = tokens(3, 50 + static_cast<unsigned>(round));
+    std::vector<Cache*> pointers;
+    for (auto& cache : together) pointers.push_back(&cache);
+    std::vector<float> logits(3 * vocabulary);
+    session.step(pointers, next, logits);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto row = std::span(logits).subspan(i * vocabulary, vocabulary);
+      expect_near({row.begin(), row.end()}, step(session, alone[i], next[i]));
+    }
+  }
+}
+
+TEST_F(SessionTest, a_clone_is_independent) {
+  const auto cache = options_of("snapkv", "40");
+  Session session(model_, {});
+  auto prefilled = session.prefill(tokens(80), std::span(&cache, 1));
+  Cache copy = prefilled.caches.front().clone();
+  const auto before = copy.kept();
+  const auto expected = step(session, prefilled.caches.front(), 5);
+  EXPECT_EQ(copy.kept(), before);
+  EXPECT_EQ(step(session, copy, 5), expected);
+}
+
+TEST_F(SessionTest, results_do_not_depend_on_the_number_of_threads) {
+  const auto cache = options_of("snapkv", "40");
+  const auto ids = tokens(150);
+  Session one(model_, {1, Precision::automatic, 64});
+  Session three(model_, {3, Precision::automatic, 64});
+  const auto a = one.prefill(ids, std::span(&cache, 1));
+  const auto b = three.prefill(ids, std::span(&cache, 1));
+  EXPECT_EQ(a.logits, b.logits);
+  EXPECT_EQ(a.caches.front().kept(), b.caches.front().kept());
+}
+
+TEST_F(SessionTest, memory_goes_back) {
+  Session session(model_, {});
+  const auto cache = options_of("full");
+  session.prefill(tokens(100), std::span(&cache, 1));
+  const auto held = session.memory().held;
+  session.prefill(tokens(100), std::span(&cache, 1));
+  EXPECT_EQ(session.memory().held, held);
+}
+
+TEST_F(SessionTest, a_stopped_prefill_leaves_the_session_usable) {
+  Session session(model_, {});
+  const auto cache = options_of("full");
+  const auto expected = session.prefill(tokens(50), std::span(&cache, 1)).logits;
+  session.on_stop([] { return true; });
+  EXPECT_THROW(session.prefill(tokens(50), std::span(&cache, 1)), Interrupted);
+  session.on_stop({});
+  EXPECT_EQ(session.prefill(tokens(50), std::span(&cache, 1)).logits, expected);
+}
+
+TEST_F(SessionTest, bad_input_is_refused) {
+  Session session(model_, {});
+  const auto cache = options_of("full");
+  EXPECT_THROW(session.prefill({}, std::span(&cache, 1)), InputError);
+  const std::vector<Token> wrong = {1, 100000};
+  EXPECT_THROW(session.prefill(wrong, std::span(&cache, 1)), InputError);
+  EXPECT_THROW(options_of("snapkv").check(), UsageError);
+  const auto small = options_of("snapkv", "32");
+  EXPECT_THROW(session.prefill(tokens(100), std::span(&small, 1)), UsageError);
+  EXPECT_THROW(Session(model_, {-1, Precision::automatic, 512}), UsageError);
+}
+
+TEST_F(SessionTest, generation_is_repeatable_and_stops) {
+  Session session(model_, {});
+  const auto cache = options_of("full");
+  GenerateOptions options;
+  options.max_tokens = 30;
+  options.end = EndOfSequence::ignored;
+  options.sampling.temperature = 1;
+  options.sampling.seed = 11;
+  const auto run = [&] {
+    auto prefilled = session.prefill(tokens(40), std::span(&cache, 1));
+    Cache* const one = &prefilled.caches.front();
+    return generate(session, std::span(&one, 1), std::span(&prefilled.logits, 1), options).front();
+  };
+  const auto first = run();
+  EXPECT_EQ(first.tokens.size(), 30U);
+  EXPECT_EQ(first.finish, FinishReason::length);
+  EXPECT_EQ(run().tokens, first.tokens);
+  const std::string middle = first.text.substr(first.text.size() / 2, 2);
+  options.stop = {middle};
+  const auto stopped = run();
+  EXPECT_EQ(stopped.finish, FinishReason::stop);
+  EXPECT_EQ(stopped.text, first.text.substr(0, first.text.find(middle)));
+}
+
+TEST_F(SessionTest, logprobs_are_a_distribution) {
+  Session session(model_, {});
+  const auto cache = options_of("full");
+  auto prefilled = session.prefill(tokens(40), std::span(&cache, 1));
+  GenerateOptions options;
+  options.max_tokens = 1;
+  options.end = EndOfSequence::ignored;
+  options.logprobs = model_->info().n_vocab;
+  Cache* const one = &prefilled.caches.front();
+  const auto generation = generate(session, std::span(&one, 1), std::span(&prefilled.logits, 1), options).front();
+  double sum = 0;
+  for (const auto& token : generation.logprobs.front().top) sum += std::exp(token.logprob);
+  EXPECT_NEAR(sum, 1, 1e-9);
+  EXPECT_EQ(generation.logprobs.front().chosen.id, generation.logprobs.front().top.front().id);
+}
+
+}  // namespace
+}  // namespace winnow

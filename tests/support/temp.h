@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace winnow::test {
+
+/// A folder that goes when the object does.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "winnow-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// The real model, when the environment names one.
+inline std::optional<std::string> real_model() {
+  const char* const path = std::getenv("WINNOW_TEST_MODEL");
+  if (path == nullptr || *path == '\0') return std::nullopt;
+  return path;
+}
+
+}  // namespace winnow::test

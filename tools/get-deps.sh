@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama for CMAKE_PREFIX_PATH (empty: CMake finds
+# them by itself). Instant and silent when nothing is missing; needs the network only for what is.
+#   WINNOW_SDIST=FILE   take llama-cpp-python's source package from FILE instead of pip
+set -euo pipefail
+
+readonly version=0.3.36
+readonly sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
+readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/winnow
+
+say() { echo "$*" >&2; }
+
+# ---- Debian packages ---------------------------------------------------------------------------------------------------------------------
+
+has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /proc/cpuinfo; }
+
+packages=(cmake ninja-build g++ make pkg-config python3 libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgtest-dev libbenchmark-dev)
+has_amx && packages+=(clang-16)
+if ! command -v pip >/dev/null && ! python3 -m pip --version >/dev/null 2>&1; then packages+=(python3-pip); fi
+
+missing_packages() {
+  local p
+  for p in "${packages[@]}"; do
+    case $p in
+      cmake | make | clang-16 | python3) command -v "$p" >/dev/null || echo "$p" ;;
+      ninja-build) command -v ninja >/dev/null || echo "$p" ;;
+      g++) command -v c++ >/dev/null || echo "$p" ;;
+      pkg-config | python3-pip) command -v "${p#python3-}" >/dev/null || echo "$p" ;;
+      *) dpkg -s "$p" >/dev/null 2>&1 || echo "$p" ;;
+    esac
+  done
+}
+
+install_packages() {
+  local missing as_root=()
+  command -v dpkg >/dev/null || return 0  # not Debian: CMake will name what it does not find
+  missing=$(missing_packages | tr '\n' ' ')
+  [ -n "$missing" ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    if ! sudo -n true 2>/dev/null; then
+      say "missing Debian packages: $missing(install them, or run this as root)"
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  say "installing $missing"
+  "${as_root[@]}" apt-get update -qq >&2
+  # shellcheck disable=SC2086
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq $missing >/dev/null
+}
+
+# ---- ggml + libllama ---------------------------------------------------------------------------------------------------------------------
+
+# An installed CMake package is used as it is.
+installed() {
+  local probe status=0
+  probe=$(mktemp -d)
+  printf 'cmake_minimum_required(VERSION 3.25)\nproject(probe C CXX)\nfind_package(ggml CONFIG REQUIRED)\nfind_package(llama CONFIG REQUIRED)\n' >"$probe/CMakeLists.txt"
+  cmake -S "$probe" -B "$probe/build" >/dev/null 2>&1 || status=1
+  rm -rf "$probe"
+  return $status
+}
+
+# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile; clang 16 compiles it right and is faster.
+choose_compiler() {
+  flags=
+  cc=${CC:-cc} cxx=${CXX:-c++}
+  if has_amx; then
+    if command -v clang-16 >/dev/null; then
+      cc=clang-16 cxx=clang++-16 flags="-mamx-tile -mamx-int8 -mamx-bf16"
+    else
+      flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+    fi
+  fi
+}
+
+# A build for this machine must not be taken to another kind of machine.
+folder() {
+  local isa compiler
+  isa=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo 2>/dev/null | cut -d: -f2 | tr ' ' '\n' | sort | sha256sum | cut -c1-12)
+  compiler=$("$cxx" --version | head -n1 | tr -cs 'A-Za-z0-9.' '-' | cut -c1-40)
+  echo "$cache/llama-$version-${compiler%-}-$(uname -m)-$isa"
+}
+
+fetch_source() {
+  local to=$1 file=${WINNOW_SDIST:-}
+  if [ -z "$file" ]; then
+    say "fetching the source of ggml and libllama (75 MB)"
+    python3 -m pip download --quiet --no-deps --no-binary :all: "llama-cpp-python==$version" -d "$to" >&2
+    file=$(ls "$to"/*.tar.gz)
+  fi
+  echo "$sha256  $file" | sha256sum --check --quiet >&2 || { say "$file is not the source package that was expected"; exit 1; }
+  tar xzf "$file" -C "$to"
+}
+
+build() {
+  local to=$1
+  work=$(mktemp -d "$cache/build.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  fetch_source "$work"
+  say "building ggml and libllama with $cxx (some minutes, once)"
+  CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DBUILD_SHARED_LIBS=ON -DGGML_NATIVE=ON -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
+    -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
+    -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib >"$work/log" 2>&1 &&
+    cmake --build "$work/build" --target install >>"$work/log" 2>&1 || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
+  mv "$work/install" "$to"
+}
+
+install_packages
+if installed; then exit 0; fi
+choose_compiler
+prefix=$(folder)
+if [ ! -d "$prefix" ]; then
+  mkdir -p "$cache"
+  exec 9>"$cache/lock"
+  flock 9
+  [ -d "$prefix" ] || build "$prefix"
+fi
+echo "$prefix"
