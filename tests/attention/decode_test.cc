@@ -215,7 +215,7 @@ TEST(Decode, TurnedQueriesReadKeysOfAnotherFrame) {
     const Lane second(64, 400, ElementType::q8_0, ElementType::f16, 3);
     std::vector<DecodeRead> reads = {{0, 0, first.piece}, {0, 0, second.piece}};
     reads[1].piece.query_shift = -12345;
-    // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d + 1 products
+    // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d + 2 products
     // and sums, and elements grow by at most sqrt(2) in it: twice the bound has room for both.
     check(shape, rope, reads, noise(3 * 64, 9), 1, 2);
   }

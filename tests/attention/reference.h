@@ -16,8 +16,8 @@ namespace winnow::reference {
 /// k roundings of one quantity: |error| <= k u relative in the worst case, and at most 8 sqrt(k) u but with a probability below
 /// 2 exp(-32) (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019, theorem 2.4 with lambda = 8), whatever the order of the sum. So, for one query:
 ///
-///   logit      s_j = scale q·k_j: the query is scaled (1 rounding), d products are summed (d roundings):
-///                                 e_j = roundings(d + 1) sum_i |scale q_i k_ji|
+///   logit      s_j = scale q·k_j: the factor (1 rounding) scales the query (1 rounding), d products are summed (d roundings):
+///                                 e_j = roundings(d + 2) sum_i |scale q_i k_ji|
 ///   exponential p_j = exp(s_j - m): argument u |s_j - m|, exp itself 2 u (1 ulp); e_j enters as it is; m's own error cancels, because all p_j have the same
 ///              brought to a larger m: the arguments add up to at most |s_j - m|, each step costs exp 2 u and one product u, and there is
 ///                                 at most one step for each key: roundings(3 n)
@@ -54,7 +54,7 @@ inline Result attend(std::span<const float> q, std::span<const float> keys, std:
       size += std::abs(term);
     }
     r.logit.push_back(s);
-    r.logit_error.push_back(roundings(static_cast<double>(d) + 1) * size);
+    r.logit_error.push_back(roundings(static_cast<double>(d) + 2) * size);
     m = std::max(m, s);
   }
   double total = 0;

@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/block.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which defines the target that this pass compiles for.
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
+
+#include "attention/cpu/exp2-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -65,7 +67,7 @@ void load_tile(const cache::Rows& rows, int first, int count, int width, float* 
 
 enum class Start { from_zero, from_memory };
 
-/// c[m][lane] (+)= sum over k of a[m * a_row + k * a_step] * b[k][lane] for kRegisterRows rows and `kVectors` vectors of lanes, all in registers.
+/// c[m][lane] (+)= sum over k of a[m * a_row + k * a_step] * b[k][lane] for kRegisterRows rows and kVectors vectors of lanes, in registers.
 template <int kVectors, Start kStart>
 HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step, const float* HWY_RESTRICT b, int depth, int stride,
                               float* HWY_RESTRICT c) {
@@ -91,7 +93,8 @@ HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step
   }
 }
 
-/// The product for any number of rows (a multiple of kRegisterRows) and all lanes, one strip of lanes after the other so that b's strip stays in the first-level cache.
+/// The product for any number of rows (a multiple of kRegisterRows) and all lanes, one strip of lanes after the other so that b's strip
+/// stays in the first-level cache.
 template <Start kStart>
 void multiply(const float* a, int a_row, int a_step, const float* b, int rows, int depth, int stride, float* c) {
   const int width = static_cast<int>(hn::Lanes(D()));
@@ -111,8 +114,9 @@ void multiply(const float* a, int a_row, int a_step, const float* b, int rows, i
   }
 }
 
-/// Queries into lanes, scaled; the state of the softmax to "nothing seen".
+/// Queries into lanes, scaled so that logits are powers of 2; the state of the softmax to "nothing seen".
 void begin_block(const Block& b, int width) {
+  const float scale = b.scale * std::numbers::log2e_v<float>;
   std::fill_n(b.q_lanes, static_cast<std::ptrdiff_t>(width) * b.lanes, 0.0F);
   std::fill_n(b.o_lanes, static_cast<std::ptrdiff_t>(width) * b.lanes, 0.0F);
   std::fill_n(b.max, b.lanes, kNothing);
@@ -122,14 +126,14 @@ void begin_block(const Block& b, int width) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
       const float* const q = b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
-      for (int i = 0; i < b.head_dim; ++i) b.q_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] = q[i] * b.scale;
+      for (int i = 0; i < b.head_dim; ++i) b.q_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] = q[i] * scale;
       b.limit[lane] = static_cast<float>(b.first_key + t);
     }
   }
 }
 
-/// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what was summed before shrinks. `masked`: the tile
-/// reaches beyond what some lane sees, or beyond the keys.
+/// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what was summed before
+/// shrinks. kMasked: the tile reaches beyond what some lane sees, or beyond the keys.
 template <bool kMasked>
 void softmax_tile(const Block& b, int first, int rows, int width, float* HWY_RESTRICT s) {
   const D d;
@@ -152,11 +156,11 @@ void softmax_tile(const Block& b, int first, int rows, int width, float* HWY_RES
     V sum = hn::Zero(d);
     for (int i = 0; i < rows; ++i) {
       float* const at = s + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
-      const V p = hn::Exp(d, hn::Sub(hn::Load(d, at), base));
+      const V p = exp2_of_negative(d, hn::Sub(hn::Load(d, at), base));
       hn::Store(p, d, at);
       sum = hn::Add(sum, p);
     }
-    const V shrink = hn::Exp(d, hn::Sub(old_max, base));
+    const V shrink = exp2_of_negative(d, hn::Sub(old_max, base));
     hn::Store(hn::MulAdd(hn::Load(d, b.sum + lane), shrink, sum), d, b.sum + lane);
     hn::Store(top, d, b.max + lane);
     if (hn::AllTrue(d, hn::Eq(top, old_max))) continue;
@@ -179,20 +183,17 @@ void end_block(const Block& b) {
   }
 }
 
-/// Retained tiles are relative to the maximum of their time: brings them to the final one and divides.
-void normalise_retained(const Block& b) {
+/// Retained tiles are relative to the maximum of their time: turns that into the factor which brings them to the final one and divides.
+void weigh_retained(const Block& b) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
-  for (int first = 0, tile = 0; first < b.visible_keys(); first += kTileKeys, ++tile) {
-    const int rows = padded(std::min(kTileKeys, b.visible_keys() - first), kRegisterRows);
+  for (int tile = 0; tile < b.tiles(); ++tile) {
     for (int lane = 0; lane < b.lanes; lane += step) {
-      const V then = hn::Load(d, b.tile_max + static_cast<std::ptrdiff_t>(tile) * b.lanes + lane);
-      const V seen = hn::Exp(d, hn::Sub(then, hn::Load(d, b.max + lane)));
-      const V weight = hn::Mul(hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), hn::Zero(d), seen), hn::Load(d, b.sum + lane));
-      for (int i = 0; i < rows; ++i) {
-        float* const at = b.p + static_cast<std::ptrdiff_t>(first + i) * b.lanes + lane;
-        hn::Store(hn::Mul(hn::Load(d, at), weight), d, at);
-      }
+      float* const at = b.tile_weight + static_cast<std::ptrdiff_t>(tile) * b.lanes + lane;
+      const V then = hn::Load(d, at);
+      const V shrink = exp2_of_negative(d, hn::Sub(then, hn::Load(d, b.max + lane)));
+      const V nothing = hn::Zero(d);
+      hn::Store(hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), nothing, hn::Mul(shrink, hn::Load(d, b.sum + lane))), d, at);
     }
   }
 }
@@ -203,7 +204,7 @@ void run(const Block& b) {
   for (int first = 0, tile = 0; first < b.visible_keys(); first += kTileKeys, ++tile) {
     const int count = std::min(kTileKeys, b.visible_keys() - first);
     const int rows = padded(count, kRegisterRows);
-    float* const p = b.tile_max == nullptr ? b.p : b.p + static_cast<std::ptrdiff_t>(first) * b.lanes;
+    float* const p = b.tile_weight == nullptr ? b.p : b.p + static_cast<std::ptrdiff_t>(first) * b.lanes;
     load_tile(b.keys, first, count, width, b.tile);
     multiply<Start::from_zero>(b.tile, width, 1, b.q_lanes, rows, width, b.lanes, p);
     if (first + rows - 1 <= b.first_key) {
@@ -211,34 +212,38 @@ void run(const Block& b) {
     } else {
       softmax_tile<true>(b, first, rows, width, p);
     }
-    if (b.tile_max != nullptr) std::copy_n(b.max, b.lanes, b.tile_max + static_cast<std::ptrdiff_t>(tile) * b.lanes);
+    if (b.tile_weight != nullptr) std::copy_n(b.max, b.lanes, b.tile_weight + static_cast<std::ptrdiff_t>(tile) * b.lanes);
     load_tile(b.values, first, count, width, b.tile);
     multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.lanes, b.o_lanes);
   }
   end_block(b);
-  if (b.tile_max != nullptr) normalise_retained(b);
+  if (b.tile_weight != nullptr) weigh_retained(b);
 }
 
-float sum_over(const float* p, int n) {
+void add_columns(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
-  V sum = hn::Zero(d);
-  int i = 0;
-  for (; i + step <= n; i += step) sum = hn::Add(sum, hn::LoadU(d, p + i));
-  float out = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) out += p[i];
-  return out;
+  for (int key = 0; key < c.keys; ++key) {
+    const float* const p = c.p + static_cast<std::ptrdiff_t>(key) * c.stride;
+    V sum = hn::Zero(d);
+    int i = 0;
+    for (; i + step <= c.lanes; i += step) sum = hn::MulAdd(hn::LoadU(d, p + i), hn::LoadU(d, c.weight + i), sum);
+    out[key] += hn::GetLane(hn::SumOfLanes(d, sum));
+    for (; i < c.lanes; ++i) out[key] += p[i] * c.weight[i];
+  }
 }
 
-float max_over(const float* p, int n) {
+void raise_columns(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
-  V most = hn::Zero(d);  // probabilities are not negative
-  int i = 0;
-  for (; i + step <= n; i += step) most = hn::Max(most, hn::LoadU(d, p + i));
-  float out = hn::GetLane(hn::MaxOfLanes(d, most));
-  for (; i < n; ++i) out = std::max(out, p[i]);
-  return out;
+  for (int key = 0; key < c.keys; ++key) {
+    const float* const p = c.p + static_cast<std::ptrdiff_t>(key) * c.stride;
+    V most = hn::Set(d, out[key]);
+    int i = 0;
+    for (; i + step <= c.lanes; i += step) most = hn::Max(most, hn::Mul(hn::LoadU(d, p + i), hn::LoadU(d, c.weight + i)));
+    out[key] = hn::GetLane(hn::MaxOfLanes(d, most));
+    for (; i < c.lanes; ++i) out[key] = std::max(out[key], p[i] * c.weight[i]);
+  }
 }
 
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE
@@ -248,12 +253,12 @@ HWY_AFTER_NAMESPACE();
 namespace winnow::attention::cpu {
 
 HWY_EXPORT(run);
-HWY_EXPORT(sum_over);
-HWY_EXPORT(max_over);
+HWY_EXPORT(add_columns);
+HWY_EXPORT(raise_columns);
 
 void run_block(const Block& block) { HWY_DYNAMIC_DISPATCH(run)(block); }
-float sum_of(const float* p, int n) { return HWY_DYNAMIC_DISPATCH(sum_over)(p, n); }
-float max_of(const float* p, int n) { return HWY_DYNAMIC_DISPATCH(max_over)(p, n); }
+void add_to_sums(const Columns& columns, float* out) { HWY_DYNAMIC_DISPATCH(add_columns)(columns, out); }
+void raise_maxima(const Columns& columns, float* out) { HWY_DYNAMIC_DISPATCH(raise_columns)(columns, out); }
 
 }  // namespace winnow::attention::cpu
 #endif

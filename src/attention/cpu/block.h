@@ -15,8 +15,9 @@ inline constexpr int kLanePadding = 16;
 
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/// One work item of prefill: some consecutive queries of the G heads that share a KV head, against all keys that they see. Everything is laid out with the queries along
-/// the vector ("lanes", lane = head in group * tokens + token), so neither keys nor values need to be transposed and softmax needs no horizontal step.
+/// Some consecutive queries of the G heads that share a KV head, against all keys that they see. Everything is laid out with the queries
+/// along the vector ("lanes", lane = head in group * tokens + token), so neither keys nor values need to be transposed and softmax needs no
+/// horizontal step.
 struct Block {
   const float* q = nullptr;  ///< first token, first head of the group; [tokens][token_stride], heads d apart
   float* out = nullptr;      ///< the same shape
@@ -32,21 +33,33 @@ struct Block {
   int lanes = 0;            ///< padded(group * tokens, kLanePadding)
   float* q_lanes = nullptr;  ///< [padded d][lanes]
   float* o_lanes = nullptr;  ///< [padded d][lanes]
-  float* max = nullptr;      ///< [lanes]
+  float* max = nullptr;      ///< [lanes] largest logit, in units of ln 2
   float* sum = nullptr;      ///< [lanes]
   float* limit = nullptr;    ///< [lanes] last key that a lane sees
   float* tile = nullptr;     ///< [kTileKeys][padded d]
-  float* p = nullptr;        ///< [kTileKeys][lanes], or [padded keys][lanes] when they are retained
-  float* tile_max = nullptr;  ///< [tiles][lanes] when retained, else null
+  float* p = nullptr;        ///< [kTileKeys][lanes], or [tiles()][kTileKeys][lanes] when they are retained
+  float* tile_weight = nullptr;  ///< [tiles()][lanes] when retained, else null
 
   int visible_keys() const { return first_key + tokens; }
+  int tiles() const { return padded(visible_keys(), kTileKeys) / kTileKeys; }
 };
 
-/// Computes `out`. When the block retains, p then holds the probabilities A[lane, key] (0 where the mask is).
+/// Computes `out`. When the block retains, p[key][lane] * tile_weight[tile of key][lane] is then the probability A[lane, key] (0 where the
+/// mask is).
 void run_block(const Block& block);
 
-/// Sum (or largest) of the n probabilities p[0 … n).
-float sum_of(const float* p, int n);
-float max_of(const float* p, int n);
+/// Some lanes of some retained keys of one tile.
+struct Columns {
+  const float* p = nullptr;       ///< first lane of the first key
+  int stride = 0;                 ///< floats from one key to the next
+  int keys = 0;
+  const float* weight = nullptr;  ///< [lanes]
+  int lanes = 0;
+};
+
+/// out[key] += sum of p * weight over the lanes.
+void add_to_sums(const Columns& columns, float* out);
+/// out[key] = the largest of out[key] and p * weight.
+void raise_maxima(const Columns& columns, float* out);
 
 }  // namespace winnow::attention::cpu

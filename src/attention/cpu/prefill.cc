@@ -3,6 +3,7 @@
 
 #include "attention/attention.h"
 #include "attention/cpu/block.h"
+#include "attention/cpu/observe.h"
 
 namespace winnow::attention {
 
@@ -15,8 +16,8 @@ namespace {
 
 /// Lanes of a block: enough that converting a tile of keys is paid for by many queries, few enough for the second-level cache.
 constexpr int kLanes = 192;
-/// Most floats of retained probabilities, for each thread: blocks with observed rows get narrower for longer prompts.
-constexpr std::size_t kRetainedFloats = std::size_t{2} << 20U;
+/// Most floats of retained probabilities, for each thread: blocks with observed rows are narrower in longer prompts, but for one vector.
+constexpr int kRetainedFloats = 2 << 20;
 
 /// Memory that grows and is kept.
 float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
@@ -38,31 +39,37 @@ bool observes_any(const Observation& o, int first, int count) {
 }  // namespace
 
 struct PrefillAttention::Impl {
-  /// One work item and where its part of the observations goes.
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  /// One work item, and where its part of the observations goes. What it computes does not depend on the number of threads.
   struct Item {
     int kv_head;
     int first_token;
     int tokens;
-    std::vector<std::size_t> partial;  ///< offset for each observation, in floats; kNone where nothing of this block is observed
+    bool is_observed = false;
+    std::vector<std::size_t> partial = {};  ///< offset for each observation, [G][visible keys] floats; kNone: nothing of this item is observed
   };
-  static constexpr std::size_t kNone = ~std::size_t{0};
+  /// A block with its place in a thread's work space.
+  struct Layout {
+    cpu::Block block;
+    float* mask = nullptr;
+    float* weight = nullptr;
+    std::size_t floats = 0;  ///< of work space
+  };
 
   Impl(MemoryAccount& a, const Shape& s, int threads) : account(a), shape(s), work(static_cast<std::size_t>(threads)) {}
 
   void make_items();
+  Item make_item(int kv_head, int first_token, int tokens);
   void size_work_space();
-  cpu::Block block(const Item& item, float* memory) const;
-  void observe(const Item& item, const cpu::Block& block, std::size_t index);
-  bool is_observed(const Item& item) const {
-    return std::any_of(item.partial.begin(), item.partial.end(), [](std::size_t at) { return at != kNone; });
-  }
-  std::size_t floats_per_thread() const {
-    const auto n = static_cast<std::size_t>(lanes);
-    const auto width = static_cast<std::size_t>(padded(shape.head_dim, kRegisterRows));
-    const auto tiles = static_cast<std::size_t>((first + count + kTileKeys - 1) / kTileKeys);
-    const std::size_t keys = any_observed ? tiles * kTileKeys : kTileKeys;
-    return n * (2 * width + 3 + keys + (any_observed ? tiles : 0)) + kTileKeys * width;
-  }
+  /// `memory` may be null, for the size alone.
+  Layout layout(const Item& item, int from, float* memory) const;
+  void run(const Item& item, float* memory);
+  /// Tokens of a block of this item.
+  int block_tokens(const Item& item) const { return item.is_observed ? std::min(observed_tokens, item.tokens) : item.tokens; }
+  /// Keys that the item's last token sees.
+  int visible_keys(const Item& item) const { return first + item.first_token + item.tokens; }
+  float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
   Shape shape;
@@ -71,8 +78,7 @@ struct PrefillAttention::Impl {
   float* out = nullptr;
   int first = 0;
   int count = 0;
-  int lanes = 0;
-  bool any_observed = false;
+  int observed_tokens = 0;  ///< tokens of a block that retains its probabilities
   std::vector<Observation*> observations;
   std::vector<Item> items;
   WorkQueue blocks;
@@ -105,103 +111,89 @@ void PrefillAttention::Impl::make_items() {
   items.clear();
   partial_floats = 0;
   if (count == 0) return;
-  any_observed = std::any_of(observations.begin(), observations.end(), [&](const Observation* o) { return observes_any(*o, first, count); });
-  int most = kLanes;
-  if (any_observed) {
-    const auto fit = static_cast<int>(kRetainedFloats / static_cast<std::size_t>(first + count));
-    most = std::clamp(fit / kLanePadding * kLanePadding, kLanePadding, kLanes);
-  }
-  const int tokens = std::clamp(most / shape.group(), 1, count);
-  lanes = padded(tokens * shape.group(), kLanePadding);
+  const int tokens = std::clamp(kLanes / shape.group(), 1, count);
+  const int lanes = std::clamp(kRetainedFloats / (first + count) / kLanePadding * kLanePadding, kLanePadding, kLanes);
+  observed_tokens = std::max(1, lanes / shape.group());
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
-    for (int head = 0; head < shape.kv_heads; ++head) {
-      Item item{head, from, std::min(tokens, count - from), {}};
-      for (const Observation* o : observations) {
-        const bool seen = observes_any(*o, first + from, item.tokens);
-        item.partial.push_back(seen ? partial_floats : kNone);
-        if (seen) partial_floats += static_cast<std::size_t>(shape.group()) * static_cast<std::size_t>(first + from + item.tokens);
-      }
-      items.push_back(std::move(item));
-    }
+    for (int head = 0; head < shape.kv_heads; ++head) items.push_back(make_item(head, from, std::min(tokens, count - from)));
   }
+}
+
+PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int first_token, int tokens) {
+  Item item{kv_head, first_token, tokens};
+  for (const Observation* o : observations) {
+    const bool seen = observes_any(*o, first + first_token, tokens);
+    item.partial.push_back(seen ? partial_floats : kNone);
+    item.is_observed |= seen;
+    if (seen) partial_floats += static_cast<std::size_t>(shape.group()) * static_cast<std::size_t>(visible_keys(item));
+  }
+  return item;
 }
 
 void PrefillAttention::Impl::size_work_space() {
-  for (auto& buffer : work) floats(account, buffer, floats_per_thread());
+  std::size_t most = 0;
+  for (const Item& item : items) {
+    const int last = (item.tokens - 1) / block_tokens(item) * block_tokens(item);  // sees the most keys
+    for (const int from : {0, last}) most = std::max(most, layout(item, from, nullptr).floats);
+  }
+  for (auto& buffer : work) floats(account, buffer, most);
   if (partial_floats > 0) floats(account, partials, partial_floats);
 }
 
-cpu::Block PrefillAttention::Impl::block(const Item& item, float* memory) const {
-  const int width = padded(shape.head_dim, kRegisterRows);
-  const auto take = [&memory](std::size_t n) {
-    float* const here = memory;
-    memory += n;
+PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
+  const auto width = static_cast<std::size_t>(padded(shape.head_dim, kRegisterRows));
+  Layout l;
+  const auto take = [&l, memory](std::size_t n) {
+    float* const here = memory == nullptr ? nullptr : memory + l.floats;
+    l.floats += n;
     return here;
   };
-  cpu::Block b;
+  cpu::Block& b = l.block;
   b.token_stride = shape.query_heads * shape.head_dim;
-  const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(item.first_token) * b.token_stride +
+  const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(item.first_token + from) * b.token_stride +
                                 static_cast<std::ptrdiff_t>(item.kv_head) * shape.group() * shape.head_dim;
   b.q = q + offset;
   b.out = out + offset;
-  b.tokens = item.tokens;
+  b.tokens = std::min(block_tokens(item), item.tokens - from);
   b.group = shape.group();
   b.head_dim = shape.head_dim;
   b.scale = shape.scale;
-  b.first_key = first + item.first_token;
+  b.first_key = first + item.first_token + from;
   b.keys = scratch->keys(item.kv_head);
   b.values = scratch->values(item.kv_head);
-  b.lanes = padded(item.tokens * shape.group(), kLanePadding);
+  b.lanes = padded(b.tokens * shape.group(), kLanePadding);
   const auto n = static_cast<std::size_t>(b.lanes);
-  b.q_lanes = take(n * static_cast<std::size_t>(width));
-  b.o_lanes = take(n * static_cast<std::size_t>(width));
+  b.q_lanes = take(n * width);
+  b.o_lanes = take(n * width);
   b.max = take(n);
   b.sum = take(n);
   b.limit = take(n);
-  b.tile = take(static_cast<std::size_t>(kTileKeys) * static_cast<std::size_t>(width));
-  if (is_observed(item)) b.tile_max = take(n * static_cast<std::size_t>((b.visible_keys() + kTileKeys - 1) / kTileKeys));
-  b.p = memory;
-  return b;
+  l.mask = take(n);
+  l.weight = take(n);
+  b.tile = take(static_cast<std::size_t>(kTileKeys) * width);
+  const auto tiles = static_cast<std::size_t>(item.is_observed ? b.tiles() : 1);
+  if (item.is_observed) b.tile_weight = take(n * tiles);
+  b.p = take(n * tiles * static_cast<std::size_t>(kTileKeys));
+  return l;
 }
 
 void PrefillAttention::run(Worker worker) {
   auto& s = *impl_;
   float* const memory = s.work[static_cast<std::size_t>(worker.index)].as<float>().data();
-  for (int i = s.blocks.take(); i >= 0; i = s.blocks.take()) {
-    const auto& item = s.items[static_cast<std::size_t>(i)];
-    const cpu::Block block = s.block(item, memory);
-    cpu::run_block(block);
-    for (std::size_t index = 0; index < s.observations.size(); ++index) {
-      if (item.partial[index] != Impl::kNone) s.observe(item, block, index);
-    }
-  }
+  for (int i = s.blocks.take(); i >= 0; i = s.blocks.take()) s.run(s.items[static_cast<std::size_t>(i)], memory);
 }
 
-/// Column statistics of one block for one observation: [group][visible keys].
-void PrefillAttention::Impl::observe(const Item& item, const cpu::Block& block, std::size_t index) {
-  const Observation& o = *observations[index];
-  const auto& rows = o.what().rows;
-  const bool sums = o.what().reduction == Reduction::sum;
-  float* out_column = partials.as<float>().data() + item.partial[index];
-  std::vector<int> listed;
-  if (rows.kind == ObservedRows::Kind::listed) {
-    for (int t = 0; t < block.tokens; ++t) {
-      if (rows.contains(block.first_key + t, o.size())) listed.push_back(t);
-    }
+void PrefillAttention::Impl::run(const Item& item, float* memory) {
+  const int keys = visible_keys(item);
+  for (std::size_t index = 0; index < observations.size(); ++index) {
+    if (item.partial[index] != kNone) std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);
   }
-  const int begin = rows.kind == ObservedRows::Kind::last ? std::max(0, o.size() - rows.count - block.first_key) : 0;
-  for (int g = 0; g < block.group; ++g) {
-    for (int key = 0; key < block.visible_keys(); ++key) {
-      const float* const p = block.p + static_cast<std::ptrdiff_t>(key) * block.lanes + static_cast<std::ptrdiff_t>(g) * block.tokens;
-      float result = 0;
-      if (rows.kind == ObservedRows::Kind::listed) {
-        for (const int t : listed) result = sums ? result + p[t] : std::max(result, p[t]);
-      } else {
-        const int end = rows.kind == ObservedRows::Kind::band ? std::min(block.tokens, key + rows.count - block.first_key + 1) : block.tokens;
-        if (end > begin) result = sums ? cpu::sum_of(p + begin, end - begin) : cpu::max_of(p + begin, end - begin);
-      }
-      *out_column++ = result;
+  for (int from = 0; from < item.tokens; from += block_tokens(item)) {
+    const Layout l = layout(item, from, memory);
+    cpu::run_block(l.block);
+    for (std::size_t index = 0; index < observations.size(); ++index) {
+      if (item.partial[index] != kNone) cpu::observe(l.block, *observations[index], l.mask, l.weight, partial(item, index), keys);
     }
   }
 }
@@ -215,9 +207,8 @@ void PrefillAttention::reduce(Worker /*worker*/) {
     const auto into = o.head(head);
     for (const auto& item : s.items) {
       if (item.kv_head != head / s.shape.group() || item.partial[index] == Impl::kNone) continue;
-      const int keys = s.first + item.first_token + item.tokens;
-      const float* const from =
-          s.partials.as<float>().data() + item.partial[index] + static_cast<std::ptrdiff_t>(head % s.shape.group()) * keys;
+      const int keys = s.visible_keys(item);
+      const float* const from = s.partial(item, index) + static_cast<std::ptrdiff_t>(head % s.shape.group()) * keys;
       for (int key = 0; key < keys; ++key) {
         const auto k = static_cast<std::size_t>(key);
         into[k] = o.what().reduction == Reduction::sum ? into[k] + from[key] : std::max(into[k], from[key]);

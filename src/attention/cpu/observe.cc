@@ -1,0 +1,55 @@
+#include "attention/cpu/observe.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace winnow::attention::cpu {
+
+namespace {
+
+/// Keys [begin, end) of one tile for the lanes of one head.
+struct Stripe {
+  int head;
+  int begin;
+  int end;
+};
+
+/// The first tokens of the block whose row sees `key` under a band of `width`: all of them from some key on.
+int tokens_within(const Block& b, int key, int width) { return std::clamp(key + width - b.first_key + 1, 0, b.tokens); }
+
+void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const float* weight, float* out) {
+  const bool band = what.rows.kind == ObservedRows::Kind::band;
+  Columns c;
+  c.stride = b.lanes;
+  c.weight = weight;
+  for (int key = s.begin; key < s.end; key += c.keys) {
+    c.lanes = band ? tokens_within(b, key, what.rows.count) : b.tokens;
+    c.keys = c.lanes < b.tokens ? 1 : s.end - key;
+    c.p = b.p + static_cast<std::ptrdiff_t>(key) * b.lanes + static_cast<std::ptrdiff_t>(s.head) * b.tokens;
+    if (what.reduction == Reduction::sum) {
+      add_to_sums(c, out + key);
+    } else {
+      raise_maxima(c, out + key);
+    }
+  }
+}
+
+}  // namespace
+
+void observe(const Block& block, const Observation& observation, float* mask, float* weight, float* out, int stride) {
+  const Observe& what = observation.what();
+  for (int t = 0; t < block.tokens; ++t) mask[t] = what.rows.contains(block.first_key + t, observation.size()) ? 1.0F : 0.0F;
+  // No row of the block is near enough to the keys before this one.
+  const int first = what.rows.kind == ObservedRows::Kind::band ? std::max(0, block.first_key - what.rows.count) : 0;
+  for (int tile = first / kTileKeys; tile < block.tiles(); ++tile) {
+    const int begin = std::max(first, tile * kTileKeys);
+    const int end = std::min(block.visible_keys(), (tile + 1) * kTileKeys);
+    for (int head = 0; head < block.group; ++head) {
+      const float* const from = block.tile_weight + static_cast<std::ptrdiff_t>(tile) * block.lanes + static_cast<std::ptrdiff_t>(head) * block.tokens;
+      for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
+      observe_stripe(block, what, {head, begin, end}, weight, out + static_cast<std::ptrdiff_t>(head) * stride);
+    }
+  }
+}
+
+}  // namespace winnow::attention::cpu
