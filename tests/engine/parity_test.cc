@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"q5_1", of_type(GGML_TYPE_Q5_1), kQ}, Case{"q2_k", of_type(GGML_TYPE_Q2_K), kQ}, Case{"q3_k", of_type(GGML_TYPE_Q3_K), kQ},
                     Case{"q4_k", of_type(GGML_TYPE_Q4_K), kQ}, Case{"q5_k", of_type(GGML_TYPE_Q5_K), kQ}, Case{"q6_k", of_type(GGML_TYPE_Q6_K), kQ},
                     Case{"iq4_nl", of_type(GGML_TYPE_IQ4_NL), kQ}, Case{"iq4_xs", of_type(GGML_TYPE_IQ4_XS), kQ}, Case{"iq3_s", of_type(GGML_TYPE_IQ3_S), kQ}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& instance) { return instance.param.name; });
 
 TEST(ParityOfTheRealModel, prefill_and_decode) {
   const auto path = test::real_model();

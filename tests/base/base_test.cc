@@ -1,0 +1,109 @@
+// Counted memory and RoPE shifts.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/format.h"
+#include "base/memory.h"
+#include "base/rope.h"
+#include "winnow/error.h"
+
+namespace winnow {
+namespace {
+
+TEST(Memory, counts_what_buffers_hold) {
+  MemoryAccount whole;
+  MemoryAccount part(&whole);
+  {
+    Buffer a(part, 1000, "a");
+    Buffer b(whole, 500, "b");
+    EXPECT_EQ(part.held(), 1000U);
+    EXPECT_EQ(whole.held(), 1500U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a.data()) % 64, 0U);
+    const Buffer moved = std::move(a);
+    EXPECT_EQ(part.held(), 1000U);
+  }
+  EXPECT_EQ(part.held(), 0U);
+  EXPECT_EQ(whole.held(), 0U);
+  EXPECT_EQ(whole.peak(), 1500U);
+}
+
+TEST(Memory, what_cannot_be_had_is_an_error_with_numbers) {
+  MemoryAccount account;
+  for (const std::size_t bytes : {std::size_t{1} << 50U, std::numeric_limits<std::size_t>::max()}) {
+    try {
+      const Buffer buffer(account, bytes, "a test");
+      ADD_FAILURE();
+    } catch (const MemoryError& error) {
+      EXPECT_EQ(error.bytes(), bytes);
+      EXPECT_NE(std::string(error.what()).find("a test"), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("available"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(account.held(), 0U);
+}
+
+TEST(Format, bytes) {
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_bytes(std::size_t{3} << 30U), "3.0 GiB");
+}
+
+class RopeTest : public testing::TestWithParam<Rope::Pairing> {
+ protected:
+  RopeTest() {
+    rope_.pairing = GetParam();
+    for (int i = 0; i < 16; ++i) rope_.frequency.push_back(static_cast<float>(std::pow(10000.0, -i / 16.0)));
+    for (int i = 0; i < 40; ++i) {
+      q_.push_back(std::sin(static_cast<float>(i)));
+      k_.push_back(std::cos(static_cast<float>(3 * i)));
+    }
+  }
+  std::vector<float> at(std::vector<float> head, std::int64_t position) const {
+    rope_.shift(head.data(), position);
+    return head;
+  }
+  static double dot(const std::vector<float>& a, const std::vector<float>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
+    return sum;
+  }
+  /// 40 products of numbers below 1.5, each rounded a few times in f32.
+  static constexpr double kTolerance = 40 * 2 * 4 * 6e-8;
+
+  Rope rope_;
+  std::vector<float> q_;
+  std::vector<float> k_;
+};
+
+TEST_P(RopeTest, only_distances_count) {
+  for (const std::int64_t shift : {1, 100, 50000}) {
+    EXPECT_NEAR(dot(at(q_, 30 + shift), at(k_, 10 + shift)), dot(at(q_, 30), at(k_, 10)), shift * 6e-8 * 40 + kTolerance);
+  }
+}
+
+TEST_P(RopeTest, shifts_add_and_undo) {
+  const auto there_and_back = at(at(q_, 1234), -1234);
+  const auto in_two = at(at(q_, 100), 23);
+  const auto at_once = at(q_, 123);
+  for (std::size_t i = 0; i < q_.size(); ++i) {
+    EXPECT_NEAR(there_and_back[i], q_[i], kTolerance);
+    EXPECT_NEAR(in_two[i], at_once[i], kTolerance);
+  }
+  EXPECT_EQ(at_once[35], q_[35]);  // beyond the rotated dimensions
+}
+
+TEST_P(RopeTest, turns_the_first_pair_by_the_position) {
+  auto head = q_;
+  rope_.shift(head.data(), 1);
+  const std::size_t partner = GetParam() == Rope::Pairing::adjacent ? 1 : 16;
+  EXPECT_NEAR(head[0], q_[0] * std::cos(1.0) - q_[partner] * std::sin(1.0), 1e-6);
+  EXPECT_NEAR(head[partner], q_[0] * std::sin(1.0) + q_[partner] * std::cos(1.0), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(pairings, RopeTest, testing::Values(Rope::Pairing::adjacent, Rope::Pairing::halves));
+
+}  // namespace
+}  // namespace winnow

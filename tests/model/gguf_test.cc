@@ -1,0 +1,132 @@
+// Model files that are no good: each is refused by one sentence, none may crash.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <random>
+
+#include "model/gguf_check.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/model.h"
+
+namespace winnow {
+namespace {
+
+class BadModel : public testing::Test {
+ protected:
+  BadModel() {
+    test::write_tiny_gguf({}, path_);
+    std::ifstream file(path_, std::ios::binary);
+    good_.assign(std::istreambuf_iterator<char>(file), {});
+  }
+
+  void write(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+
+  std::string error() const { return error_of(path_); }
+  static std::string error_of(const std::string& path, const ModelOptions& options = {}) {
+    try {
+      Model::load(path, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  std::string error_with(const std::function<void(test::TinyModel&)>& change) const {
+    test::TinyModel model;
+    change(model);
+    test::write_tiny_gguf(model, path_);
+    return error();
+  }
+  void replace(const std::string& from, const std::string& to) {
+    ASSERT_EQ(from.size(), to.size());
+    const auto at = good_.find(from);
+    ASSERT_NE(at, std::string::npos);
+    auto bytes = good_;
+    bytes.replace(at, from.size(), to);
+    write(bytes);
+  }
+  static void expect_in(const std::string& part, const std::string& whole) { EXPECT_NE(whole.find(part), std::string::npos) << whole; }
+
+  test::TempFolder folder_;
+  std::string path_ = folder_ / "model.gguf";
+  std::string good_;
+};
+
+TEST_F(BadModel, the_good_one_loads) { EXPECT_EQ(error(), ""); }
+
+TEST_F(BadModel, files_that_are_none) {
+  expect_in("No such file", error_of(folder_ / "absent.gguf"));
+  expect_in("is a folder", error_of(folder_ / ""));
+  write("");
+  expect_in("is empty (0 bytes)", error());
+  write("some text that is long enough to be a header");
+  expect_in("not a GGUF file", error());
+  write("GG");
+  expect_in("truncated", error());
+}
+
+TEST_F(BadModel, truncated_anywhere) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t size = 4 + random() % (good_.size() - 4);
+    write(good_.substr(0, size));
+    expect_in("truncated", error());
+  }
+}
+
+TEST_F(BadModel, flipped_bytes_never_crash) {
+  std::mt19937 random(3);
+  const std::size_t header = good_.find("token_embd.weight") + 4000;
+  for (int round = 0; round < 400; ++round) {
+    auto bytes = good_;
+    for (int flips = 0; flips < 3; ++flips) bytes[random() % header] = static_cast<char>(random());
+    write(bytes);
+    error();  // an error or, where the byte did not matter, a model
+  }
+}
+
+TEST_F(BadModel, another_architecture) {
+  replace("llama.block_count", "llamb.block_count");
+  expect_in("key llama.block_count is missing", error());
+  test::TinyModel model;
+  model.arch = "mamba";
+  test::write_tiny_gguf(model, path_);
+  expect_in("architecture 'mamba' is not supported; supported are llama, qwen2, qwen3, gemma", error());
+}
+
+TEST_F(BadModel, shapes_and_keys_that_do_not_fit) {
+  replace("blk.1.attn_q.weight", "blk.7.attn_q.weight");
+  expect_in("tensor blk.1.attn_q.weight is missing", error());
+  replace("blk.0.ffn_norm.weight", "blk.1.ffn_norm.weight");
+  expect_in("is there twice", error());
+  expect_in("cannot share", error_with([](test::TinyModel& m) { m.n_head_kv = 3; }));
+  replace("<0x41>", "<0x42>");
+  expect_in("token", error());
+  replace("word270", "word271");
+  expect_in("is there twice", error());
+}
+
+TEST_F(BadModel, a_hostile_header_asks_for_no_memory) {
+  auto bytes = good_;
+  for (std::size_t i = 8; i < 24; ++i) bytes[i] = '\x7f';
+  write(bytes);
+  expect_in("cannot fit", error());
+}
+
+TEST_F(BadModel, options_that_cannot_be) {
+  ModelOptions options;
+  options.rope_scaling = "yarn";
+  expect_in("use none or linear:FACTOR", error_of(path_, options));
+  options.rope_scaling = "linear:0";
+  expect_in("linear:0", error_of(path_, options));
+  options.rope_scaling = "";
+  options.rope_freq_base = -1;
+  expect_in("-1", error_of(path_, options));
+}
+
+}  // namespace
+}  // namespace winnow
