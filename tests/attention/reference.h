@@ -18,10 +18,10 @@ namespace winnow::reference {
 ///
 ///   logit      s_j = scale q·k_j: the factor (1 rounding) scales the query (1 rounding), d products are summed (d roundings):
 ///                                 e_j = roundings(d + 2) sum_i |scale q_i k_ji|
-///   exponential p_j = exp(s_j - m): argument u |s_j - m|, exp itself 2 u (1 ulp); e_j enters as it is; m's own error cancels, because all p_j have the same
-///              brought to a larger m: the arguments add up to at most |s_j - m|, each step costs exp 2 u and one product u, and there is
-///                                 at most one step for each key: roundings(3 n)
-///                                 r_j = e_j + u (2 |s_j - m| + 2) + roundings(3 n)
+///   exponential p_j = exp(s_j - m): a difference times a rounded log2(e) is rounded three times, 3 u |s_j - m|, exp itself costs 2 u; e_j enters as
+///              it is; m's own error cancels, because all p_j have the same. When parts are brought to a larger m, the arguments add up
+///              to at most |s_j - m|, each step costs exp 2 u and one product u, and there is at most one step for each key:
+///                                 r_j = e_j + u (4 |s_j - m| + 2) + roundings(3 n)
 ///   sum        n terms:           roundings(n), and the division 2 u
 ///   weight     A_j = p_j / sum:   |error| <= A_j (r_j + sum_k A_k r_k + roundings(n) + 2 u)
 ///   output     o = sum_j A_j v_j: |error| <= sum_j A_j |v_j| (r_j + sum_k A_k r_k + 2 roundings(n) + 2 u)
@@ -63,7 +63,7 @@ inline Result attend(std::span<const float> q, std::span<const float> keys, std:
   double mean_error = 0;
   for (std::size_t j = 0; j < n; ++j) {
     r.weight.push_back(std::exp(r.logit[j] - m) / total);
-    r.weight_error.push_back(r.logit_error[j] + kRoundoff * (2 * std::abs(r.logit[j] - m) + 2) + roundings(3 * terms));
+    r.weight_error.push_back(r.logit_error[j] + kRoundoff * (4 * std::abs(r.logit[j] - m) + 2) + roundings(3 * terms));
     mean_error += r.weight[j] * r.weight_error[j];
   }
   r.out.assign(d, 0);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -7,22 +8,7 @@
 
 namespace winnow::attention {
 
-using cpu::kStretchHeads;
 using cpu::kStretchKeys;
-
-namespace {
-
-bool is_quantized(ElementType type) { return type == ElementType::q8_0 || type == ElementType::q4_0; }
-
-/// Rows as the kernel reads them: quantized ones are decoded into `memory` [count][dim].
-cache::Rows readable(const cache::Rows& rows, float* memory) {
-  if (!is_quantized(rows.type)) return rows;
-  const auto dim = static_cast<std::size_t>(rows.dim);
-  for (int i = 0; i < rows.count; ++i) cache::decode_row(rows.type, rows.row(i), {memory + static_cast<std::size_t>(i) * dim, dim});
-  return {reinterpret_cast<const std::byte*>(memory), dim * sizeof(float), rows.count, rows.dim, ElementType::f32};
-}
-
-}  // namespace
 
 struct DecodeAttention::Impl {
   /// A stretch of a read.
@@ -31,16 +17,25 @@ struct DecodeAttention::Impl {
     int first;  ///< key within the read
     int count;
   };
+  /// Whose queries a thread has at hand: turning them costs more than a short stretch.
+  struct Turned {
+    int row = -1;
+    int kv_head = -1;
+    std::int64_t shift = 0;
+    bool operator==(const Turned&) const = default;
+  };
 
   Impl(MemoryAccount& a, const Shape& s, const Rope& r, int threads) : account(a), shape(s), rope(r), threads_(threads) {
     const auto width = static_cast<std::size_t>(shape.head_dim);
-    // Queries, logits, decoded keys, decoded values.
-    per_thread = static_cast<std::size_t>(shape.group()) * width + kStretchHeads * kStretchKeys + 2 * kStretchKeys * width;
-    per_item = static_cast<std::size_t>(shape.group()) * (width + 2);
+    const auto group = static_cast<std::size_t>(shape.group());
+    const auto rows = static_cast<std::size_t>(cpu::kTogether * cpu::decoded_width(shape.head_dim));
+    per_thread = group * kStretchKeys + rows + (group * width + 15) / 16 * 16;  // whole cache lines: threads share none
+    per_item = group * (width + 2);
     work = Buffer(account, static_cast<std::size_t>(threads_) * per_thread * sizeof(float), "attention's work space");
   }
 
-  void run_item(std::size_t index, float* memory);
+  void run_item(std::size_t index, float* memory, Turned& turned);
+  void turn_queries(const Turned& want, float* queries) const;
   PartialState part(std::size_t item, int g) {
     float* const at = parts.as<float>().data() + item * per_item;
     const auto group = static_cast<std::size_t>(shape.group());
@@ -94,38 +89,39 @@ void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, f
 void DecodeAttention::run(Worker worker) {
   auto& s = *impl_;
   float* const memory = s.work.as<float>().data() + static_cast<std::size_t>(worker.index) * s.per_thread;
-  for (int i = s.stretches.take(); i >= 0; i = s.stretches.take()) s.run_item(static_cast<std::size_t>(i), memory);
+  Impl::Turned turned;
+  for (int i = s.stretches.take(); i >= 0; i = s.stretches.take()) s.run_item(static_cast<std::size_t>(i), memory, turned);
 }
 
-void DecodeAttention::Impl::run_item(std::size_t index, float* memory) {
+void DecodeAttention::Impl::turn_queries(const Turned& want, float* queries) const {
+  const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(shape.group()) * shape.head_dim;
+  const float* const from = q + (static_cast<std::ptrdiff_t>(want.row) * shape.kv_heads + want.kv_head) * n;
+  for (std::ptrdiff_t i = 0; i < n; ++i) queries[i] = from[i] * shape.scale;
+  for (int g = 0; g < shape.group(); ++g) rope.shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
+}
+
+void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& turned) {
   const Item& item = items[index];
-  const int group = shape.group();
-  const int dim = shape.head_dim;
-  float* const queries = memory;
-  float* const logits = queries + static_cast<std::ptrdiff_t>(group) * dim;
-  float* const keys = logits + kStretchHeads * kStretchKeys;
-  float* const values = keys + static_cast<std::ptrdiff_t>(kStretchKeys) * dim;
-  const float* const from = q + (static_cast<std::ptrdiff_t>(item.read.row) * shape.query_heads + static_cast<std::ptrdiff_t>(item.read.kv_head) * group) * dim;
-  for (int g = 0; g < group; ++g) {
-    float* const head = queries + static_cast<std::ptrdiff_t>(g) * dim;
-    for (int i = 0; i < dim; ++i) head[i] = from[static_cast<std::ptrdiff_t>(g) * dim + i] * shape.scale;
-    rope.shift(head, item.read.piece.query_shift);
-  }
+  const DecodeRead& read = item.read;
+  const std::ptrdiff_t group = shape.group();
   cpu::Stretch stretch;
-  stretch.keys = readable(item.read.piece.keys.slice(item.first, item.count), keys);
-  stretch.values = readable(item.read.piece.values.slice(item.first, item.count), values);
-  stretch.logits = logits;
-  stretch.capture_stride = item.read.logits_stride;
-  float* const state = parts.as<float>().data() + index * per_item;
-  for (int g = 0; g < group; g += kStretchHeads) {
-    stretch.heads = std::min(kStretchHeads, group - g);
-    stretch.q = queries + static_cast<std::ptrdiff_t>(g) * dim;
-    stretch.o = state + static_cast<std::ptrdiff_t>(g) * dim;
-    stretch.m = state + static_cast<std::ptrdiff_t>(group) * dim + g;
-    stretch.d = state + static_cast<std::ptrdiff_t>(group) * (dim + 1) + g;
-    if (item.read.logits != nullptr) stretch.capture = item.read.logits + static_cast<std::ptrdiff_t>(g) * item.read.logits_stride + item.first;
-    cpu::run_stretch(stretch);
+  stretch.logits = memory;
+  stretch.rows = stretch.logits + group * kStretchKeys;
+  float* const queries = stretch.rows + static_cast<std::ptrdiff_t>(cpu::kTogether) * cpu::decoded_width(shape.head_dim);
+  if (const Turned want{read.row, read.kv_head, read.piece.query_shift}; want != turned) {
+    turn_queries(want, queries);
+    turned = want;
   }
+  stretch.q = queries;
+  stretch.heads = shape.group();
+  stretch.keys = read.piece.keys.slice(item.first, item.count);
+  stretch.values = read.piece.values.slice(item.first, item.count);
+  if (read.logits != nullptr) stretch.capture = read.logits + item.first;
+  stretch.capture_stride = read.logits_stride;
+  stretch.o = parts.as<float>().data() + index * per_item;
+  stretch.m = stretch.o + group * shape.head_dim;
+  stretch.d = stretch.m + group;
+  cpu::run_stretch(stretch);
 }
 
 void DecodeAttention::merge(Worker /*worker*/) {

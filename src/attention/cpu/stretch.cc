@@ -3,64 +3,169 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <numbers>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/stretch.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which defines the target that this pass compiles for.
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
+
+#include "attention/cpu/exp2-inl.h"
+#include "attention/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
+/// Heads in registers at a time: 4 heads by 4 keys (or vectors of values) are 16 accumulators of 32 registers, 2 by 4 are 8 of 16.
+constexpr int kHeadsTogether = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
+constexpr int kKeysTogether = 4;
+constexpr int kVectorsTogether = 4;
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-
-HWY_INLINE V load(const float* from) { return hn::LoadU(D(), from); }
-
-template <class T>
-HWY_INLINE V load(const T* from) {
-  const hn::Rebind<T, D> dt;
-  return hn::PromoteTo(D(), hn::LoadU(dt, from));
+/// The sums over the lanes of four vectors.
+HWY_INLINE void sum_lanes(const V (&v)[kKeysTogether], float* HWY_RESTRICT out) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < kKeysTogether; ++i) out[i] = hn::GetLane(v[i]);
+#else
+  // Two rounds of interleaving put, in each block of 128 bits, the block's four sums side by side.
+  const D d;
+  const hn::RepartitionToWide<D> pairs;
+  const V ab = hn::Add(hn::InterleaveLower(d, v[0], v[1]), hn::InterleaveUpper(d, v[0], v[1]));
+  const V cd = hn::Add(hn::InterleaveLower(d, v[2], v[3]), hn::InterleaveUpper(d, v[2], v[3]));
+  const auto ab2 = hn::BitCast(pairs, ab);
+  const auto cd2 = hn::BitCast(pairs, cd);
+  const V sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab2, cd2)), hn::BitCast(d, hn::InterleaveUpper(pairs, ab2, cd2)));
+  if constexpr (hn::MaxLanes(d) == 4) {
+    hn::StoreU(sums, d, out);
+  } else {
+    const hn::Half<D> half;
+    const auto folded = hn::Add(hn::LowerHalf(half, sums), hn::UpperHalf(half, sums));
+    if constexpr (hn::MaxLanes(half) == 4) {
+      hn::StoreU(folded, half, out);
+    } else {
+      const hn::Half<decltype(half)> quarter;
+      hn::StoreU(hn::Add(hn::LowerHalf(quarter, folded), hn::UpperHalf(quarter, folded)), quarter, out);
+    }
+  }
+#endif
 }
 
-/// The last elements of a row whose length is no multiple of the vector, zeros beyond.
-template <class T>
-HWY_INLINE V load_n(const T* from, int n) {
-  HWY_ALIGN T some[hn::MaxLanes(D())] = {};
-  std::copy_n(from, n, some);
-  return load(some);
+/// Some heads of a group: q [kHeads][dim], weights or logits [kHeads][kStretchKeys], o [kHeads][dim].
+struct Heads {
+  const float* q;
+  float* logits;
+  float* o;
+};
+
+HWY_INLINE void add_products(const V (&k)[kKeysTogether], V q, V (&sum)[kKeysTogether]) {
+  for (int j = 0; j < kKeysTogether; ++j) sum[j] = hn::MulAdd(k[j], q, sum[j]);
 }
 
-HWY_INLINE void store_n(V v, float* to, int n) {
-  HWY_ALIGN float some[hn::MaxLanes(D())];
-  hn::Store(v, D(), some);
-  std::copy_n(some, n, to);
+/// Logits of kKeysTogether consecutive rows; where fewer are left, the last one stands in for the others.
+template <int kHeads, class T>
+HWY_INLINE void logits_of_keys(const Heads& h, const cache::Rows& rows, int key) {
+  const int step = static_cast<int>(hn::Lanes(D()));
+  const int whole = rows.dim / step * step;
+  const T* row[kKeysTogether];
+  for (int j = 0; j < kKeysTogether; ++j) row[j] = reinterpret_cast<const T*>(rows.row(std::min(key + j, rows.count - 1)));
+  V sum[kHeads][kKeysTogether];
+  for (int i = 0; i < kHeads; ++i) {
+    for (int j = 0; j < kKeysTogether; ++j) sum[i][j] = hn::Zero(D());
+  }
+  V k[kKeysTogether];
+  for (int at = 0; at < whole; at += step) {
+    for (int j = 0; j < kKeysTogether; ++j) k[j] = load(row[j] + at);
+    for (int i = 0; i < kHeads; ++i) add_products(k, load(h.q + static_cast<std::ptrdiff_t>(i) * rows.dim + at), sum[i]);
+  }
+  if (whole < rows.dim) {
+    for (int j = 0; j < kKeysTogether; ++j) k[j] = load_n(row[j] + whole, rows.dim - whole);
+    for (int i = 0; i < kHeads; ++i) {
+      add_products(k, load_n(h.q + static_cast<std::ptrdiff_t>(i) * rows.dim + whole, rows.dim - whole), sum[i]);
+    }
+  }
+  for (int i = 0; i < kHeads; ++i) sum_lanes(sum[i], h.logits + i * kStretchKeys + key);
+}
+
+/// What is beyond the last key is overwritten later: kStretchKeys is a multiple of kKeysTogether.
+template <int kHeads, class T>
+void logits_of(const Heads& h, const cache::Rows& rows) {
+  for (int key = 0; key < rows.count; key += kKeysTogether) logits_of_keys<kHeads, T>(h, rows, key);
+}
+
+/// o[columns] += weights · values for kVectors vectors of columns; `last`, if not 0, is how many columns the only vector has.
+template <int kHeads, int kVectors, class T>
+HWY_INLINE void weigh_columns(const Heads& h, const cache::Rows& rows, int column, int last) {
+  const int step = static_cast<int>(hn::Lanes(D()));
+  V sum[kHeads][kVectors];
+  for (int i = 0; i < kHeads; ++i) {
+    const float* const o = h.o + static_cast<std::ptrdiff_t>(i) * rows.dim + column;
+    for (int c = 0; c < kVectors; ++c) sum[i][c] = last == 0 ? load(o + c * step) : load_n(o, last);
+  }
+  for (int key = 0; key < rows.count; ++key) {
+    const T* const row = reinterpret_cast<const T*>(rows.row(key)) + column;
+    V v[kVectors];
+    for (int c = 0; c < kVectors; ++c) v[c] = last == 0 ? load(row + c * step) : load_n(row, last);
+    for (int i = 0; i < kHeads; ++i) {
+      const V p = hn::Set(D(), h.logits[i * kStretchKeys + key]);
+      for (int c = 0; c < kVectors; ++c) sum[i][c] = hn::MulAdd(p, v[c], sum[i][c]);
+    }
+  }
+  for (int i = 0; i < kHeads; ++i) {
+    float* const o = h.o + static_cast<std::ptrdiff_t>(i) * rows.dim + column;
+    for (int c = 0; c < kVectors; ++c) {
+      if (last == 0) {
+        hn::StoreU(sum[i][c], D(), o + c * step);
+      } else {
+        store_n(sum[i][c], o, last);
+      }
+    }
+  }
 }
 
 template <int kHeads, class T>
-void logits_of(const Stretch& s) {
+void weigh(const Heads& h, const cache::Rows& rows) {
   const int step = static_cast<int>(hn::Lanes(D()));
-  const int dim = s.keys.dim;
-  const int whole = dim / step * step;
-  for (int key = 0; key < s.keys.count; ++key) {
-    const auto* const row = reinterpret_cast<const T*>(s.keys.row(key));
-    V sum[kHeads];
-    for (int h = 0; h < kHeads; ++h) sum[h] = hn::Zero(D());
-    for (int i = 0; i < whole; i += step) {
-      const V k = load(row + i);
-      for (int h = 0; h < kHeads; ++h) sum[h] = hn::MulAdd(k, load(s.q + static_cast<std::ptrdiff_t>(h) * dim + i), sum[h]);
+  int column = 0;
+  for (; column + kVectorsTogether * step <= rows.dim; column += kVectorsTogether * step) {
+    weigh_columns<kHeads, kVectorsTogether, T>(h, rows, column, 0);
+  }
+  for (; column + step <= rows.dim; column += step) weigh_columns<kHeads, 1, T>(h, rows, column, 0);
+  if (column < rows.dim) weigh_columns<kHeads, 1, T>(h, rows, column, rows.dim - column);
+}
+
+enum class Pass { logits, values };
+
+template <Pass kPass, int kHeads, class T>
+HWY_INLINE void pass_of_type(const Heads& h, const cache::Rows& rows) {
+  if constexpr (kPass == Pass::logits) {
+    logits_of<kHeads, T>(h, rows);
+  } else {
+    weigh<kHeads, T>(h, rows);
+  }
+}
+
+template <Pass kPass, int kHeads>
+void pass_of(const Heads& h, const cache::Rows& rows) {
+  switch (rows.type) {
+    case ElementType::f16: return pass_of_type<kPass, kHeads, hwy::float16_t>(h, rows);
+    case ElementType::bf16: return pass_of_type<kPass, kHeads, hwy::bfloat16_t>(h, rows);
+    default: return pass_of_type<kPass, kHeads, float>(h, rows);
+  }
+}
+
+/// Some rows and all heads, kHeadsTogether at a time.
+template <Pass kPass>
+void pass(const Stretch& s, const cache::Rows& stored, int first) {
+  const cache::Rows rows = readable(stored.slice(first, std::min(kTogether, stored.count - first)), s.rows);
+  for (int head = 0; head < s.heads; head += kHeadsTogether) {
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * rows.dim;
+    const Heads h{s.q + at, s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at};
+    switch (std::min(kHeadsTogether, s.heads - head)) {
+      case 1: pass_of<kPass, 1>(h, rows); break;
+      case 2: pass_of<kPass, 2>(h, rows); break;
+      case 3: pass_of<kPass, std::min(3, kHeadsTogether)>(h, rows); break;
+      default: pass_of<kPass, kHeadsTogether>(h, rows); break;
     }
-    if (whole < dim) {
-      const V k = load_n(row + whole, dim - whole);
-      for (int h = 0; h < kHeads; ++h) {
-        sum[h] = hn::MulAdd(k, load_n(s.q + static_cast<std::ptrdiff_t>(h) * dim + whole, dim - whole), sum[h]);
-      }
-    }
-    for (int h = 0; h < kHeads; ++h) s.logits[h * kStretchKeys + key] = hn::GetLane(hn::SumOfLanes(D(), sum[h]));
   }
 }
 
@@ -78,77 +183,27 @@ void soften(const Stretch& s, int head) {
   const float m = hn::GetLane(hn::MaxOfLanes(d, top));
   s.m[head] = m;
   const V base = hn::Set(d, m == kNothing ? 0.0F : m);
+  const V log2e = hn::Set(d, std::numbers::log2e_v<float>);
   V sum = hn::Zero(d);
   for (int i = 0; i < whole; i += step) {
-    const V p = hn::Exp(d, hn::Sub(hn::Load(d, x + i), base));
+    const V p = exp2_of_negative(d, hn::Mul(hn::Sub(hn::Load(d, x + i), base), log2e));
     hn::Store(p, d, x + i);
     sum = hn::Add(sum, p);
   }
   s.d[head] = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-template <int kHeads, class T>
-HWY_INLINE void weigh_column(const Stretch& s, int column, int n) {
-  const D d;
-  V sum[kHeads];
-  for (int h = 0; h < kHeads; ++h) sum[h] = hn::Zero(d);
-  const bool whole = n == static_cast<int>(hn::Lanes(d));
-  for (int key = 0; key < s.values.count; ++key) {
-    const auto* const row = reinterpret_cast<const T*>(s.values.row(key)) + column;
-    const V v = whole ? load(row) : load_n(row, n);
-    for (int h = 0; h < kHeads; ++h) sum[h] = hn::MulAdd(hn::Set(d, s.logits[h * kStretchKeys + key]), v, sum[h]);
-  }
-  for (int h = 0; h < kHeads; ++h) store_n(sum[h], s.o + static_cast<std::ptrdiff_t>(h) * s.values.dim + column, n);
-}
-
-template <int kHeads, class T>
-void weigh(const Stretch& s) {
-  const int step = static_cast<int>(hn::Lanes(D()));
-  for (int column = 0; column < s.values.dim; column += step) weigh_column<kHeads, T>(s, column, std::min(step, s.values.dim - column));
-}
-
-/// Calls f with the stretch's number of heads as a constant.
-template <int kHeads, template <int> class F>
-HWY_INLINE void with_heads(const Stretch& s) {
-  if (s.heads == kHeads) {
-    F<kHeads>::call(s);
-  } else if constexpr (kHeads < kStretchHeads) {
-    with_heads<kHeads + 1, F>(s);
-  }
-}
-
-template <int kHeads>
-struct Logits {
-  static void call(const Stretch& s) {
-    switch (s.keys.type) {
-      case ElementType::f16: return logits_of<kHeads, hwy::float16_t>(s);
-      case ElementType::bf16: return logits_of<kHeads, hwy::bfloat16_t>(s);
-      default: return logits_of<kHeads, float>(s);
-    }
-  }
-};
-
-template <int kHeads>
-struct Weigh {
-  static void call(const Stretch& s) {
-    switch (s.values.type) {
-      case ElementType::f16: return weigh<kHeads, hwy::float16_t>(s);
-      case ElementType::bf16: return weigh<kHeads, hwy::bfloat16_t>(s);
-      default: return weigh<kHeads, float>(s);
-    }
-  }
-};
-
 void run(const Stretch& s) {
-  with_heads<1, Logits>(s);
-  for (int h = 0; h < s.heads; ++h) {
+  for (int first = 0; first < s.keys.count; first += kTogether) pass<Pass::logits>(s, s.keys, first);
+  for (int head = 0; head < s.heads; ++head) {
     if (s.capture != nullptr) {
-      std::copy_n(s.logits + static_cast<std::ptrdiff_t>(h) * kStretchKeys, s.keys.count,
-                  s.capture + static_cast<std::ptrdiff_t>(h) * s.capture_stride);
+      std::copy_n(s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys, s.keys.count,
+                  s.capture + static_cast<std::ptrdiff_t>(head) * s.capture_stride);
     }
-    soften(s, h);
+    soften(s, head);
   }
-  with_heads<1, Weigh>(s);
+  std::fill_n(s.o, static_cast<std::ptrdiff_t>(s.heads) * s.values.dim, 0.0F);
+  for (int first = 0; first < s.values.count; first += kTogether) pass<Pass::values>(s, s.values, first);
 }
 
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE

@@ -6,17 +6,21 @@ namespace winnow::attention::cpu {
 
 /// Keys of one item of decode attention. A constant, so that results do not depend on the number of threads.
 inline constexpr int kStretchKeys = 256;
-/// Query heads that pass over a stretch together; larger groups pass several times.
-inline constexpr int kStretchHeads = 8;
+/// Keys that pass through together: their rows stay in the first-level cache while all heads of the group read them.
+inline constexpr int kTogether = 32;
 
-/// Some query heads of one token over at most kStretchKeys rows of f32, f16 or bf16.
+/// Floats of a decoded quantized row: whole blocks of 32.
+constexpr int decoded_width(int dim) { return (dim + 31) / 32 * 32; }
+
+/// The query heads of a group over at most kStretchKeys rows.
 struct Stretch {
   const float* q = nullptr;  ///< [heads][d], scaled
-  int heads = 0;             ///< at most kStretchHeads
+  int heads = 0;
   cache::Rows keys;
   cache::Rows values;
-  float* logits = nullptr;  ///< [heads][kStretchKeys]: the scaled q·k come back, then their exponentials take their place
-  float* capture = nullptr;  ///< where the logits are copied to, [heads][capture_stride], or null
+  float* logits = nullptr;  ///< work space [heads][kStretchKeys], 64-byte aligned
+  float* rows = nullptr;    ///< work space [kTogether][decoded_width(d)]
+  float* capture = nullptr;  ///< where the scaled q·k are copied to, [heads][capture_stride], or null
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values
   float* m = nullptr;  ///< [heads] largest logit
