@@ -27,46 +27,128 @@ ggml_type ggml_type_of(ElementType type) {
   return GGML_TYPE_Q4_0;
 }
 
+llama_flash_attn_type flash_type_of(FlashAttention flash_attention) {
+  switch (flash_attention) {
+    case FlashAttention::off:
+      return LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    case FlashAttention::on:
+      return LLAMA_FLASH_ATTN_TYPE_ENABLED;
+    case FlashAttention::automatic:
+      break;
+  }
+  return LLAMA_FLASH_ATTN_TYPE_AUTO;
+}
+
+llama_context_params params_of(const LlamaOptions& options) {
+  auto params = llama_context_default_params();
+  params.n_ctx = static_cast<std::uint32_t>(options.context);
+  params.n_seq_max = static_cast<std::uint32_t>(options.sequences);
+  params.n_batch = static_cast<std::uint32_t>(std::max(options.batch, options.ubatch));
+  params.n_ubatch = static_cast<std::uint32_t>(options.ubatch);
+  params.n_threads = options.threads;
+  params.n_threads_batch = options.threads;
+  params.flash_attn_type = flash_type_of(options.flash_attention);
+  params.type_k = params.type_v = ggml_type_of(options.kv_type);
+  params.kv_unified = true;  // sequences of different lengths share `context`
+  return params;
+}
+
 }  // namespace
 
 void Llama::Free::operator()(llama_model* model) const { llama_model_free(model); }
 void Llama::Free::operator()(llama_context* context) const { llama_free(context); }
 void Llama::Free::operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
+void Llama::Free::operator()(llama_batch* batch) const {
+  llama_batch_free(*batch);
+  delete batch;
+}
 
-Llama::Llama(const std::string& path, const LlamaOptions& options) : options_(options) {
+Llama::Llama(const std::string& path, const LlamaOptions& options) {
   model_.reset(llama_model_load_from_file(path.c_str(), llama_model_default_params()));
   if (model_ == nullptr) throw ModelError(path + ": libllama cannot load it");
-  auto params = llama_context_default_params();
-  params.n_ctx = static_cast<std::uint32_t>(options.context);
-  params.n_batch = static_cast<std::uint32_t>(std::max(2048, options.ubatch));
-  params.n_ubatch = static_cast<std::uint32_t>(options.ubatch);
-  params.n_threads = options.threads;
-  params.n_threads_batch = options.threads;
-  params.flash_attn_type = options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
-  params.type_k = params.type_v = ggml_type_of(options.kv_type);
-  context_.reset(llama_init_from_model(model_.get(), params));
+  context_.reset(llama_init_from_model(model_.get(), params_of(options)));
   auto pool_params = ggml_threadpool_params_default(options.threads);
   pool_.reset(ggml_threadpool_new(&pool_params));
   if (context_ == nullptr || pool_ == nullptr) throw ModelError(path + ": libllama cannot make a context for it");
   llama_attach_threadpool(context_.get(), pool_.get(), pool_.get());
+  constexpr int kTokensNotEmbeddings = 0;
+  constexpr int kSequencesOfAToken = 1;
+  batch_.reset(new llama_batch(llama_batch_init(static_cast<int>(llama_n_batch(context_.get())), kTokensNotEmbeddings, kSequencesOfAToken)));
+  vocabulary_ = static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model_.get())));
 }
 
 Llama::~Llama() = default;
 
 void Llama::clear() { llama_memory_clear(llama_get_memory(context_.get()), true); }
 
-std::vector<float> Llama::decode(std::span<const std::int32_t> tokens) {
-  const auto batch = static_cast<std::size_t>(llama_n_batch(context_.get()));
-  for (std::size_t done = 0; done < tokens.size(); done += batch) {
-    const auto part = tokens.subspan(done, std::min(batch, tokens.size() - done));
-    // libllama takes a pointer to non-const and does not write through it.
-    if (llama_decode(context_.get(), llama_batch_get_one(const_cast<llama_token*>(part.data()), static_cast<int>(part.size()))) != 0) {
-      throw ModelError("libllama cannot decode");
-    }
-  }
+int Llama::length(int sequence) const { return llama_memory_seq_pos_max(llama_get_memory(context_.get()), sequence) + 1; }
+
+void Llama::add(Token token, int position, int sequence, bool output) {
+  auto& b = *batch_;
+  b.token[b.n_tokens] = token;
+  b.pos[b.n_tokens] = position;
+  b.n_seq_id[b.n_tokens] = 1;
+  b.seq_id[b.n_tokens][0] = sequence;
+  b.logits[b.n_tokens] = output ? 1 : 0;
+  ++b.n_tokens;
+}
+
+void Llama::compute() {
+  const int status = llama_decode(context_.get(), *batch_);
+  batch_->n_tokens = 0;
+  if (status != 0) throw Error("libllama cannot decode: llama_decode returned " + std::to_string(status));
   llama_synchronize(context_.get());
+}
+
+void Llama::run(std::span<const Token> tokens, int sequence, Output output) {
+  int position = length(sequence);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool last = i + 1 == tokens.size();
+    add(tokens[i], position++, sequence, output == Output::all || (output == Output::last && last));
+  }
+  compute();
+}
+
+std::vector<float> Llama::decode(std::span<const Token> tokens, int sequence) {
+  const auto at_once = static_cast<std::size_t>(llama_n_batch(context_.get()));
+  for (std::size_t done = 0; done < tokens.size(); done += at_once) {
+    const auto part = tokens.subspan(done, std::min(at_once, tokens.size() - done));
+    run(part, sequence, done + part.size() == tokens.size() ? Output::last : Output::none);
+  }
   const float* const logits = llama_get_logits_ith(context_.get(), -1);
-  return {logits, logits + llama_vocab_n_tokens(llama_model_get_vocab(model_.get()))};
+  return {logits, logits + vocabulary_};
+}
+
+std::vector<float> Llama::decode_all(std::span<const Token> tokens, int sequence) {
+  std::vector<float> out;
+  const auto at_once = static_cast<std::size_t>(llama_n_batch(context_.get()));
+  for (std::size_t done = 0; done < tokens.size(); done += at_once) {
+    const auto part = tokens.subspan(done, std::min(at_once, tokens.size() - done));
+    run(part, sequence, Output::all);
+    const float* const logits = llama_get_logits(context_.get());
+    out.insert(out.end(), logits, logits + part.size() * vocabulary_);
+  }
+  return out;
+}
+
+std::vector<float> Llama::step(std::span<const Token> tokens) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const int sequence = static_cast<int>(i);
+    add(tokens[i], length(sequence), sequence, true);
+  }
+  compute();
+  const float* const logits = llama_get_logits(context_.get());
+  return {logits, logits + tokens.size() * vocabulary_};
+}
+
+void Llama::truncate(int sequence, int tokens) {
+  if (!llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, tokens, -1)) throw Error("libllama cannot shorten the sequence");
+}
+
+void Llama::copy(int from, int to) {
+  auto* const memory = llama_get_memory(context_.get());
+  llama_memory_seq_rm(memory, to, 0, -1);
+  llama_memory_seq_cp(memory, from, to, 0, -1);
 }
 
 }  // namespace winnow::peer

@@ -7,43 +7,67 @@
 #include <vector>
 
 #include "winnow/kv_type.h"
+#include "winnow/model.h"
 
+struct llama_batch;
 struct llama_model;
 struct llama_context;
 struct ggml_threadpool;
 
 namespace winnow::peer {
 
+enum class FlashAttention : std::uint8_t { off, on, automatic };
+
 struct LlamaOptions {
-  int context = 4096;
+  int context = 4096;  ///< tokens that all sequences may hold together
+  int sequences = 1;
   int threads = 2;
-  int ubatch = 512;
-  bool flash_attention = false;
-  ElementType kv_type = ElementType::f16;
+  int batch = 2048;  ///< tokens of one call of llama_decode
+  int ubatch = 512;  ///< tokens of one graph
+  FlashAttention flash_attention = FlashAttention::off;
+  ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
 };
 
 /// llama.cpp through libllama in this process: the baseline that winnow is tested and measured against. Uses every buffer type and a persistent
-/// thread pool, as llama-bench does.
+/// thread pool, as llama-bench does. All calls throw Error when libllama fails (a full context, a sequence that is not there).
 class Llama {
  public:
-  /// Throws ModelError when libllama cannot load it.
+  /// Throws ModelError when libllama cannot load it or cannot make such a context.
   Llama(const std::string& path, const LlamaOptions& options);
   ~Llama();
 
+  /// Forgets all sequences.
   void clear();
-  /// Appends tokens to sequence 0; logits of the last one, [n_vocab].
-  std::vector<float> decode(std::span<const std::int32_t> tokens);
+  /// Appends tokens to a sequence; logits of the last one, [n_vocab].
+  std::vector<float> decode(std::span<const Token> tokens, int sequence = 0);
+  /// The same with the logits of every token, [tokens][n_vocab].
+  std::vector<float> decode_all(std::span<const Token> tokens, int sequence = 0);
+  /// One decode step: tokens[i] is appended to sequence i; logits [tokens][n_vocab].
+  std::vector<float> step(std::span<const Token> tokens);
+  /// Forgets what a sequence has after its first `tokens` tokens, so that a depth can be measured again.
+  void truncate(int sequence, int tokens);
+  /// Makes sequence `to` the same as `from`.
+  void copy(int from, int to);
 
  private:
   struct Free {
     void operator()(llama_model* model) const;
     void operator()(llama_context* context) const;
     void operator()(ggml_threadpool* pool) const;
+    void operator()(llama_batch* batch) const;
   };
-  LlamaOptions options_;
+  enum class Output : std::uint8_t { none, last, all };
+
+  void add(Token token, int position, int sequence, bool output);
+  void run(std::span<const Token> tokens, int sequence, Output output);
+  void compute();
+  int length(int sequence) const;
+
   std::unique_ptr<llama_model, Free> model_;
   std::unique_ptr<ggml_threadpool, Free> pool_;
   std::unique_ptr<llama_context, Free> context_;
+  std::unique_ptr<llama_batch, Free> batch_;
+  std::size_t vocabulary_ = 0;
 };
 
 }  // namespace winnow::peer
