@@ -32,7 +32,8 @@ class PrefillAttention {
   PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads);
   ~PrefillAttention();
 
-  /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last chunk's reduce() is done.
+  /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last chunk's reduce() is
+  /// done. Throws MemoryError, and is then to be called again before run(). run() and reduce() do not throw.
   void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
              std::span<Observation* const> observers);
   void run(Worker worker);
@@ -53,15 +54,16 @@ struct DecodeRead {
   int logits_stride = 0;
 };
 
-/// Attention of single queries over ragged lanes: any number of rows (sequences), each with pieces of any length and encoding. Long pieces are split so that
-/// the team shares the bytes evenly; the parts are folded as PartialState in a fixed order. Used as: begin() by one thread, run() by the
-/// team, a barrier, merge() by the team. A row that reads nothing gives zeros.
+/// Attention of single queries over ragged lanes: any number of rows (sequences), each with pieces of any length and encoding. Long
+/// pieces are split so that the team shares the bytes evenly; the parts are folded as PartialState in a fixed order. Used as: begin() by
+/// one thread, run() by the team, a barrier, merge() by the team. A row that reads nothing gives zeros.
 class DecodeAttention {
  public:
   DecodeAttention(MemoryAccount& account, const Shape& shape, const Rope& rope, int max_threads);
   ~DecodeAttention();
 
-  /// q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` sorted by (row, kv_head).
+  /// q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` sorted by (row, kv_head). Throws MemoryError; run() and merge()
+  /// do not throw.
   void begin(std::span<const DecodeRead> reads, const float* q, float* out, int rows);
   void run(Worker worker);
   void merge(Worker worker);
@@ -71,8 +73,8 @@ class DecodeAttention {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Softmax attention over part of the keys, so that parts can be folded: o is the weighted sum of values (not divided), m the largest logit,
-/// d the sum of exp(logit - m). Nothing seen: m = -inf, d = 0, o = 0. merge is associative and commutative up to rounding.
+/// Softmax attention over part of the keys, so that parts can be folded: o is the weighted sum of values (not divided), m the largest
+/// logit, d the sum of exp(logit - m). Nothing seen: m = -inf, d = 0, o = 0. merge is associative and commutative up to rounding.
 struct PartialState {
   std::span<float> o;  ///< [head_dim]
   float m;

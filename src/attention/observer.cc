@@ -1,6 +1,7 @@
 #include "attention/observer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace winnow::attention {
 
@@ -18,6 +19,9 @@ bool ObservedRows::contains(int i, int n) const {
 }
 
 Observation::Observation(Observe what, int query_heads, int n)
-    : what_(std::move(what)), query_heads_(query_heads), n_(n), values_(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n)) {}
+    : what_(std::move(what)),
+      query_heads_(query_heads),
+      n_(n),
+      values_(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n)) {}
 
 }  // namespace winnow::attention

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -44,10 +45,12 @@ class Observation {
   int query_heads() const { return query_heads_; }
   int size() const { return n_; }
   /// Statistics of one query head, [n].
-  std::span<float> head(int h) { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
-  std::span<const float> head(int h) const { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
+  std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
+  std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
 
  private:
+  std::size_t offset(int h) const { return static_cast<std::size_t>(h) * static_cast<std::size_t>(n_); }
+
   Observe what_;
   int query_heads_;
   int n_;

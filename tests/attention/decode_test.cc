@@ -18,7 +18,9 @@ struct Lane {
   static std::vector<std::byte> encode(ElementType type, int d, const std::vector<float>& rows) {
     const std::size_t bytes = cache::row_bytes(type, d);
     std::vector<std::byte> out(rows.size() / z(d) * bytes);
-    for (std::size_t i = 0; i * z(d) < rows.size(); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(d), z(d)), out.data() + i * bytes);
+    for (std::size_t i = 0; i * z(d) < rows.size(); ++i) {
+      cache::encode_row(type, std::span(rows).subspan(i * z(d), z(d)), out.data() + i * bytes);
+    }
     return out;
   }
 
@@ -53,7 +55,8 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
     // Turning the query forward is turning the keys back: so all pieces meet one query.
     if (read.piece.query_shift != 0) {
       for (std::size_t i = 0; i < k.size(); i += d) {
-        const auto back = reference::turned(std::span(k).subspan(i, d), rope.frequency, rope.pairing == Rope::Pairing::adjacent, -read.piece.query_shift);
+        const bool adjacent = rope.pairing == Rope::Pairing::adjacent;
+        const auto back = reference::turned(std::span(k).subspan(i, d), rope.frequency, adjacent, -read.piece.query_shift);
         std::copy(back.begin(), back.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
@@ -63,7 +66,8 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
   return reference::attend(head, keys, values, static_cast<double>(shape.scale));
 }
 
-void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int rows, double slack = 1) {
+void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int rows,
+           double slack = 1) {
   const std::size_t d = z(shape.head_dim);
   std::vector<reference::Result> want;
   for (int i = 0; i < rows * shape.query_heads; ++i) {

@@ -54,12 +54,14 @@ inline Shape shape_of(int kv_heads, int group, int d) {
 /// Rows [begin, end) of `rows` as f32 [end - begin][d].
 inline std::vector<float> decoded(const cache::Rows& rows, int begin, int end) {
   std::vector<float> out(z(end - begin) * z(rows.dim));
-  for (int i = begin; i < end; ++i) cache::decode_row(rows.type, rows.row(i), std::span(out).subspan(z(i - begin) * z(rows.dim), z(rows.dim)));
+  const std::size_t d = z(rows.dim);
+  for (int i = begin; i < end; ++i) cache::decode_row(rows.type, rows.row(i), std::span(out).subspan(z(i - begin) * d, d));
   return out;
 }
 
 /// |got - want| <= error, element by element; NaN fails.
-inline void expect_close(std::span<const float> got, std::span<const double> want, std::span<const double> error, const std::string& where) {
+inline void expect_close(std::span<const float> got, std::span<const double> want, std::span<const double> error,
+                         const std::string& where) {
   ASSERT_EQ(got.size(), want.size()) << where;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
@@ -70,7 +72,10 @@ inline void expect_close(std::span<const float> got, std::span<const double> wan
 /// A prompt of n tokens in one layer: random queries, and keys and values in a scratch.
 struct Prompt {
   Prompt(const Shape& s, int tokens, ElementType type, unsigned seed = 1)
-      : shape(s), n(tokens), scratch(account, type, s.kv_heads, s.head_dim, tokens), q(noise(z(tokens) * z(s.query_heads * s.head_dim), seed)) {
+      : shape(s),
+        n(tokens),
+        scratch(account, type, s.kv_heads, s.head_dim, tokens),
+        q(noise(z(tokens) * z(s.query_heads * s.head_dim), seed)) {
     const std::size_t row = z(s.kv_heads * s.head_dim);
     fill(noise(z(tokens) * row, seed + 1), noise(z(tokens) * row, seed + 2));
   }

@@ -53,7 +53,9 @@ Columns expected(const Observe& what, const std::vector<reference::Result>& matr
 std::vector<Observation> all_observations(const Prompt& prompt) {
   std::vector<Observation> out;
   for (const auto& rows : kRows) {
-    for (const Reduction reduction : {Reduction::sum, Reduction::max}) out.emplace_back(Observe{rows, reduction}, prompt.shape.query_heads, prompt.n);
+    for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
+      out.emplace_back(Observe{rows, reduction}, prompt.shape.query_heads, prompt.n);
+    }
   }
   return out;
 }
@@ -104,8 +106,7 @@ TEST(Observation, ThreadsDoNotChangeABit) {
   });
 }
 
-TEST(Observation, DoesNotChangeTheOutput) {
-  // Observed blocks may have other sizes, so each output must be within the bound of the reference; here: of each other, twice.
+TEST(Observation, LeavesTheOutputRight) {
   Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f16);
   on_every_target([&] {
     auto observations = all_observations(prompt);
@@ -125,7 +126,7 @@ TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
   on_every_target([&] {
     std::vector<Observation> observations;
     observations.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
-    // The last chunks suffice to see long rows: 3,585 … 4,096 here, so 512 rows in all.
+    // The last 512 rows suffice.
     prompt.prefill(prompt.n - 512, 256, 2, pointers(observations));
     for (int h = 0; h < 3; ++h) {
       const auto sums = observations[0].head(h);
@@ -147,8 +148,9 @@ TEST(Observation, MaximaLieBetweenTheMeanAndOne) {
       EXPECT_EQ(o[1].head(h)[0], 1.0F);  // the first row sees the first key alone
       for (int j = 0; j < prompt.n; ++j) {
         const float rows = static_cast<float>(prompt.n - j);
-        EXPECT_LE(o[0].head(h)[z(j)] / rows, o[1].head(h)[z(j)] * (1 + 1e-4F));
-        EXPECT_LE(o[1].head(h)[z(j)], 1.0F);
+        // Both come from the same f32 probabilities: only the sum's own roundings can lift the mean above the maximum.
+        EXPECT_LE(o[0].head(h)[z(j)] / rows, o[1].head(h)[z(j)] * (1 + 2 * prompt.n * reference::kRoundoff));
+        EXPECT_LE(o[1].head(h)[z(j)], 1 + reference::roundings(3 * prompt.n));
       }
     }
   });

@@ -39,7 +39,9 @@ struct Case {
   int group;
   int n;
   ElementType type;
-  friend void PrintTo(const Case& c, std::ostream* os) { *os << "d " << c.d << ", G " << c.group << ", n " << c.n << ", " << name_of(c.type); }
+  friend void PrintTo(const Case& c, std::ostream* os) {
+    *os << "d " << c.d << ", G " << c.group << ", n " << c.n << ", " << name_of(c.type);
+  }
 };
 
 /// Every dimension with every group and length; the types take turns, so that each meets each of the others.

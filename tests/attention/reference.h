@@ -14,13 +14,14 @@ namespace winnow::reference {
 /// Error bounds, to first order in the unit roundoff u = 2^-24 of f32 (eps_f32 / 2).
 ///
 /// k roundings of one quantity: |error| <= k u relative in the worst case, and at most 8 sqrt(k) u but with a probability below
-/// 2 exp(-32) (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019, theorem 2.4 with lambda = 8), whatever the order of the sum. So, for one query:
+/// 2 exp(-32) (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019, theorem 2.4 with lambda = 8), whatever the order of the sum.
+/// So, for one query:
 ///
 ///   logit      s_j = scale q·k_j: the factor (1 rounding) scales the query (1 rounding), d products are summed (d roundings):
 ///                                 e_j = roundings(d + 2) sum_i |scale q_i k_ji|
-///   exponential p_j = exp(s_j - m): a difference times a rounded log2(e) is rounded three times, 3 u |s_j - m|, exp itself costs 2 u; e_j enters as
-///              it is; m's own error cancels, because all p_j have the same. When parts are brought to a larger m, the arguments add up
-///              to at most |s_j - m|, each step costs exp 2 u and one product u, and there is at most one step for each key:
+///   exponential p_j = exp(s_j - m): a difference times a rounded log2(e) is rounded three times, 3 u |s_j - m|, exp itself costs 2 u;
+///              e_j enters as it is; m's own error cancels, because all p_j have the same. When parts are brought to a larger m, the
+///              arguments add up to at most |s_j - m|, each step costs exp 2 u and one product u, and each key brings at most one step:
 ///                                 r_j = e_j + u (4 |s_j - m| + 2) + roundings(3 n)
 ///   sum        n terms:           roundings(n), and the division 2 u
 ///   weight     A_j = p_j / sum:   |error| <= A_j (r_j + sum_k A_k r_k + roundings(n) + 2 u)

@@ -75,7 +75,9 @@ void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, f
     for (int head = 0; head < s.shape.kv_heads; ++head) {
       for (; next < reads.size() && reads[next].row == row && reads[next].kv_head == head; ++next) {
         const int keys = reads[next].piece.keys.count;
-        for (int first = 0; first < keys; first += kStretchKeys) s.items.push_back({reads[next], first, std::min(kStretchKeys, keys - first)});
+        for (int first = 0; first < keys; first += kStretchKeys) {
+          s.items.push_back({reads[next], first, std::min(kStretchKeys, keys - first)});
+        }
       }
       s.first_item.push_back(s.items.size());
     }

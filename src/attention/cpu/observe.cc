@@ -45,7 +45,8 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
     const int begin = std::max(first, tile * kTileKeys);
     const int end = std::min(block.visible_keys(), (tile + 1) * kTileKeys);
     for (int head = 0; head < block.group; ++head) {
-      const float* const from = block.tile_weight + static_cast<std::ptrdiff_t>(tile) * block.lanes + static_cast<std::ptrdiff_t>(head) * block.tokens;
+      const std::ptrdiff_t first_lane = static_cast<std::ptrdiff_t>(head) * block.tokens;
+      const float* const from = block.tile_weight + static_cast<std::ptrdiff_t>(tile) * block.lanes + first_lane;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
       observe_stripe(block, what, {head, begin, end}, weight, out + static_cast<std::ptrdiff_t>(head) * stride);
     }

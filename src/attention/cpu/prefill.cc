@@ -47,7 +47,8 @@ struct PrefillAttention::Impl {
     int first_token;
     int tokens;
     bool is_observed = false;
-    std::vector<std::size_t> partial = {};  ///< offset for each observation, [G][visible keys] floats; kNone: nothing of this item is observed
+    /// Offset for each observation, [G][visible keys] floats; kNone where nothing of this item is observed.
+    std::vector<std::size_t> partial = {};
   };
   /// A block with its place in a thread's work space.
   struct Layout {
