@@ -1,0 +1,26 @@
+# The library that is installed: all modules but the command's and the peer's in one shared object, so that a user's project links one thing and sees only
+# include/winnow.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(objects)
+foreach(module base cache attention model graph policy engine)
+  list(APPEND objects $<TARGET_OBJECTS:winnow_${module}>)
+endforeach()
+add_library(winnow SHARED ${objects})
+add_library(winnow::winnow ALIAS winnow)
+set_target_properties(winnow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH_USE_LINK_PATH ON)
+target_compile_features(winnow PUBLIC cxx_std_20)
+target_include_directories(winnow PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(winnow PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog)
+
+install(TARGETS winnow EXPORT winnow)
+install(TARGETS winnow_command)
+set_target_properties(winnow_command PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/winnow ${PROJECT_BINARY_DIR}/include/winnow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
+        PATTERN "*.h")
+install(EXPORT winnow NAMESPACE winnow:: FILE winnow-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/winnow)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/winnow-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/winnow-config-version.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/winnow)
+install(FILES ${PROJECT_SOURCE_DIR}/completions/winnow.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME winnow)
+install(FILES ${PROJECT_SOURCE_DIR}/docs/winnow.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
