@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <random>
 #include <span>
@@ -73,40 +74,58 @@ void prefill_layer(benchmark::State& state) { prefill(state, {}); }
 void prefill_layer_observed_last(benchmark::State& state) { prefill(state, {{{ObservedRows::Kind::last, 32, {}}, Reduction::sum}}); }
 void prefill_layer_observed_all(benchmark::State& state) { prefill(state, {{{ObservedRows::Kind::all, 0, {}}, Reduction::sum}}); }
 
-/// One decode step over `depth` kept entries a head.
-void decode_step(benchmark::State& state) {
-  const int depth = static_cast<int>(state.range(0));
-  const int threads = static_cast<int>(state.range(1));
-  const auto type = static_cast<ElementType>(state.range(2));
-  MemoryAccount account;
-  const std::size_t bytes = cache::row_bytes(type, kSmall.head_dim);
-  // As many layers as a model has, so that the bytes come from where they would.
-  constexpr int kLayers = 30;
-  Buffer memory(account, 2UL * kLayers * kSmall.kv_heads * static_cast<std::size_t>(depth) * bytes, "lanes");
-  const auto row = noise(64, 3);
-  for (std::size_t at = 0; at < memory.size(); at += bytes) cache::encode_row(type, row, memory.data() + at);
-  const auto q = noise(576, 4);
-  std::vector<float> out(576);
-  const Rope rope;
-  DecodeAttention attention(account, kSmall, rope, threads);
-  for (auto _ : state) {
+/// The lanes of all layers of a model, so that the bytes come from where they would.
+struct Lanes {
+  static constexpr int kLayers = 30;
+
+  Lanes(MemoryAccount& account, ElementType type, int depth) {
+    const std::size_t bytes = cache::row_bytes(type, kSmall.head_dim);
+    const std::size_t lane = static_cast<std::size_t>(depth) * bytes;
+    memory = Buffer(account, 2UL * kLayers * static_cast<std::size_t>(kSmall.kv_heads) * lane, "lanes");
+    const auto row = noise(64, 3);
+    for (std::size_t at = 0; at < memory.size(); at += bytes) cache::encode_row(type, row, memory.data() + at);
     const std::byte* at = memory.data();
-    for (int layer = 0; layer < kLayers; ++layer) {
-      std::vector<DecodeRead> reads;
-      for (int head = 0; head < kSmall.kv_heads; ++head) {
-        DecodeRead read;
-        read.kv_head = head;
-        const std::size_t lane = static_cast<std::size_t>(depth) * bytes;
-        read.piece = {{at, bytes, depth, 64, type}, {at + lane, bytes, depth, 64, type}, 0};
-        at += 2 * lane;
-        reads.push_back(read);
-      }
-      attention.begin(reads, q.data(), out.data(), 1);
-      on_team(threads, [&](Worker w) { attention.run(w); });
-      attention.merge({0, 1});
+    for (int i = 0; i < kLayers * kSmall.kv_heads; ++i, at += 2 * lane) {
+      reads.push_back({0, i % kSmall.kv_heads, {{at, bytes, depth, 64, type}, {at + lane, bytes, depth, 64, type}, 0}});
     }
   }
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(memory.size()));
+  std::span<const DecodeRead> layer(int l) const {
+    return std::span(reads).subspan(static_cast<std::size_t>(l * kSmall.kv_heads), static_cast<std::size_t>(kSmall.kv_heads));
+  }
+
+  Buffer memory;
+  std::vector<DecodeRead> reads;
+};
+
+/// One decode step of all layers over `depth` kept entries a head. The team stays together through all layers, as ggml's pool does.
+void decode_step(benchmark::State& state) {
+  const int threads = static_cast<int>(state.range(1));
+  MemoryAccount account;
+  const Lanes lanes(account, static_cast<ElementType>(state.range(2)), static_cast<int>(state.range(0)));
+  const auto q = noise(576, 4);
+  std::vector<float> out(576);
+  DecodeAttention attention(account, kSmall, {}, threads);
+  std::atomic<int> arrived{0};
+  for (auto _ : state) {
+    arrived = 0;
+    on_team(threads, [&](Worker w) {
+      int waits = 0;
+      const auto barrier = [&] {
+        ++waits;
+        arrived.fetch_add(1);
+        while (arrived.load() < waits * threads) std::this_thread::yield();
+      };
+      for (int layer = 0; layer < Lanes::kLayers; ++layer) {
+        if (w.index == 0) attention.begin(lanes.layer(layer), q.data(), out.data(), 1);
+        barrier();
+        attention.run(w);
+        barrier();
+        attention.merge(w);
+        barrier();
+      }
+    });
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(lanes.memory.size()));
 }
 
 BENCHMARK(prefill_layer)
