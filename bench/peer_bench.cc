@@ -1,8 +1,7 @@
-// winnow with the full cache against llama.cpp through libllama, in one process: prefill of a prompt and decoding after it. The sides take turns, so that what
-// the machine does meanwhile meets both; the faster of llama.cpp with and without flash attention counts.
+// winnow with the full cache against llama.cpp through libllama, in one process: prefill of a prompt and decoding after it. The sides take
+// turns, so that what the machine does meanwhile meets both; the faster of llama.cpp with and without flash attention counts.
 //   winnow_peer_bench MODEL [--tokens 2048] [--steps 64] [--threads 2] [--repetitions 7]
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -131,13 +130,14 @@ void run(const Options& options) {
     for (const Token& token : answer) session.step(std::span(&cache, 1), std::span(&token, 1), logits);
   };
 
-  std::vector<Side> sides = {llama_side("llama.cpp, FA", flash, prompt, answer), llama_side("llama.cpp, no FA", plain, prompt, answer), winnow_side};
+  std::vector<Side> sides = {llama_side("llama.cpp, FA", flash, prompt, answer), llama_side("llama.cpp, no FA", plain, prompt, answer),
+                             winnow_side};
   for (auto& side : sides) side.prefill();  // pages touched, clocks up
   for (int i = 0; i < options.repetitions; ++i) {
     for (auto& side : sides) measure(side);
   }
-  std::printf("%d tokens, then %d steps; %d threads, %d repetitions in turn; tokens per second\n%-27s %10s %10s\n", options.tokens, options.steps,
-              options.threads, options.repetitions, "", "best", "median");
+  std::printf("%d tokens, then %d steps; %d threads, %d repetitions in turn; tokens per second\n%-27s %10s %10s\n", options.tokens,
+              options.steps, options.threads, options.repetitions, "", "best", "median");
   print("prefill", options.tokens, sides, &Side::prefill_times);
   print("decode", options.steps, sides, &Side::decode_times);
 }

@@ -73,7 +73,8 @@ Llama::Llama(const std::string& path, const LlamaOptions& options) {
   llama_attach_threadpool(context_.get(), pool_.get(), pool_.get());
   constexpr int kTokensNotEmbeddings = 0;
   constexpr int kSequencesOfAToken = 1;
-  batch_.reset(new llama_batch(llama_batch_init(static_cast<int>(llama_n_batch(context_.get())), kTokensNotEmbeddings, kSequencesOfAToken)));
+  batch_.reset(
+      new llama_batch(llama_batch_init(static_cast<int>(llama_n_batch(context_.get())), kTokensNotEmbeddings, kSequencesOfAToken)));
   vocabulary_ = static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model_.get())));
 }
 

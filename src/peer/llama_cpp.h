@@ -28,8 +28,8 @@ struct LlamaOptions {
   ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
 };
 
-/// llama.cpp through libllama in this process: the baseline that winnow is tested and measured against. Uses every buffer type and a persistent
-/// thread pool, as llama-bench does. All calls throw Error when libllama fails (a full context, a sequence that is not there).
+/// llama.cpp through libllama in this process: the baseline that winnow is tested and measured against. Uses every buffer type and a
+/// persistent thread pool, as llama-bench does. All calls throw Error when libllama fails (a full context, a sequence that is not there).
 class Llama {
  public:
   /// Throws ModelError when libllama cannot load it or cannot make such a context.
