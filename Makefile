@@ -3,8 +3,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 FUZZ_SECONDS ?= 600
-CONFIGURE = export WINNOW_DEPS=$$(tools/get-deps.sh); cmake --preset $(1) $(if $(CI),-DWINNOW_WERROR=ON) $(2) > build/$(1).log || { cat build/$(1).log; exit 1; }; cmake --build build/$(1)
-TEST = export WINNOW_TEST_MODEL=$$(tools/get-model.sh); ctest --test-dir build/$(1) --output-on-failure -j 2
+
+# $(call CONFIGURE,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends the recipe.
+WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
+CCACHE = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEPS; \
+	cmake --preset $(1) $(WERROR) $(CCACHE) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; cmake --build build/$(1)
+MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
+CTEST = ctest --test-dir build/$(1) --output-on-failure -j 2 $(2)
 
 .PHONY: help demo test build bench install check-asan check-tsan check-fuzz format tidy
 
@@ -12,28 +18,28 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 build:
-	@mkdir -p build; $(call CONFIGURE,release)
+	@$(call CONFIGURE,release)
 
 demo: build ## ask a question about a long text: full cache, streaming-llm and snapkv side by side
-	@WINNOW=build/release/winnow WINNOW_MODEL=$$(tools/get-model.sh) tools/demo.sh
+	@$(MODEL); WINNOW=build/release/winnow WINNOW_MODEL=$$WINNOW_TEST_MODEL tools/demo.sh
 
 test: build ## build and run all tests
-	@$(call TEST,release)
+	@$(MODEL); $(call CTEST,release)
 
 bench: ## build the benchmark programs into build/release/bench
-	@mkdir -p build; $(call CONFIGURE,release,-DWINNOW_BENCH=ON)
+	@$(call CONFIGURE,release,-DWINNOW_BENCH=ON)
 
 install: build ## cmake --install, to PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
 
 check-asan: ## all tests under the address and undefined-behaviour sanitizers
-	@mkdir -p build; $(call CONFIGURE,asan); $(call TEST,asan) -LE package
+	@$(call CONFIGURE,asan); $(MODEL); $(call CTEST,asan,-LE package)
 
 check-tsan: ## the tests of threaded kernels under the thread sanitizer
-	@mkdir -p build; $(call CONFIGURE,tsan); ctest --test-dir build/tsan --output-on-failure -L threads
+	@$(call CONFIGURE,tsan); $(call CTEST,tsan,-L threads)
 
 check-fuzz: ## each fuzz target for FUZZ_SECONDS
-	@mkdir -p build; $(call CONFIGURE,fuzz); tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+	@$(call CONFIGURE,fuzz); tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
 format: ## clang-format over all sources
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i

@@ -6,6 +6,7 @@ set -euo pipefail
 
 readonly version=0.3.36
 readonly sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
+readonly ggml_least=0.25  # as in the top CMakeLists.txt
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/winnow
 
 say() { echo "$*" >&2; }
@@ -14,64 +15,72 @@ say() { echo "$*" >&2; }
 
 has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /proc/cpuinfo; }
 
-packages=(cmake ninja-build g++ make pkg-config python3 libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgtest-dev libbenchmark-dev)
-has_amx && packages+=(clang-16)
-if ! command -v pip >/dev/null && ! python3 -m pip --version >/dev/null 2>&1; then packages+=(python3-pip); fi
+packages=(cmake ninja-build g++ make python3 python3-pip libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgtest-dev libbenchmark-dev)
 
 missing_packages() {
   local p
-  for p in "${packages[@]}"; do
+  for p in "$@"; do
     case $p in
-      cmake | make | clang-16 | python3) command -v "$p" >/dev/null || echo "$p" ;;
-      ninja-build) command -v ninja >/dev/null || echo "$p" ;;
-      g++) command -v c++ >/dev/null || echo "$p" ;;
-      pkg-config | python3-pip) command -v "${p#python3-}" >/dev/null || echo "$p" ;;
-      *) dpkg -s "$p" >/dev/null 2>&1 || echo "$p" ;;
-    esac
+      ninja-build) command -v ninja >/dev/null ;;
+      g++) command -v c++ >/dev/null ;;
+      python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
+      lib* | *-dev) dpkg -s "$p" >/dev/null 2>&1 ;;
+      *) command -v "$p" >/dev/null ;;
+    esac || echo "$p"
   done
 }
 
+# Asks for a password only where somebody can answer.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; elif [ -t 0 ]; then sudo "$@"; else sudo -n "$@"; fi
+}
+
+# Fails with one line when something is missing and may not be installed.
 install_packages() {
-  local missing as_root=()
+  local missing
   command -v dpkg >/dev/null || return 0  # not Debian: CMake will name what it does not find
-  missing=$(missing_packages | tr '\n' ' ')
+  missing=$(missing_packages "$@" | xargs)
   [ -n "$missing" ] || return 0
-  if [ "$(id -u)" != 0 ]; then
-    if ! sudo -n true 2>/dev/null; then
-      say "missing Debian packages: $missing(install them, or run this as root)"
-      exit 1
-    fi
-    as_root=(sudo)
+  if ! as_root true 2>/dev/null; then
+    say "missing Debian packages: $missing (install them, or run this as root)"
+    return 1
   fi
   say "installing $missing"
-  "${as_root[@]}" apt-get update -qq >&2
+  as_root apt-get update -qq >&2
   # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq $missing >/dev/null
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null
 }
 
 # ---- ggml + libllama ---------------------------------------------------------------------------------------------------------------------
 
-# An installed CMake package is used as it is.
+# An installed CMake package is used as it is, when it is new enough.
 installed() {
   local probe status=0
   probe=$(mktemp -d)
-  printf 'cmake_minimum_required(VERSION 3.25)\nproject(probe C CXX)\nfind_package(ggml CONFIG REQUIRED)\nfind_package(llama CONFIG REQUIRED)\n' >"$probe/CMakeLists.txt"
+  cat >"$probe/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(probe LANGUAGES C CXX)
+find_package(ggml $ggml_least CONFIG REQUIRED)
+find_package(llama CONFIG REQUIRED)
+END
   cmake -S "$probe" -B "$probe/build" >/dev/null 2>&1 || status=1
   rm -rf "$probe"
   return $status
 }
 
-# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile; clang 16 compiles it right and is faster.
+# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile; clang 16 compiles it right and is faster. Where there
+# is no clang 16, an older GCC builds ggml without AMX.
 choose_compiler() {
+  local gcc
   flags=
   cc=${CC:-cc} cxx=${CXX:-c++}
-  if has_amx; then
-    if command -v clang-16 >/dev/null; then
-      cc=clang-16 cxx=clang++-16 flags="-mamx-tile -mamx-int8 -mamx-bf16"
-    else
-      flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
-    fi
+  has_amx || return 0
+  if command -v clang++-16 >/dev/null; then
+    cc=clang-16 cxx=clang++-16 flags="-mamx-tile -mamx-int8 -mamx-bf16"
+    return 0
   fi
+  gcc=$("$cxx" -dumpversion | cut -d. -f1)
+  if "$cxx" --version | grep -q 'Free Software Foundation' && [ "$gcc" -lt 13 ]; then flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"; fi
 }
 
 # A build for this machine must not be taken to another kind of machine.
@@ -95,6 +104,7 @@ fetch_source() {
 
 build() {
   local to=$1
+  rm -rf "$cache"/build.*  # of a run that was killed: only one holds the lock
   work=$(mktemp -d "$cache/build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   fetch_source "$work"
@@ -107,7 +117,7 @@ build() {
   mv "$work/install" "$to"
 }
 
-install_packages
+install_packages "${packages[@]}"
 if installed; then exit 0; fi
 choose_compiler
 prefix=$(folder)
@@ -115,6 +125,9 @@ if [ ! -d "$prefix" ]; then
   mkdir -p "$cache"
   exec 9>"$cache/lock"
   flock 9
+  if has_amx && ! install_packages clang-16; then say "going on without clang-16: long prompts will be slower"; fi
+  choose_compiler
+  prefix=$(folder)
   [ -d "$prefix" ] || build "$prefix"
 fi
 echo "$prefix"
