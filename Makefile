@@ -8,7 +8,9 @@ FUZZ_SECONDS ?= 600
 WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
 CCACHE = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEPS; \
-	cmake --preset $(1) $(WERROR) $(CCACHE) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; cmake --build build/$(1)
+	cmake --preset $(1) $(WERROR) $(CCACHE) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; \
+	cmake --build build/$(1)
+CLANG = -DCMAKE_C_COMPILER=$(word 1,$(shell command -v clang-16 clang)) -DCMAKE_CXX_COMPILER=$(word 1,$(shell command -v clang++-16 clang++))
 MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
 CTEST = ctest --test-dir build/$(1) --output-on-failure -j 2 $(2)
 
@@ -39,7 +41,7 @@ check-tsan: ## the tests of threaded kernels under the thread sanitizer
 	@$(call CONFIGURE,tsan); $(call CTEST,tsan,-L threads)
 
 check-fuzz: ## each fuzz target for FUZZ_SECONDS
-	@$(call CONFIGURE,fuzz); tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+	@$(call CONFIGURE,fuzz,$(CLANG)) --target fuzz; tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
 format: ## clang-format over all sources
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i
