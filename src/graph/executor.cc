@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "graph/block.h"
 #include "winnow/error.h"
 
@@ -40,6 +41,7 @@ class Plan {
 
   /// Begins a new graph.
   ggml_context* begin() {
+    rows_ = 0;
     context_.reset(ggml_init({metadata_.size(), metadata_.data(), true}));
     graph_ = ggml_new_graph_custom(context_.get(), nodes_, false);
     inputs_.clear();
@@ -57,26 +59,42 @@ class Plan {
     hole.attention = attention;
     return hole;
   }
-  /// Ends the graph and gives its nodes memory. Throws MemoryError.
+  /// Ends the graph and gives its nodes memory. Throws MemoryError; then there is no graph.
   void finish(ggml_tensor* result, int rows) {
     result_ = result;
-    rows_ = rows;
     ggml_build_forward_expand(graph_, result);
-    const bool done = ggml_gallocr_alloc_graph(allocator_.get(), graph_);
-    const std::size_t bytes = ggml_gallocr_get_buffer_size(allocator_.get(), 0);
-    if (!done) {
-      rows_ = 0;
-      throw MemoryError(fmt::format("cannot allocate the work space for {} rows", rows), bytes);
-    }
-    account_.remove(std::exchange(counted_, bytes));
-    account_.add(bytes);
+    if (rows > reserved_rows_) reserve(rows);
+    const bool done = ggml_gallocr_alloc_graph(allocator_.get(), graph_);  // takes more where this layer differs from the one reserved for
+    count();
+    if (!done) throw MemoryError(fmt::format("cannot allocate the work space of {} rows", rows), 0);
+    rows_ = rows;
   }
 
+  /// Rows of the graph that is ready to run; 0: none is.
   int rows() const { return rows_; }
   ggml_cgraph* graph() const { return graph_; }
   const float* result() const { return static_cast<const float*>(result_->data); }
 
  private:
+  /// Asks for the size first: memory that is not there must be refused, not taken, since Linux would hand it out and kill later.
+  void reserve(int rows) {
+    reserved_rows_ = 0;
+    std::size_t bytes = 0;
+    ggml_gallocr_reserve_n_size(allocator_.get(), graph_, nullptr, nullptr, &bytes);  // gives a smaller buffer back
+    count();
+    if (bytes > available_memory() || !ggml_gallocr_reserve(allocator_.get(), graph_)) {
+      throw MemoryError(fmt::format("cannot allocate {} for the work space of {} rows ({} available)", format_bytes(bytes), rows,
+                                    format_bytes(available_memory())),
+                        bytes);
+    }
+    reserved_rows_ = rows;
+  }
+
+  void count() {
+    account_.remove(std::exchange(counted_, ggml_gallocr_get_buffer_size(allocator_.get(), 0)));
+    account_.add(counted_);
+  }
+
   MemoryAccount& account_;
   std::size_t nodes_;
   std::vector<std::byte> metadata_;
@@ -87,6 +105,7 @@ class Plan {
   std::vector<Hole> holes_;
   ggml_tensor* result_ = nullptr;
   int rows_ = 0;
+  int reserved_rows_ = 0;  ///< a graph of so many rows fits what is allocated
   std::size_t counted_ = 0;
 };
 
@@ -95,18 +114,24 @@ class Plan {
 struct Executor::Impl {
   Impl(const model::Weights& w, int n, MemoryAccount& a)
       : weights(w), threads(n), account(a), layer_plan(a, 1), output_plan(a, 1), step_plan(a, w.hparams().n_layer) {
+    ggml_cpu_init();
     auto params = ggml_threadpool_params_default(n);
     pool.reset(ggml_threadpool_new(&params));
-    backend.reset(ggml_backend_cpu_init());
-    if (pool == nullptr || backend == nullptr) throw MemoryError(fmt::format("cannot start {} threads", n), 0);
-    ggml_backend_cpu_set_n_threads(backend.get(), n);
-    ggml_backend_cpu_set_threadpool(backend.get(), pool.get());
+    if (pool == nullptr) throw MemoryError(fmt::format("cannot start {} threads", n), 0);
   }
 
   void compute(const Plan& plan) {
-    const auto status = ggml_backend_graph_compute(backend.get(), plan.graph());
+    auto run = ggml_graph_plan(plan.graph(), threads, pool.get());
+    if (products.size() < run.work_size) {
+      products = Buffer();  // first the old one
+      products = Buffer(account, run.work_size, "the work space of matrix products");
+    }
+    run.work_data = reinterpret_cast<std::uint8_t*>(products.data());
+    if (stop) run.abort_callback = [](void* impl) { return static_cast<Impl*>(impl)->stop(); };
+    run.abort_callback_data = this;
+    const auto status = ggml_graph_compute(plan.graph(), &run);
     if (status == GGML_STATUS_ABORTED) throw Interrupted("interrupted");
-    if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate the work space of a graph", 0);
+    if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate what a matrix product needs", 0);
   }
 
   void set_positions(std::span<const std::int32_t> values) {
@@ -149,10 +174,10 @@ struct Executor::Impl {
   int threads;
   MemoryAccount& account;
   std::unique_ptr<ggml_threadpool, ThreadpoolFree> pool;
-  ggml_backend_ptr backend;
+  Buffer products;  ///< rows that ggml has rounded to the weights' partner type
   Buffer positions;
   const std::byte* step_positions = nullptr;  ///< where the kept step graph reads them
-  Buffer hidden;  ///< of a step
+  Buffer hidden;                              ///< of a step
   AttentionOp* attention = nullptr;
   std::function<bool()> stop;
   Plan layer_plan;
@@ -197,14 +222,10 @@ void Executor::logits(const float* hidden, int n, float* logits) {
   ggml_tensor* const x = s.output_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden));
   s.output_plan.finish(add_output(context, s.weights, x), n);
   s.compute(s.output_plan);
-  std::memcpy(logits, s.output_plan.result(), static_cast<std::size_t>(n) * static_cast<std::size_t>(s.weights.hparams().n_vocab) * sizeof(float));
+  std::memcpy(logits, s.output_plan.result(),
+              static_cast<std::size_t>(n) * static_cast<std::size_t>(s.weights.hparams().n_vocab) * sizeof(float));
 }
 
-void Executor::set_stop(std::function<bool()> stop) {
-  auto& s = *impl_;
-  s.stop = std::move(stop);
-  const ggml_abort_callback ask = [](void* data) { return static_cast<Impl*>(data)->stop(); };
-  ggml_backend_cpu_set_abort_callback(s.backend.get(), s.stop ? ask : nullptr, &s);
-}
+void Executor::set_stop(std::function<bool()> stop) { impl_->stop = std::move(stop); }
 
 }  // namespace winnow::graph

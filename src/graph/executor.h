@@ -24,7 +24,8 @@ class Executor {
   /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
   void embed(std::span<const std::int32_t> tokens, float* hidden);
 
-  /// One layer over some rows: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`. `hidden` is 64-byte aligned.
+  /// One layer over some rows: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
+  /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less.
   void run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention);
 
   /// All layers over some rows in one graph (decoding), then the final norm and output matrix: logits [n][n_vocab].
@@ -33,7 +34,8 @@ class Executor {
   /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].
   void logits(const float* hidden, int n, float* logits);
 
-  /// Asked now and then from the calling thread while a graph runs; true stops it: Interrupted is thrown.
+  /// Asked after every node from the calling thread while a graph runs; true stops it: Interrupted is thrown, and what the graph was
+  /// changing (hidden states, what the attention stores) is left half-way.
   void set_stop(std::function<bool()> stop);
 
  private:

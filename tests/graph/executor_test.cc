@@ -104,6 +104,25 @@ TEST_F(ExecutorTest, a_stopped_graph_throws_and_the_next_one_runs) {
   EXPECT_EQ(network.prefill(tokens, 8), expected);
 }
 
+TEST_F(ExecutorTest, memory_that_is_not_there_is_refused_with_the_bytes) {
+  Network network(path_, 1, 1, 20);
+  const auto tokens = random_tokens(20, network.hparams().n_vocab, 1);
+  const auto expected = network.prefill(tokens, 8);
+  // 2^30 rows of logits alone are more than a terabyte; nothing is read before the refusal.
+  constexpr int kRows = 1 << 30;
+  Buffer none(network.account(), 64, "no row at all");
+  const auto held = network.account().held();
+  try {
+    network.executor().logits(none.as<float>().data(), kRows, nullptr);
+    FAIL() << "a terabyte was handed out";
+  } catch (const MemoryError& error) {
+    EXPECT_GE(error.bytes(), std::size_t{kRows} * static_cast<std::size_t>(network.hparams().n_vocab) * sizeof(float));
+    EXPECT_NE(std::string(error.what()).find("1073741824 rows"), std::string::npos) << error.what();
+  }
+  EXPECT_LE(network.account().held(), held);
+  EXPECT_EQ(network.prefill(tokens, 8), expected);
+}
+
 TEST_F(ExecutorTest, work_space_is_counted_reused_and_given_back) {
   MemoryAccount account;
   const auto weights = model::Weights::load(path_);
