@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "policy/printable.h"
 #include "winnow/error.h"
 #include "winnow/spec.h"
 
@@ -25,7 +26,7 @@ constexpr std::array kSuffixes = {Suffix{"%", Budget::Unit::percent, 1}, Suffix{
 constexpr double kMost = 1e15;  // entries or bytes; far above any memory, exact in a double
 
 [[noreturn]] void refuse(std::string_view text, const char* why) {
-  throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)", text, why));
+  throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)", policy::printable(text), why));
 }
 
 }  // namespace
@@ -74,7 +75,8 @@ int Budget::entries(int tokens, std::size_t entry_bytes, int layers, int kv_head
     case Unit::entries:
       return whole(amount_);
     case Unit::percent:
-      return whole(amount_ * tokens / 100);
+      // A share like 4.1% has no exact double: without the allowance, for it and for two roundings, a whole result could become one less.
+      return whole(amount_ * tokens / 100 * (1 + 2 * std::numeric_limits<double>::epsilon()));
     case Unit::bytes:
       return whole(amount_ / (static_cast<double>(entry_bytes) * layers * kv_heads));
   }

@@ -29,12 +29,20 @@ struct LayerView {
 };
 
 /// One score for each entry of each KV head, [H_kv][n]. Higher stays.
-struct Scores {
-  Scores(int heads, int n) : n_(n), values_(static_cast<std::size_t>(heads) * static_cast<std::size_t>(n)) {}
-  std::span<float> head(int h) { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
-  std::span<const float> head(int h) const { return {values_.data() + static_cast<std::size_t>(h) * static_cast<std::size_t>(n_), static_cast<std::size_t>(n_)}; }
+class Scores {
+ public:
+  Scores(int heads, int n) : heads_(heads), n_(n), values_(static_cast<std::size_t>(heads) * static_cast<std::size_t>(n)) {}
+
+  int heads() const { return heads_; }
+  int size() const { return n_; }
+  /// Scores of one head, [n].
+  std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
+  std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
 
  private:
+  std::size_t offset(int h) const { return static_cast<std::size_t>(h) * static_cast<std::size_t>(n_); }
+
+  int heads_;
   int n_;
   std::vector<float> values_;
 };
@@ -93,14 +101,16 @@ struct Method {
   bool needs_budget() const { return schedule != Schedule::keep; }
 };
 
-/// Least budget with which `method` works on a prompt of `tokens` tokens: what it forces and one entry more.
+/// Least budget with which `method` works on a prompt of `tokens` tokens: what it forces and one entry more, but never more than the whole
+/// prompt, unless its lanes grow into the budget while decoding.
 int least_budget(const Method& method, int tokens);
 
 /// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from spread_over_layers(), in
-/// entries per KV head. n <= the mean budget keeps all.
+/// entries per KV head. n <= the mean budget keeps all. Throws std::logic_error when a part's numbers do not add up.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget);
 
-/// Entries per KV head of each layer; checks the budget against what the method forces. Throws UsageError with both numbers.
+/// Entries per KV head of each layer, [L]; checks the budget against what the method forces. Throws UsageError with both numbers, and
+/// std::logic_error when the method's part gives numbers that do not add up.
 std::vector<int> spread_over_layers(const Method& method, int budget, int layers, int tokens);
 
 }  // namespace winnow::policy

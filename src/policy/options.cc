@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <numeric>
+#include <stdexcept>
 
+#include "policy/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::policy {
@@ -24,6 +25,14 @@ template <class T>
 bool read(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+/// Reads back what check() has passed. Not by atoi or strtod: those follow the program's locale.
+template <class T>
+T read_checked(const std::string& text) {
+  T value = 0;
+  if (!read(text, value)) throw std::logic_error("the option's value '" + text + "' is no number");
+  return value;
 }
 
 /// Levenshtein distance.
@@ -56,7 +65,7 @@ std::string Option::range_text() const {
 
 std::string Option::check(std::string_view owner, std::string_view text) const {
   const auto refuse = [&] {
-    return UsageError(fmt::format("{}: {}={} is not possible: it takes {}", owner, name, text, range_text()));
+    return UsageError(fmt::format("{}: {}={} is not possible: it takes {}", owner, name, printable(text), range_text()));
   };
   return std::visit(Overloaded{[&](const Integer& n) {
                                  int value = 0;
@@ -66,7 +75,7 @@ std::string Option::check(std::string_view owner, std::string_view text) const {
                                [&](const Number& n) {
                                  double value = 0;
                                  if (!read(text, value) || !(value >= n.least && value <= n.most)) throw refuse();
-                                 return fmt::format("{}", value);
+                                 return fmt::format("{}", value == 0 ? 0.0 : value);  // no -0
                                },
                                [&](const Choice& c) {
                                  if (std::find(c.all.begin(), c.all.end(), text) == c.all.end()) throw refuse();
@@ -79,8 +88,8 @@ Options::Options(const std::vector<Option>& declared) {
   for (const auto& option : declared) values_[option.name] = option.default_text();
 }
 
-int Options::integer(const std::string& name) const { return std::atoi(text(name).c_str()); }
-double Options::number(const std::string& name) const { return std::strtod(text(name).c_str(), nullptr); }
+int Options::integer(const std::string& name) const { return read_checked<int>(text(name)); }
+double Options::number(const std::string& name) const { return read_checked<double>(text(name)); }
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
   if (known.empty()) return "there are none";

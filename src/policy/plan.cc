@@ -1,5 +1,9 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
 
 #include "policy/method.h"
 #include "policy/select.h"
@@ -9,7 +13,16 @@ namespace winnow::policy {
 
 namespace {
 
-/// Methods that score keep at least one entry for it; those that only force need nothing more.
+/// A part that spreads a budget gives `count` numbers whose mean is `mean` exactly; anything else is a mistake in that part.
+void check_spread(const std::string& method, std::span<const int> numbers, int count, int mean) {
+  const auto sum = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
+  const bool fits = static_cast<int>(numbers.size()) == count && sum == static_cast<std::int64_t>(count) * mean &&
+                    std::all_of(numbers.begin(), numbers.end(), [](int x) { return x >= 0; });
+  if (!fits) {
+    throw std::logic_error(fmt::format("{}: a budget of {} over {} was spread as {} numbers that sum to {}", method, mean, count, numbers.size(), sum));
+  }
+}
+
 void check_budget(const Method& method, int budget, int tokens) {
   const int least = least_budget(method, tokens);
   if (budget < least) {
@@ -18,11 +31,20 @@ void check_budget(const Method& method, int budget, int tokens) {
   }
 }
 
+/// Selected entries for each head, [H_kv].
+std::vector<int> spread_over_heads(const Method& method, const Scores& scores, int mean, const Forced& forced) {
+  if (!method.over_heads) return std::vector<int>(static_cast<std::size_t>(scores.heads()), mean);
+  auto counts = method.over_heads.call(mean, scores, forced);
+  check_spread(method.name, counts, scores.heads(), mean);
+  return counts;
+}
+
 }  // namespace
 
 int least_budget(const Method& method, int tokens) {
   if (!method.needs_budget()) return 0;
-  return method.least.call(tokens) + 1;
+  const int least = method.least.call(tokens) + 1;
+  return method.schedule == Schedule::step ? least : std::min(least, tokens);
 }
 
 std::vector<int> spread_over_layers(const Method& method, int budget, int layers, int tokens) {
@@ -30,7 +52,9 @@ std::vector<int> spread_over_layers(const Method& method, int budget, int layers
   // Where everything fits no budget is too small, unless the lanes will grow into it.
   if (method.needs_budget() && (!fits || method.schedule == Schedule::step)) check_budget(method, budget, tokens);
   if (fits || !method.over_layers) return std::vector<int>(static_cast<std::size_t>(layers), budget);
-  return method.over_layers.call(budget, layers, tokens, method.forced.call(tokens, budget));
+  auto budgets = method.over_layers.call(budget, layers, tokens, method.forced.call(tokens, budget));
+  check_spread(method.name, budgets, layers, budget);
+  return budgets;
 }
 
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget) {
@@ -39,11 +63,9 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
   if (!method.needs_budget() || tokens <= budget) return out;
   const Forced forced = method.forced.call(tokens, budget);
   const Scores scores = method.score ? method.score.call(view, forced) : Scores(view.shape.kv_heads, tokens);
-  const int selected = layer_budget - forced.total();
-  const auto counts = method.over_heads ? method.over_heads.call(selected, scores, forced)
-                                        : std::vector<int>(static_cast<std::size_t>(view.shape.kv_heads), selected);
+  const auto counts = spread_over_heads(method, scores, layer_budget - forced.total(), forced);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    out.heads.push_back(keep(scores.head(head), tokens, counts[static_cast<std::size_t>(head)], forced));
+    out.heads.push_back(keep(scores.head(head), counts[static_cast<std::size_t>(head)], forced));
   }
   return out;
 }

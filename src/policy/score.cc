@@ -1,9 +1,17 @@
 #include "policy/score.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace winnow::policy {
+
+namespace {
+
+/// The larger of two; what is no number wins, on either side.
+double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
+
+}  // namespace
 
 Reduce reduce_from(const std::string& name) { return name == "mean" ? Reduce::mean : name == "max" ? Reduce::max : Reduce::sum; }
 Pool pool_from(const std::string& name) { return name == "mean" ? Pool::mean : Pool::max; }
@@ -11,15 +19,16 @@ Pad pad_from(const std::string& name) { return name == "count" ? Pad::count : Pa
 
 Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape, Reduce reduce) {
   Scores out(shape.kv_heads, observation.size());
-  const auto group = static_cast<float>(shape.group());
-  for (int head = 0; head < shape.query_heads; ++head) {
-    const auto from = observation.head(head);
-    const auto into = out.head(head / shape.group());
-    for (std::size_t j = 0; j < from.size(); ++j) into[j] = reduce == Reduce::max ? std::max(into[j], from[j]) : into[j] + from[j];
-  }
-  if (reduce == Reduce::mean) {
-    for (int head = 0; head < shape.kv_heads; ++head) {
-      for (float& x : out.head(head)) x /= group;
+  const int group = shape.group();
+  for (int head = 0; head < shape.kv_heads; ++head) {
+    const auto into = out.head(head);
+    for (std::size_t j = 0; j < into.size(); ++j) {
+      double all = observation.head(head * group)[j];
+      for (int g = 1; g < group; ++g) {
+        const double x = observation.head(head * group + g)[j];
+        all = reduce == Reduce::max ? larger(all, x) : all + x;
+      }
+      into[j] = static_cast<float>(reduce == Reduce::mean ? all / group : all);
     }
   }
   return out;
@@ -33,17 +42,17 @@ void pool(std::span<float> scores, const Pooling& how) {
   for (int j = 0; j < n; ++j) {
     const auto begin = from.begin() + std::max(0, j - half);
     const auto end = from.begin() + std::min(n, j + half + 1);
-    float result = *begin;
-    for (auto x = begin + 1; x != end; ++x) result = how.pool == Pool::max ? std::max(result, *x) : result + *x;
-    if (how.pool == Pool::mean) result /= static_cast<float>(how.pad == Pad::valid ? end - begin : how.kernel);
-    scores[static_cast<std::size_t>(j)] = result;
+    double result = *begin;
+    for (auto x = begin + 1; x != end; ++x) result = how.pool == Pool::max ? larger(result, *x) : result + *x;
+    if (how.pool == Pool::mean) result /= static_cast<double>(how.pad == Pad::valid ? end - begin : how.kernel);
+    scores[static_cast<std::size_t>(j)] = static_cast<float>(result);
   }
 }
 
-void pool_evictable(Scores& scores, int heads, int tokens, const Forced& forced, const Pooling& how) {
-  const int evictable = tokens - forced.total();
+void pool_evictable(Scores& scores, const Forced& forced, const Pooling& how) {
+  const int evictable = scores.size() - forced.total();
   if (evictable <= 0) return;
-  for (int head = 0; head < heads; ++head) {
+  for (int head = 0; head < scores.heads(); ++head) {
     pool(scores.head(head).subspan(static_cast<std::size_t>(forced.sinks), static_cast<std::size_t>(evictable)), how);
   }
 }

@@ -2,37 +2,70 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace winnow::policy {
 
-std::vector<std::int32_t> top(std::span<const float> scores, int count, const Forced& forced) {
-  const int n = static_cast<int>(scores.size());
-  const int evictable = std::max(0, n - forced.total());
-  count = std::clamp(count, 0, evictable);
-  std::vector<std::int32_t> order(static_cast<std::size_t>(evictable));
-  std::iota(order.begin(), order.end(), forced.sinks);
-  const auto value = [&](std::int32_t j) {
-    const float x = scores[static_cast<std::size_t>(j)];
-    return std::isnan(x) ? -std::numeric_limits<float>::infinity() : x;
-  };
-  const auto better = [&](std::int32_t a, std::int32_t b) {
-    const float x = value(a);
-    const float y = value(b);
-    return x != y ? x > y : a > b;
-  };
-  if (count < evictable) std::nth_element(order.begin(), order.begin() + count, order.end(), better);
-  order.resize(static_cast<std::size_t>(count));
-  std::sort(order.begin(), order.end());
-  return order;
+namespace {
+
+/// An evictable entry, ordered from the best to the worst: by score, then position, then head.
+struct Candidate {
+  float score;
+  std::int32_t position;
+  std::int32_t head;
+
+  bool operator<(const Candidate& other) const {
+    if (std::isnan(score) != std::isnan(other.score)) return std::isnan(other.score);
+    if (score != other.score && !std::isnan(score)) return score > other.score;
+    return position != other.position ? position > other.position : head < other.head;
+  }
+};
+
+void add_evictable(std::span<const float> scores, int head, const Forced& forced, std::vector<Candidate>& out) {
+  const int end = static_cast<int>(scores.size()) - forced.recent;
+  for (int j = forced.sinks; j < end; ++j) out.push_back({scores[static_cast<std::size_t>(j)], j, head});
 }
 
-std::vector<std::int32_t> keep(std::span<const float> scores, int tokens, int count, const Forced& forced) {
+void cut_to_best(std::vector<Candidate>& candidates, int count) {
+  const auto most = static_cast<std::size_t>(std::max(0, count));
+  if (most >= candidates.size()) return;
+  std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(most), candidates.end());
+  candidates.resize(most);
+}
+
+}  // namespace
+
+std::vector<std::int32_t> top(std::span<const float> scores, int count, const Forced& forced) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(scores.size());
+  add_evictable(scores, 0, forced, candidates);
+  cut_to_best(candidates, count);
+  std::vector<bool> selected(scores.size());
+  for (const auto& c : candidates) selected[static_cast<std::size_t>(c.position)] = true;
+  std::vector<std::int32_t> out;
+  out.reserve(candidates.size());
+  for (std::size_t j = 0; j < selected.size(); ++j) {
+    if (selected[j]) out.push_back(static_cast<std::int32_t>(j));
+  }
+  return out;
+}
+
+std::vector<int> top_of_layer(const Scores& scores, int count, const Forced& forced) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(static_cast<std::size_t>(scores.heads()) * static_cast<std::size_t>(scores.size()));
+  for (int head = 0; head < scores.heads(); ++head) add_evictable(scores.head(head), head, forced, candidates);
+  cut_to_best(candidates, count);
+  std::vector<int> out(static_cast<std::size_t>(scores.heads()));
+  for (const auto& c : candidates) ++out[static_cast<std::size_t>(c.head)];
+  return out;
+}
+
+std::vector<std::int32_t> keep(std::span<const float> scores, int count, const Forced& forced) {
   std::vector<std::int32_t> out(static_cast<std::size_t>(forced.sinks));
   std::iota(out.begin(), out.end(), 0);
   const auto selected = top(scores, count, forced);
   out.insert(out.end(), selected.begin(), selected.end());
+  const int tokens = static_cast<int>(scores.size());
   for (int j = tokens - forced.recent; j < tokens; ++j) out.push_back(j);
   return out;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "policy/printable.h"
 #include "policy/registry.h"
 #include "winnow/error.h"
 
@@ -32,19 +33,19 @@ class Parser {
 
   Parsed one() {
     Parsed out = spec(1);
-    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", text_[at_]));
+    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", policy::printable(text_.substr(at_, 1))));
     return out;
   }
 
   std::vector<Parsed> list() {
     std::vector<Parsed> out{spec(1)};
     while (take(',')) out.push_back(spec(1));
-    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", text_[at_]));
+    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", policy::printable(text_.substr(at_, 1))));
     return out;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw UsageError(fmt::format("spec '{}': {} at character {}", text_, what, at_ + 1)); }
+  [[noreturn]] void fail(const std::string& what) const { throw UsageError(fmt::format("spec '{}': {} at character {}", policy::printable(text_), what, at_ + 1)); }
 
   bool take(char c) {
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -69,7 +70,7 @@ class Parser {
     const auto found = std::find_if(registry_.presets.begin(), registry_.presets.end(), [&](const auto& p) { return p.name == name; });
     if (found == registry_.presets.end()) {
       if (is_wrapper(name)) fail(fmt::format("{} needs a method in brackets", name));
-      throw UsageError(fmt::format("unknown method '{}': {}", name, policy::suggest(name, names(registry_.presets))));
+      throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name), policy::suggest(name, names(registry_.presets))));
     }
     const Given given = options(name, found->options);
     policy::Method method = found->build(given.values);
@@ -80,7 +81,7 @@ class Parser {
   Parsed wrapper(const std::string& name, int depth) {
     const auto found = std::find_if(registry_.wrappers.begin(), registry_.wrappers.end(), [&](const auto& w) { return w.name == name; });
     if (found == registry_.wrappers.end()) {
-      throw UsageError(fmt::format("unknown wrapper '{}': {}", name, policy::suggest(name, names(registry_.wrappers))));
+      throw UsageError(fmt::format("unknown wrapper '{}': {}", policy::printable(name), policy::suggest(name, names(registry_.wrappers))));
     }
     const Parsed inner = spec(depth + 1);
     if (!take(')')) fail("expected ')'");
@@ -113,11 +114,11 @@ class Parser {
 
   void option(const std::string& owner, const std::vector<policy::Option>& declared, policy::Options& values, std::set<std::string>& seen) {
     const std::string key(word("an option's name", "():,="));
-    if (!take('=')) fail(fmt::format("expected '=' after {}", key));
+    if (!take('=')) fail(fmt::format("expected '=' after {}", policy::printable(key)));
     const auto value = word("a value", "():,=");
     const auto found = std::find_if(declared.begin(), declared.end(), [&](const auto& o) { return o.name == key; });
     if (found == declared.end()) {
-      throw UsageError(fmt::format("{} has no option '{}': {}", owner, key, policy::suggest(key, names(declared))));
+      throw UsageError(fmt::format("{} has no option '{}': {}", owner, policy::printable(key), policy::suggest(key, names(declared))));
     }
     if (!seen.insert(key).second) fail(fmt::format("{} is given twice", key));
     values.set(key, found->check(owner, value));

@@ -34,7 +34,7 @@ Preset snapkv() {
             method.score = {options.text("pool") + "-pooled attention of the window, " + options.text("gqa") + " over the group",
                             [gqa, pooling](const LayerView& view, const Forced& forced) {
                               Scores scores = reduce_group(view.observations[0], view.shape, gqa);
-                              pool_evictable(scores, view.shape.kv_heads, view.tokens(), forced, pooling);
+                              pool_evictable(scores, forced, pooling);
                               return scores;
                             }};
             method.schedule = Schedule::once;
