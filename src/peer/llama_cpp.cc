@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "model/backend_log.h"
 #include "winnow/error.h"
 
 namespace winnow::peer {
@@ -64,6 +65,7 @@ void Llama::Free::operator()(llama_batch* batch) const {
 }
 
 Llama::Llama(const std::string& path, const LlamaOptions& options) {
+  model::forward_backend_log();
   model_.reset(llama_model_load_from_file(path.c_str(), llama_model_default_params()));
   if (model_ == nullptr) throw ModelError(path + ": libllama cannot load it");
   context_.reset(llama_init_from_model(model_.get(), params_of(options)));

@@ -1,10 +1,11 @@
-// The network, from tokens to logits, against llama.cpp through libllama on the same file.
+// Sessions, from tokens to logits, against llama.cpp through libllama on the same file.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "peer/llama_cpp.h"
+#include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/session.h"
@@ -24,15 +25,6 @@ double error_of(std::span<const float> got, std::span<const float> expected) {
   }
   return std::sqrt(difference / norm);
 }
-
-/// With f32 weights both sides do the same f32 products in another order. A dot product of K terms errs by about eps * sqrt(K) relative to the norms, eps = 6e-8 and K <= 448 here: 1e-6; of
-/// the 8 products of a block, in two blocks, the errors add to at most 16e-6; the softmax multiplies the error of its logits by their size, up to 10 here.
-constexpr double kF32Tolerance = 16e-6 * 10;
-
-/// With quantized weights ggml rounds the activations to 8 bits in blocks: a step is max/127, the error is uniform, so relative to the values' rms it is (max/rms) / (127 sqrt(12)), with max/rms
-/// about 2.8 for 256 normal values. Where two runs differ at all before that rounding they round independently: sqrt(2) of it. Four such products follow each other in a block, and errors of 4 L of them add like
-/// a random walk.
-double quantized_tolerance(int layers) { return std::sqrt(2.0) * 2.8 / (127 * std::sqrt(12.0)) * std::sqrt(4.0 * layers); }
 
 std::vector<Token> random_tokens(int n, int vocabulary, unsigned seed) {
   std::mt19937 random(seed);
@@ -104,31 +96,27 @@ void expect_batch_parity(const std::string& path, double tolerance) {
 struct Case {
   const char* name;
   TinyModel model;
-  double tolerance = kF32Tolerance;
+  double tolerance;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-TinyModel tiny(const char* arch, int heads, int kv_heads, int head_dim) {
+Case shape(const char* name, const char* arch, int heads, int kv_heads, int head_dim) {
   TinyModel m;
   m.arch = arch;
   m.n_head = heads;
   m.n_head_kv = kv_heads;
   m.head_dim = head_dim;
-  return m;
+  if (m.arch == "qwen2") m.n_embd = heads * head_dim;  // llama.cpp knows no other
+  return {name, m, test::tolerance_of(arch)};
 }
 
-TinyModel with(TinyModel m, auto&& change) {
-  change(m);
-  return m;
-}
-
-TinyModel of_type(ggml_type type) {
-  TinyModel m = tiny("llama", 4, 2, 64);
+Case weights_of(ggml_type type) {
+  TinyModel m;
   m.n_embd = 256;
   m.n_ff = 256;
   m.type = type;
-  return m;
+  return {ggml_type_name(type), m, test::quantized_tolerance(2)};
 }
 
 class Parity : public testing::TestWithParam<Case> {
@@ -141,28 +129,18 @@ class Parity : public testing::TestWithParam<Case> {
 TEST_P(Parity, prefill_and_decode) { expect_parity(path_, GetParam().tolerance, 70, {1, 7, 512, 70}); }
 TEST_P(Parity, batch_of_five) { expect_batch_parity(path_, GetParam().tolerance); }
 
-const double kQ = quantized_tolerance(2);
-
-INSTANTIATE_TEST_SUITE_P(
-    all, Parity,
-    testing::Values(Case{"llama", tiny("llama", 4, 2, 64)}, Case{"llama_mha", tiny("llama", 3, 3, 80)}, Case{"llama_gqa7", tiny("llama", 7, 1, 96)},
-                    Case{"llama_gqa3_d128", tiny("llama", 9, 3, 128)},
-                    Case{"llama_untied", with(tiny("llama", 4, 2, 64), [](TinyModel& m) { m.tied = false; })},
-                    Case{"llama_rope_factors", with(tiny("llama", 4, 2, 64), [](TinyModel& m) { m.rope_factors = true; })},
-                    Case{"llama_linear", with(tiny("llama", 4, 2, 64), [](TinyModel& m) { m.linear_scaling = 4; })},
-                    Case{"qwen2", with(tiny("qwen2", 7, 1, 64), [](TinyModel& m) { m.n_embd = 7 * 64; })}, Case{"qwen3", tiny("qwen3", 8, 2, 128)}, Case{"gemma", tiny("gemma", 4, 1, 256)},
-                    Case{"f16", of_type(GGML_TYPE_F16), kQ}, Case{"bf16", of_type(GGML_TYPE_BF16), kQ}, Case{"q8_0", of_type(GGML_TYPE_Q8_0), kQ},
-                    Case{"q4_0", of_type(GGML_TYPE_Q4_0), kQ}, Case{"q4_1", of_type(GGML_TYPE_Q4_1), kQ}, Case{"q5_0", of_type(GGML_TYPE_Q5_0), kQ},
-                    Case{"q5_1", of_type(GGML_TYPE_Q5_1), kQ}, Case{"q2_k", of_type(GGML_TYPE_Q2_K), kQ}, Case{"q3_k", of_type(GGML_TYPE_Q3_K), kQ},
-                    Case{"q4_k", of_type(GGML_TYPE_Q4_K), kQ}, Case{"q5_k", of_type(GGML_TYPE_Q5_K), kQ}, Case{"q6_k", of_type(GGML_TYPE_Q6_K), kQ},
-                    Case{"iq4_nl", of_type(GGML_TYPE_IQ4_NL), kQ}, Case{"iq4_xs", of_type(GGML_TYPE_IQ4_XS), kQ}, Case{"iq3_s", of_type(GGML_TYPE_IQ3_S), kQ}),
-    [](const auto& instance) { return instance.param.name; });
+// Every weight type, tied or not, and the kinds of RoPE are in tests/graph: the engine is the same for all.
+INSTANTIATE_TEST_SUITE_P(all, Parity,
+                         testing::Values(shape("llama", "llama", 4, 2, 64), shape("llama_mha", "llama", 3, 3, 80), shape("llama_gqa7", "llama", 7, 1, 96),
+                                         shape("llama_gqa3", "llama", 9, 3, 128), shape("qwen2", "qwen2", 7, 1, 64), shape("qwen3", "qwen3", 8, 2, 128),
+                                         shape("gemma", "gemma", 4, 1, 256), weights_of(GGML_TYPE_Q8_0), weights_of(GGML_TYPE_Q4_1)),
+                         [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(ParityOfTheRealModel, prefill_and_decode) {
   const auto path = test::real_model();
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
-  expect_parity(*path, quantized_tolerance(30), 200, {7, 512, 200});
-  expect_batch_parity(*path, quantized_tolerance(30));
+  expect_parity(*path, test::quantized_tolerance(30), 200, {7, 512, 200});
+  expect_batch_parity(*path, test::quantized_tolerance(30));
 }
 
 }  // namespace

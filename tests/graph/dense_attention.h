@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,9 @@ class DenseAttention : public graph::AttentionOp {
 
   void set_rows(std::vector<Row> rows) { rows_ = std::move(rows); }
 
+  /// The rms of |q| |k| / d over all pairs of a query and a key that it has seen. REQUIRES: one thread.
+  double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
+
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     if (number == 0) store(tensors, worker);
     if (number == 1) {
@@ -44,6 +49,8 @@ class DenseAttention : public graph::AttentionOp {
   }
 
  private:
+  static double squared_norm(const float* x, std::size_t dim) { return std::inner_product(x, x + dim, x, 0.0); }
+
   std::size_t width() const { return static_cast<std::size_t>(h_.n_head_kv) * static_cast<std::size_t>(h_.head_dim); }
   std::size_t offset(int layer, int sequence, int position) const {
     const auto of_sequence = static_cast<std::size_t>(layer) * sequences_ + static_cast<std::size_t>(sequence);
@@ -60,7 +67,7 @@ class DenseAttention : public graph::AttentionOp {
     }
   }
 
-  void attend(const Tensors& tensors, int row, int head) const {
+  void attend(const Tensors& tensors, int row, int head) {
     const Row where = rows_[static_cast<std::size_t>(row)];
     const auto dim = static_cast<std::size_t>(h_.head_dim);
     const auto place = (static_cast<std::size_t>(row) * static_cast<std::size_t>(h_.n_head) + static_cast<std::size_t>(head)) * dim;
@@ -69,7 +76,10 @@ class DenseAttention : public graph::AttentionOp {
     const auto seen = static_cast<std::size_t>(where.position) + 1;
     std::vector<double> weights(seen);
     for (std::size_t j = 0; j < seen; ++j) {
-      for (std::size_t i = 0; i < dim; ++i) weights[j] += static_cast<double>(tensors.q[place + i]) * keys_[first + j * width() + i];
+      const float* key = keys_.data() + first + j * width();
+      for (std::size_t i = 0; i < dim; ++i) weights[j] += static_cast<double>(tensors.q[place + i]) * key[i];
+      gain_squares_ += squared_norm(tensors.q + place, dim) * squared_norm(key, dim) / static_cast<double>(dim * dim);
+      ++pairs_;
       weights[j] /= std::sqrt(static_cast<double>(dim));
     }
     const double largest = *std::max_element(weights.begin(), weights.end());
@@ -89,6 +99,8 @@ class DenseAttention : public graph::AttentionOp {
   std::vector<Row> rows_;
   std::vector<float> keys_;  ///< [layer][sequence][position][KV head][d]
   std::vector<float> values_;
+  double gain_squares_ = 0;
+  std::int64_t pairs_ = 0;
 };
 
 }  // namespace winnow::test

@@ -22,6 +22,8 @@ class Network {
   const model::Hparams& hparams() const { return weights_->hparams(); }
   graph::Executor& executor() { return executor_; }
   MemoryAccount& account() { return account_; }
+  /// The rms of |q| |k| / d so far; see support/rounding.h.
+  double gain() const { return attention_.gain(); }
   /// -1 turns RoPE the wrong way round.
   void set_rope_sign(int sign) { rope_sign_ = sign; }
 

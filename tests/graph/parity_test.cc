@@ -1,45 +1,14 @@
 // The network without winnow's attention, logits of every token, against llama.cpp through libllama on the same file.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdio>
-
 #include "graph/network.h"
 #include "peer/llama_cpp.h"
+#include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 
 namespace winnow::test {
 namespace {
-
-constexpr double kUnitRoundoff = 0x1p-24;
-constexpr int kProductsOfBlock = 8;  // Q, K, V, q·k, p·v, output, gate and up side by side, down
-constexpr int kLongestSum = 1024;    // no product of the tiny networks has more terms
-
-/// f32: partial sums of K independent terms grow like sqrt(k), so their roundings add to u K / sqrt(2), which is u sqrt(K / 2) of the
-/// result's rms. The products of all blocks are added without luck. A softmax turns an absolute error of its logits into a relative one, so
-/// it multiplies by their size: queries and keys of the tiny networks have an rms of 2 by construction, so q·k / sqrt(d) has one of 4, and
-/// 4 sigma are 16.
-double f32_tolerance(int layers) { return 16 * kProductsOfBlock * layers * kUnitRoundoff * std::sqrt(kLongestSum / 2.0); }
-
-/// ggml rounds the activations of every product to the weights' partner type. Sides that differ before that by f32 rounding round alike
-/// almost everywhere, but one value that rounds the other way disturbs all that follow, so in the end they may round independently: sqrt(2)
-/// of one rounding, whose error e is step / sqrt(12). A block has it at 4 depths (before Q, K and V, the output, gate and up, down).
-/// Besides, logits of size 4 (see above) whose two factors err by e err by 4 sqrt(2) e, and a softmax makes that the relative error of what
-/// attention gives. So a block adds (4 + 32) e^2, and blocks add like a random walk. (A network against itself, with one unit roundoff of
-/// noise on what attention gives, does differ by such amounts; so does llama.cpp against itself when other sequences share its cache.)
-double rounding_tolerance(double relative_step, int layers) {
-  return std::sqrt(2.0) * relative_step / std::sqrt(12.0) * std::sqrt(36.0 * layers);
-}
-
-/// 8-bit blocks: the step is max / 127, and the largest of 256 normal values is 2.8 of their rms.
-double quantized_tolerance(int layers) { return rounding_tolerance(2.8 / 127, layers); }
-
-/// The step of a half float relative to the value: 2^-mantissa bits at most.
-double half_tolerance(int mantissa, int layers) { return rounding_tolerance(std::ldexp(1.0, -mantissa), layers); }
-
-/// ggml's GELU is a table over f16 values: a rounding to 10 bits where the other architectures have none.
-double tolerance_of(const std::string& arch) { return f32_tolerance(2) + (arch == "gemma" ? half_tolerance(10, 2) : 0); }
 
 struct Case {
   std::string name;
@@ -91,7 +60,7 @@ std::vector<Case> all_cases() {
   out.push_back(weights_of(GGML_TYPE_F16, half_tolerance(10, 2)));
   out.push_back(weights_of(GGML_TYPE_BF16, half_tolerance(7, 2)));
   for (const auto type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
-                          GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS}) {
+                          GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS, GGML_TYPE_IQ3_S}) {
     out.push_back(weights_of(type, quantized_tolerance(2)));
   }
   return out;
@@ -121,6 +90,7 @@ void expect_parity(const std::string& path, double tolerance, int prompt, const 
     EXPECT_LT(error, tolerance) << "chunk " << chunk;
     testing::Test::RecordProperty("chunk_" + std::to_string(chunk), std::to_string(error));
   }
+  EXPECT_LT(network.gain(), kLargestGain) << "the tolerance assumes less";
 
   llama.clear();
   std::vector<DenseAttention::Row> rows(kBatch);
