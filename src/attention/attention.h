@@ -50,8 +50,9 @@ struct DecodeRead {
   int row = 0;      ///< which query
   int kv_head = 0;
   cache::LanePiece piece;
-  float* logits = nullptr;  ///< where the scaled q·k of this piece go, [G][stride] f32, for methods that score while decoding; may be null
-  int logits_stride = 0;
+  /// Where the attention probabilities of this piece's entries go, [G][stride] f32, for methods that score while decoding; may be null. Complete after merge().
+  float* probabilities = nullptr;
+  int probabilities_stride = 0;
 };
 
 /// Attention of single queries over ragged lanes: any number of rows (sequences), each with pieces of any length and encoding. Long

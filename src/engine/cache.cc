@@ -7,7 +7,7 @@ namespace winnow {
 namespace engine {
 
 cache::LaneShape lane_shape(const CacheOptions& options, const model::Hparams& hparams) {
-  return {hparams.n_head_kv, hparams.head_dim, options.kv_type, static_cast<int>(options.spec.method().state.size())};
+  return {hparams.n_head_kv, hparams.head_dim, options.kv_type, static_cast<int>(options.spec.method().columns.size())};
 }
 
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {

@@ -7,11 +7,18 @@ namespace winnow::engine {
 
 namespace {
 
+/// Where the probabilities of one row lie, [H_q][stride]; stride 0: its method does not look at them.
+struct Watched {
+  std::ptrdiff_t first = 0;
+  int stride = 0;
+};
+
 /// Rows of any sequences at every layer of a step.
 class LaneAttention : public graph::AttentionOp {
  public:
-  LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows)
-      : attention_(attention), hparams_(hparams), rows_(rows) {}
+  LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
+                std::span<const Watched> watched, float* probabilities)
+      : attention_(attention), hparams_(hparams), rows_(rows), watched_(watched), probabilities_(probabilities) {}
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     switch (number) {
@@ -21,8 +28,11 @@ class LaneAttention : public graph::AttentionOp {
       case 1:
         if (!error_) attention_.run(worker);
         break;
-      default:
+      case 2:
         if (!error_) attention_.merge(worker);
+        break;
+      default:
+        if (!error_) follow(tensors.layer, worker);
         break;
     }
   }
@@ -67,23 +77,48 @@ class LaneAttention : public graph::AttentionOp {
     const auto& step = rows_[static_cast<std::size_t>(row)];
     const auto& lanes = step.cache->lanes.layer(layer);
     const auto& method = step.cache->method();
-    pieces_.clear();
     cache::AttendPlan plan;
     if (method.attend) plan = method.attend.call(lanes, head, step.position, step.cache->forced);
     if (plan.empty()) plan.push_back({0, lanes.length(head), 0});
-    for (const auto& range : plan) lanes.pieces(head, range, pieces_);
-    for (const auto& piece : pieces_) {
-      attention::DecodeRead read;
-      read.row = row;
-      read.kv_head = head;
-      read.piece = piece;
-      reads_.push_back(read);
+    const Watched& watched = watched_[static_cast<std::size_t>(row)];
+    for (const auto& range : plan) {
+      pieces_.clear();
+      lanes.pieces(head, range, pieces_);
+      std::ptrdiff_t slot = range.begin;
+      for (const auto& piece : pieces_) {
+        attention::DecodeRead read{row, head, piece};
+        if (watched.stride > 0) {
+          read.probabilities = probabilities_of(watched, head) + slot;
+          read.probabilities_stride = watched.stride;
+        }
+        slot += piece.keys.count;
+        reads_.push_back(read);
+      }
+    }
+  }
+
+  float* probabilities_of(const Watched& watched, int kv_head) const {
+    const int group = hparams_.n_head / hparams_.n_head_kv;
+    return probabilities_ + watched.first + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
+  }
+
+  /// Each row's method sees what its query attended to.
+  void follow(int layer, Worker worker) const {
+    const attention::Shape shape{hparams_.n_head, hparams_.n_head_kv, hparams_.head_dim, hparams_.attention_scale};
+    for (auto row = static_cast<std::size_t>(worker.index); row < rows_.size(); row += static_cast<std::size_t>(worker.count)) {
+      const Watched& watched = watched_[row];
+      if (watched.stride == 0) continue;
+      auto& cache = *rows_[row].cache;
+      cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[row].position, cache.forced,
+                                cache.limit[static_cast<std::size_t>(layer)], probabilities_of(watched, 0), watched.stride});
     }
   }
 
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
   std::span<const StepRow> rows_;
+  std::span<const Watched> watched_;
+  float* probabilities_;
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
   std::exception_ptr error_;
@@ -100,6 +135,15 @@ int growth(const Cache::Impl& cache, int layer, int count) {
   return std::min(most, count);
 }
 
+int longest_lane(const Cache::Impl& cache) {
+  int most = 0;
+  for (int layer = 0; layer < cache.lanes.layers(); ++layer) {
+    const auto& lanes = cache.lanes.layer(layer);
+    for (int head = 0; head < lanes.shape().kv_heads; ++head) most = std::max(most, lanes.length(head));
+  }
+  return most;
+}
+
 }  // namespace
 
 void Stepper::run(std::span<const StepRow> rows, float* logits) {
@@ -114,7 +158,15 @@ void Stepper::run(std::span<const StepRow> rows, float* logits) {
     while (i + static_cast<std::size_t>(count) < rows.size() && rows[i + static_cast<std::size_t>(count)].cache == rows[i].cache) ++count;
     for (int layer = 0; layer < hparams_.n_layer; ++layer) rows[i].cache->lanes.layer(layer).reserve(growth(*rows[i].cache, layer, count));
   }
-  LaneAttention attention(attention_, hparams_, rows);
+  std::vector<Watched> watched;
+  std::ptrdiff_t floats = 0;
+  for (const auto& row : rows) {
+    auto& w = watched.emplace_back(Watched{floats, row.cache->method().step ? longest_lane(*row.cache) + 1 : 0});
+    floats += static_cast<std::ptrdiff_t>(hparams_.n_head) * w.stride;
+  }
+  const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  if (probabilities_.size() < bytes) probabilities_ = Buffer(account_, bytes + bytes / 2, "attention probabilities of a step");
+  LaneAttention attention(attention_, hparams_, rows, watched, probabilities_.as<float>().data());
   executor_.step(tokens, positions, attention, logits);
   attention.rethrow();
   for (const auto& row : rows) row.cache->seen = row.position + 1;

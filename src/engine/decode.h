@@ -16,13 +16,13 @@ struct StepRow {
   std::int32_t position = 0;
 };
 
-/// Runs one graph over all layers for some rows: K and V enter the lanes (a per-step method's eviction makes room first), then each row's query reads its lane
-/// as it stands after its own token. Logits [rows][n_vocab].
-/// REQUIRES: no two rows of one sequence when its method evicts per step, since a later row would overwrite what an earlier one reads.
+/// Runs one graph over all layers for some rows: K and V enter the lanes (a method that evicts blindly makes room first), then each row's query reads its lane
+/// as it stands after its own token, then a method that scores while decoding sees what was attended to. Logits [rows][n_vocab].
+/// REQUIRES: no two rows of one sequence when its method changes lanes while decoding, since a later row would overwrite what an earlier one reads.
 class Stepper {
  public:
-  Stepper(graph::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams)
-      : executor_(executor), attention_(attention), hparams_(hparams) {}
+  Stepper(graph::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams, MemoryAccount& account)
+      : executor_(executor), attention_(attention), hparams_(hparams), account_(account) {}
 
   /// Throws MemoryError before anything has changed, Interrupted.
   void run(std::span<const StepRow> rows, float* logits);
@@ -31,6 +31,8 @@ class Stepper {
   graph::Executor& executor_;
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
+  MemoryAccount& account_;
+  Buffer probabilities_;  ///< of one layer, for the rows whose methods ask for them
 };
 
 }  // namespace winnow::engine

@@ -26,8 +26,10 @@ class ChunkAttention : public graph::AttentionOp {
       case 1:
         if (!error_) attention_.run(worker);
         break;
-      default:
+      case 2:
         if (!error_) attention_.reduce(worker);
+        break;
+      default:
         break;
     }
   }

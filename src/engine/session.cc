@@ -54,7 +54,8 @@ struct Session::Impl {
         shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
         executor(*model->impl().weights, options.threads, account),
         prefill_attention(account, shape, options.threads),
-        decode_attention(account, shape, hparams.rope, options.threads) {}
+        decode_attention(account, shape, hparams.rope, options.threads),
+        stepper(executor, decode_attention, hparams, account) {}
 
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
@@ -70,6 +71,7 @@ struct Session::Impl {
   graph::Executor executor;
   attention::PrefillAttention prefill_attention;
   attention::DecodeAttention decode_attention;
+  engine::Stepper stepper;
   std::function<void(double)> progress;
   std::function<bool()> stop;
 };
@@ -119,8 +121,7 @@ std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) 
   auto& s = *impl_;
   check_tokens(tokens, s.hparams);
   auto& sequence = cache.impl();
-  // A per-step method evicts between two tokens, so its rows cannot share a graph.
-  const std::size_t rows_at_once = sequence.method().evict ? 1 : kExtendRows;
+  const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : kExtendRows;
   const auto vocabulary = static_cast<std::size_t>(s.hparams.n_vocab);
   std::vector<float> logits(std::min(rows_at_once, tokens.size()) * vocabulary);
   std::size_t last = 0;
@@ -130,7 +131,7 @@ std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) 
     for (const Token token : tokens.subspan(done, std::min(rows_at_once, tokens.size() - done))) {
       rows.push_back({&sequence, token, sequence.seen + static_cast<std::int32_t>(rows.size())});
     }
-    engine::Stepper(s.executor, s.decode_attention, s.hparams).run(rows, logits.data());
+    s.stepper.run(rows, logits.data());
     last = rows.size() - 1;
   }
   return {logits.begin() + static_cast<std::ptrdiff_t>(last * vocabulary), logits.begin() + static_cast<std::ptrdiff_t>((last + 1) * vocabulary)};
@@ -148,7 +149,7 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
     auto& sequence = caches[i]->impl();
     rows.push_back({&sequence, tokens[i], sequence.seen});
   }
-  engine::Stepper(s.executor, s.decode_attention, s.hparams).run(rows, logits.data());
+  s.stepper.run(rows, logits.data());
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {

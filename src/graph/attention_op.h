@@ -9,7 +9,7 @@ namespace winnow::graph {
 /// of many sequences, chosen tokens of a document), where K and V go and what is attended to is the implementation's.
 class AttentionOp {
  public:
-  static constexpr int kStages = 3;
+  static constexpr int kStages = 4;
 
   virtual ~AttentionOp() = default;
 
@@ -23,7 +23,7 @@ class AttentionOp {
     float* out = nullptr;
   };
 
-  /// Called for stage 0, 1, 2 by every thread of the team. `out` is complete after the last one. Must not throw: work that can fail
+  /// Called for stage 0, 1, … by every thread of the team. `out` is complete after the last one. Must not throw: work that can fail
   /// (allocation) is done before the graph runs, or the error is kept and rethrown after it.
   virtual void stage(int number, const Tensors& tensors, Worker worker) noexcept = 0;
 };

@@ -7,7 +7,7 @@
 
 namespace winnow::graph {
 
-/// What the three nodes of one layer's attention hole hand to the AttentionOp. Lives as long as the graph.
+/// What the nodes of one layer's attention hole hand to the AttentionOp. Lives as long as the graph.
 struct Hole {
   struct Stage {
     const Hole* hole = nullptr;

@@ -14,7 +14,7 @@
 #include "cache/plan.h"
 #include "cache/scratch.h"
 
-/// A method is a composition: observe . score . budget over layers . budget over heads . select . schedule . positions.
+/// A method is a composition: observe . score . budget over layers . budget over heads . select . state . schedule . positions.
 /// Every part is a value that can be replaced on its own; wrappers such as ada(X) do just that.
 namespace winnow::policy {
 
@@ -67,12 +67,36 @@ using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
 /// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
 using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
+/// Which entries each head keeps beside the forced ones, ascending: `counts` of them, from one part for all heads, so that sets may be shared or joined.
+using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&, std::span<const int> counts, const Forced&)>;
+/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column.
+using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&)>;
 /// How many entries the method forces however small the budget, for a prompt of n tokens.
 using LeastPart = Part<int(int tokens)>;
 /// What is forced when a prompt of n tokens is cut to B entries.
 using ForcedPart = Part<Forced(int tokens, int budget)>;
 
-/// What a per-step method does when a new token is about to enter a full lane: the slot whose entry leaves.
+/// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot of each, and the attention it gave. The lanes are the method's to change.
+struct StepView {
+  int layer = 0;
+  attention::Shape shape;
+  cache::LayerLanes& lanes;
+  std::int32_t position = 0;   ///< of the token
+  Forced forced;
+  std::span<const int> limit;  ///< [H_kv] entries that a lane may have
+  const float* probabilities = nullptr;
+  int stride = 0;
+
+  /// Attention probabilities of one query head over its KV head's lane, by slot.
+  std::span<const float> attention(int query_head) const {
+    const int length = lanes.length(query_head / shape.group());
+    return {probabilities + static_cast<std::ptrdiff_t>(query_head) * stride, static_cast<std::size_t>(length)};
+  }
+};
+
+/// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit.
+using StepPart = Part<void(const StepView&)>;
+/// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose entry leaves.
 using EvictPart = Part<int(const cache::LayerLanes&, int head, const Forced&)>;
 /// What a query at `position` reads of a lane, for methods that turn or narrow it.
 using AttendPart = Part<cache::AttendPlan(const cache::LayerLanes&, int head, std::int32_t position, const Forced&)>;
@@ -92,11 +116,16 @@ struct Method {
   ScorePart score;              ///< empty: nothing but the forced entries stays
   LayerBudgetPart over_layers;  ///< empty: uniform
   HeadBudgetPart over_heads;    ///< empty: uniform
+  SelectPart select;            ///< empty: the best of each head
+  std::vector<std::string> columns;  ///< names of the per-entry f32 columns
+  StatePart state;              ///< empty: columns begin at 0
   Schedule schedule = Schedule::keep;
-  EvictPart evict;              ///< REQUIRES schedule == step
+  EvictPart evict;              ///< of Schedule::step, this
+  StepPart step;                ///< or this
   AttendPart attend;            ///< empty: everything, unturned
-  std::vector<std::string> state;  ///< names of the per-entry f32 columns
 
+  /// Whether lanes change at every step, so that a token must have been read by all layers before the next one enters.
+  bool changes_while_decoding() const { return evict || step; }
   /// Whether the method needs `--budget`.
   bool needs_budget() const { return schedule != Schedule::keep; }
 };

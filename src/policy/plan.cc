@@ -39,6 +39,29 @@ std::vector<int> spread_over_heads(const Method& method, const Scores& scores, i
   return counts;
 }
 
+std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerView& view, const Scores& scores, std::span<const int> counts,
+                                              const Forced& forced) {
+  if (method.select) return method.select.call(view, scores, counts, forced);
+  std::vector<std::vector<std::int32_t>> out;
+  for (int head = 0; head < scores.heads(); ++head) out.push_back(top(scores.head(head), counts[static_cast<std::size_t>(head)], forced));
+  return out;
+}
+
+/// [column][head][kept entry] from the columns of all entries.
+std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores>& columns, const cache::KeepPlan& plan) {
+  std::vector<std::vector<std::vector<float>>> out;
+  for (const Scores& column : columns) {
+    auto& heads = out.emplace_back();
+    for (int head = 0; head < column.heads(); ++head) {
+      const auto all = column.head(head);
+      auto& values = heads.emplace_back(plan.keeps_all() ? std::vector<float>(all.begin(), all.end()) : std::vector<float>());
+      if (plan.keeps_all()) continue;
+      for (const auto j : plan.heads[static_cast<std::size_t>(head)]) values.push_back(all[static_cast<std::size_t>(j)]);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 int least_budget(const Method& method, int tokens) {
@@ -60,13 +83,15 @@ std::vector<int> spread_over_layers(const Method& method, int budget, int layers
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget) {
   cache::KeepPlan out;
   const int tokens = view.tokens();
-  if (!method.needs_budget() || tokens <= budget) return out;
+  const bool fits = !method.needs_budget() || tokens <= budget;
+  if (fits && !method.state) return out;
   const Forced forced = method.forced.call(tokens, budget);
   const Scores scores = method.score ? method.score.call(view, forced) : Scores(view.shape.kv_heads, tokens);
-  const auto counts = spread_over_heads(method, scores, layer_budget - forced.total(), forced);
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
-    out.heads.push_back(keep(scores.head(head), counts[static_cast<std::size_t>(head)], forced));
+  if (!fits) {
+    const auto counts = spread_over_heads(method, scores, layer_budget - forced.total(), forced);
+    for (const auto& selected : select(method, view, scores, counts, forced)) out.heads.push_back(with_forced(selected, tokens, forced));
   }
+  if (method.state) out.state = kept_state(method.state.call(view, scores), out);
   return out;
 }
 

@@ -12,6 +12,8 @@ const Registry& built_in() {
       {
           methods::full(),
           methods::streaming_llm(),
+          methods::h2o(),
+          methods::tova(),
           methods::snapkv(),
       },
       {},
@@ -65,7 +67,7 @@ std::vector<PartInfo> parts_of(const Method& method) {
           {"budget over heads", text(method.over_heads, "uniform")},
           {"forced", text(method.forced, "none")},
           {"schedule", schedule_text(method)},
-          {"evict", text(method.evict, "none")},
+          {"evict", method.step ? method.step.text : text(method.evict, "none")},
           {"attend", text(method.attend, "to all that is kept")}};
 }
 

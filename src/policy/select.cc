@@ -60,13 +60,11 @@ std::vector<int> top_of_layer(const Scores& scores, int count, const Forced& for
   return out;
 }
 
-std::vector<std::int32_t> keep(std::span<const float> scores, int count, const Forced& forced) {
+std::vector<std::int32_t> with_forced(std::span<const std::int32_t> selected, int n, const Forced& forced) {
   std::vector<std::int32_t> out(static_cast<std::size_t>(forced.sinks));
   std::iota(out.begin(), out.end(), 0);
-  const auto selected = top(scores, count, forced);
   out.insert(out.end(), selected.begin(), selected.end());
-  const int tokens = static_cast<int>(scores.size());
-  for (int j = tokens - forced.recent; j < tokens; ++j) out.push_back(j);
+  for (int j = n - forced.recent; j < n; ++j) out.push_back(j);
   return out;
 }
 

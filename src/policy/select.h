@@ -17,7 +17,7 @@ std::vector<std::int32_t> top(std::span<const float> scores, int count, const Fo
 /// better. Linear in H_kv * n.
 std::vector<int> top_of_layer(const Scores& scores, int count, const Forced& forced);
 
-/// What one head keeps: its sinks, `count` selected entries, its recent ones; ascending.
-std::vector<std::int32_t> keep(std::span<const float> scores, int count, const Forced& forced);
+/// What one head of n entries keeps: its sinks, the selected entries, its recent ones; ascending.
+std::vector<std::int32_t> with_forced(std::span<const std::int32_t> selected, int n, const Forced& forced);
 
 }  // namespace winnow::policy

@@ -225,22 +225,24 @@ TEST(Decode, TurnedQueriesReadKeysOfAnotherFrame) {
   }
 }
 
-TEST(Decode, CapturedLogitsAgreeWithDoublePrecision) {
+TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {
   const Shape shape = shape_of(1, 9, 80);  // more heads than pass over a stretch together
-  const Lane lane(80, 600, ElementType::f16, ElementType::f16, 1);
+  const Lane first(80, 37, ElementType::q8_0, ElementType::f16, 1);
+  const Lane second(80, 563, ElementType::f16, ElementType::f16, 3);  // several stretches
   const auto q = noise(9 * 80, 2);
   constexpr int kStride = 610;
-  std::vector<float> logits;
-  DecodeRead read{0, 0, lane.piece};
+  std::vector<float> got;
+  std::vector<DecodeRead> reads = {{0, 0, first.piece}, {0, 0, second.piece}};
   on_every_target([&] {
-    logits.assign(9 * kStride, 12345.0F);
-    read.logits = logits.data();
-    read.logits_stride = kStride;
-    decode(shape, {}, {&read, 1}, q, 1, 2);
+    got.assign(9 * kStride, 12345.0F);
+    reads[0].probabilities = got.data();
+    reads[1].probabilities = got.data() + 37;
+    reads[0].probabilities_stride = reads[1].probabilities_stride = kStride;
+    decode(shape, {}, reads, q, 1, 2);
     for (int g = 0; g < 9; ++g) {
-      const auto want = expected(shape, {}, {&read, 1}, q, 0, g);
-      expect_close(std::span<const float>(logits).subspan(z(g * kStride), 600), want.logit, want.logit_error, "head " + std::to_string(g));
-      for (int j = 600; j < kStride; ++j) ASSERT_EQ(logits[z(g * kStride + j)], 12345.0F) << "beyond the piece";
+      const auto want = expected(shape, {}, reads, q, 0, g);
+      expect_close(std::span<const float>(got).subspan(z(g * kStride), 600), want.weight, want.weight_error, "head " + std::to_string(g));
+      for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[z(g * kStride + j)], 12345.0F) << "beyond the pieces";
     }
   });
 }

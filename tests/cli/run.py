@@ -75,7 +75,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     assert "prompt tokens" in run(*base, *snapkv, "-p", "x", "--dry-run").stdout
     names = [m["name"] for m in json.loads(run("methods", "--json").stdout)]
-    assert names == ["full", "streaming-llm", "snapkv"]
+    assert {"full", "streaming-llm", "snapkv"} <= set(names)
     assert "window" in run("methods", "snapkv").stdout
     assert json.loads(run("inspect", model, "--json").stdout)["kv_bytes_per_token"] == 2 * 2 * 64 * 4
     assert run("--version").stdout.startswith("winnow ")

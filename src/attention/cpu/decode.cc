@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -36,6 +37,14 @@ struct DecodeAttention::Impl {
 
   void run_item(std::size_t index, float* memory, Turned& turned);
   void turn_queries(const Turned& want, float* queries) const;
+  /// A stretch left exp(q·k - its own largest logit): brings that to the largest of all and divides by the sum.
+  void finish_probabilities(std::size_t item, int g, float m, float share) {
+    const Item& i = items[item];
+    if (i.read.probabilities == nullptr) return;
+    const float factor = share > 0 ? std::exp(part(item, g).m - m) * share : 0.0F;
+    float* const at = i.read.probabilities + static_cast<std::ptrdiff_t>(g) * i.read.probabilities_stride + i.first;
+    for (int key = 0; key < i.count; ++key) at[key] *= factor;
+  }
   PartialState part(std::size_t item, int g) {
     float* const at = parts.as<float>().data() + item * per_item;
     const auto group = static_cast<std::size_t>(shape.group());
@@ -118,8 +127,8 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& t
   stretch.heads = shape.group();
   stretch.keys = read.piece.keys.slice(item.first, item.count);
   stretch.values = read.piece.values.slice(item.first, item.count);
-  if (read.logits != nullptr) stretch.capture = read.logits + item.first;
-  stretch.capture_stride = read.logits_stride;
+  if (read.probabilities != nullptr) stretch.capture = read.probabilities + item.first;
+  stretch.capture_stride = read.probabilities_stride;
   stretch.o = parts.as<float>().data() + index * per_item;
   stretch.m = stretch.o + group * shape.head_dim;
   stretch.d = stretch.m + group;
@@ -139,6 +148,7 @@ void DecodeAttention::merge(Worker /*worker*/) {
       for (std::size_t item = s.first_item[t]; item < s.first_item[t + 1]; ++item) attention::merge(all, s.part(item, g));
       const float share = all.d > 0 ? 1.0F / all.d : 0.0F;
       for (float& x : o) x *= share;
+      for (std::size_t item = s.first_item[t]; item < s.first_item[t + 1]; ++item) s.finish_probabilities(item, g, all.m, share);
     }
   }
 }

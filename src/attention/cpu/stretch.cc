@@ -196,11 +196,11 @@ void soften(const Stretch& s, int head) {
 void run(const Stretch& s) {
   for (int first = 0; first < s.keys.count; first += kTogether) pass<Pass::logits>(s, s.keys, first);
   for (int head = 0; head < s.heads; ++head) {
+    soften(s, head);
     if (s.capture != nullptr) {
       std::copy_n(s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys, s.keys.count,
                   s.capture + static_cast<std::ptrdiff_t>(head) * s.capture_stride);
     }
-    soften(s, head);
   }
   std::fill_n(s.o, static_cast<std::ptrdiff_t>(s.heads) * s.values.dim, 0.0F);
   for (int first = 0; first < s.values.count; first += kTogether) pass<Pass::values>(s, s.values, first);

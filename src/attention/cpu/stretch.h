@@ -20,7 +20,7 @@ struct Stretch {
   cache::Rows values;
   float* logits = nullptr;  ///< work space [heads][kStretchKeys], 64-byte aligned
   float* rows = nullptr;    ///< work space [kTogether][decoded_width(d)]
-  float* capture = nullptr;  ///< where the scaled q·k are copied to, [heads][capture_stride], or null
+  float* capture = nullptr;  ///< where exp(q·k - m) is copied to, [heads][capture_stride], or null
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values
   float* m = nullptr;  ///< [heads] largest logit

@@ -6,7 +6,9 @@
 namespace winnow::policy::methods {
 
 Preset full();
+Preset h2o();
 Preset streaming_llm();
+Preset tova();
 Preset snapkv();
 
 }  // namespace winnow::policy::methods

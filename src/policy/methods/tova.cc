@@ -1,0 +1,58 @@
+#include <vector>
+
+#include "policy/methods/presets.h"
+#include "policy/score.h"
+#include "policy/step.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+/// The same score for all heads, so that they keep one set.
+Scores mean_of_layer(const LayerView& view) {
+  const auto& seen = view.observations[0];
+  Scores out(view.shape.kv_heads, seen.size());
+  for (int j = 0; j < seen.size(); ++j) {
+    double sum = 0;
+    for (int head = 0; head < view.shape.query_heads; ++head) sum += seen.head(head)[static_cast<std::size_t>(j)];
+    for (int head = 0; head < view.shape.kv_heads; ++head) out.head(head)[static_cast<std::size_t>(j)] = static_cast<float>(sum / view.shape.query_heads);
+  }
+  return out;
+}
+
+/// Lanes of a layer lose the same entries, so slot s is the same token in all of them.
+void keep_attended(const StepView& view) {
+  const auto length = static_cast<std::size_t>(view.lanes.length(0));
+  std::vector<float> mean(length);
+  for (int head = 0; head < view.shape.query_heads; ++head) {
+    const auto attention = view.attention(head);
+    for (std::size_t slot = 0; slot < length; ++slot) mean[slot] += attention[slot];
+  }
+  // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a step needs.
+  for (int head = 0; head < view.shape.kv_heads; ++head) evict_down(view, head, [&](int slot) { return mean[static_cast<std::size_t>(slot)]; });
+}
+
+}  // namespace
+
+/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what stays, for all heads of a layer alike.
+///   when  step: evicts at every decode step; prefill: only when the prompt has been read
+Preset tova() {
+  return {.name = "tova",
+          .summary = "what the current query attends to, one set for all heads of a layer",
+          .paper = "Oren et al. 2024, Transformers are Multi-State RNNs",
+          .options = {{"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+          .build = [](const Options& options) {
+            Method method;
+            method.observe = {{{attention::ObservedRows::Kind::last, 1, {}}, attention::Reduction::sum}};
+            method.forced = {"the current token", [](int, int) { return Forced{0, 1}; }};
+            method.least = {"the current token", [](int) { return 1; }};
+            method.score = {"attention of the last query, mean over all heads of the layer", [](const LayerView& view, const Forced&) { return mean_of_layer(view); }};
+            method.schedule = Schedule::once;
+            if (options.text("when") == "prefill") return method;
+            method.schedule = Schedule::step;
+            method.step = {"the entry that the current query attends to the least", keep_attended};
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods
