@@ -1,6 +1,6 @@
 #pragma once
 
-// The methods in double precision and plain loops, straight from their definitions. Shares nothing with src/.
+// What the methods' references share: double precision, plain loops, straight from the definitions. Shares nothing with src/.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,61 +11,68 @@ namespace winnow::reference {
 
 using Matrix = std::vector<std::vector<double>>;  ///< [query row][key]
 
-/// SnapKV's kept set of one KV head from the attention of its G query heads (each [N][N], causal, softmax rows).
-inline std::vector<std::int32_t> snapkv(const std::vector<Matrix>& group, int budget, int window, int kernel, const std::string& pool, const std::string& pad,
-                                        const std::string& gqa) {
-  const int n = static_cast<int>(group.front().size());
-  std::vector<std::int32_t> kept;
-  if (n <= budget) {
-    for (int j = 0; j < n; ++j) kept.push_back(j);
-    return kept;
+inline std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+/// Sum over the query rows [from, to) of what each key gets.
+inline std::vector<double> column_sums(const Matrix& a, int from, int to, int keys) {
+  std::vector<double> out(z(keys));
+  for (int i = from; i < to; ++i) {
+    for (int j = 0; j < keys; ++j) out[z(j)] += a[z(i)][z(j)];
   }
-  const int evictable = n - window;
-  std::vector<double> score(static_cast<std::size_t>(evictable));
-  for (int j = 0; j < evictable; ++j) {
-    double all = 0;
-    for (const auto& a : group) {
-      double sum = 0;
-      for (int i = n - window; i < n; ++i) sum += a[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-      all = gqa == "max" ? std::max(all, sum) : all + sum;
-    }
-    score[static_cast<std::size_t>(j)] = gqa == "mean" ? all / static_cast<double>(group.size()) : all;
+  return out;
+}
+
+/// One number for each key from the group's.
+inline std::vector<double> combined(const std::vector<std::vector<double>>& group, const std::string& gqa) {
+  std::vector<double> out(group.front().size());
+  for (std::size_t j = 0; j < out.size(); ++j) {
+    double all = group.front()[j];
+    for (std::size_t g = 1; g < group.size(); ++g) all = gqa == "max" ? std::max(all, group[g][j]) : all + group[g][j];
+    out[j] = gqa == "mean" ? all / static_cast<double>(group.size()) : all;
   }
-  std::vector<double> pooled(score.size());
-  for (int j = 0; j < evictable; ++j) {
+  return out;
+}
+
+inline std::vector<double> pooled(const std::vector<double>& score, int kernel, const std::string& pool, const std::string& pad) {
+  const int n = static_cast<int>(score.size());
+  std::vector<double> out(score.size());
+  for (int j = 0; j < n; ++j) {
     double sum = 0;
     double most = 0;
     int count = 0;
     for (int k = -(kernel / 2); k <= kernel / 2; ++k) {
-      if (j + k < 0 || j + k >= evictable) continue;
-      const double x = score[static_cast<std::size_t>(j + k)];
+      if (j + k < 0 || j + k >= n) continue;
+      const double x = score[z(j + k)];
       sum += x;
       most = count == 0 ? x : std::max(most, x);
       ++count;
     }
-    pooled[static_cast<std::size_t>(j)] = pool == "max" ? most : sum / (pad == "valid" ? count : kernel);
+    out[z(j)] = pool == "max" ? most : sum / (pad == "valid" ? count : kernel);
   }
-  // The best first; of equals the later.
-  std::vector<std::int32_t> order(pooled.size());
-  for (std::size_t j = 0; j < order.size(); ++j) order[j] = static_cast<std::int32_t>(j);
-  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    const double x = pooled[static_cast<std::size_t>(a)];
-    const double y = pooled[static_cast<std::size_t>(b)];
-    return x != y ? x > y : a > b;
-  });
-  kept.assign(order.begin(), order.begin() + (budget - window));
-  for (int j = evictable; j < n; ++j) kept.push_back(j);
-  std::sort(kept.begin(), kept.end());
-  return kept;
+  return out;
 }
 
-/// StreamingLLM's: the first `sinks` and the last of the budget.
-inline std::vector<std::int32_t> streaming(int n, int budget, int sinks) {
-  std::vector<std::int32_t> kept;
-  for (int j = 0; j < n; ++j) {
-    if (n <= budget || j < sinks || j >= n - (budget - sinks)) kept.push_back(j);
-  }
-  return kept;
+/// Positions from the best score to the worst; of equals the later first. score[i] belongs to position first + i.
+inline std::vector<std::int32_t> ranking(const std::vector<double>& score, int first = 0) {
+  std::vector<std::int32_t> order(score.size());
+  for (std::size_t j = 0; j < order.size(); ++j) order[j] = first + static_cast<std::int32_t>(j);
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    const double x = score[z(a - first)];
+    const double y = score[z(b - first)];
+    return x != y ? x > y : a > b;
+  });
+  return order;
+}
+
+inline std::vector<std::int32_t> all_of(int n) {
+  std::vector<std::int32_t> out;
+  for (int j = 0; j < n; ++j) out.push_back(j);
+  return out;
+}
+
+inline std::vector<std::int32_t> sorted(std::vector<std::int32_t> x) {
+  std::sort(x.begin(), x.end());
+  return x;
 }
 
 }  // namespace winnow::reference

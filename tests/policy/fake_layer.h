@@ -1,0 +1,176 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/memory.h"
+#include "cache/lanes.h"
+#include "policy/method.h"
+#include "policy/reference.h"
+#include "winnow/spec.h"
+
+namespace winnow::test {
+
+/// Attention of query head h's query i to key j <= i.
+using Attention = std::function<double(int, int, int)>;
+
+inline Attention random_attention(unsigned seed) {
+  // A function of its arguments, not of the order of calls.
+  return [seed](int h, int i, int j) {
+    std::uint64_t x = seed + 1;
+    for (const int part : {h, i, j}) x = (x ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U, x ^= x >> 29;
+    return 0.02 * static_cast<double>(x >> 40) / 16777216.0;
+  };
+}
+
+/// Random attention and such in which ties decide.
+inline std::vector<std::pair<const char*, Attention>> attentions() {
+  return {{"random", random_attention(5)},
+          {"constant", [](int, int, int) { return 0.01; }},
+          {"few values", [](int h, int i, int j) { return ((h + i + j) % 3) * 0.01; }},
+          {"zero", [](int, int, int) { return 0.0; }},
+          {"spikes", [](int h, int, int j) { return j % (17 + h) == 0 ? 0.5 : 0.0; }}};
+}
+
+/// One layer of a prompt and of what follows it, with attention of its own making: probabilities are multiples of 2^-20, so that sums of them are exact in f32 and in double, quotients
+/// keep their order, and ties are ties in both.
+class FakeLayer {
+ public:
+  static constexpr int kDim = 8;
+
+  FakeLayer(int kv_heads, int group, int n, Attention attention)
+      : kv_heads_(kv_heads), group_(group), n_(n), attention_(std::move(attention)), scratch_(account_, ElementType::f32, kv_heads, kDim, n) {
+    std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
+    for (int j = 0; j < n; ++j) positions[static_cast<std::size_t>(j)] = j;
+    scratch_.extend(positions);
+    for (int j = 0; j < n; ++j) {
+      const auto row = token(j);
+      scratch_.store(j, row.data(), row.data() + row.size() / 2);
+    }
+  }
+
+  /// Keys of all heads, then values, of one token.
+  std::vector<float> token(int position) const {
+    std::mt19937 random(static_cast<unsigned>(position) + 100);
+    std::normal_distribution<float> normal;
+    std::vector<float> row(2 * static_cast<std::size_t>(kv_heads_) * kDim);
+    for (float& x : row) x = normal(random);
+    return row;
+  }
+
+  attention::Shape shape() const { return {kv_heads_ * group_, kv_heads_, kDim, 1}; }
+  int tokens() const { return n_; }
+  const cache::LayerScratch& scratch() const { return scratch_; }
+  double at(int h, int i, int j) const { return std::floor(attention_(h, i, j) * 1048576) / 1048576; }
+
+  /// The attention of the query heads of one KV head, of the prompt and `more` tokens after it.
+  std::vector<reference::Matrix> group(int kv_head, int more = 0) const {
+    std::vector<reference::Matrix> out;
+    const auto rows = static_cast<std::size_t>(n_ + more);
+    for (int h = kv_head * group_; h < (kv_head + 1) * group_; ++h) {
+      auto& a = out.emplace_back(rows, std::vector<double>(rows));
+      for (int i = 0; i < n_ + more; ++i) {
+        for (int j = 0; j <= i; ++j) a[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = at(h, i, j);
+      }
+    }
+    return out;
+  }
+
+  cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
+  cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
+    const auto& method = spec.method();
+    std::vector<attention::Observation> seen;
+    for (const auto& what : method.observe) seen.push_back(observation(what));
+    const auto budgets = policy::spread_over_layers(method, budget, layers, n_);
+    return policy::plan(method, {layer, layers, shape(), &scratch_, seen}, budget, budgets[static_cast<std::size_t>(layer)]);
+  }
+
+ private:
+  attention::Observation observation(const attention::Observe& what) const {
+    attention::Observation out(what, kv_heads_ * group_, n_);
+    for (int h = 0; h < kv_heads_ * group_; ++h) {
+      for (int i = 0; i < n_; ++i) {
+        if (!what.rows.contains(i, n_)) continue;
+        for (int j = 0; j <= i; ++j) out.head(h)[static_cast<std::size_t>(j)] += static_cast<float>(at(h, i, j));
+      }
+    }
+    return out;
+  }
+
+  int kv_heads_;
+  int group_;
+  int n_;
+  Attention attention_;
+  mutable MemoryAccount account_;
+  cache::LayerScratch scratch_;
+};
+
+inline std::vector<std::int32_t> first_integers(int n) {
+  std::vector<std::int32_t> out;
+  for (int j = 0; j < n; ++j) out.push_back(j);
+  return out;
+}
+
+inline std::vector<std::int32_t> kept(const cache::KeepPlan& plan, int head, int n) {
+  return plan.keeps_all() ? first_integers(n) : plan.heads[static_cast<std::size_t>(head)];
+}
+
+/// A layer's lanes behind its prompt, token by token, as the engine would do it.
+class FakeDecode {
+ public:
+  FakeDecode(const FakeLayer& layer, const std::string& spec, int budget)
+      : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()),
+        lanes_(account_, {layer.shape().kv_heads, FakeLayer::kDim, KvType{ElementType::f32, ElementType::f32}, static_cast<int>(spec_.method().columns.size())}) {
+    const auto plan = layer.plan(spec_, budget);
+    lanes_.commit(plan, layer.scratch());
+    forced_ = spec_.method().forced.call(layer.tokens(), budget);
+    for (int head = 0; head < layer.shape().kv_heads; ++head) limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
+  }
+
+  /// The next token enters, reads, and the method follows.
+  void step() {
+    const auto shape = layer_.shape();
+    const auto row = layer_.token(position_);
+    lanes_.reserve(1);
+    int stride = 0;
+    for (int head = 0; head < shape.kv_heads; ++head) {
+      const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
+      lanes_.append(head, position_, std::span(row).subspan(at, FakeLayer::kDim), std::span(row).subspan(row.size() / 2 + at, FakeLayer::kDim));
+      stride = std::max(stride, lanes_.length(head));
+    }
+    std::vector<float> probabilities(static_cast<std::size_t>(shape.query_heads * stride));
+    for (int h = 0; h < shape.query_heads; ++h) {
+      for (int slot = 0; slot < lanes_.length(h / shape.group()); ++slot) {
+        probabilities[static_cast<std::size_t>(h * stride + slot)] = static_cast<float>(layer_.at(h, position_, lanes_.position(h / shape.group(), slot)));
+      }
+    }
+    spec_.method().step.call({0, shape, lanes_, position_, forced_, limit_, probabilities.data(), stride});
+    ++position_;
+  }
+
+  std::vector<std::int32_t> kept(int head) const {
+    std::vector<std::int32_t> out;
+    for (int slot = 0; slot < lanes_.length(head); ++slot) out.push_back(lanes_.position(head, slot));
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+  const cache::LayerLanes& lanes() const { return lanes_; }
+  int position() const { return position_; }
+
+ private:
+  const FakeLayer& layer_;
+  Spec spec_;
+  std::int32_t position_;
+  MemoryAccount account_;
+  cache::LayerLanes lanes_;
+  policy::Forced forced_;
+  std::vector<int> limit_;
+};
+
+}  // namespace winnow::test

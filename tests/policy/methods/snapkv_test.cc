@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include "policy/fake_layer.h"
+
+namespace winnow::test {
+namespace {
+
+using namespace reference;
+
+std::vector<std::int32_t> snapkv(const std::vector<Matrix>& group, int budget, int window, int kernel, const std::string& pool, const std::string& pad, const std::string& gqa) {
+  const int n = static_cast<int>(group.front().size());
+  if (n <= budget) return all_of(n);
+  std::vector<std::vector<double>> sums;
+  for (const auto& a : group) sums.push_back(column_sums(a, n - window, n, n - window));
+  const auto order = ranking(pooled(combined(sums, gqa), kernel, pool, pad));
+  std::vector<std::int32_t> kept(order.begin(), order.begin() + (budget - window));
+  for (int j = n - window; j < n; ++j) kept.push_back(j);
+  return sorted(kept);
+}
+
+TEST(SnapKv, keeps_what_the_reference_keeps) {
+  const std::vector<std::pair<int, int>> heads = {{1, 1}, {2, 3}, {1, 7}};
+  for (const auto& [name, attention] : attentions()) {
+    for (const auto& [kv_heads, group] : heads) {
+      constexpr int kTokens = 90;
+      FakeLayer layer(kv_heads, group, kTokens, attention);
+      for (const int budget : {9, 10, 33, 60, 89, 90, 91}) {
+        for (const auto& [pool, pad, gqa, kernel] : {std::tuple{"max", "valid", "mean", 7}, {"mean", "valid", "max", 5}, {"mean", "count", "sum", 3}, {"max", "valid", "sum", 1}}) {
+          const auto spec = std::string("snapkv:window=8,kernel=") + std::to_string(kernel) + ",pool=" + pool + ",pad=" + pad + ",gqa=" + gqa;
+          const auto plan = layer.plan(spec, budget);
+          for (int head = 0; head < kv_heads; ++head) {
+            EXPECT_EQ(kept(plan, head, kTokens), snapkv(layer.group(head), budget, 8, kernel, pool, pad, gqa))
+                << name << " " << spec << " budget " << budget << " head " << head;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(SnapKv, permuting_heads_permutes_the_result) {
+  const auto table = [](int h, int i, int j) { return std::fmod(0.137 * (h + 1) * (i + 3) * (j + 7), 0.02); };
+  FakeLayer straight(3, 2, 70, table);
+  FakeLayer swapped(3, 2, 70, [&](int h, int i, int j) { return table((h + 2) % 6, i, j); });
+  const auto a = straight.plan("snapkv:window=8", 30);
+  const auto b = swapped.plan("snapkv:window=8", 30);
+  for (std::size_t head = 0; head < 3; ++head) EXPECT_EQ(b.heads[head], a.heads[(head + 1) % 3]);
+}
+
+}  // namespace
+}  // namespace winnow::test
