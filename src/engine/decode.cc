@@ -146,7 +146,7 @@ int longest_lane(const Cache::Impl& cache) {
 
 }  // namespace
 
-void Stepper::run(std::span<const StepRow> rows, float* logits) {
+void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
   std::vector<Token> tokens;
   std::vector<std::int32_t> positions;
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -17,7 +17,7 @@ struct StepRow {
 };
 
 /// Runs one graph over all layers for some rows: K and V enter the lanes (a method that evicts blindly makes room first), then each row's query reads its lane
-/// as it stands after its own token, then a method that scores while decoding sees what was attended to. Logits [rows][n_vocab].
+/// as it stands after its own token, then a method that scores while decoding sees what was attended to. Logits [n][n_vocab] of the last n rows.
 /// REQUIRES: no two rows of one sequence when its method changes lanes while decoding, since a later row would overwrite what an earlier one reads.
 class Stepper {
  public:
@@ -25,7 +25,7 @@ class Stepper {
       : executor_(executor), attention_(attention), hparams_(hparams), account_(account) {}
 
   /// Throws MemoryError before anything has changed, Interrupted.
-  void run(std::span<const StepRow> rows, float* logits);
+  void run(std::span<const StepRow> rows, std::span<float> logits);
 
  private:
   graph::Executor& executor_;

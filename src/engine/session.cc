@@ -122,19 +122,17 @@ std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) 
   check_tokens(tokens, s.hparams);
   auto& sequence = cache.impl();
   const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : kExtendRows;
-  const auto vocabulary = static_cast<std::size_t>(s.hparams.n_vocab);
-  std::vector<float> logits(std::min(rows_at_once, tokens.size()) * vocabulary);
-  std::size_t last = 0;
+  std::vector<float> logits(static_cast<std::size_t>(s.hparams.n_vocab));
   for (std::size_t done = 0; done < tokens.size(); done += rows_at_once) {
     s.check_stop();
     std::vector<engine::StepRow> rows;
     for (const Token token : tokens.subspan(done, std::min(rows_at_once, tokens.size() - done))) {
       rows.push_back({&sequence, token, sequence.seen + static_cast<std::int32_t>(rows.size())});
     }
-    s.stepper.run(rows, logits.data());
-    last = rows.size() - 1;
+    const bool last = done + rows.size() == tokens.size();
+    s.stepper.run(rows, last ? std::span<float>(logits) : std::span<float>());
   }
-  return {logits.begin() + static_cast<std::ptrdiff_t>(last * vocabulary), logits.begin() + static_cast<std::ptrdiff_t>((last + 1) * vocabulary)};
+  return logits;
 }
 
 void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits) {
@@ -149,7 +147,7 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
     auto& sequence = caches[i]->impl();
     rows.push_back({&sequence, tokens[i], sequence.seen});
   }
-  s.stepper.run(rows, logits.data());
+  s.stepper.run(rows, logits);
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {

@@ -155,7 +155,8 @@ struct Executor::Impl {
     }
   }
 
-  void build_step(int rows) {
+  /// A graph whose result is the logits of the last `wanted` rows.
+  void build_step(int rows, int wanted) {
     const auto& h = weights.hparams();
     const auto n = static_cast<std::size_t>(rows);
     if (hidden.size() < n * static_cast<std::size_t>(h.n_embd) * sizeof(float)) {
@@ -167,6 +168,9 @@ struct Executor::Impl {
     ggml_tensor* x = step_plan.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
     ggml_tensor* const p = step_plan.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     for (int layer = 0; layer < h.n_layer; ++layer) x = add_block(context, weights, layer, x, p, step_plan.hole(layer, &attention));
+    step_wanted = wanted;
+    if (wanted == 0) return step_plan.finish(x, rows);
+    if (wanted < rows) x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], static_cast<std::size_t>(rows - wanted) * x->nb[1]);
     step_plan.finish(add_output(context, weights, x), rows);
   }
 
@@ -177,6 +181,7 @@ struct Executor::Impl {
   Buffer products;  ///< rows that ggml has rounded to the weights' partner type
   Buffer positions;
   const std::byte* step_positions = nullptr;  ///< where the kept step graph reads them
+  int step_wanted = 0;                        ///< rows whose logits it gives
   Buffer hidden;                              ///< of a step
   AttentionOp* attention = nullptr;
   std::function<bool()> stop;
@@ -205,15 +210,17 @@ void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t>
   s.compute(s.layer_plan);
 }
 
-void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention, float* logits) {
+void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention,
+                    std::span<float> logits) {
   auto& s = *impl_;
   const int rows = static_cast<int>(tokens.size());
-  if (s.step_plan.rows() != rows || s.step_positions != s.positions.data()) s.build_step(rows);
+  const int wanted = static_cast<int>(logits.size()) / s.weights.hparams().n_vocab;
+  if (s.step_plan.rows() != rows || s.step_wanted != wanted || s.step_positions != s.positions.data()) s.build_step(rows, wanted);
   s.attention = &attention;
   s.set_positions(positions);
   s.embed(tokens, s.hidden.as<float>().data());
   s.compute(s.step_plan);
-  std::memcpy(logits, s.step_plan.result(), tokens.size() * static_cast<std::size_t>(s.weights.hparams().n_vocab) * sizeof(float));
+  if (!logits.empty()) std::memcpy(logits.data(), s.step_plan.result(), logits.size_bytes());
 }
 
 void Executor::logits(const float* hidden, int n, float* logits) {

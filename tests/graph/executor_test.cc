@@ -47,7 +47,7 @@ TEST_F(ExecutorTest, every_thread_passes_every_stage_and_waits_for_the_others) {
   const std::vector<std::int32_t> tokens = {5, 6};
   const std::vector<std::int32_t> positions = {0, 1};
   std::vector<float> logits(tokens.size() * static_cast<std::size_t>(weights->hparams().n_vocab));
-  executor.step(tokens, positions, witness, logits.data());
+  executor.step(tokens, positions, witness, logits);
   EXPECT_FALSE(witness.broken());
   for (int stage = 0; stage < graph::AttentionOp::kStages; ++stage) EXPECT_EQ(witness.calls(stage), kThreads * weights->hparams().n_layer);
 }
@@ -94,6 +94,24 @@ TEST_F(ExecutorTest, batches_of_changing_size_agree_with_single_rows) {
   }
 }
 
+TEST_F(ExecutorTest, logits_of_the_last_rows_alone_are_the_same) {
+  Network network(path_, 1, 1, 8);
+  const auto vocabulary = static_cast<std::size_t>(network.hparams().n_vocab);
+  const auto tokens = random_tokens(5, network.hparams().n_vocab, 3);
+  const std::vector<DenseAttention::Row> places = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}};
+  const auto all = network.step(tokens, places);
+  DenseAttention attention(network.hparams(), 1, 8);
+  attention.set_rows(places);
+  const std::vector<std::int32_t> positions = {0, 1, 2, 3, 4};
+  for (const std::size_t wanted : {2U, 0U, 1U}) {
+    std::vector<float> logits(wanted * vocabulary);
+    network.executor().step(tokens, positions, attention, logits);
+    if (wanted > 0) {
+      EXPECT_LT(worst_row(logits, std::span(all).last(logits.size()), network.hparams().n_vocab), 3e-4);
+    }
+  }
+}
+
 TEST_F(ExecutorTest, a_stopped_graph_throws_and_the_next_one_runs) {
   Network network(path_, 2, 1, 20);
   const auto tokens = random_tokens(20, network.hparams().n_vocab, 1);
@@ -133,7 +151,7 @@ TEST_F(ExecutorTest, work_space_is_counted_reused_and_given_back) {
     std::vector<float> logits(static_cast<std::size_t>(h.n_vocab));
     const auto step = [&](int position) {
       attention.set_rows({{0, position}});
-      executor.step(std::vector<std::int32_t>{5}, std::vector<std::int32_t>{position}, attention, logits.data());
+      executor.step(std::vector<std::int32_t>{5}, std::vector<std::int32_t>{position}, attention, logits);
     };
     step(0);
     const auto held = account.held();

@@ -49,7 +49,7 @@ class Network {
   std::vector<float> step(std::span<const std::int32_t> tokens, const std::vector<DenseAttention::Row>& rows) {
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));
     const auto positions = positions_of(rows);
-    executor_.step(tokens, positions, attention_, logits.data());
+    executor_.step(tokens, positions, attention_, logits);
     return logits;
   }
 
