@@ -8,8 +8,8 @@ namespace winnow {
 /// One option of a method, as `winnow methods NAME` lists it.
 struct OptionInfo {
   std::string name;
-  std::string value;   ///< default
-  std::string range;   ///< `1 to 65536`, `max|mean`
+  std::string value;  ///< default
+  std::string range;  ///< `1 to 65536`, `max|mean`
   std::string effect;
 };
 

@@ -29,8 +29,8 @@ struct ModelInfo {
 
 /// What a user may say against the file.
 struct ModelOptions {
-  float rope_freq_base = 0;   ///< 0: the file's
-  std::string rope_scaling;   ///< empty: the file's; `none` or `linear:FACTOR`
+  float rope_freq_base = 0;  ///< 0: the file's
+  std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
 };
 
 /// Whether the names of control tokens in a user's text are text or tokens.

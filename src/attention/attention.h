@@ -34,8 +34,7 @@ class PrefillAttention {
 
   /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last chunk's reduce() is
   /// done. Throws MemoryError, and is then to be called again before run(). run() and reduce() do not throw.
-  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-             std::span<Observation* const> observers);
+  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count, std::span<Observation* const> observers);
   void run(Worker worker);
   /// Adds what the blocks saw to the observations, in an order that does not depend on the number of threads.
   void reduce(Worker worker);
@@ -47,10 +46,11 @@ class PrefillAttention {
 
 /// What one query row of a decode step reads of one KV head.
 struct DecodeRead {
-  int row = 0;      ///< which query
+  int row = 0;  ///< which query
   int kv_head = 0;
   cache::LanePiece piece;
-  /// Where the attention probabilities of this piece's entries go, [G][stride] f32, for methods that score while decoding; may be null. Complete after merge().
+  /// Where the attention probabilities of this piece's entries go, [G][stride] f32, for methods that score while decoding; may be null.
+  /// Complete after merge().
   float* probabilities = nullptr;
   int probabilities_stride = 0;
 };

@@ -10,7 +10,7 @@ namespace winnow::attention {
 /// Which query rows of a prompt are observed, by index 0 … N-1.
 struct ObservedRows {
   enum class Kind : std::uint8_t {
-    last,    ///< the last `count` rows
+    last,  ///< the last `count` rows
     all,
     band,    ///< all rows, each at the keys at most `count` before it (itself included)
     listed,  ///< the rows in `list`, ascending

@@ -32,8 +32,6 @@ KvType KvType::parse(std::string_view text) {
   return {parse_element(text.substr(0, slash), text), parse_element(text.substr(slash + 1), text)};
 }
 
-std::string KvType::print() const {
-  return key == value ? std::string(name_of(key)) : fmt::format("{}/{}", name_of(key), name_of(value));
-}
+std::string KvType::print() const { return key == value ? std::string(name_of(key)) : fmt::format("{}/{}", name_of(key), name_of(value)); }
 
 }  // namespace winnow

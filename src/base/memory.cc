@@ -97,8 +97,9 @@ Buffer::~Buffer() {
 }
 
 std::size_t available_memory() {
-  return std::min({machine_memory(), address_space(), left(read_number("/sys/fs/cgroup/memory.max"), read_number("/sys/fs/cgroup/memory.current")),
-                   left(read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"), read_number("/sys/fs/cgroup/memory/memory.usage_in_bytes"))});
+  return std::min(
+      {machine_memory(), address_space(), left(read_number("/sys/fs/cgroup/memory.max"), read_number("/sys/fs/cgroup/memory.current")),
+       left(read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"), read_number("/sys/fs/cgroup/memory/memory.usage_in_bytes"))});
 }
 
 }  // namespace winnow

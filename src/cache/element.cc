@@ -24,9 +24,7 @@ std::size_t padded(ElementType type, int dim) {
 
 }  // namespace
 
-std::size_t row_bytes(ElementType type, int dim) {
-  return ggml_row_size(ggml_type_of(type), static_cast<std::int64_t>(padded(type, dim)));
-}
+std::size_t row_bytes(ElementType type, int dim) { return ggml_row_size(ggml_type_of(type), static_cast<std::int64_t>(padded(type, dim))); }
 
 void encode_row(ElementType type, std::span<const float> row, std::byte* out) {
   if (type == ElementType::f32) {

@@ -32,9 +32,9 @@ struct LanePiece {
 };
 
 /// The kept entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is a block of exactly
-/// as many entries as the prompt left, plus a tail of pages for the tokens that came after. Entries are addressed by slot: 0 … length-1, block first;
-/// the order of slots means nothing, positions do. Not thread-safe, except that append() and replace() may run on different heads at the
-/// same time.
+/// as many entries as the prompt left, plus a tail of pages for the tokens that came after. Entries are addressed by slot: 0 … length-1,
+/// block first; the order of slots means nothing, positions do. Not thread-safe, except that append() and replace() may run on different
+/// heads at the same time.
 class LayerLanes {
  public:
   /// Tokens of one tail page.
@@ -72,7 +72,7 @@ class LayerLanes {
     std::byte* key;
     std::byte* value;
     std::int32_t* position;
-    float* state;           ///< column 0
+    float* state;            ///< column 0
     std::size_t state_step;  ///< floats from one column to the next
   };
   /// Consecutive entries of all heads: the block (heads of different length) or a page (kPage each).
@@ -92,9 +92,9 @@ class LayerLanes {
   MemoryAccount* account_;
   LaneShape shape_;
   Store block_;
-  std::vector<int> block_first_;   ///< [H_kv + 1] where each head's entries begin in the block
-  std::vector<int> length_;        ///< [H_kv] entries in use
-  std::vector<Store> pages_;       ///< each kPage entries of head 0, then head 1, …
+  std::vector<int> block_first_;  ///< [H_kv + 1] where each head's entries begin in the block
+  std::vector<int> length_;       ///< [H_kv] entries in use
+  std::vector<Store> pages_;      ///< each kPage entries of head 0, then head 1, …
 };
 
 /// All lanes of one sequence, with an account of their own.

@@ -134,12 +134,14 @@ class Jsonl {
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       if (generations[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
       const auto& stats = batch_[i].stats;
-      const Json json{{"id", batch_[i].id},
-                      {"spec", options_.cache.spec.print()},
-                      {"answer", generations[i].text},
-                      {"finish_reason", generations[i].finish == FinishReason::stop ? "stop" : "length"},
-                      {"tokens", {{"prompt", batch_[i].tokens}, {"generated", generations[i].tokens.size()}}},
-                      {"cache", {{"entries_per_head_mean", stats.entries_per_head_mean}, {"bytes_held", stats.bytes_held}, {"bytes_full", stats.bytes_full}}}};
+      const Json json{
+          {"id", batch_[i].id},
+          {"spec", options_.cache.spec.print()},
+          {"answer", generations[i].text},
+          {"finish_reason", generations[i].finish == FinishReason::stop ? "stop" : "length"},
+          {"tokens", {{"prompt", batch_[i].tokens}, {"generated", generations[i].tokens.size()}}},
+          {"cache",
+           {{"entries_per_head_mean", stats.entries_per_head_mean}, {"bytes_held", stats.bytes_held}, {"bytes_full", stats.bytes_full}}}};
       out_ << dump(json, -1) << std::flush;
     }
     if (!out_) throw InputError(fmt::format("cannot write {}: is the disk full?", options_.output));

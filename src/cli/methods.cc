@@ -1,3 +1,5 @@
+#include "winnow/methods.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -7,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "winnow/error.h"
-#include "winnow/methods.h"
 #include "winnow/spec.h"
 
 namespace winnow::cli {

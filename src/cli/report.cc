@@ -26,8 +26,9 @@ std::size_t rss_peak() {
 double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
 
 Json model_json(const ModelInfo& m) {
-  return {{"path", m.path},           {"arch", m.arch},           {"name", m.name},           {"n_layer", m.n_layer},        {"n_head", m.n_head},
-          {"n_head_kv", m.n_head_kv}, {"head_dim", m.head_dim}, {"ctx_train", m.ctx_train}, {"weight_type", m.weight_type}};
+  return {{"path", m.path},         {"arch", m.arch},           {"name", m.name},
+          {"n_layer", m.n_layer},   {"n_head", m.n_head},       {"n_head_kv", m.n_head_kv},
+          {"head_dim", m.head_dim}, {"ctx_train", m.ctx_train}, {"weight_type", m.weight_type}};
 }
 
 Json cache_json(const CacheStats& stats, const MemoryUse& memory) {
@@ -117,8 +118,8 @@ std::string summary(const RunOptions& options, const Answer& a, double load_ms) 
   return fmt::format(
       "{} of {} tokens kept per head ({} to {}), {} held of {} full ({:.1f} %), {} peak\n"
       "load {:.0f} ms · prefill {} tokens {:.0f} t/s · first token {:.0f} ms · decode {} tokens {:.1f} t/s · {}{}\n",
-      fmt::format("{:.0f}", c.entries_per_head_mean), a.prompt_tokens, c.entries_min, c.entries_max, format_bytes(c.bytes_held), format_bytes(c.bytes_full),
-      c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
+      fmt::format("{:.0f}", c.entries_per_head_mean), a.prompt_tokens, c.entries_min, c.entries_max, format_bytes(c.bytes_held),
+      format_bytes(c.bytes_full), c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
       format_bytes(a.memory_at_end.peak), load_ms, a.prompt_tokens, per_second(a.prompt_tokens, a.prefill_ms), a.first_token_ms,
       a.generation.tokens.size(), per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
       options.cache.budget ? " @ " + options.cache.budget->print() : "");

@@ -89,12 +89,13 @@ class Run {
     session_.prefill(sample, std::span(&full, 1));
     const double ms = ms_since(begin) * tokens / static_cast<double>(sample.size());
     if (options_.json) {
-      const nlohmann::ordered_json out{{"tokens", tokens}, {"peak_bytes", bytes}, {"prefill_ms", ms}, {"spec", options_.cache.spec.print()}};
+      const nlohmann::ordered_json out{
+          {"tokens", tokens}, {"peak_bytes", bytes}, {"prefill_ms", ms}, {"spec", options_.cache.spec.print()}};
       write_stdout(dump(out, 2));
       return;
     }
-    write_stdout(fmt::format("{} prompt tokens, about {} at the peak, prefill {:.1f} s or more (its first {} tokens measured and scaled)\n", tokens,
-                             format_bytes(bytes), ms / 1000, sample.size()));
+    write_stdout(fmt::format("{} prompt tokens, about {} at the peak, prefill {:.1f} s or more (its first {} tokens measured and scaled)\n",
+                             tokens, format_bytes(bytes), ms / 1000, sample.size()));
   }
 
   void aware() {
@@ -124,8 +125,9 @@ class Run {
 
   void dump_kept(const Cache& cache, std::size_t index) const {
     if (options_.dump_kept.empty()) return;
-    const std::string path = questions_.size() > 1 && options_.protocol == Protocol::aware ? fmt::format("{}.{}", options_.dump_kept, index + 1)
-                                                                                           : options_.dump_kept;
+    const std::string path = questions_.size() > 1 && options_.protocol == Protocol::aware
+                                 ? fmt::format("{}.{}", options_.dump_kept, index + 1)
+                                 : options_.dump_kept;
     write_file(path, kept_json(cache, cache.stats().tokens_seen));
   }
 

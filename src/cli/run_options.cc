@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-
 #include <memory>
 
 #include "base/log.h"
@@ -83,7 +82,8 @@ RunOptions checked(Raw& r) {
   o.cache.kv_type = KvType::parse(r.kv_type);
   o.cache.check();
   if (o.cache.budget && o.cache.spec == Spec()) log().info("full keeps everything: the budget {} is not used", r.budget);
-  if (r.threads_given->count() > 0 && r.threads < 1) throw UsageError(std::to_string(r.threads) + " threads cannot run anything: at least 1 is needed");
+  if (r.threads_given->count() > 0 && r.threads < 1)
+    throw UsageError(std::to_string(r.threads) + " threads cannot run anything: at least 1 is needed");
   o.session.threads = r.threads;
   if (r.precision == "bf16") throw UsageError("--precision bf16: this build computes attention in f32 only (use auto or f32)");
   if (r.precision == "f32") o.session.precision = Precision::f32;

@@ -23,8 +23,8 @@ Cache& Cache::operator=(Cache&&) noexcept = default;
 Cache::~Cache() = default;
 
 Cache Cache::clone() const {
-  return Cache(std::make_unique<Impl>(Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account), impl_->seen,
-                                           impl_->forced, impl_->limit}));
+  return Cache(std::make_unique<Impl>(
+      Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account), impl_->seen, impl_->forced, impl_->limit}));
 }
 
 const CacheOptions& Cache::options() const { return impl_->options; }
@@ -47,7 +47,8 @@ CacheStats Cache::stats() const {
   stats.bytes_held = impl_->lanes.bytes_held();
   stats.tokens_seen = impl_->seen;
   const auto row = cache::row_bytes(ElementType::f16, h.head_dim);
-  stats.bytes_full = 2 * row * static_cast<std::size_t>(h.n_layer) * static_cast<std::size_t>(h.n_head_kv) * static_cast<std::size_t>(impl_->seen);
+  stats.bytes_full =
+      2 * row * static_cast<std::size_t>(h.n_layer) * static_cast<std::size_t>(h.n_head_kv) * static_cast<std::size_t>(impl_->seen);
   return stats;
 }
 

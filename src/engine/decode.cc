@@ -61,7 +61,8 @@ class LaneAttention : public graph::AttentionOp {
   void enter(const Tensors& tensors, int row, int head) {
     const auto& step = rows_[static_cast<std::size_t>(row)];
     const auto dim = static_cast<std::size_t>(hparams_.head_dim);
-    const std::size_t offset = (static_cast<std::size_t>(row) * static_cast<std::size_t>(hparams_.n_head_kv) + static_cast<std::size_t>(head)) * dim;
+    const std::size_t offset =
+        (static_cast<std::size_t>(row) * static_cast<std::size_t>(hparams_.n_head_kv) + static_cast<std::size_t>(head)) * dim;
     const std::span<const float> key(tensors.k + offset, dim);
     const std::span<const float> value(tensors.v + offset, dim);
     auto& lanes = step.cache->lanes.layer(tensors.layer);

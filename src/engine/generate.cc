@@ -71,7 +71,8 @@ class Batch {
     results_.resize(caches.size());
     for (std::size_t i = 0; i < caches.size(); ++i) {
       const int index = static_cast<int>(i);
-      Running sequence{index, caches[i], engine::Sampler(options_.sampling, session_.model().info().n_vocab, index), StopFilter(options_.stop)};
+      Running sequence{index, caches[i], engine::Sampler(options_.sampling, session_.model().info().n_vocab, index),
+                       StopFilter(options_.stop)};
       if (options_.max_tokens > 0 && goes_on(sequence, first[i])) running_.push_back(std::move(sequence));
     }
     try {

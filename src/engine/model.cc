@@ -13,7 +13,8 @@ void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(
 
 ModelInfo describe(const std::string& path, const model::Weights& weights) {
   const auto& h = weights.hparams();
-  return {path, h.arch, h.name, weights.weight_type(), h.n_layer, h.n_embd, h.n_head, h.n_head_kv, h.head_dim, h.n_vocab, h.ctx_train, weights.bytes()};
+  return {path,        h.arch,     h.name,    weights.weight_type(), h.n_layer,      h.n_embd, h.n_head,
+          h.n_head_kv, h.head_dim, h.n_vocab, h.ctx_train,           weights.bytes()};
 }
 
 }  // namespace
@@ -38,7 +39,8 @@ Prompt Model::tokenize(const PromptText& prompt) const {
     append(out.question, vocab.tokenize(prompt.question, prompt.control));
     return out;
   }
-  // The template's own pieces hold control tokens; what the user wrote does not, unless it is asked for. A template may open with BOS itself.
+  // The template's own pieces hold control tokens; what the user wrote does not, unless it is asked for. A template may open with BOS
+  // itself.
   const auto frame = vocab.chat_frame(prompt.system);
   const auto before = vocab.tokenize(frame.before, ControlTokens::parsed);
   if (!before.empty() && out.text == std::vector<Token>{before.front()}) out.text.clear();

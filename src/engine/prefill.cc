@@ -77,11 +77,11 @@ struct Prefill::Branch {
   int own = 0;        ///< tokens of its question
   int tokens = 0;     ///< of the whole prompt
   std::vector<Cache> caches;
-  std::vector<std::vector<int>> layer_budgets;          ///< [cache][layer]
-  std::vector<int> budgets;                             ///< [cache]
-  std::vector<std::vector<std::size_t>> observed;       ///< [cache] indices into observations, in the method's order
-  std::vector<attention::Observe> wanted;               ///< without repeats
-  std::vector<attention::Observation> observations;     ///< of the layer that is being read
+  std::vector<std::vector<int>> layer_budgets;       ///< [cache][layer]
+  std::vector<int> budgets;                          ///< [cache]
+  std::vector<std::vector<std::size_t>> observed;    ///< [cache] indices into observations, in the method's order
+  std::vector<attention::Observe> wanted;            ///< without repeats
+  std::vector<attention::Observation> observations;  ///< of the layer that is being read
   std::vector<attention::Observation*> pointers() {
     std::vector<attention::Observation*> out;
     for (auto& o : observations) out.push_back(&o);
@@ -100,10 +100,14 @@ struct Prefill::Branch {
       indices.push_back(static_cast<std::size_t>(found - wanted.begin()));
       if (found == wanted.end()) wanted.push_back(what);
     }
-    caches.emplace_back(std::make_unique<Cache::Impl>(
-        Cache::Impl{options, &hparams, &context.account,
-                    cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account), tokens,
-                    method.forced ? method.forced.call(tokens, budget) : policy::Forced{}, {}}));
+    caches.emplace_back(
+        std::make_unique<Cache::Impl>(Cache::Impl{options,
+                                                  &hparams,
+                                                  &context.account,
+                                                  cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account),
+                                                  tokens,
+                                                  method.forced ? method.forced.call(tokens, budget) : policy::Forced{},
+                                                  {}}));
   }
 
   void begin_layer(int query_heads) {
@@ -163,8 +167,7 @@ void Prefill::run_layer(int layer) {
   }
 }
 
-void Prefill::run_rows(int layer, int first_row, int count, int first_position,
-                       std::span<attention::Observation* const> observations) {
+void Prefill::run_rows(int layer, int first_row, int count, int first_position, std::span<attention::Observation* const> observations) {
   const auto& hparams = context_.hparams;
   const int total = static_cast<int>(hidden_.size() / hidden_bytes(hparams, 1)) * hparams.n_layer;
   for (int done = 0; done < count; done += context_.options.chunk) {
@@ -218,12 +221,12 @@ ElementType scratch_type(Precision precision, std::span<const CacheOptions> cach
   return ElementType::f32;
 }
 
-std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows,
-                          std::span<const int> prompts, std::span<const CacheOptions> caches) {
+std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows, std::span<const int> prompts,
+                          std::span<const CacheOptions> caches) {
   const auto heads = static_cast<std::size_t>(hparams.n_head_kv);
   const int longest_prompt = prompts.empty() ? shared : *std::max_element(prompts.begin(), prompts.end());
-  const std::size_t scratch = 2 * heads * cache::row_bytes(scratch_type(options.precision, caches), hparams.head_dim) *
-                              static_cast<std::size_t>(longest_prompt);
+  const std::size_t scratch =
+      2 * heads * cache::row_bytes(scratch_type(options.precision, caches), hparams.head_dim) * static_cast<std::size_t>(longest_prompt);
   std::size_t lanes = 0;
   for (const int tokens : prompts) {
     for (const auto& c : caches) {

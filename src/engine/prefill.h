@@ -23,9 +23,9 @@ struct PrefillContext {
   const std::function<void(double)>& progress;
 };
 
-/// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every question in turn over the
-/// text's keys and values (rows of the scratch are given back in between), and each finished prompt is compressed at once. So a layer's full cache is
-/// all that is ever held, for any number of questions and cache options.
+/// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every question in turn
+/// over the text's keys and values (rows of the scratch are given back in between), and each finished prompt is compressed at once. So a
+/// layer's full cache is all that is ever held, for any number of questions and cache options.
 class Prefill {
  public:
   Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
@@ -54,7 +54,7 @@ class Prefill {
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
 
 /// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, the lanes.
-std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows,
-                          std::span<const int> prompts, std::span<const CacheOptions> caches);
+std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows, std::span<const int> prompts,
+                          std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "attention/attention.h"
+#include "base/format.h"
 #include "engine/cache_impl.h"
 #include "engine/decode.h"
-#include "base/format.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
 #include "graph/executor.h"
@@ -42,7 +42,8 @@ void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) 
 
 void CacheOptions::check() const {
   if (spec.method().needs_budget() && !budget) {
-    throw UsageError(fmt::format("{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
+    throw UsageError(
+        fmt::format("{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
   }
 }
 
@@ -89,9 +90,10 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::
   for (const auto& c : caches) c.check();
   const auto need = engine::prefill_bytes(hparams, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
   if (need > available_memory()) {
-    throw MemoryError(fmt::format("reading {} tokens needs {} for hidden states, one layer's keys and values and what is kept; {} are available",
-                                  rows, format_bytes(need), format_bytes(available_memory())),
-                      need);
+    throw MemoryError(
+        fmt::format("reading {} tokens needs {} for hidden states, one layer's keys and values and what is kept; {} are available", rows,
+                    format_bytes(need), format_bytes(available_memory())),
+        need);
   }
   executor.set_stop(stop);
   struct Unset {  // decode steps are short and must not stop half-way: entries would be in some layers only

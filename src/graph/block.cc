@@ -14,7 +14,8 @@ ggml_tensor* linear(ggml_context* context, ggml_tensor* weight, ggml_tensor* bia
 }
 
 /// [heads * d, rows] -> normalised where the model does that, rotated, [d, heads, rows] contiguous.
-ggml_tensor* rotated_heads(ggml_context* context, const model::Weights& weights, ggml_tensor* x, ggml_tensor* head_norm, ggml_tensor* positions) {
+ggml_tensor* rotated_heads(ggml_context* context, const model::Weights& weights, ggml_tensor* x, ggml_tensor* head_norm,
+                           ggml_tensor* positions) {
   const auto& h = weights.hparams();
   x = ggml_reshape_3d(context, x, h.head_dim, x->ne[0] / h.head_dim, x->ne[1]);
   if (head_norm != nullptr) x = norm(context, h, x, head_norm);
@@ -43,8 +44,8 @@ ggml_tensor* add_attention(ggml_context* context, const model::Hparams& h, Hole&
   ggml_tensor* out = nullptr;
   for (int i = 0; i < AttentionOp::kStages; ++i) {
     hole.stages[i] = {&hole, i};
-    out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(h.n_head) * h.head_dim, hole.tensors.rows, 1, 1, inputs, 3,
-                                  run_stage, GGML_N_TASKS_MAX, &hole.stages[i])
+    out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(h.n_head) * h.head_dim, hole.tensors.rows, 1, 1, inputs,
+                                  3, run_stage, GGML_N_TASKS_MAX, &hole.stages[i])
                  : ggml_custom_inplace(context, out, inputs, 3, run_stage, GGML_N_TASKS_MAX, &hole.stages[i]);
   }
   return out;
@@ -60,7 +61,8 @@ ggml_tensor* feed_forward(ggml_context* context, const model::Hparams& h, const 
 
 }  // namespace
 
-ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden, ggml_tensor* positions, Hole& hole) {
+ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden, ggml_tensor* positions,
+                       Hole& hole) {
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);
   hole.tensors.layer = layer;

@@ -19,8 +19,10 @@ struct Hole {
 };
 
 /// Adds one transformer block over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under construction; returns it.
-/// RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE, attention, output projection, RMS norm, gated feed-forward.
-ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden, ggml_tensor* positions, Hole& hole);
+/// RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE, attention, output projection, RMS norm, gated
+/// feed-forward.
+ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden, ggml_tensor* positions,
+                       Hole& hole);
 
 /// The final norm and output matrix: logits [n_vocab, rows].
 ggml_tensor* add_output(ggml_context* context, const model::Weights& weights, ggml_tensor* hidden);

@@ -28,7 +28,8 @@ class Executor {
   /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less.
   void run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention);
 
-  /// All layers over some rows in one graph (decoding), then the final norm and output matrix for as many of the last rows as `logits`, [rows][n_vocab], has room for (none is possible).
+  /// All layers over some rows in one graph (decoding), then the final norm and output matrix for as many of the last rows as `logits`,
+  /// [rows][n_vocab], has room for (none is possible).
   void step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention, std::span<float> logits);
 
   /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].

@@ -38,7 +38,8 @@ class Cursor {
   }
   const std::byte* need(std::uint64_t length, const char* what) {
     if (length > bytes_.size() - at_) {
-      throw ModelError(fmt::format("{}: truncated: {} at byte {} needs {} bytes, the file has {}", path_, what, at_, length, bytes_.size()));
+      throw ModelError(
+          fmt::format("{}: truncated: {} at byte {} needs {} bytes, the file has {}", path_, what, at_, length, bytes_.size()));
     }
     const std::byte* const here = bytes_.data() + at_;
     at_ += static_cast<std::size_t>(length);
@@ -118,7 +119,8 @@ class Check {
     value.element = in_.take<std::uint32_t>("an array's type");
     value.count = in_.take<std::uint64_t>("an array's length");
     if (value.element == GGUF_TYPE_STRING) {
-      if (value.count > (in_.size() - in_.at()) / 8) fail(fmt::format("array {} claims {} strings, more than the file can hold", key, value.count));
+      if (value.count > (in_.size() - in_.at()) / 8)
+        fail(fmt::format("array {} claims {} strings, more than the file can hold", key, value.count));
       value.texts.reserve(static_cast<std::size_t>(value.count));
       for (std::uint64_t i = 0; i < value.count; ++i) value.texts.push_back(in_.text(key.c_str()));
       return;
@@ -133,7 +135,8 @@ class Check {
   void check_bools(const std::string& key, std::uint32_t type, const std::byte* data, std::uint64_t count) const {
     if (type != GGUF_TYPE_BOOL) return;
     for (std::uint64_t i = 0; i < count; ++i) {
-      if (std::to_integer<int>(data[i]) > 1) fail(fmt::format("key {} holds {}, expected true or false", key, std::to_integer<int>(data[i])));
+      if (std::to_integer<int>(data[i]) > 1)
+        fail(fmt::format("key {} holds {}, expected true or false", key, std::to_integer<int>(data[i])));
     }
   }
 
@@ -167,12 +170,15 @@ class Check {
 
   void place(const std::string& name, std::int64_t row, std::uint64_t elements, std::uint32_t type, std::uint64_t offset) {
     const auto* const traits = type < GGML_TYPE_COUNT ? ggml_get_type_traits(static_cast<ggml_type>(type)) : nullptr;
-    if (traits == nullptr || traits->blck_size == 0 || traits->type_size == 0) fail(fmt::format("tensor {} has the unknown type {}", name, type));
+    if (traits == nullptr || traits->blck_size == 0 || traits->type_size == 0)
+      fail(fmt::format("tensor {} has the unknown type {}", name, type));
     if (row % traits->blck_size != 0) {
-      fail(fmt::format("tensor {} has rows of {} values, expected a multiple of {} for {}", name, row, traits->blck_size, traits->type_name));
+      fail(fmt::format("tensor {} has rows of {} values, expected a multiple of {} for {}", name, row, traits->blck_size,
+                       traits->type_name));
     }
     const std::uint64_t bytes = elements / static_cast<std::uint64_t>(traits->blck_size) * traits->type_size;
-    if (offset % alignment_ != 0) fail(fmt::format("tensor {} lies at {}, which is not a multiple of the alignment {}", name, offset, alignment_));
+    if (offset % alignment_ != 0)
+      fail(fmt::format("tensor {} lies at {}, which is not a multiple of the alignment {}", name, offset, alignment_));
     if (offset != next_) fail(fmt::format("tensor {} lies at {}, expected {} (right after the one before it)", name, offset, next_));
     next_ = offset + (bytes + alignment_ - 1) / alignment_ * alignment_;
     end_ = offset + bytes;

@@ -11,15 +11,24 @@ namespace {
 std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::size_t index) {
   const auto at = [&](auto example) { return static_cast<std::int64_t>(static_cast<const decltype(example)*>(data)[index]); };
   switch (type) {
-    case GGUF_TYPE_UINT8: return at(std::uint8_t{});
-    case GGUF_TYPE_INT8: return at(std::int8_t{});
-    case GGUF_TYPE_UINT16: return at(std::uint16_t{});
-    case GGUF_TYPE_INT16: return at(std::int16_t{});
-    case GGUF_TYPE_UINT32: return at(std::uint32_t{});
-    case GGUF_TYPE_INT32: return at(std::int32_t{});
-    case GGUF_TYPE_UINT64: return at(std::uint64_t{});
-    case GGUF_TYPE_INT64: return at(std::int64_t{});
-    default: return std::nullopt;
+    case GGUF_TYPE_UINT8:
+      return at(std::uint8_t{});
+    case GGUF_TYPE_INT8:
+      return at(std::int8_t{});
+    case GGUF_TYPE_UINT16:
+      return at(std::uint16_t{});
+    case GGUF_TYPE_INT16:
+      return at(std::int16_t{});
+    case GGUF_TYPE_UINT32:
+      return at(std::uint32_t{});
+    case GGUF_TYPE_INT32:
+      return at(std::int32_t{});
+    case GGUF_TYPE_UINT64:
+      return at(std::uint64_t{});
+    case GGUF_TYPE_INT64:
+      return at(std::int64_t{});
+    default:
+      return std::nullopt;
   }
 }
 
@@ -63,9 +72,12 @@ std::optional<double> GgufKeys::number(const std::string& key) const {
   const auto id = gguf_find_key(gguf_, key.c_str());
   if (id < 0) return std::nullopt;
   switch (gguf_get_kv_type(gguf_, id)) {
-    case GGUF_TYPE_FLOAT32: return static_cast<double>(gguf_get_val_f32(gguf_, id));
-    case GGUF_TYPE_FLOAT64: return gguf_get_val_f64(gguf_, id);
-    default: wrong_type(key, id, "a number");
+    case GGUF_TYPE_FLOAT32:
+      return static_cast<double>(gguf_get_val_f32(gguf_, id));
+    case GGUF_TYPE_FLOAT64:
+      return gguf_get_val_f64(gguf_, id);
+    default:
+      wrong_type(key, id, "a number");
   }
 }
 

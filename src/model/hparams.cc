@@ -43,7 +43,8 @@ void refuse_unknown_features(const GgufKeys& keys, const std::string& arch) {
     throw ModelError(fmt::format("{}: mixtures of experts ({}.expert_count = {}) are not supported", keys.path(), arch,
                                  *keys.integer(arch + ".expert_count")));
   }
-  for (const char* key : {".attn_logit_softcapping", ".final_logit_softcapping", ".logit_scale", ".residual_scale", ".embedding_scale", ".attention.scale"}) {
+  for (const char* key :
+       {".attn_logit_softcapping", ".final_logit_softcapping", ".logit_scale", ".residual_scale", ".embedding_scale", ".attention.scale"}) {
     if (keys.number(arch + key).value_or(0) != 0) throw ModelError(fmt::format("{}: {}{} is not supported", keys.path(), arch, key));
   }
 }
@@ -67,7 +68,8 @@ float freq_scale(const GgufKeys& keys, const std::string& arch, const LoadOption
   if (!factor) factor = keys.number(arch + ".rope.scale_linear");
   if (type == "none") return 1;
   if (type != "linear") {
-    throw ModelError(fmt::format("{}: RoPE scaling '{}' is not supported (none and linear are; --rope-scaling overrides the file)", keys.path(), type));
+    throw ModelError(
+        fmt::format("{}: RoPE scaling '{}' is not supported (none and linear are; --rope-scaling overrides the file)", keys.path(), type));
   }
   if (!factor || *factor == 0) return 1;
   if (!(*factor > 0)) throw ModelError(fmt::format("{}: the RoPE scaling factor is {}, expected more than 0", keys.path(), *factor));
@@ -77,7 +79,8 @@ float freq_scale(const GgufKeys& keys, const std::string& arch, const LoadOption
 void fill_rope(Hparams& h, const GgufKeys& keys, const Traits& traits, const LoadOptions& options) {
   const int n_rot = static_cast<int>(keys.integer(h.arch + ".rope.dimension_count").value_or(h.head_dim));
   if (n_rot < 2 || n_rot > h.head_dim || n_rot % 2 != 0) {
-    throw ModelError(fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(), h.arch, n_rot, h.head_dim));
+    throw ModelError(
+        fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(), h.arch, n_rot, h.head_dim));
   }
   if (options.rope_freq_base < 0 || !std::isfinite(options.rope_freq_base)) {
     throw UsageError(fmt::format("the RoPE frequency base is {}: it must be above 0", options.rope_freq_base));
@@ -123,9 +126,11 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   h.head_dim = static_cast<int>(keys.integer(h.arch + ".attention.key_length").value_or(h.n_embd / h.n_head));
   const auto value_dim = keys.integer(h.arch + ".attention.value_length").value_or(h.head_dim);
   if (value_dim != h.head_dim) {
-    throw ModelError(fmt::format("{}: keys of {} and values of {} dimensions: different lengths are not supported", path, h.head_dim, value_dim));
+    throw ModelError(
+        fmt::format("{}: keys of {} and values of {} dimensions: different lengths are not supported", path, h.head_dim, value_dim));
   }
-  if (h.head_dim < 1 || h.head_dim > 256) throw ModelError(fmt::format("{}: the head dimension is {}, supported are 1 to 256", path, h.head_dim));
+  if (h.head_dim < 1 || h.head_dim > 256)
+    throw ModelError(fmt::format("{}: the head dimension is {}, supported are 1 to 256", path, h.head_dim));
   h.ctx_train = keys.required(h.arch + ".context_length", 1, 1 << 30);
   h.rms_eps = static_cast<float>(keys.number(h.arch + ".attention.layer_norm_rms_epsilon").value_or(1e-5));
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));

@@ -26,8 +26,8 @@ class Vocab {
   std::string piece(Token token) const;
   bool ends(Token token) const;
 
-  /// What the chat template puts before and after the content of one user message (with `system` before it, unless it is empty), up to where the
-  /// answer begins. Throws UsageError when libllama does not know the template, or there is none.
+  /// What the chat template puts before and after the content of one user message (with `system` before it, unless it is empty), up to
+  /// where the answer begins. Throws UsageError when libllama does not know the template, or there is none.
   struct Frame {
     std::string before;
     std::string after;

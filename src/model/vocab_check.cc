@@ -80,7 +80,8 @@ void check_byte_tokens(const std::vector<std::string_view>& tokens, const std::s
 
 void VocabularyKeys::add(const std::string& key, Value&& value, const std::string& path) {
   const auto* const expected = std::find_if(kExpected.begin(), kExpected.end(), [&](const Expected& e) { return e.key == key; });
-  const bool wrong = expected != kExpected.end() && (value.type != expected->type || (expected->type == GGUF_TYPE_ARRAY && value.element != expected->element));
+  const bool wrong = expected != kExpected.end() &&
+                     (value.type != expected->type || (expected->type == GGUF_TYPE_ARRAY && value.element != expected->element));
   if (wrong || (is_token_id(key) && value.type != GGUF_TYPE_UINT32)) {
     throw ModelError(fmt::format("{}: key {} has the type {}, which the vocabulary cannot be read with", path, key, value.type));
   }
@@ -96,7 +97,8 @@ void VocabularyKeys::check(const std::string& path) const {
   const Value* const model = find("tokenizer.ggml.model");
   if (model == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.model)", path));
   const std::string_view kind = model->texts.front();
-  if (kind != "llama" && kind != "gpt2") throw ModelError(fmt::format("{}: the tokenizer '{}' is not supported (llama and gpt2 are)", path, kind));
+  if (kind != "llama" && kind != "gpt2")
+    throw ModelError(fmt::format("{}: the tokenizer '{}' is not supported (llama and gpt2 are)", path, kind));
   const Value* const tokens = find("tokenizer.ggml.tokens");
   if (tokens == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
   check_tokens(tokens->texts, path);
@@ -107,14 +109,16 @@ void VocabularyKeys::check(const std::string& path) const {
   for (const char* key : {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"}) {
     const Value* const list = find(key);
     if (list != nullptr && list->count != tokens->texts.size()) {
-      throw ModelError(fmt::format("{}: {} has {} elements, expected {} (one for each token)", path, key, list->count, tokens->texts.size()));
+      throw ModelError(
+          fmt::format("{}: {} has {} elements, expected {} (one for each token)", path, key, list->count, tokens->texts.size()));
     }
   }
   for (const auto& [key, value] : values_) {
     if (!is_token_id(key)) continue;
     std::uint32_t id = 0;
     std::memcpy(&id, value.data, sizeof(id));
-    if (id >= tokens->texts.size()) throw ModelError(fmt::format("{}: {} is {}, but there are {} tokens", path, key, id, tokens->texts.size()));
+    if (id >= tokens->texts.size())
+      throw ModelError(fmt::format("{}: {} is {}, but there are {} tokens", path, key, id, tokens->texts.size()));
   }
   constexpr std::size_t kDefaultSpecials = 12;  // the ids that libllama takes for special tokens when no key names them
   if (tokens->texts.size() < kDefaultSpecials) {

@@ -11,11 +11,11 @@ namespace winnow::model {
 
 /// One key of a GGUF as it lies in the file.
 struct Value {
-  std::uint32_t type = 0;                ///< gguf_type
-  std::uint32_t element = 0;             ///< of an array
+  std::uint32_t type = 0;     ///< gguf_type
+  std::uint32_t element = 0;  ///< of an array
   std::uint64_t count = 1;
-  const std::byte* data = nullptr;       ///< of numbers
-  std::vector<std::string_view> texts;   ///< of strings
+  const std::byte* data = nullptr;      ///< of numbers
+  std::vector<std::string_view> texts;  ///< of strings
 };
 
 /// The `tokenizer.` keys, checked for what libllama's vocabulary takes for granted.

@@ -60,7 +60,8 @@ class Loader {
   Loader(Weights::Impl& out, const gguf_context* gguf, const std::string& path)
       : out_(out), gguf_(gguf), path_(path), repacking_(repacking_buffer_types()) {
     if (gguf_get_alignment(gguf) % kAlignment != 0) {
-      throw ModelError(fmt::format("{}: tensors are aligned to {} bytes, expected a multiple of {}", path, gguf_get_alignment(gguf), kAlignment));
+      throw ModelError(
+          fmt::format("{}: tensors are aligned to {} bytes, expected a multiple of {}", path, gguf_get_alignment(gguf), kAlignment));
     }
     auto* const whole = ggml_backend_cpu_buffer_from_ptr(const_cast<std::byte*>(out.file.data()), out.file.size());
     out_.buffers.emplace_back(whole);
@@ -141,7 +142,8 @@ class Loader {
     info.shape.assign(ne, ne + GGML_MAX_DIMS);
     while (info.shape.size() > expected.size() && info.shape.back() == 1) info.shape.pop_back();
     if (info.shape != expected) {
-      throw ModelError(fmt::format("{}: tensor {} has the shape {}, expected {}", path_, name, print_shape(info.shape), print_shape(expected)));
+      throw ModelError(
+          fmt::format("{}: tensor {} has the shape {}, expected {}", path_, name, print_shape(info.shape), print_shape(expected)));
     }
     if (expected.size() == 1 && info.type != GGML_TYPE_F32) {
       throw ModelError(fmt::format("{}: tensor {} is of type {}, expected f32", path_, name, ggml_type_name(info.type)));

@@ -41,10 +41,10 @@ class Weights {
   const LayerWeights& layer(int l) const;
   ggml_tensor* token_embedding() const;
   ggml_tensor* output_norm() const;
-  ggml_tensor* output() const;         ///< [n_embd, n_vocab], a repacked copy of the embedding where they are tied
-  ggml_tensor* rope_factors() const;   ///< null unless the file has rope_freqs
-  std::string weight_type() const;     ///< most frequent type of the matrices, `q4_1`
-  std::size_t bytes() const;           ///< memory that the weights take
+  ggml_tensor* output() const;        ///< [n_embd, n_vocab], a repacked copy of the embedding where they are tied
+  ggml_tensor* rope_factors() const;  ///< null unless the file has rope_freqs
+  std::string weight_type() const;    ///< most frequent type of the matrices, `q4_1`
+  std::size_t bytes() const;          ///< memory that the weights take
 
   struct Impl;
 

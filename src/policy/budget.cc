@@ -21,12 +21,14 @@ struct Suffix {
 };
 
 constexpr std::array kSuffixes = {Suffix{"%", Budget::Unit::percent, 1}, Suffix{"KiB", Budget::Unit::bytes, 1024.0},
-                                  Suffix{"MiB", Budget::Unit::bytes, 1024.0 * 1024}, Suffix{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 1024}};
+                                  Suffix{"MiB", Budget::Unit::bytes, 1024.0 * 1024},
+                                  Suffix{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 1024}};
 
 constexpr double kMost = 1e15;  // entries or bytes; far above any memory, exact in a double
 
 [[noreturn]] void refuse(std::string_view text, const char* why) {
-  throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)", policy::printable(text), why));
+  throw UsageError(
+      fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)", policy::printable(text), why));
 }
 
 }  // namespace
@@ -70,7 +72,9 @@ std::string Budget::print() const {
 }
 
 int Budget::entries(int tokens, std::size_t entry_bytes, int layers, int kv_heads) const {
-  const auto whole = [](double x) { return static_cast<int>(std::min(std::floor(x), static_cast<double>(std::numeric_limits<int>::max()))); };
+  const auto whole = [](double x) {
+    return static_cast<int>(std::min(std::floor(x), static_cast<double>(std::numeric_limits<int>::max())));
+  };
   switch (unit_) {
     case Unit::entries:
       return whole(amount_);

@@ -23,7 +23,7 @@ struct LayerView {
   int layer = 0;
   int layers = 0;
   attention::Shape shape;
-  const cache::LayerScratch* scratch = nullptr;         ///< keys and values of all tokens
+  const cache::LayerScratch* scratch = nullptr;          ///< keys and values of all tokens
   std::span<const attention::Observation> observations;  ///< in the order of Method::observe
   int tokens() const { return scratch->size(); }
 };
@@ -67,8 +67,10 @@ using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
 /// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
 using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
-/// Which entries each head keeps beside the forced ones, ascending: `counts` of them, from one part for all heads, so that sets may be shared or joined.
-using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&, std::span<const int> counts, const Forced&)>;
+/// Which entries each head keeps beside the forced ones, ascending: `counts` of them, from one part for all heads, so that sets may be
+/// shared or joined.
+using SelectPart =
+    Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&, std::span<const int> counts, const Forced&)>;
 /// What the per-entry columns of all entries of the prompt begin with, one Scores for each column.
 using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&)>;
 /// How many entries the method forces however small the budget, for a prompt of n tokens.
@@ -76,12 +78,13 @@ using LeastPart = Part<int(int tokens)>;
 /// What is forced when a prompt of n tokens is cut to B entries.
 using ForcedPart = Part<Forced(int tokens, int budget)>;
 
-/// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot of each, and the attention it gave. The lanes are the method's to change.
+/// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot of each, and the
+/// attention it gave. The lanes are the method's to change.
 struct StepView {
   int layer = 0;
   attention::Shape shape;
   cache::LayerLanes& lanes;
-  std::int32_t position = 0;   ///< of the token
+  std::int32_t position = 0;  ///< of the token
   Forced forced;
   std::span<const int> limit;  ///< [H_kv] entries that a lane may have
   const float* probabilities = nullptr;
@@ -112,17 +115,17 @@ struct Method {
   std::string name;
   std::vector<attention::Observe> observe;
   ForcedPart forced;
-  LeastPart least;              ///< REQUIRES: set when the method needs a budget
-  ScorePart score;              ///< empty: nothing but the forced entries stays
-  LayerBudgetPart over_layers;  ///< empty: uniform
-  HeadBudgetPart over_heads;    ///< empty: uniform
-  SelectPart select;            ///< empty: the best of each head
+  LeastPart least;                   ///< REQUIRES: set when the method needs a budget
+  ScorePart score;                   ///< empty: nothing but the forced entries stays
+  LayerBudgetPart over_layers;       ///< empty: uniform
+  HeadBudgetPart over_heads;         ///< empty: uniform
+  SelectPart select;                 ///< empty: the best of each head
   std::vector<std::string> columns;  ///< names of the per-entry f32 columns
-  StatePart state;              ///< empty: columns begin at 0
+  StatePart state;                   ///< empty: columns begin at 0
   Schedule schedule = Schedule::keep;
-  EvictPart evict;              ///< of Schedule::step, this
-  StepPart step;                ///< or this
-  AttendPart attend;            ///< empty: everything, unturned
+  EvictPart evict;    ///< of Schedule::step, this
+  StepPart step;      ///< or this
+  AttendPart attend;  ///< empty: everything, unturned
 
   /// Whether lanes change at every step, so that a token must have been read by all layers before the next one enters.
   bool changes_while_decoding() const { return evict || step; }

@@ -93,7 +93,8 @@ double Options::number(const std::string& name) const { return read_checked<doub
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
   if (known.empty()) return "there are none";
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
+  const auto nearest =
+      std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
   return fmt::format("did you mean {}? There are {}", *nearest, fmt::join(known, ", "));
 }
 

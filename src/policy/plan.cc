@@ -19,15 +19,16 @@ void check_spread(const std::string& method, std::span<const int> numbers, int c
   const bool fits = static_cast<int>(numbers.size()) == count && sum == static_cast<std::int64_t>(count) * mean &&
                     std::all_of(numbers.begin(), numbers.end(), [](int x) { return x >= 0; });
   if (!fits) {
-    throw std::logic_error(fmt::format("{}: a budget of {} over {} was spread as {} numbers that sum to {}", method, mean, count, numbers.size(), sum));
+    throw std::logic_error(
+        fmt::format("{}: a budget of {} over {} was spread as {} numbers that sum to {}", method, mean, count, numbers.size(), sum));
   }
 }
 
 void check_budget(const Method& method, int budget, int tokens) {
   const int least = least_budget(method, tokens);
   if (budget < least) {
-    throw UsageError(fmt::format("{} cannot work with a budget of {} entries per KV head: at least {} are needed for {} tokens", method.name,
-                                 budget, least, tokens));
+    throw UsageError(fmt::format("{} cannot work with a budget of {} entries per KV head: at least {} are needed for {} tokens",
+                                 method.name, budget, least, tokens));
   }
 }
 
@@ -39,8 +40,8 @@ std::vector<int> spread_over_heads(const Method& method, const Scores& scores, i
   return counts;
 }
 
-std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerView& view, const Scores& scores, std::span<const int> counts,
-                                              const Forced& forced) {
+std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerView& view, const Scores& scores,
+                                              std::span<const int> counts, const Forced& forced) {
   if (method.select) return method.select.call(view, scores, counts, forced);
   std::vector<std::vector<std::int32_t>> out;
   for (int head = 0; head < scores.heads(); ++head) out.push_back(top(scores.head(head), counts[static_cast<std::size_t>(head)], forced));

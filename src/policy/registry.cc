@@ -78,7 +78,8 @@ std::vector<MethodInfo> list_methods() {
   std::vector<MethodInfo> out;
   for (const auto& preset : policy::built_in().presets) {
     MethodInfo info{preset.name, preset.summary, preset.paper, policy::parts_of(preset.build(policy::Options(preset.options))), {}};
-    for (const auto& option : preset.options) info.options.push_back({option.name, option.default_text(), option.range_text(), option.effect});
+    for (const auto& option : preset.options)
+      info.options.push_back({option.name, option.default_text(), option.range_text(), option.effect});
     out.push_back(std::move(info));
   }
   return out;

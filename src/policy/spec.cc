@@ -45,7 +45,9 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw UsageError(fmt::format("spec '{}': {} at character {}", policy::printable(text_), what, at_ + 1)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UsageError(fmt::format("spec '{}': {} at character {}", policy::printable(text_), what, at_ + 1));
+  }
 
   bool take(char c) {
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -88,7 +90,8 @@ class Parser {
     const Given given = options(name, found->options);
     policy::Method method = found->apply(inner.method, given.values);
     method.name = fmt::format("{}({})", name, inner.method.name);
-    return {std::move(method), fmt::format("{}({}){}", name, inner.canonical, given.changed), fmt::format("{}({}){}", name, inner.full, given.all)};
+    return {std::move(method), fmt::format("{}({}){}", name, inner.canonical, given.changed),
+            fmt::format("{}({}){}", name, inner.full, given.all)};
   }
 
   struct Given {

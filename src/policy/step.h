@@ -11,12 +11,15 @@ namespace winnow::policy {
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out);
 
 /// Whether an entry may leave: it is neither one of the first `sinks` positions nor one of the `recent` last.
-inline bool evictable(const StepView& view, std::int32_t position) { return position >= view.forced.sinks && position <= view.position - view.forced.recent; }
+inline bool evictable(const StepView& view, std::int32_t position) {
+  return position >= view.forced.sinks && position <= view.position - view.forced.recent;
+}
 
 /// Whether an entry of worth a at position p leaves before one of worth b at position q.
 bool worse(float a, std::int32_t p, float b, std::int32_t q);
 
-/// While a lane is longer than its limit, removes the evictable entry whose worth (worth(slot), a float) is the least; of equals, and of those that are no number, the earliest.
+/// While a lane is longer than its limit, removes the evictable entry whose worth (worth(slot), a float) is the least; of equals, and of
+/// those that are no number, the earliest.
 template <class Worth>
 void evict_down(const StepView& view, int kv_head, const Worth& worth) {
   auto& lanes = view.lanes;

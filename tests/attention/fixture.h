@@ -47,9 +47,7 @@ inline std::vector<float> noise(std::size_t n, unsigned seed) {
   return out;
 }
 
-inline Shape shape_of(int kv_heads, int group, int d) {
-  return {kv_heads * group, kv_heads, d, 1.0F / std::sqrt(static_cast<float>(d))};
-}
+inline Shape shape_of(int kv_heads, int group, int d) { return {kv_heads * group, kv_heads, d, 1.0F / std::sqrt(static_cast<float>(d))}; }
 
 /// Rows [begin, end) of `rows` as f32 [end - begin][d].
 inline std::vector<float> decoded(const cache::Rows& rows, int begin, int end) {

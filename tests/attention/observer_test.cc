@@ -8,17 +8,27 @@ namespace {
 using Kind = ObservedRows::Kind;
 
 const std::vector<ObservedRows> kRows = {
-    {Kind::last, 1, {}}, {Kind::last, 32, {}},  {Kind::last, 1000, {}},          {Kind::all, 0, {}},
-    {Kind::band, 0, {}}, {Kind::band, 40, {}}, {Kind::listed, 0, {0, 3, 64, 150, 151, 170}}, {Kind::listed, 0, {}},
+    {Kind::last, 1, {}},
+    {Kind::last, 32, {}},
+    {Kind::last, 1000, {}},
+    {Kind::all, 0, {}},
+    {Kind::band, 0, {}},
+    {Kind::band, 40, {}},
+    {Kind::listed, 0, {0, 3, 64, 150, 151, 170}},
+    {Kind::listed, 0, {}},
 };
 
 /// Whether row i, by the words of observer.h, is observed at key j.
 bool observed(const ObservedRows& rows, int i, int j, int n) {
   switch (rows.kind) {
-    case Kind::last: return n - i <= rows.count;
-    case Kind::all: return true;
-    case Kind::band: return i - j <= rows.count;
-    case Kind::listed: return std::find(rows.list.begin(), rows.list.end(), i) != rows.list.end();
+    case Kind::last:
+      return n - i <= rows.count;
+    case Kind::all:
+      return true;
+    case Kind::band:
+      return i - j <= rows.count;
+    case Kind::listed:
+      return std::find(rows.list.begin(), rows.list.end(), i) != rows.list.end();
   }
   return false;
 }

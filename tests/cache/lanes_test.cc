@@ -150,8 +150,9 @@ INSTANTIATE_TEST_SUITE_P(types, LanesTest, testing::Values("f32", "f16", "bf16",
   return name;
 });
 
-/// Largest error of one value by the format's definition, for a row whose largest magnitude is `most`: half a unit in the last place of 11 or 8 bits; half a step of a block
-/// scaled by its largest value over 127, plus the rounding of the f16 scale; for q4_0 a step is most/8, and the side without a code of its own can lose a whole one.
+/// Largest error of one value by the format's definition, for a row whose largest magnitude is `most`: half a unit in the last place of 11
+/// or 8 bits; half a step of a block scaled by its largest value over 127, plus the rounding of the f16 scale; for q4_0 a step is most/8,
+/// and the side without a code of its own can lose a whole one.
 double bound(ElementType type, double x, double most) {
   switch (type) {
     case ElementType::f32:
@@ -181,7 +182,8 @@ TEST(Codec, errs_no_more_than_its_format) {
           double most = 0;
           const auto end = std::min(row.size(), block + 32);
           for (std::size_t i = block; i < end; ++i) most = std::max(most, std::abs(static_cast<double>(row[i])));
-          for (std::size_t i = block; i < end; ++i) EXPECT_LE(std::abs(back[i] - row[i]), bound(type, row[i], most)) << name_of(type) << " " << dim;
+          for (std::size_t i = block; i < end; ++i)
+            EXPECT_LE(std::abs(back[i] - row[i]), bound(type, row[i], most)) << name_of(type) << " " << dim;
         }
       }
     }

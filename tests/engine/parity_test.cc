@@ -90,7 +90,8 @@ void expect_batch_parity(const std::string& path, double tolerance) {
   for (auto& cache : caches) pointers.push_back(&cache);
   std::vector<float> logits(5 * vocabulary);
   session.step(pointers, next, logits);
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_LT(error_of(std::span(logits).subspan(i * vocabulary, vocabulary), expected[i]), tolerance) << i;
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_LT(error_of(std::span(logits).subspan(i * vocabulary, vocabulary), expected[i]), tolerance) << i;
 }
 
 struct Case {
@@ -131,8 +132,9 @@ TEST_P(Parity, batch_of_five) { expect_batch_parity(path_, GetParam().tolerance)
 
 // Every weight type, tied or not, and the kinds of RoPE are in tests/graph: the engine is the same for all.
 INSTANTIATE_TEST_SUITE_P(all, Parity,
-                         testing::Values(shape("llama", "llama", 4, 2, 64), shape("llama_mha", "llama", 3, 3, 80), shape("llama_gqa7", "llama", 7, 1, 96),
-                                         shape("llama_gqa3", "llama", 9, 3, 128), shape("qwen2", "qwen2", 7, 1, 64), shape("qwen3", "qwen3", 8, 2, 128),
+                         testing::Values(shape("llama", "llama", 4, 2, 64), shape("llama_mha", "llama", 3, 3, 80),
+                                         shape("llama_gqa7", "llama", 7, 1, 96), shape("llama_gqa3", "llama", 9, 3, 128),
+                                         shape("qwen2", "qwen2", 7, 1, 64), shape("qwen3", "qwen3", 8, 2, 128),
                                          shape("gemma", "gemma", 4, 1, 256), weights_of(GGML_TYPE_Q8_0), weights_of(GGML_TYPE_Q4_1)),
                          [](const auto& instance) { return std::string(instance.param.name); });
 

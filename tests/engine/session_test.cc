@@ -175,7 +175,8 @@ TEST_F(SessionTest, streaming_grows_into_its_budget_first) {
   EXPECT_EQ(kept[4], 70 - 28);
 }
 
-/// In a network of one layer an entry depends on its own token alone, so streaming with positions in the cache must equal reading the kept tokens as a short text.
+/// In a network of one layer an entry depends on its own token alone, so streaming with positions in the cache must equal reading the kept
+/// tokens as a short text.
 TEST_F(OneLayer, streaming_in_cache_positions_equals_a_short_text) {
   const auto cache = options_of("streaming-llm", "24", "f32");
   const auto full = options_of("full", "", "f32");
@@ -192,7 +193,8 @@ TEST_F(OneLayer, streaming_in_cache_positions_equals_a_short_text) {
 }
 
 TEST_F(SessionTest, a_row_does_not_depend_on_its_neighbours) {
-  const std::vector<CacheOptions> all = {options_of("full", "", "f32"), options_of("snapkv", "40", "f32"), options_of("streaming-llm", "40", "f32")};
+  const std::vector<CacheOptions> all = {options_of("full", "", "f32"), options_of("snapkv", "40", "f32"),
+                                         options_of("streaming-llm", "40", "f32")};
   Session session(model_, {2, Precision::f32, 64});
   std::vector<Cache> together;
   std::vector<Cache> alone;

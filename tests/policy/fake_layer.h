@@ -38,14 +38,18 @@ inline std::vector<std::pair<const char*, Attention>> attentions() {
           {"spikes", [](int h, int, int j) { return j % (17 + h) == 0 ? 0.5 : 0.0; }}};
 }
 
-/// One layer of a prompt and of what follows it, with attention of its own making: probabilities are multiples of 2^-20, so that sums of them are exact in f32 and in double, quotients
-/// keep their order, and ties are ties in both.
+/// One layer of a prompt and of what follows it, with attention of its own making: probabilities are multiples of 2^-20, so that sums of
+/// them are exact in f32 and in double, quotients keep their order, and ties are ties in both.
 class FakeLayer {
  public:
   static constexpr int kDim = 8;
 
   FakeLayer(int kv_heads, int group, int n, Attention attention)
-      : kv_heads_(kv_heads), group_(group), n_(n), attention_(std::move(attention)), scratch_(account_, ElementType::f32, kv_heads, kDim, n) {
+      : kv_heads_(kv_heads),
+        group_(group),
+        n_(n),
+        attention_(std::move(attention)),
+        scratch_(account_, ElementType::f32, kv_heads, kDim, n) {
     std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
     for (int j = 0; j < n; ++j) positions[static_cast<std::size_t>(j)] = j;
     scratch_.extend(positions);
@@ -125,8 +129,11 @@ inline std::vector<std::int32_t> kept(const cache::KeepPlan& plan, int head, int
 class FakeDecode {
  public:
   FakeDecode(const FakeLayer& layer, const std::string& spec, int budget)
-      : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()),
-        lanes_(account_, {layer.shape().kv_heads, FakeLayer::kDim, KvType{ElementType::f32, ElementType::f32}, static_cast<int>(spec_.method().columns.size())}) {
+      : layer_(layer),
+        spec_(Spec::parse(spec)),
+        position_(layer.tokens()),
+        lanes_(account_, {layer.shape().kv_heads, FakeLayer::kDim, KvType{ElementType::f32, ElementType::f32},
+                          static_cast<int>(spec_.method().columns.size())}) {
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
     forced_ = spec_.method().forced.call(layer.tokens(), budget);
@@ -141,13 +148,15 @@ class FakeDecode {
     int stride = 0;
     for (int head = 0; head < shape.kv_heads; ++head) {
       const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
-      lanes_.append(head, position_, std::span(row).subspan(at, FakeLayer::kDim), std::span(row).subspan(row.size() / 2 + at, FakeLayer::kDim));
+      lanes_.append(head, position_, std::span(row).subspan(at, FakeLayer::kDim),
+                    std::span(row).subspan(row.size() / 2 + at, FakeLayer::kDim));
       stride = std::max(stride, lanes_.length(head));
     }
     std::vector<float> probabilities(static_cast<std::size_t>(shape.query_heads * stride));
     for (int h = 0; h < shape.query_heads; ++h) {
       for (int slot = 0; slot < lanes_.length(h / shape.group()); ++slot) {
-        probabilities[static_cast<std::size_t>(h * stride + slot)] = static_cast<float>(layer_.at(h, position_, lanes_.position(h / shape.group(), slot)));
+        probabilities[static_cast<std::size_t>(h * stride + slot)] =
+            static_cast<float>(layer_.at(h, position_, lanes_.position(h / shape.group(), slot)));
       }
     }
     spec_.method().step.call({0, shape, lanes_, position_, forced_, limit_, probabilities.data(), stride});

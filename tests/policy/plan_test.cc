@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "example_method.h"
-#include "policy/method.h"
 #include "policy/fake_layer.h"
+#include "policy/method.h"
 #include "winnow/error.h"
 #include "winnow/spec.h"
 

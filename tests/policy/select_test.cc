@@ -20,7 +20,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 std::vector<int> shares(std::initializer_list<double> of, int total) { return apportion(std::vector<double>(of), total); }
 
 TEST(Apportion, gives_what_is_left_to_the_largest_fractions) {
-  EXPECT_EQ(shares({1.5, 1.5}, 3), (std::vector<int>{2, 1}));               // equal fractions: the lower index
+  EXPECT_EQ(shares({1.5, 1.5}, 3), (std::vector<int>{2, 1}));  // equal fractions: the lower index
   EXPECT_EQ(shares({0.2, 2.7, 1.1}, 4), (std::vector<int>{0, 3, 1}));
   EXPECT_EQ(shares({10.0 / 3, 10.0 / 3, 10.0 / 3}, 10), (std::vector<int>{4, 3, 3}));
   EXPECT_EQ(shares({0.1 + 0.2, 0.3, 0.4}, 1), (std::vector<int>{0, 0, 1}));
@@ -57,7 +57,7 @@ TEST(TopOfLayer, counts_the_best_of_all_heads) {
   Scores scores(2, 4);
   std::ranges::copy(std::vector<float>{5, 1, 2, 7}, scores.head(0).begin());
   std::ranges::copy(std::vector<float>{5, 2, 6, 0}, scores.head(1).begin());
-  EXPECT_EQ(top_of_layer(scores, 3, {}), (std::vector<int>{2, 1}));     // 7, 6, then 5 of the lower head
+  EXPECT_EQ(top_of_layer(scores, 3, {}), (std::vector<int>{2, 1}));      // 7, 6, then 5 of the lower head
   EXPECT_EQ(top_of_layer(scores, 2, {1, 1}), (std::vector<int>{1, 1}));  // 6 at 2; of the twos the later position
   EXPECT_EQ(top_of_layer(scores, 8, {}), (std::vector<int>{4, 4}));
 }

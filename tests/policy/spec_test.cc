@@ -25,7 +25,9 @@ std::string error_of(const std::function<void()>& f) {
 /// The built-in presets and a wrapper, `twice(X)`, which refuses full.
 policy::Registry with_wrapper() {
   policy::Registry registry = policy::built_in();
-  registry.wrappers.push_back({"twice", "for tests", {{"share", policy::Option::Number{0.5, 0, 1}, "none"}},
+  registry.wrappers.push_back({"twice",
+                               "for tests",
+                               {{"share", policy::Option::Number{0.5, 0, 1}, "none"}},
                                [](const policy::Method& inner, const policy::Options&) {
                                  if (inner.name == "full") throw UsageError("twice(full): full has no parts to exchange");
                                  return inner;
@@ -50,7 +52,8 @@ TEST(Spec, every_preset_with_random_options_reads_back) {
       for (const auto& option : preset.options) {
         if (random() % 2 == 0) continue;
         std::string value = option.default_text();
-        if (const auto* n = std::get_if<policy::Option::Integer>(&option.kind)) value = std::to_string(n->least + static_cast<int>(random() % 20) * 2);
+        if (const auto* n = std::get_if<policy::Option::Integer>(&option.kind))
+          value = std::to_string(n->least + static_cast<int>(random() % 20) * 2);
         if (const auto* c = std::get_if<policy::Option::Choice>(&option.kind)) value = c->all[random() % c->all.size()];
         text += separator + option.name + "=" + value;
         separator = ',';
@@ -90,7 +93,8 @@ TEST(Spec, errors_name_what_is_near_and_what_there_is) {
   EXPECT_NE(error_of([] { Spec::parse("snapkv:pool=min"); }).find("max|mean"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:kernel=6"); }).find("odd"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:window=3,window=4"); }).find("twice"), std::string::npos);
-  for (const char* text : {"", ":", "(", ")", "snapkv(", "snapkv)", "snapkv:", "snapkv:window", "snapkv:window=", "snapkv,", "ada(snapkv", "a(b))", "=", ","}) {
+  for (const char* text : {"", ":", "(", ")", "snapkv(", "snapkv)", "snapkv:", "snapkv:window", "snapkv:window=", "snapkv,", "ada(snapkv",
+                           "a(b))", "=", ","}) {
     EXPECT_NE(error_of([&] { Spec::parse(text); }), "") << text;
   }
 }

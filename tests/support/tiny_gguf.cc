@@ -19,7 +19,10 @@ constexpr int kVocabulary = 288;  // <unk> <s> </s>, 256 bytes, padding
 class Writer {
  public:
   explicit Writer(const TinyModel& model)
-      : m_(model), random_(model.seed), gguf_(gguf_init_empty(), gguf_free), context_(ggml_init({std::size_t{256} << 20U, nullptr, false})) {}
+      : m_(model),
+        random_(model.seed),
+        gguf_(gguf_init_empty(), gguf_free),
+        context_(ggml_init({std::size_t{256} << 20U, nullptr, false})) {}
 
   void write(const std::string& path) {
     keys();
@@ -29,7 +32,9 @@ class Writer {
   }
 
  private:
-  void number(const std::string& key, int value) { gguf_set_val_u32(gguf_.get(), (m_.arch + key).c_str(), static_cast<std::uint32_t>(value)); }
+  void number(const std::string& key, int value) {
+    gguf_set_val_u32(gguf_.get(), (m_.arch + key).c_str(), static_cast<std::uint32_t>(value));
+  }
   void real(const std::string& key, float value) { gguf_set_val_f32(gguf_.get(), (m_.arch + key).c_str(), value); }
 
   void keys() {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <ggml.h>
+
 #include <cstdint>
 #include <string>
-
-#include <ggml.h>
 
 namespace winnow::test {
 
@@ -19,8 +19,8 @@ struct TinyModel {
   int ctx_train = 256;
   ggml_type type = GGML_TYPE_F32;  ///< of the matrices
   bool tied = true;
-  bool rope_factors = false;   ///< a rope_freqs tensor, as Llama 3.1 has
-  float linear_scaling = 0;    ///< 0: none
+  bool rope_factors = false;  ///< a rope_freqs tensor, as Llama 3.1 has
+  float linear_scaling = 0;   ///< 0: none
   std::uint32_t seed = 1;
 };
 

@@ -30,14 +30,14 @@ struct Block {
   cache::Rows keys;
   cache::Rows values;
   // Work space of one thread.
-  int lanes = 0;            ///< padded(group * tokens, kLanePadding)
-  float* q_lanes = nullptr;  ///< [padded d][lanes]
-  float* o_lanes = nullptr;  ///< [padded d][lanes]
-  float* max = nullptr;      ///< [lanes] largest logit, in units of ln 2
-  float* sum = nullptr;      ///< [lanes]
-  float* limit = nullptr;    ///< [lanes] last key that a lane sees
-  float* tile = nullptr;     ///< [kTileKeys][padded d]
-  float* p = nullptr;        ///< [kTileKeys][lanes], or [tiles()][kTileKeys][lanes] when they are retained
+  int lanes = 0;                 ///< padded(group * tokens, kLanePadding)
+  float* q_lanes = nullptr;      ///< [padded d][lanes]
+  float* o_lanes = nullptr;      ///< [padded d][lanes]
+  float* max = nullptr;          ///< [lanes] largest logit, in units of ln 2
+  float* sum = nullptr;          ///< [lanes]
+  float* limit = nullptr;        ///< [lanes] last key that a lane sees
+  float* tile = nullptr;         ///< [kTileKeys][padded d]
+  float* p = nullptr;            ///< [kTileKeys][lanes], or [tiles()][kTileKeys][lanes] when they are retained
   float* tile_weight = nullptr;  ///< [tiles()][lanes] when retained, else null
 
   int visible_keys() const { return first_key + tokens; }
@@ -50,8 +50,8 @@ void run_block(const Block& block);
 
 /// Some lanes of some retained keys of one tile.
 struct Columns {
-  const float* p = nullptr;       ///< first lane of the first key
-  int stride = 0;                 ///< floats from one key to the next
+  const float* p = nullptr;  ///< first lane of the first key
+  int stride = 0;            ///< floats from one key to the next
   int keys = 0;
   const float* weight = nullptr;  ///< [lanes]
   int lanes = 0;

@@ -61,8 +61,8 @@ struct DecodeAttention::Impl {
   float* out = nullptr;
   std::vector<Item> items;
   std::vector<std::size_t> first_item;  ///< [rows * H_kv + 1]
-  std::size_t per_thread = 0;  ///< floats
-  std::size_t per_item = 0;    ///< floats: o [G][d], m [G], d [G]
+  std::size_t per_thread = 0;           ///< floats
+  std::size_t per_item = 0;             ///< floats: o [G][d], m [G], d [G]
   Buffer work;
   Buffer parts;
   WorkQueue stretches;

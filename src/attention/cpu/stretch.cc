@@ -147,9 +147,12 @@ HWY_INLINE void pass_of_type(const Heads& h, const cache::Rows& rows) {
 template <Pass kPass, int kHeads>
 void pass_of(const Heads& h, const cache::Rows& rows) {
   switch (rows.type) {
-    case ElementType::f16: return pass_of_type<kPass, kHeads, hwy::float16_t>(h, rows);
-    case ElementType::bf16: return pass_of_type<kPass, kHeads, hwy::bfloat16_t>(h, rows);
-    default: return pass_of_type<kPass, kHeads, float>(h, rows);
+    case ElementType::f16:
+      return pass_of_type<kPass, kHeads, hwy::float16_t>(h, rows);
+    case ElementType::bf16:
+      return pass_of_type<kPass, kHeads, hwy::bfloat16_t>(h, rows);
+    default:
+      return pass_of_type<kPass, kHeads, float>(h, rows);
   }
 }
 
@@ -161,10 +164,18 @@ void pass(const Stretch& s, const cache::Rows& stored, int first) {
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * rows.dim;
     const Heads h{s.q + at, s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at};
     switch (std::min(kHeadsTogether, s.heads - head)) {
-      case 1: pass_of<kPass, 1>(h, rows); break;
-      case 2: pass_of<kPass, 2>(h, rows); break;
-      case 3: pass_of<kPass, std::min(3, kHeadsTogether)>(h, rows); break;
-      default: pass_of<kPass, kHeadsTogether>(h, rows); break;
+      case 1:
+        pass_of<kPass, 1>(h, rows);
+        break;
+      case 2:
+        pass_of<kPass, 2>(h, rows);
+        break;
+      case 3:
+        pass_of<kPass, std::min(3, kHeadsTogether)>(h, rows);
+        break;
+      default:
+        pass_of<kPass, kHeadsTogether>(h, rows);
+        break;
     }
   }
 }

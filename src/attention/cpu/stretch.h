@@ -18,8 +18,8 @@ struct Stretch {
   int heads = 0;
   cache::Rows keys;
   cache::Rows values;
-  float* logits = nullptr;  ///< work space [heads][kStretchKeys], 64-byte aligned
-  float* rows = nullptr;    ///< work space [kTogether][decoded_width(d)]
+  float* logits = nullptr;   ///< work space [heads][kStretchKeys], 64-byte aligned
+  float* rows = nullptr;     ///< work space [kTogether][decoded_width(d)]
   float* capture = nullptr;  ///< where exp(q·k - m) is copied to, [heads][capture_stride], or null
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values

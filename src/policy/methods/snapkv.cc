@@ -6,8 +6,8 @@
 
 namespace winnow::policy::methods {
 
-/// SnapKV (Li et al., 2024, "SnapKV: LLM Knows What You are Looking for Before Generation", section 4): the attention of the prompt's last queries says what the answer
-/// will need; pooling keeps the neighbours of what is needed.
+/// SnapKV (Li et al., 2024, "SnapKV: LLM Knows What You are Looking for Before Generation", section 4): the attention of the prompt's last
+/// queries says what the answer will need; pooling keeps the neighbours of what is needed.
 ///   window  last queries that are observed, and entries that always stay
 ///   kernel  length of the pooling along positions
 ///   pool    max or mean
@@ -29,7 +29,9 @@ Preset snapkv() {
             const Pooling pooling{pool_from(options.text("pool")), options.integer("kernel"), pad_from(options.text("pad"))};
             Method method;
             method.observe = {{{attention::ObservedRows::Kind::last, window, {}}, attention::Reduction::sum}};
-            method.forced = {"the last " + std::to_string(window) + " tokens", [window](int tokens, int) { return Forced{0, std::min(window, tokens)}; }};
+            method.forced = {"the last " + std::to_string(window) + " tokens", [window](int tokens, int) {
+                               return Forced{0, std::min(window, tokens)};
+                             }};
             method.least = {"the window", [window](int tokens) { return std::min(window, tokens); }};
             method.score = {options.text("pool") + "-pooled attention of the window, " + options.text("gqa") + " over the group",
                             [gqa, pooling](const LayerView& view, const Forced& forced) {

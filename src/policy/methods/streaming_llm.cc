@@ -6,8 +6,8 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The oldest entry behind the sinks. A prompt's entries are stored in the order of their positions and each new token takes the place of the oldest, so
-/// behind the sinks the slots are a rotated ascending row, and its least element is found by halving.
+/// The oldest entry behind the sinks. A prompt's entries are stored in the order of their positions and each new token takes the place of
+/// the oldest, so behind the sinks the slots are a rotated ascending row, and its least element is found by halving.
 int oldest(const cache::LayerLanes& lanes, int head, const Forced& forced) {
   int low = std::min(forced.sinks, lanes.length(head) - 1);
   int high = lanes.length(head) - 1;
@@ -22,8 +22,8 @@ int oldest(const cache::LayerLanes& lanes, int head, const Forced& forced) {
   return low;
 }
 
-/// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their distances are right; before it reads the
-/// sinks, at 0 … S - 1, the query is turned from its position to the lane's last index.
+/// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their distances are right;
+/// before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's last index.
 cache::AttendPlan by_cache_index(const cache::LayerLanes& lanes, int head, std::int32_t position, const Forced& forced) {
   const int length = lanes.length(head);
   const std::int64_t shift = static_cast<std::int64_t>(length) - 1 - position;
@@ -34,8 +34,8 @@ cache::AttendPlan by_cache_index(const cache::LayerLanes& lanes, int head, std::
 
 }  // namespace
 
-/// StreamingLLM (Xiao et al., 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.2): the first tokens, which attention leans on whatever
-/// they say, and the most recent ones.
+/// StreamingLLM (Xiao et al., 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.2): the first tokens, which
+/// attention leans on whatever they say, and the most recent ones.
 ///   sinks      first tokens that stay
 ///   positions  cache: an entry's position is its index in the cache, as the authors do; absolute: its place in the text
 Preset streaming_llm() {
@@ -43,16 +43,20 @@ Preset streaming_llm() {
           .summary = "the first tokens (attention sinks) and the most recent ones",
           .paper = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks",
           .options = {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"},
-                      {"positions", Option::Choice{"cache", {"cache", "absolute"}}, "whether keys count as lying at their index in the cache or in the text"}},
+                      {"positions", Option::Choice{"cache", {"cache", "absolute"}},
+                       "whether keys count as lying at their index in the cache or in the text"}},
           .build = [](const Options& options) {
             const int sinks = options.integer("sinks");
             Method method;
             method.forced = {"the first " + std::to_string(sinks) + " tokens and as many recent ones as the budget leaves",
-                             [sinks](int, int budget) { return Forced{std::min(sinks, budget), std::max(0, budget - sinks)}; }};
+                             [sinks](int, int budget) {
+                               return Forced{std::min(sinks, budget), std::max(0, budget - sinks)};
+                             }};
             method.least = {"the sinks", [sinks](int) { return sinks; }};
             method.schedule = Schedule::step;
             method.evict = {"the oldest entry behind the sinks", oldest};
-            if (options.text("positions") == "cache") method.attend = {"to all that is kept, the query turned for the sinks", by_cache_index};
+            if (options.text("positions") == "cache")
+              method.attend = {"to all that is kept, the query turned for the sinks", by_cache_index};
             return method;
           }};
 }

@@ -15,7 +15,8 @@ Scores mean_of_layer(const LayerView& view) {
   for (int j = 0; j < seen.size(); ++j) {
     double sum = 0;
     for (int head = 0; head < view.shape.query_heads; ++head) sum += seen.head(head)[static_cast<std::size_t>(j)];
-    for (int head = 0; head < view.shape.kv_heads; ++head) out.head(head)[static_cast<std::size_t>(j)] = static_cast<float>(sum / view.shape.query_heads);
+    for (int head = 0; head < view.shape.kv_heads; ++head)
+      out.head(head)[static_cast<std::size_t>(j)] = static_cast<float>(sum / view.shape.query_heads);
   }
   return out;
 }
@@ -29,12 +30,14 @@ void keep_attended(const StepView& view) {
     for (std::size_t slot = 0; slot < length; ++slot) mean[slot] += attention[slot];
   }
   // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a step needs.
-  for (int head = 0; head < view.shape.kv_heads; ++head) evict_down(view, head, [&](int slot) { return mean[static_cast<std::size_t>(slot)]; });
+  for (int head = 0; head < view.shape.kv_heads; ++head)
+    evict_down(view, head, [&](int slot) { return mean[static_cast<std::size_t>(slot)]; });
 }
 
 }  // namespace
 
-/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what stays, for all heads of a layer alike.
+/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what stays, for all heads of a
+/// layer alike.
 ///   when  step: evicts at every decode step; prefill: only when the prompt has been read
 Preset tova() {
   return {.name = "tova",
@@ -46,7 +49,8 @@ Preset tova() {
             method.observe = {{{attention::ObservedRows::Kind::last, 1, {}}, attention::Reduction::sum}};
             method.forced = {"the current token", [](int, int) { return Forced{0, 1}; }};
             method.least = {"the current token", [](int) { return 1; }};
-            method.score = {"attention of the last query, mean over all heads of the layer", [](const LayerView& view, const Forced&) { return mean_of_layer(view); }};
+            method.score = {"attention of the last query, mean over all heads of the layer",
+                            [](const LayerView& view, const Forced&) { return mean_of_layer(view); }};
             method.schedule = Schedule::once;
             if (options.text("when") == "prefill") return method;
             method.schedule = Schedule::step;

@@ -7,7 +7,8 @@ namespace {
 
 using namespace reference;
 
-/// Received attention of each position and KV head, token by token. `heavy` of the budget by it, the rest the last tokens; evicted when the prompt ends and after each token.
+/// Received attention of each position and KV head, token by token. `heavy` of the budget by it, the rest the last tokens; evicted when the
+/// prompt ends and after each token.
 struct Reference {
   Reference(const std::vector<Matrix>& group, int prompt, int budget, bool count, int sinks)
       : group_(group), budget_(budget), recent_((budget - sinks) / 2), count_(count), sinks_(sinks), last_(prompt - 1) {

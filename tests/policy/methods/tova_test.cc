@@ -36,7 +36,8 @@ TEST(Tova, keeps_what_the_reference_keeps_for_200_steps) {
         FakeDecode decode(layer, "tova", budget);
         auto expected = best(heads, kTokens - 1, all_of(kTokens), budget);
         for (int i = 0; i < kSteps; ++i) {
-          for (int head = 0; head < kv_heads; ++head) ASSERT_EQ(decode.kept(head), expected) << name << " budget " << budget << " step " << i;
+          for (int head = 0; head < kv_heads; ++head)
+            ASSERT_EQ(decode.kept(head), expected) << name << " budget " << budget << " step " << i;
           expected.push_back(decode.position());
           expected = best(heads, decode.position(), expected, budget);
           decode.step();
