@@ -92,10 +92,11 @@ struct Prefill::Branch {
     const auto& hparams = context.hparams;
     const auto& method = options.spec.method();
     const int budget = budget_entries(options, hparams, tokens);
-    layer_budgets.push_back(policy::spread_over_layers(method, budget, hparams.n_layer, tokens));
+    const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv};
+    layer_budgets.push_back(policy::spread_over_layers(method, budget, hparams.n_layer, prompt));
     budgets.push_back(budget);
     auto& indices = observed.emplace_back();
-    for (const auto& what : method.observe) {
+    for (const auto& what : method.observe ? method.observe.call(prompt, budget) : std::vector<attention::Observe>()) {
       const auto found = std::find(wanted.begin(), wanted.end(), what);
       indices.push_back(static_cast<std::size_t>(found - wanted.begin()));
       if (found == wanted.end()) wanted.push_back(what);
@@ -106,7 +107,7 @@ struct Prefill::Branch {
                                                   &context.account,
                                                   cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account),
                                                   tokens,
-                                                  method.forced ? method.forced.call(tokens, budget) : policy::Forced{},
+                                                  method.forced ? method.forced.call(prompt, budget) : policy::Forced{},
                                                   {}}));
   }
 

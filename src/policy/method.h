@@ -18,6 +18,12 @@
 /// Every part is a value that can be replaced on its own; wrappers such as ada(X) do just that.
 namespace winnow::policy {
 
+/// What a part may know before anything has been read.
+struct Prompt {
+  int tokens = 0;
+  int group = 1;  ///< query heads of a KV head
+};
+
 /// What a part may look at when one layer of a prompt is done.
 struct LayerView {
   int layer = 0;
@@ -71,12 +77,18 @@ using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forc
 /// shared or joined.
 using SelectPart =
     Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&, std::span<const int> counts, const Forced&)>;
+/// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
+using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected, std::span<const int> counts,
+                           const Forced&)>;
 /// What the per-entry columns of all entries of the prompt begin with, one Scores for each column.
-using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&)>;
-/// How many entries the method forces however small the budget, for a prompt of n tokens.
-using LeastPart = Part<int(int tokens)>;
-/// What is forced when a prompt of n tokens is cut to B entries.
-using ForcedPart = Part<Forced(int tokens, int budget)>;
+/// `forced` is all of a prompt that fits.
+using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const Forced&)>;
+/// How many entries the method forces however small the budget.
+using LeastPart = Part<int(const Prompt&)>;
+/// What is forced when a prompt is cut to B entries.
+using ForcedPart = Part<Forced(const Prompt&, int budget)>;
+/// Which queries' attention is recorded.
+using ObservePart = Part<std::vector<attention::Observe>(const Prompt&, int budget)>;
 
 /// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot of each, and the
 /// attention it gave. The lanes are the method's to change.
@@ -113,13 +125,18 @@ enum class Schedule : std::uint8_t {
 
 struct Method {
   std::string name;
-  std::vector<attention::Observe> observe;
+  ObservePart observe;  ///< empty: nothing
   ForcedPart forced;
   LeastPart least;                   ///< REQUIRES: set when the method needs a budget
   ScorePart score;                   ///< empty: nothing but the forced entries stays
   LayerBudgetPart over_layers;       ///< empty: uniform
   HeadBudgetPart over_heads;         ///< empty: uniform
   SelectPart select;                 ///< empty: the best of each head
+  DrawPart draw;                     ///< empty: select fills all places
+  double drawn = 0;                  ///< share of the selected places that draw fills
+  std::string fixed;                 ///< why wrappers cannot change what it selects; empty: they can
+  bool one_set_per_layer = false;    ///< all heads of a layer keep the same entries
+  bool chunked = false;              ///< whole chunks are selected
   std::vector<std::string> columns;  ///< names of the per-entry f32 columns
   StatePart state;                   ///< empty: columns begin at 0
   Schedule schedule = Schedule::keep;
@@ -133,9 +150,9 @@ struct Method {
   bool needs_budget() const { return schedule != Schedule::keep; }
 };
 
-/// Least budget with which `method` works on a prompt of `tokens` tokens: what it forces and one entry more, but never more than the whole
+/// Least budget with which `method` works on a prompt: what it forces and one entry more, but never more than the whole
 /// prompt, unless its lanes grow into the budget while decoding.
-int least_budget(const Method& method, int tokens);
+int least_budget(const Method& method, const Prompt& prompt);
 
 /// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from spread_over_layers(), in
 /// entries per KV head. n <= the mean budget keeps all. Throws std::logic_error when a part's numbers do not add up.
@@ -143,6 +160,6 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
 
 /// Entries per KV head of each layer, [L]; checks the budget against what the method forces. Throws UsageError with both numbers, and
 /// std::logic_error when the method's part gives numbers that do not add up.
-std::vector<int> spread_over_layers(const Method& method, int budget, int layers, int tokens);
+std::vector<int> spread_over_layers(const Method& method, int budget, int layers, const Prompt& prompt);
 
 }  // namespace winnow::policy

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "policy/apportion.h"
 #include "policy/method.h"
 #include "policy/select.h"
 #include "winnow/error.h"
@@ -24,11 +25,11 @@ void check_spread(const std::string& method, std::span<const int> numbers, int c
   }
 }
 
-void check_budget(const Method& method, int budget, int tokens) {
-  const int least = least_budget(method, tokens);
+void check_budget(const Method& method, int budget, const Prompt& prompt) {
+  const int least = least_budget(method, prompt);
   if (budget < least) {
     throw UsageError(fmt::format("{} cannot work with a budget of {} entries per KV head: at least {} are needed for {} tokens",
-                                 method.name, budget, least, tokens));
+                                 method.name, budget, least, prompt.tokens));
   }
 }
 
@@ -45,6 +46,20 @@ std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerV
   if (method.select) return method.select.call(view, scores, counts, forced);
   std::vector<std::vector<std::int32_t>> out;
   for (int head = 0; head < scores.heads(); ++head) out.push_back(top(scores.head(head), counts[static_cast<std::size_t>(head)], forced));
+  return out;
+}
+
+/// What is selected by rank, and then what is drawn.
+std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, const LayerView& view, const Scores& scores,
+                                                       std::span<const int> counts, const Forced& forced) {
+  if (!method.draw) return select(method, view, scores, counts, forced);
+  std::vector<int> ranked;
+  for (const int count : counts) {
+    const double drawn = method.drawn * count;
+    ranked.push_back(apportion(std::vector<double>{count - drawn, drawn}, count)[0]);
+  }
+  auto out = select(method, view, scores, ranked, forced);
+  method.draw.call(view, scores, out, counts, forced);
   return out;
 }
 
@@ -65,18 +80,18 @@ std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores
 
 }  // namespace
 
-int least_budget(const Method& method, int tokens) {
+int least_budget(const Method& method, const Prompt& prompt) {
   if (!method.needs_budget()) return 0;
-  const int least = method.least.call(tokens) + 1;
-  return method.schedule == Schedule::step ? least : std::min(least, tokens);
+  const int least = method.least.call(prompt) + 1;
+  return method.schedule == Schedule::step ? least : std::min(least, prompt.tokens);
 }
 
-std::vector<int> spread_over_layers(const Method& method, int budget, int layers, int tokens) {
-  const bool fits = tokens <= budget;
+std::vector<int> spread_over_layers(const Method& method, int budget, int layers, const Prompt& prompt) {
+  const bool fits = prompt.tokens <= budget;
   // Where everything fits no budget is too small, unless the lanes will grow into it.
-  if (method.needs_budget() && (!fits || method.schedule == Schedule::step)) check_budget(method, budget, tokens);
+  if (method.needs_budget() && (!fits || method.schedule == Schedule::step)) check_budget(method, budget, prompt);
   if (fits || !method.over_layers) return std::vector<int>(static_cast<std::size_t>(layers), budget);
-  auto budgets = method.over_layers.call(budget, layers, tokens, method.forced.call(tokens, budget));
+  auto budgets = method.over_layers.call(budget, layers, prompt.tokens, method.forced.call(prompt, budget));
   check_spread(method.name, budgets, layers, budget);
   return budgets;
 }
@@ -86,13 +101,14 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
   const int tokens = view.tokens();
   const bool fits = !method.needs_budget() || tokens <= budget;
   if (fits && !method.state) return out;
-  const Forced forced = method.forced.call(tokens, budget);
+  const Forced forced = fits ? Forced{tokens, 0} : method.forced.call({tokens, view.shape.group()}, budget);
   const Scores scores = method.score ? method.score.call(view, forced) : Scores(view.shape.kv_heads, tokens);
   if (!fits) {
     const auto counts = spread_over_heads(method, scores, layer_budget - forced.total(), forced);
-    for (const auto& selected : select(method, view, scores, counts, forced)) out.heads.push_back(with_forced(selected, tokens, forced));
+    for (const auto& selected : select_and_draw(method, view, scores, counts, forced))
+      out.heads.push_back(with_forced(selected, tokens, forced));
   }
-  if (method.state) out.state = kept_state(method.state.call(view, scores), out);
+  if (method.state) out.state = kept_state(method.state.call(view, scores, forced), out);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "policy/registry.h"
 
 #include "policy/methods/presets.h"
+#include "policy/wrappers.h"
 #include "winnow/methods.h"
 
 namespace winnow {
@@ -15,8 +16,16 @@ const Registry& built_in() {
           methods::h2o(),
           methods::tova(),
           methods::snapkv(),
+          methods::pyramidkv(),
+          methods::nacl(),
+          methods::ada_snapkv(),
+          methods::ada_pyramid(),
+          methods::sage_kv(),
+          methods::random(),
+          methods::knorm(),
+          methods::keydiff(),
       },
-      {},
+      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk()},
   };
   return registry;
 }
@@ -35,37 +44,14 @@ std::string schedule_text(const Method& method) {
   return {};
 }
 
-std::string observe_text(const Method& method) {
-  std::string out;
-  for (const auto& what : method.observe) {
-    if (!out.empty()) out += ", ";
-    out += what.reduction == attention::Reduction::sum ? "sum" : "largest";
-    out += " of the attention of ";
-    switch (what.rows.kind) {
-      case attention::ObservedRows::Kind::last:
-        out += "the last " + std::to_string(what.rows.count) + " queries";
-        break;
-      case attention::ObservedRows::Kind::all:
-        out += "all queries";
-        break;
-      case attention::ObservedRows::Kind::band:
-        out += "the " + std::to_string(what.rows.count) + " queries after each key";
-        break;
-      case attention::ObservedRows::Kind::listed:
-        out += std::to_string(what.rows.list.size()) + " chosen queries";
-        break;
-    }
-  }
-  return out.empty() ? "nothing" : out;
-}
-
 std::vector<PartInfo> parts_of(const Method& method) {
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
-  return {{"observe", observe_text(method)},
+  return {{"observe", text(method.observe, "nothing")},
           {"score", text(method.score, "none")},
           {"budget over layers", text(method.over_layers, "uniform")},
           {"budget over heads", text(method.over_heads, "uniform")},
           {"forced", text(method.forced, "none")},
+          {"select", text(method.select, "the best of each head")},
           {"schedule", schedule_text(method)},
           {"evict", method.step ? method.step.text : text(method.evict, "none")},
           {"attend", text(method.attend, "to all that is kept")}};

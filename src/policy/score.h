@@ -9,6 +9,10 @@
 /// Pieces that scorers are made of.
 namespace winnow::policy {
 
+/// Sums of the attention of the last `count` queries, or of all.
+ObservePart observe_last(int count);
+ObservePart observe_all();
+
 enum class Reduce : std::uint8_t { mean, max, sum };
 enum class Pool : std::uint8_t { mean, max };
 /// What average pooling divides by at the ends: the entries under the kernel, or always the kernel's length.

@@ -75,9 +75,16 @@ class Parser {
       throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name), policy::suggest(name, names(registry_.presets))));
     }
     const Given given = options(name, found->options);
-    policy::Method method = found->build(given.values);
+    policy::Method method = build(*found, given.values);
     method.name = name;
     return {std::move(method), name + given.changed, name + given.all};
+  }
+
+  /// Options that are good one by one but not together.
+  static policy::Method build(const policy::Preset& preset, const policy::Options& values) try {
+    return preset.build(values);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", preset.name, error.what()));
   }
 
   Parsed wrapper(const std::string& name, int depth) {

@@ -13,8 +13,8 @@ Preset value_norm() {
           .build = [](const Options& options) {
             const int recent = options.integer("recent");
             Method method;
-            method.forced = {"the last tokens", [recent](int, int) { return Forced{0, recent}; }};
-            method.least = {"the last tokens", [recent](int) { return recent; }};
+            method.forced = {"the last tokens", [recent](const Prompt&, int) { return Forced{0, recent}; }};
+            method.least = {"the last tokens", [recent](const Prompt&) { return recent; }};
             method.score = {"squared length of the value", [](const LayerView& view, const Forced&) {
                               Scores scores(view.shape.kv_heads, view.tokens());
                               std::vector<float> value(static_cast<std::size_t>(view.shape.head_dim));

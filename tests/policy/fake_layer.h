@@ -90,8 +90,11 @@ class FakeLayer {
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
     const auto& method = spec.method();
     std::vector<attention::Observation> seen;
-    for (const auto& what : method.observe) seen.push_back(observation(what));
-    const auto budgets = policy::spread_over_layers(method, budget, layers, n_);
+    const policy::Prompt prompt{n_, group_};
+    if (method.observe) {
+      for (const auto& what : method.observe.call(prompt, budget)) seen.push_back(observation(what));
+    }
+    const auto budgets = policy::spread_over_layers(method, budget, layers, prompt);
     return policy::plan(method, {layer, layers, shape(), &scratch_, seen}, budget, budgets[static_cast<std::size_t>(layer)]);
   }
 
@@ -136,7 +139,7 @@ class FakeDecode {
                           static_cast<int>(spec_.method().columns.size())}) {
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
-    forced_ = spec_.method().forced.call(layer.tokens(), budget);
+    forced_ = spec_.method().forced.call({layer.tokens(), layer.shape().group()}, budget);
     for (int head = 0; head < layer.shape().kv_heads; ++head) limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
   }
 
@@ -159,7 +162,7 @@ class FakeDecode {
             static_cast<float>(layer_.at(h, position_, lanes_.position(h / shape.group(), slot)));
       }
     }
-    spec_.method().step.call({0, shape, lanes_, position_, forced_, limit_, probabilities.data(), stride});
+    if (spec_.method().step) spec_.method().step.call({0, shape, lanes_, position_, forced_, limit_, probabilities.data(), stride});
     ++position_;
   }
 

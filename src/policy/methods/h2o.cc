@@ -60,15 +60,15 @@ Preset h2o() {
         const int sinks = options.integer("sinks");
         const bool count = options.text("normalize") == "count";
         const Reduce gqa = reduce_from(options.text("gqa"));
-        if (heavy + recent <= 0) throw UsageError("h2o: heavy=0 and recent=0 leave nothing to keep");
+        if (heavy + recent <= 0) throw UsageError("heavy=0 and recent=0 leave nothing to keep");
         Method method;
-        method.observe = {{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}};
-        method.forced = {"the sinks and the last tokens' share", [=](int, int budget) {
+        method.observe = observe_all();
+        method.forced = {"the sinks and the last tokens' share", [=](const Prompt&, int budget) {
                            const int left = std::max(0, budget - sinks);
                            const double share = left / (heavy + recent);
                            return Forced{std::min(sinks, budget), apportion(std::vector<double>{heavy * share, recent * share}, left)[1]};
                          }};
-        method.least = {"the sinks", [sinks](int) { return sinks; }};
+        method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
         method.score = {std::string("attention received from all queries") + (count ? ", divided by their number" : ""),
                         [gqa, count](const LayerView& view, const Forced&) {
                           Scores sums = reduce_group(view.observations[0], view.shape, gqa);
@@ -78,7 +78,7 @@ Preset h2o() {
         if (options.text("when") == "prefill") return method;
         method.schedule = Schedule::step;
         method.columns = {"attention received"};
-        method.state = {"attention received", [gqa](const LayerView& view, const Scores&) {
+        method.state = {"attention received", [gqa](const LayerView& view, const Scores&, const Forced&) {
                           return std::vector{reduce_group(view.observations[0], view.shape, gqa)};
                         }};
         method.step = {"the entry that has received the least", [count](const StepView& view) { accumulate(view, count); }};

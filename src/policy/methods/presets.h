@@ -5,8 +5,16 @@
 /// One function for each preset, each in the file of its name.
 namespace winnow::policy::methods {
 
+Preset ada_pyramid();
+Preset ada_snapkv();
 Preset full();
 Preset h2o();
+Preset keydiff();
+Preset knorm();
+Preset nacl();
+Preset pyramidkv();
+Preset random();
+Preset sage_kv();
 Preset streaming_llm();
 Preset tova();
 Preset snapkv();

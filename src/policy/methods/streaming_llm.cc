@@ -49,10 +49,10 @@ Preset streaming_llm() {
             const int sinks = options.integer("sinks");
             Method method;
             method.forced = {"the first " + std::to_string(sinks) + " tokens and as many recent ones as the budget leaves",
-                             [sinks](int, int budget) {
+                             [sinks](const Prompt&, int budget) {
                                return Forced{std::min(sinks, budget), std::max(0, budget - sinks)};
                              }};
-            method.least = {"the sinks", [sinks](int) { return sinks; }};
+            method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
             method.schedule = Schedule::step;
             method.evict = {"the oldest entry behind the sinks", oldest};
             if (options.text("positions") == "cache")

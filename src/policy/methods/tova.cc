@@ -46,9 +46,10 @@ Preset tova() {
           .options = {{"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
           .build = [](const Options& options) {
             Method method;
-            method.observe = {{{attention::ObservedRows::Kind::last, 1, {}}, attention::Reduction::sum}};
-            method.forced = {"the current token", [](int, int) { return Forced{0, 1}; }};
-            method.least = {"the current token", [](int) { return 1; }};
+            method.observe = observe_last(1);
+            method.one_set_per_layer = true;
+            method.forced = {"the current token", [](const Prompt&, int) { return Forced{0, 1}; }};
+            method.least = {"the current token", [](const Prompt&) { return 1; }};
             method.score = {"attention of the last query, mean over all heads of the layer",
                             [](const LayerView& view, const Forced&) { return mean_of_layer(view); }};
             method.schedule = Schedule::once;

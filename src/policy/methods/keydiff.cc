@@ -1,0 +1,47 @@
+#include <cmath>
+#include <numeric>
+
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+/// Mean over the positions of the keys' directions, [d]. A key of length 0 has none.
+std::vector<double> mean_direction(const cache::Rows& keys) {
+  std::vector<double> mean(static_cast<std::size_t>(keys.dim));
+  for_each_row(keys, [&](int, std::span<const float> key) {
+    const double length = norm(key);
+    for (std::size_t i = 0; i < mean.size() && length > 0; ++i) mean[i] += key[i] / length / keys.count;
+  });
+  return mean;
+}
+
+Scores unlike_the_others(const LayerView& view, const Forced& /*forced*/) {
+  Scores scores(view.shape.kv_heads, view.tokens());
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto mean = mean_direction(view.scratch->keys(head));
+    const double length = std::sqrt(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0));
+    for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
+      const double lengths = norm(key) * length;
+      const double cosine = lengths > 0 ? std::inner_product(key.begin(), key.end(), mean.begin(), 0.0) / lengths : 0;
+      scores.head(head)[static_cast<std::size_t>(j)] = -static_cast<float>(cosine);
+    });
+  }
+  return scores;
+}
+
+}  // namespace
+
+/// KeyDiff (Park et al., 2025, "KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference", section 3): keys that
+/// point elsewhere than the others do are attended to. Rotated keys. No options.
+Preset keydiff() {
+  return {.name = "keydiff",
+          .summary = "the entries whose keys are least like the others",
+          .paper = "Park et al. 2025, KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference",
+          .options = {},
+          .build = [](const Options&) { return ranked_by("minus the cosine with the mean direction of all keys", 0, unlike_the_others); }};
+}
+
+}  // namespace winnow::policy::methods

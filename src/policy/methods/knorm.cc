@@ -1,0 +1,30 @@
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+Scores short_keys_first(const LayerView& view, const Forced& /*forced*/) {
+  Scores scores(view.shape.kv_heads, view.tokens());
+  for (int head = 0; head < scores.heads(); ++head) {
+    for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
+      scores.head(head)[static_cast<std::size_t>(j)] = -static_cast<float>(norm(key));
+    });
+  }
+  return scores;
+}
+
+}  // namespace
+
+/// Keys' norms (Devoto et al., 2024, "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression", section 3): short keys are
+/// attended to. No options.
+Preset knorm() {
+  return {.name = "knorm",
+          .summary = "the entries with the shortest keys",
+          .paper = "Devoto et al. 2024, A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
+          .options = {},
+          .build = [](const Options&) { return ranked_by("minus the key's length", 0, short_keys_first); }};
+}
+
+}  // namespace winnow::policy::methods

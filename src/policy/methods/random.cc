@@ -1,0 +1,28 @@
+#include "policy/counter_random.h"
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+
+namespace winnow::policy::methods {
+
+/// Uniformly random scores: what any method must beat.
+///   seed  another seed keeps other entries
+Preset random() {
+  return {.name = "random",
+          .summary = "a random choice, to compare with",
+          .paper = "a baseline",
+          .options = {{"seed", Option::Integer{0, 0, 2147483647}, "another seed keeps other entries"}},
+          .build = [](const Options& options) {
+            const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
+            return ranked_by("uniformly random", 0, [seed](const LayerView& view, const Forced&) {
+              Scores scores(view.shape.kv_heads, view.tokens());
+              for (int head = 0; head < scores.heads(); ++head) {
+                for (int j = 0; j < scores.size(); ++j) {
+                  scores.head(head)[static_cast<std::size_t>(j)] = static_cast<float>(uniform_at(seed, view.layer, head, j));
+                }
+              }
+              return scores;
+            });
+          }};
+}
+
+}  // namespace winnow::policy::methods

@@ -1,0 +1,115 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "policy/methods/presets.h"
+#include "policy/score.h"
+#include "policy/select.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+int sinks_of(int budget) { return budget / 4; }
+
+/// How many entries each query head picks.
+struct Picks {
+  int given = 0;  ///< 0: by the budget
+  bool power_of_two = true;
+
+  int of(const Prompt& prompt, int budget) const {
+    if (given > 0) return given;
+    const int plain = budget / (2 * prompt.group);
+    return power_of_two ? static_cast<int>(std::bit_floor(static_cast<unsigned>(plain))) : plain;
+  }
+  /// Recent entries, the last token among them; negative when the budget is too small.
+  int recent(const Prompt& prompt, int budget) const { return budget - sinks_of(budget) - prompt.group * of(prompt, budget); }
+};
+
+/// What stays however small the budget, so that it is one less than the least that works: at which every query head picks an entry and the
+/// last token has its place.
+int least(const Picks& picks, const Prompt& prompt) {
+  int budget = 1;
+  while (picks.of(prompt, budget) < 1 || picks.recent(prompt, budget) < 1) ++budget;
+  return budget - 1;
+}
+
+/// Each query head's own best, joined; places that are left by entries that several picked go to the next best of the group's maximum.
+std::vector<std::int32_t> joined(const LayerView& view, const Scores& scores, int head, int count, const Forced& forced) {
+  const int group = view.shape.group();
+  std::vector<float> ranked(scores.head(head).begin(), scores.head(head).end());
+  for (int g = 0; g < group; ++g) {
+    for (const auto j : top(view.observations[0].head(head * group + g), count / group, forced)) {
+      ranked[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
+    }
+  }
+  return top(ranked, count, forced);
+}
+
+std::vector<std::vector<std::int32_t>> select(const LayerView& view, const Scores& scores, std::span<const int> counts,
+                                              const Forced& forced) {
+  std::vector<std::vector<std::int32_t>> out;
+  for (int head = 0; head < scores.heads(); ++head)
+    out.push_back(joined(view, scores, head, counts[static_cast<std::size_t>(head)], forced));
+  return out;
+}
+
+/// 1 for what was selected, so that it stays while the recent window slides.
+std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const Forced& forced) {
+  Scores marks(view.shape.kv_heads, view.tokens());
+  for (int head = 0; head < marks.heads(); ++head) {
+    const auto of_head = marks.head(head);
+    std::fill(of_head.begin() + forced.sinks, of_head.end() - forced.recent, 1.0F);
+  }
+  return {std::move(marks)};
+}
+
+int oldest_recent(const cache::LayerLanes& lanes, int head, const Forced& forced) {
+  int oldest = -1;
+  for (int slot = 0; slot < lanes.length(head); ++slot) {
+    const auto position = lanes.position(head, slot);
+    if (position < forced.sinks || lanes.state(head, 0, slot) != 0) continue;
+    if (oldest < 0 || position < lanes.position(head, oldest)) oldest = slot;
+  }
+  return oldest < 0 ? lanes.length(head) - 1 : oldest;
+}
+
+}  // namespace
+
+/// SAGE-KV (Wang et al., 2025, "LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient Long-Context Inference",
+/// section 3): the attention of the prompt's last token picks once what stays, k entries for each query head; a quarter of the budget are
+/// first tokens, the rest are the most recent ones, which slide while decoding.
+///   k      entries that each query head picks; 0: a share of the budget, B / (2 G)
+///   round  power: that share is rounded down to a power of two, as in the paper; floor: it is not
+Preset sage_kv() {
+  return {
+      .name = "sage-kv",
+      .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",
+      .paper = "Wang et al. 2025, LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient Long-Context Inference",
+      .options = {{"k", Option::Integer{0, 0, 1048576}, "entries that each query head picks; 0: B / (2 G)"},
+                  {"round", Option::Choice{"power", {"power", "floor"}}, "whether k = 0 gives a power of two"}},
+      .build = [](const Options& options) {
+        const Picks picks{options.integer("k"), options.text("round") == "power"};
+        Method method;
+        method.observe = observe_last(1);
+        method.forced = {"the first quarter of the budget, and the recent tokens that the picks leave",
+                         [picks](const Prompt& prompt, int budget) {
+                           return Forced{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
+                         }};
+        method.least = {"a pick for each query head and the last token", [picks](const Prompt& prompt) { return least(picks, prompt); }};
+        method.score = {"attention of the last token, maximum of the group",
+                        [](const LayerView& view, const Forced&) { return reduce_group(view.observations[0], view.shape, Reduce::max); }};
+        method.select = {"each query head's best, joined", select};
+        method.columns = {"selected"};
+        method.state = {"what was selected", mark_selected};
+        method.schedule = Schedule::step;
+        method.evict = {"the oldest recent entry", oldest_recent};
+        return method;
+      }};
+}
+
+}  // namespace winnow::policy::methods

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cache/element.h"
+#include "policy/method.h"
+
+namespace winnow::policy {
+
+/// Calls each(j, row) for all rows, decoded to f32 one after the other.
+template <class Each>
+void for_each_row(const cache::Rows& rows, const Each& each) {
+  std::vector<float> row(static_cast<std::size_t>(rows.dim));
+  for (int j = 0; j < rows.count; ++j) {
+    cache::decode_row(rows.type, rows.row(j), row);
+    each(j, std::span<const float>(row));
+  }
+}
+
+/// Euclidean length, in double.
+double norm(std::span<const float> row);
+
+/// A method that ranks entries by their own rows once, when the prompt has been read, and forces the first `sinks`.
+Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const Forced&)> score);
+
+}  // namespace winnow::policy

@@ -1,0 +1,71 @@
+#include "policy/spread.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+#include "policy/apportion.h"
+#include "policy/select.h"
+
+namespace winnow::policy {
+
+namespace {
+
+std::vector<int> blend(int mean, const Scores& scores, const Forced& forced, double floor) {
+  const int total = mean * scores.heads();
+  std::vector<double> shares;
+  for (const int count : top_of_layer(scores, total, forced)) shares.push_back((1 - floor) * count + floor * mean);
+  return apportion(shares, total);
+}
+
+std::vector<int> hard(int mean, Scores scores, const Forced& forced, double floor) {
+  const int safe = static_cast<int>(std::floor(floor * mean));
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto of_head = scores.head(head);
+    for (const auto j : top(of_head, safe, forced)) of_head[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
+  }
+  return top_of_layer(scores, mean * scores.heads(), forced);
+}
+
+}  // namespace
+
+LayerBudgetPart pyramid(double beta) {
+  return {fmt::format("falling linearly, the last layer's share a {}th of the mean", beta),
+          [beta](int budget, int layers, int tokens, const Forced& forced) {
+            const double mean = budget - forced.total();
+            const double most = std::min(2 * mean - mean / beta, static_cast<double>(tokens - forced.total()));
+            const double least = 2 * mean - most;
+            std::vector<double> shares;
+            for (int layer = 0; layer < layers; ++layer) {
+              shares.push_back(layers == 1 ? mean : most - layer * (most - least) / (layers - 1));
+            }
+            auto out = apportion(shares, layers * (budget - forced.total()));
+            for (int& x : out) x += forced.total();
+            return out;
+          }};
+}
+
+Option pyramid_option() { return {"beta", Option::Number{20, 1, 1e6}, "the last layer's share is the mean's divided by this"}; }
+
+HeadBudgetPart adaptive(double floor, FloorRule rule) {
+  return {fmt::format("by the best of the whole layer, {} of it uniform{}", floor,
+                      rule == FloorRule::hard ? " as each head's safe minimum" : ""),
+          [floor, rule](int mean, const Scores& scores, const Forced& forced) {
+            return rule == FloorRule::hard ? hard(mean, scores, forced, floor) : blend(mean, scores, forced, floor);
+          }};
+}
+
+std::vector<Option> adaptive_options() {
+  return {{"floor", Option::Number{0.5, 0, 1}, "share of the budget that is uniform over heads"},
+          {"floor-rule", Option::Choice{"blend", {"blend", "hard"}},
+           "whether the floor is mixed into each head's share or protects its best entries"}};
+}
+
+HeadBudgetPart adaptive(const Options& options) {
+  return adaptive(options.number("floor"), options.text("floor-rule") == "hard" ? FloorRule::hard : FloorRule::blend);
+}
+
+}  // namespace winnow::policy

@@ -1,0 +1,230 @@
+// Spreading a budget over layers and heads, and whole chunks, by presets and by wrappers.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "policy/fake_layer.h"
+#include "winnow/error.h"
+
+namespace winnow::test {
+namespace {
+
+using namespace reference;
+
+/// Flattened ranking of the scores of all heads: pairs (head, index), the best first; of equals the later index, then the lower head.
+std::vector<std::pair<int, int>> flattened(const std::vector<std::vector<double>>& scores) {
+  std::vector<std::pair<int, int>> out;
+  for (int h = 0; h < static_cast<int>(scores.size()); ++h) {
+    for (int j = 0; j < static_cast<int>(scores[z(h)].size()); ++j) out.emplace_back(h, j);
+  }
+  std::sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
+    const double x = scores[z(a.first)][z(a.second)];
+    const double y = scores[z(b.first)][z(b.second)];
+    if (x != y) return x > y;
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  return out;
+}
+
+/// Rounds down, then hands out what is left by the largest fraction. Shares are multiples of 1/2 here: exact.
+std::vector<int> rounded(const std::vector<double>& shares, int total) {
+  std::vector<int> out;
+  std::vector<std::pair<double, int>> fraction;
+  for (int i = 0; i < static_cast<int>(shares.size()); ++i) {
+    out.push_back(static_cast<int>(std::floor(shares[z(i)])));
+    fraction.emplace_back(-(shares[z(i)] - out.back()), i);
+    total -= out.back();
+  }
+  std::sort(fraction.begin(), fraction.end());
+  for (int i = 0; i < total; ++i) ++out[z(fraction[z(i)].second)];
+  return out;
+}
+
+std::vector<std::vector<double>> window_scores(const FakeLayer& layer, int window) {
+  std::vector<std::vector<double>> out;
+  const int n = layer.tokens();
+  for (int head = 0; head < layer.shape().kv_heads; ++head) {
+    std::vector<std::vector<double>> sums;
+    for (const auto& a : layer.group(head)) sums.push_back(column_sums(a, n - window, n, n - window));
+    out.push_back(pooled(combined(sums, "mean"), 7, "max", "valid"));
+  }
+  return out;
+}
+
+std::vector<std::int32_t> best_and_window(const std::vector<double>& score, int count, int n) {
+  const auto order = ranking(score);
+  std::vector<std::int32_t> out(order.begin(), order.begin() + count);
+  for (int j = static_cast<int>(score.size()); j < n; ++j) out.push_back(j);
+  return sorted(out);
+}
+
+TEST(Ada, keeps_what_the_reference_keeps) {
+  constexpr int kTokens = 90;
+  for (const auto& [name, attention] : attentions()) {
+    for (const auto& [kv_heads, group] : {std::pair{1, 1}, {3, 2}, {2, 7}}) {
+      FakeLayer layer(kv_heads, group, kTokens, attention);
+      const auto scores = window_scores(layer, 8);
+      for (const int budget : {9, 10, 33, 60, 89}) {
+        const int base = budget - 8;
+        std::vector<int> counts(z(kv_heads));
+        const auto order = flattened(scores);
+        for (int i = 0; i < kv_heads * base; ++i) ++counts[z(order[z(i)].first)];
+        std::vector<double> shares;
+        for (const int c : counts) shares.push_back(0.5 * c + 0.5 * base);
+        const auto caps = rounded(shares, kv_heads * base);
+        const auto plan = layer.plan("ada-snapkv:window=8", budget);
+        const auto wrapped = layer.plan("ada(snapkv:window=8)", budget);
+        int sum = 0;
+        for (int head = 0; head < kv_heads; ++head) {
+          EXPECT_EQ(kept(plan, head, kTokens), best_and_window(scores[z(head)], caps[z(head)], kTokens)) << name << " budget " << budget;
+          EXPECT_EQ(kept(wrapped, head, kTokens), kept(plan, head, kTokens));
+          sum += static_cast<int>(kept(plan, head, kTokens).size());
+        }
+        EXPECT_EQ(sum, kv_heads * budget);
+      }
+    }
+  }
+}
+
+TEST(Ada, a_hard_floor_protects_each_heads_best) {
+  // All that the ranking wants lies in head 0; a floor of a half leaves head 1 half of its share.
+  FakeLayer layer(2, 1, 60, [](int h, int, int j) { return h == 0 ? 0.01 + j * 0.001 : 0.001 * (j % 5); });
+  const auto plan = layer.plan("ada-snapkv:window=4,kernel=1,floor-rule=hard,floor=0.5", 24);
+  EXPECT_EQ(plan.heads[0].size(), 4 + 30U);
+  EXPECT_EQ(plan.heads[1].size(), 4 + 10U);
+  const auto all = layer.plan("ada-snapkv:window=4,kernel=1,floor=0", 24);
+  EXPECT_EQ(all.heads[1].size(), 4U);
+  const auto uniform = layer.plan("ada-snapkv:window=4,kernel=1,floor=1", 24);
+  EXPECT_EQ(uniform.heads[1].size(), 24U);
+}
+
+/// Theory of the paper: the selection's total score is never smaller than with uniform shares.
+TEST(Ada, never_selects_less_score_than_uniform) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    FakeLayer layer(4, 1, 70, [random = random_attention(seed)](int h, int i, int j) { return random(h, i, j) * (h + 1) / 4; });
+    for (const int budget : {10, 20, 41}) {
+      const auto total = [&](const std::string& spec) {
+        const auto plan = layer.plan(spec, budget);
+        double sum = 0;
+        for (int head = 0; head < 4; ++head) {
+          const auto sums = column_sums(layer.group(head).front(), 62, 70, 62);
+          for (const auto j : plan.heads[z(head)]) sum += j < 62 ? sums[z(j)] : 0;
+        }
+        return sum;
+      };
+      const double uniform = total("snapkv:window=8,kernel=1");
+      EXPECT_GE(total("ada(snapkv:window=8,kernel=1)"), uniform - 1e-9);
+      EXPECT_GE(total("ada(snapkv:window=8,kernel=1):floor=0"), total("ada(snapkv:window=8,kernel=1)") - 1e-9);
+    }
+  }
+}
+
+std::vector<int> layer_budgets(const std::string& spec, int budget, int layers, int tokens) {
+  return policy::spread_over_layers(Spec::parse(spec).method(), budget, layers, {tokens, 1});
+}
+
+TEST(Pyramid, follows_the_formula_and_adds_up) {
+  // C = 100, min = 5, max = 195: 195, 147.5, 100, 52.5, 5 and the window of 32; of the halves one goes up, the lower layer's.
+  EXPECT_EQ(layer_budgets("pyramidkv", 132, 5, 1000), (std::vector<int>{227, 180, 132, 84, 37}));
+  // No more than the prompt has: max = 150, min = 50.
+  EXPECT_EQ(layer_budgets("pyramidkv", 132, 3, 182), (std::vector<int>{182, 132, 82}));
+  EXPECT_EQ(layer_budgets("pyramid(snapkv):beta=2", 132, 3, 1000), (std::vector<int>{182, 132, 82}));
+  EXPECT_EQ(layer_budgets("pyramidkv", 132, 1, 1000), (std::vector<int>{132}));
+  for (const int budget : {33, 40, 57, 132, 500, 999}) {
+    for (const int layers : {1, 2, 7, 30}) {
+      for (const char* spec : {"pyramidkv", "pyramid(h2o)", "pyramid(nacl)", "ada-pyramid", "pyramid(random):beta=1"}) {
+        const auto out = layer_budgets(spec, budget, layers, 1000);
+        EXPECT_EQ(std::accumulate(out.begin(), out.end(), 0), layers * budget) << spec;
+        EXPECT_TRUE(std::is_sorted(out.rbegin(), out.rend())) << spec;
+      }
+    }
+  }
+}
+
+TEST(Pyramid, preset_and_wrappers_agree) {
+  FakeLayer layer(2, 2, 80, random_attention(2));
+  for (int l = 0; l < 4; ++l) {
+    for (const int budget : {34, 50, 79}) {
+      const auto plan = [&](const char* spec) { return layer.plan(Spec::parse(spec), budget, l, 4).heads; };
+      EXPECT_EQ(plan("pyramidkv"), plan("pyramid(snapkv)"));
+      EXPECT_EQ(plan("ada-pyramid"), plan("ada(pyramid(snapkv))"));
+      EXPECT_EQ(plan("ada-pyramid"), plan("pyramid(ada-snapkv)"));
+      EXPECT_EQ(plan("ada(pyramidkv)"), plan("pyramid(ada(snapkv))"));
+    }
+  }
+}
+
+TEST(Chunk, keeps_whole_chunks_and_cuts_the_last_by_hand) {
+  // Window 2, so 18 evictable positions in chunks 0-4, 5-9, 10-14 and 15-17 with means 0.5, 1.4, 0.2 and 1.0 (scaled).
+  const std::vector<int> value = {1, 0, 0, 1, 0, 1, 4, 2, 0, 0, 0, 0, 1, 0, 0, 3, 0, 0};
+  FakeLayer layer(1, 1, 20, [&](int, int, int j) { return j < 18 ? value[z(j)] * 0.015625 : 0; });
+  const auto of = [&](int budget) { return layer.plan("chunk(snapkv:window=2,kernel=1):length=5", budget).heads[0]; };
+  EXPECT_EQ(of(7), (std::vector<std::int32_t>{5, 6, 7, 8, 9, 18, 19}));
+  EXPECT_EQ(of(5), (std::vector<std::int32_t>{5, 6, 7, 18, 19}));  // the best is 6, and its neighbours are equally near
+  EXPECT_EQ(of(4), (std::vector<std::int32_t>{6, 7, 18, 19}));     // the later one first
+  EXPECT_EQ(of(11), (std::vector<std::int32_t>{3, 5, 6, 7, 8, 9, 15, 16, 17, 18, 19}));  // of equals in chunk 0 the best is the later, 3
+}
+
+TEST(Chunk, layers_share_chunks_and_heads_may_not) {
+  FakeLayer layer(3, 2, 100, random_attention(4));
+  const auto shared = layer.plan("chunk(snapkv:window=8)", 40).heads;
+  EXPECT_EQ(shared[0], shared[1]);
+  EXPECT_EQ(shared[0], shared[2]);
+  EXPECT_EQ(shared[0].size(), 40U);
+  const auto own = layer.plan("chunk(snapkv:window=8):per=head", 40).heads;
+  EXPECT_NE(own[0], own[1]);
+  const auto uneven = layer.plan("ada(chunk(snapkv:window=8):per=head)", 40).heads;
+  EXPECT_EQ(uneven[0].size() + uneven[1].size() + uneven[2].size(), 120U);
+}
+
+std::string refusal(const std::string& spec) {
+  try {
+    Spec::parse(spec);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
+  for (const char* spec : {"ada(tova)", "ada(chunk(snapkv))", "chunk(ada(snapkv))"})
+    EXPECT_NE(refusal(spec).find("one set"), std::string::npos) << spec;
+  for (const char* spec : {"ada(ada(snapkv))", "ada(ada-snapkv)", "pyramid(pyramidkv)", "pyramid(pyramid(h2o))", "chunk(chunk(snapkv))"}) {
+    EXPECT_NE(refusal(spec).find("already"), std::string::npos) << spec;
+  }
+  for (const char* inner : {"full", "streaming-llm"}) {
+    for (const char* wrapper : {"ada", "pyramid", "chunk"}) {
+      const auto spec = std::string(wrapper) + "(" + inner + ")";
+      EXPECT_NE(refusal(spec).find(std::string(inner) + " ranks nothing"), std::string::npos) << spec;
+    }
+  }
+  EXPECT_EQ(refusal("chunk(tova)"), "");
+  EXPECT_NE(refusal("pyramid(tova)"), "");
+}
+
+TEST(Wrappers, go_around_every_method_that_ranks) {
+  FakeLayer layer(2, 2, 100, random_attention(9));
+  for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff"}) {
+    for (const std::string spec :
+         {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))", "pyramid(chunk({}))", "ada(chunk({}):per=head)"}) {
+      if (inner == std::string("pyramidkv") && spec.find("pyramid") != std::string::npos) continue;
+      auto text = spec;
+      text.replace(text.find("{}"), 2, inner);
+      ASSERT_EQ(refusal(text), "");
+      for (const int budget : {40, 99}) {
+        int sum = 0;
+        for (int l = 0; l < 3; ++l) {
+          const auto plan = layer.plan(Spec::parse(text), budget, l, 3);
+          for (const auto& head : plan.heads) {
+            sum += static_cast<int>(head.size());
+            EXPECT_TRUE(std::adjacent_find(head.begin(), head.end(), std::greater_equal<>()) == head.end()) << text;
+          }
+        }
+        EXPECT_EQ(sum, 3 * 2 * budget) << text;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace winnow::test
