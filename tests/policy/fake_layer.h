@@ -151,8 +151,14 @@ class FakeDecode {
     int stride = 0;
     for (int head = 0; head < shape.kv_heads; ++head) {
       const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
-      lanes_.append(head, position_, std::span(row).subspan(at, FakeLayer::kDim),
-                    std::span(row).subspan(row.size() / 2 + at, FakeLayer::kDim));
+      const auto key = std::span<const float>(row).subspan(at, FakeLayer::kDim);
+      const auto value = std::span<const float>(row).subspan(row.size() / 2 + at, FakeLayer::kDim);
+      const auto& evict = spec_.method().evict;
+      if (evict && lanes_.length(head) >= limit_[static_cast<std::size_t>(head)]) {
+        lanes_.replace(head, evict.call(lanes_, head, forced_), position_, key, value);
+      } else {
+        lanes_.append(head, position_, key, value);
+      }
       stride = std::max(stride, lanes_.length(head));
     }
     std::vector<float> probabilities(static_cast<std::size_t>(shape.query_heads * stride));
