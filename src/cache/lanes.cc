@@ -164,11 +164,14 @@ float& LayerLanes::state(int head, int column, int slot) {
 
 float LayerLanes::state(int head, int column, int slot) const { return const_cast<LayerLanes*>(this)->state(head, column, slot); }
 
-void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const {
+int LayerLanes::together(int head, int slot) const {
   const int in_block = block_first_[static_cast<std::size_t>(head) + 1] - block_first_[static_cast<std::size_t>(head)];
+  return slot < in_block ? in_block - slot : kPage - (slot - in_block) % kPage;
+}
+
+void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const {
   for (int slot = range.begin; slot < range.end;) {
-    const int stretch_end = slot < in_block ? in_block : in_block + ((slot - in_block) / kPage + 1) * kPage;
-    const int count = std::min(range.end, stretch_end) - slot;
+    const int count = std::min(together(head, slot), range.end - slot);
     const Entry at = entry(head, slot);
     const auto rows = [&](const std::byte* data, ElementType type) {
       return Rows{data, row_bytes(type, shape_.head_dim), count, shape_.head_dim, type};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,6 +30,17 @@ struct LanePiece {
   Rows keys;
   Rows values;
   std::int64_t query_shift = 0;
+};
+
+/// Consecutive slots of a lane whose positions and state lie together.
+struct LaneStretch {
+  int first = 0;  ///< slot
+  std::span<const std::int32_t> positions;
+  float* state = nullptr;      ///< column 0
+  std::size_t state_step = 0;  ///< floats from one column to the next
+
+  int count() const { return static_cast<int>(positions.size()); }
+  std::span<float> column(int c) const { return {state + static_cast<std::size_t>(c) * state_step, positions.size()}; }
 };
 
 /// The kept entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is a block of exactly
@@ -61,6 +73,10 @@ class LayerLanes {
   float& state(int head, int column, int slot);
   float state(int head, int column, int slot) const;
 
+  /// Calls each(LaneStretch) over a whole lane, in slot order: for loops over all entries, which position() and state() are too slow for.
+  template <class Each>
+  void for_each_stretch(int head, const Each& each);
+
   /// The stretches of slots [begin, end), in slot order, each contiguous in memory.
   void pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const;
 
@@ -87,6 +103,8 @@ class LayerLanes {
   static Store copy_store(MemoryAccount& account, const Store& from);
 
   Entry entry(int head, int slot) const;
+  /// Slots from `slot` on whose entries lie together.
+  int together(int head, int slot) const;
   int tail_pages() const;
 
   MemoryAccount* account_;
@@ -96,6 +114,17 @@ class LayerLanes {
   std::vector<int> length_;       ///< [H_kv] entries in use
   std::vector<Store> pages_;      ///< each kPage entries of head 0, then head 1, …
 };
+
+template <class Each>
+void LayerLanes::for_each_stretch(int head, const Each& each) {
+  const int all = length(head);
+  for (int slot = 0; slot < all;) {
+    const int count = std::min(together(head, slot), all - slot);
+    const Entry at = entry(head, slot);
+    each(LaneStretch{slot, {at.position, static_cast<std::size_t>(count)}, at.state, at.state_step});
+    slot += count;
+  }
+}
 
 /// All lanes of one sequence, with an account of their own.
 class LaneSet {

@@ -112,7 +112,7 @@ struct StepView {
 /// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit.
 using StepPart = Part<void(const StepView&)>;
 /// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose entry leaves.
-using EvictPart = Part<int(const cache::LayerLanes&, int head, const Forced&)>;
+using EvictPart = Part<int(cache::LayerLanes&, int head, const Forced&)>;
 /// What a query at `position` reads of a lane, for methods that turn or narrow it.
 using AttendPart = Part<cache::AttendPlan(const cache::LayerLanes&, int head, std::int32_t position, const Forced&)>;
 

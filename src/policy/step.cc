@@ -1,7 +1,5 @@
 #include "policy/step.h"
 
-#include <cmath>
-
 namespace winnow::policy {
 
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out) {
@@ -14,9 +12,12 @@ void group_mean(const StepView& view, int kv_head, std::vector<float>& out) {
   for (float& x : out) x /= static_cast<float>(group);
 }
 
-bool worse(float a, std::int32_t p, float b, std::int32_t q) {
-  if (std::isnan(a) != std::isnan(b)) return std::isnan(a);
-  return a != b && !std::isnan(a) ? a < b : p < q;
+void add_to_column(const StepView& view, int kv_head, int column, const std::vector<float>& addend) {
+  view.lanes.for_each_stretch(kv_head, [&](const cache::LaneStretch& stretch) {
+    const auto into = stretch.column(column);
+    const float* const from = addend.data() + stretch.first;
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+  });
 }
 
 }  // namespace winnow::policy

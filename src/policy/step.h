@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "policy/method.h"
@@ -10,28 +12,43 @@ namespace winnow::policy {
 /// Mean attention of a KV head's query heads, by slot, [length].
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out);
 
+/// Adds to a column of a lane, by slot.
+void add_to_column(const StepView& view, int kv_head, int column, const std::vector<float>& addend);
+
 /// Whether an entry may leave: it is neither one of the first `sinks` positions nor one of the `recent` last.
 inline bool evictable(const StepView& view, std::int32_t position) {
   return position >= view.forced.sinks && position <= view.position - view.forced.recent;
 }
 
-/// Whether an entry of worth a at position p leaves before one of worth b at position q.
-bool worse(float a, std::int32_t p, float b, std::int32_t q);
+/// An entry that may leave: the least worth goes first, and what is no number before it; of equals the earliest.
+struct Leaver {
+  int slot = -1;
+  float worth = 0;
+  std::int32_t position = 0;
 
-/// While a lane is longer than its limit, removes the evictable entry whose worth (worth(slot), a float) is the least; of equals, and of
-/// those that are no number, the earliest.
+  bool before(const Leaver& other) const {
+    if (other.slot < 0 || std::isnan(worth) != std::isnan(other.worth)) return other.slot < 0 || std::isnan(worth);
+    return worth != other.worth && !std::isnan(worth) ? worth < other.worth : position < other.position;
+  }
+};
+
+/// While a lane is longer than its limit, removes the evictable entry of least worth. worth(stretch, i) is that of the i-th entry of a
+/// stretch.
 template <class Worth>
 void evict_down(const StepView& view, int kv_head, const Worth& worth) {
   auto& lanes = view.lanes;
   while (lanes.length(kv_head) > view.limit[static_cast<std::size_t>(kv_head)]) {
-    int least = -1;
-    for (int slot = 0; slot < lanes.length(kv_head); ++slot) {
-      const auto position = lanes.position(kv_head, slot);
-      if (!evictable(view, position)) continue;
-      if (least < 0 || worse(worth(slot), position, worth(least), lanes.position(kv_head, least))) least = slot;
-    }
-    if (least < 0) return;
-    lanes.remove(kv_head, least);
+    Leaver leaver;
+    lanes.for_each_stretch(kv_head, [&](const cache::LaneStretch& stretch) {
+      for (int i = 0; i < stretch.count(); ++i) {
+        const auto position = stretch.positions[static_cast<std::size_t>(i)];
+        if (!evictable(view, position)) continue;
+        const Leaver candidate{stretch.first + i, worth(stretch, i), position};
+        if (candidate.before(leaver)) leaver = candidate;
+      }
+    });
+    if (leaver.slot < 0) return;
+    lanes.remove(kv_head, leaver.slot);
   }
 }
 

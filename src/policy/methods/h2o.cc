@@ -27,10 +27,11 @@ void accumulate(const StepView& view, bool count) {
   std::vector<float> attention;
   for (int head = 0; head < view.shape.kv_heads; ++head) {
     group_mean(view, head, attention);
-    auto& lanes = view.lanes;
-    for (int slot = 0; slot < lanes.length(head); ++slot) lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot)];
-    evict_down(view, head,
-               [&](int slot) { return lanes.state(head, 0, slot) / (count ? seen_by(lanes.position(head, slot), view.position) : 1.0F); });
+    add_to_column(view, head, 0, attention);
+    evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) {
+      const auto at = static_cast<std::size_t>(i);
+      return stretch.column(0)[at] / (count ? seen_by(stretch.positions[at], view.position) : 1.0F);
+    });
   }
 }
 

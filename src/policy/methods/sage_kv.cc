@@ -68,14 +68,19 @@ std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const Fo
   return {std::move(marks)};
 }
 
-int oldest_recent(const cache::LayerLanes& lanes, int head, const Forced& forced) {
-  int oldest = -1;
-  for (int slot = 0; slot < lanes.length(head); ++slot) {
-    const auto position = lanes.position(head, slot);
-    if (position < forced.sinks || lanes.state(head, 0, slot) != 0) continue;
-    if (oldest < 0 || position < lanes.position(head, oldest)) oldest = slot;
-  }
-  return oldest < 0 ? lanes.length(head) - 1 : oldest;
+int oldest_recent(cache::LayerLanes& lanes, int head, const Forced& forced) {
+  int oldest = lanes.length(head) - 1;
+  std::int32_t least = std::numeric_limits<std::int32_t>::max();
+  lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
+    const auto selected = stretch.column(0);
+    for (std::size_t i = 0; i < selected.size(); ++i) {
+      const auto position = stretch.positions[i];
+      if (position < forced.sinks || selected[i] != 0 || position >= least) continue;
+      least = position;
+      oldest = stretch.first + static_cast<int>(i);
+    }
+  });
+  return oldest;
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ void keep_attended(const StepView& view) {
   }
   // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a step needs.
   for (int head = 0; head < view.shape.kv_heads; ++head)
-    evict_down(view, head, [&](int slot) { return mean[static_cast<std::size_t>(slot)]; });
+    evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) { return mean[static_cast<std::size_t>(stretch.first + i)]; });
 }
 
 }  // namespace
