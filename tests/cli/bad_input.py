@@ -106,7 +106,9 @@ with tempfile.TemporaryDirectory() as folder:
         resource.setrlimit(resource.RLIMIT_AS, (230 << 20, 230 << 20))
 
     huge = variant("huge.txt", b"some words " * 9_000)
-    expect("memory", run(["run", "-m", model, "--raw", "-f", huge, "--json", "--threads", "1"], preexec_fn=little_memory), 1, "available")
+    refused = run(["run", "-m", model, "--raw", "-f", huge, "--json", "--threads", "1"], preexec_fn=little_memory)
+    if "AddressSanitizer failed to allocate" not in refused.stderr:  # its shadow alone is terabytes
+        expect("memory", refused, 1, "available")
 
     with open("/dev/full", "w") as full:
         result = subprocess.run([WINNOW, "methods"], stdout=full, stderr=subprocess.PIPE, text=True)
