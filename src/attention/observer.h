@@ -31,6 +31,9 @@ enum class Reduction : std::uint8_t { sum, max };
 struct Observe {
   ObservedRows rows;
   Reduction reduction = Reduction::sum;
+  /// What the logits of each of the last rows are multiplied by before the softmax that is recorded, first to last; empty: 1. The layer's
+  /// output is that of the plain softmax. REQUIRES: kind last, reduction sum, as many as there are observed rows.
+  std::vector<float> power = {};
 
   bool operator==(const Observe&) const = default;
 };

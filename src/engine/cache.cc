@@ -24,7 +24,7 @@ Cache::~Cache() = default;
 
 Cache Cache::clone() const {
   return Cache(std::make_unique<Impl>(
-      Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account), impl_->seen, impl_->forced, impl_->limit}));
+      Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account), impl_->seen, impl_->terms, impl_->limit}));
 }
 
 const CacheOptions& Cache::options() const { return impl_->options; }

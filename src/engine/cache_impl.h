@@ -16,8 +16,8 @@ struct Cache::Impl {
   const model::Hparams* hparams = nullptr;
   MemoryAccount* account = nullptr;  ///< the session's; the lanes report to it
   cache::LaneSet lanes;
-  int seen = 0;                         ///< tokens seen, and so the position of the next one
-  policy::Forced forced;                ///< what the method forces at this budget
+  int seen = 0;  ///< tokens seen, and so the position of the next one
+  policy::Terms terms;
   std::vector<std::vector<int>> limit;  ///< [layer][KV head] entries that a per-step method keeps
 
   const policy::Method& method() const { return options.spec.method(); }

@@ -68,7 +68,7 @@ class LaneAttention : public graph::AttentionOp {
     auto& lanes = step.cache->lanes.layer(tensors.layer);
     const auto& method = step.cache->method();
     if (method.evict && lanes.length(head) >= step.cache->limit[static_cast<std::size_t>(tensors.layer)][static_cast<std::size_t>(head)]) {
-      lanes.replace(head, method.evict.call(lanes, head, step.cache->forced), step.position, key, value);
+      lanes.replace(head, method.evict.call(lanes, head, step.cache->terms), step.position, key, value);
     } else {
       lanes.append(head, step.position, key, value);
     }
@@ -79,7 +79,7 @@ class LaneAttention : public graph::AttentionOp {
     const auto& lanes = step.cache->lanes.layer(layer);
     const auto& method = step.cache->method();
     cache::AttendPlan plan;
-    if (method.attend) plan = method.attend.call(lanes, head, step.position, step.cache->forced);
+    if (method.attend) plan = method.attend.call(lanes, head, step.position, step.cache->terms);
     if (plan.empty()) plan.push_back({0, lanes.length(head), 0});
     const Watched& watched = watched_[static_cast<std::size_t>(row)];
     for (const auto& range : plan) {
@@ -110,7 +110,7 @@ class LaneAttention : public graph::AttentionOp {
       const Watched& watched = watched_[row];
       if (watched.stride == 0) continue;
       auto& cache = *rows_[row].cache;
-      cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[row].position, cache.forced,
+      cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[row].position, cache.terms,
                                 cache.limit[static_cast<std::size_t>(layer)], probabilities_of(watched, 0), watched.stride});
     }
   }

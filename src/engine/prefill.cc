@@ -101,14 +101,14 @@ struct Prefill::Branch {
       indices.push_back(static_cast<std::size_t>(found - wanted.begin()));
       if (found == wanted.end()) wanted.push_back(what);
     }
-    caches.emplace_back(
-        std::make_unique<Cache::Impl>(Cache::Impl{options,
-                                                  &hparams,
-                                                  &context.account,
-                                                  cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account),
-                                                  tokens,
-                                                  method.forced ? method.forced.call(prompt, budget) : policy::Forced{},
-                                                  {}}));
+    caches.emplace_back(std::make_unique<Cache::Impl>(
+        Cache::Impl{options,
+                    &hparams,
+                    &context.account,
+                    cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account),
+                    tokens,
+                    policy::Terms{prompt, budget, method.forced ? method.forced.call(prompt, budget) : policy::Forced{}},
+                    {}}));
   }
 
   void begin_layer(int query_heads) {

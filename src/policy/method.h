@@ -60,6 +60,13 @@ struct Forced {
   int total() const { return sinks + recent; }
 };
 
+/// What is settled for a sequence when its prompt has been compressed.
+struct Terms {
+  Prompt prompt;
+  int budget = 0;  ///< entries per KV head, the mean
+  Forced forced;   ///< at this budget
+};
+
 /// A named part: `text` is what `winnow methods` shows.
 template <class Signature>
 struct Part {
@@ -97,7 +104,7 @@ struct StepView {
   attention::Shape shape;
   cache::LayerLanes& lanes;
   std::int32_t position = 0;  ///< of the token
-  Forced forced;
+  const Terms& terms;
   std::span<const int> limit;  ///< [H_kv] entries that a lane may have
   const float* probabilities = nullptr;
   int stride = 0;
@@ -112,9 +119,9 @@ struct StepView {
 /// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit.
 using StepPart = Part<void(const StepView&)>;
 /// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose entry leaves.
-using EvictPart = Part<int(cache::LayerLanes&, int head, const Forced&)>;
+using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
 /// What a query at `position` reads of a lane, for methods that turn or narrow it.
-using AttendPart = Part<cache::AttendPlan(const cache::LayerLanes&, int head, std::int32_t position, const Forced&)>;
+using AttendPart = Part<cache::AttendPlan(const cache::LayerLanes&, int head, std::int32_t position, const Terms&)>;
 
 /// When entries are evicted.
 enum class Schedule : std::uint8_t {

@@ -21,6 +21,7 @@ const Registry& built_in() {
           methods::ada_snapkv(),
           methods::ada_pyramid(),
           methods::sage_kv(),
+          methods::ahakv(),
           methods::random(),
           methods::knorm(),
           methods::keydiff(),

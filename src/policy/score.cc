@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "winnow/error.h"
+
 namespace winnow::policy {
 
 namespace {
@@ -45,6 +47,12 @@ Scores reduce_group(const attention::Observation& observation, const attention::
     }
   }
   return out;
+}
+
+int odd_kernel(const Options& options) {
+  const int kernel = options.integer("kernel");
+  if (kernel % 2 == 0) throw UsageError("the kernel must be odd, so that it has a middle");
+  return kernel;
 }
 
 void pool(std::span<float> scores, const Pooling& how) {

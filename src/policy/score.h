@@ -5,6 +5,7 @@
 #include <string>
 
 #include "policy/method.h"
+#include "policy/options.h"
 
 /// Pieces that scorers are made of.
 namespace winnow::policy {
@@ -31,6 +32,9 @@ struct Pooling {
   int kernel = 1;  ///< odd; 1 changes nothing
   Pad pad = Pad::valid;
 };
+
+/// The option `kernel`. Throws UsageError when it is even.
+int odd_kernel(const Options& options);
 
 /// Pools along positions, stride 1, padded by kernel / 2 on both sides; in place. Sums are made in double: constant scores stay constant.
 /// What is no number spreads over the kernel, by max as by mean. O(n * kernel).

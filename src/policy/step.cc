@@ -1,5 +1,8 @@
 #include "policy/step.h"
 
+#include <cmath>
+#include <numeric>
+
 namespace winnow::policy {
 
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out) {
@@ -10,6 +13,18 @@ void group_mean(const StepView& view, int kv_head, std::vector<float>& out) {
     for (std::size_t slot = 0; slot < out.size(); ++slot) out[slot] += attention[slot];
   }
   for (float& x : out) x /= static_cast<float>(group);
+}
+
+void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out) {
+  const int group = view.shape.group();
+  std::vector<double> sum(static_cast<std::size_t>(view.lanes.length(kv_head)));
+  for (int g = 0; g < group; ++g) {
+    std::vector<double> raised;
+    for (const float p : view.attention(kv_head * group + g)) raised.push_back(std::pow(static_cast<double>(p), gain));
+    const double all = std::accumulate(raised.begin(), raised.end(), 0.0) * group;
+    for (std::size_t slot = 0; slot < sum.size() && all > 0; ++slot) sum[slot] += raised[slot] / all;
+  }
+  out.assign(sum.begin(), sum.end());
 }
 
 void add_to_column(const StepView& view, int kv_head, int column, const std::vector<float>& addend) {

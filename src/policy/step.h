@@ -12,12 +12,15 @@ namespace winnow::policy {
 /// Mean attention of a KV head's query heads, by slot, [length].
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out);
 
+/// The same with each head's softmax taken anew with logits that are multiplied by `gain`.
+void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out);
+
 /// Adds to a column of a lane, by slot.
 void add_to_column(const StepView& view, int kv_head, int column, const std::vector<float>& addend);
 
 /// Whether an entry may leave: it is neither one of the first `sinks` positions nor one of the `recent` last.
 inline bool evictable(const StepView& view, std::int32_t position) {
-  return position >= view.forced.sinks && position <= view.position - view.forced.recent;
+  return position >= view.terms.forced.sinks && position <= view.position - view.terms.forced.recent;
 }
 
 /// An entry that may leave: the least worth goes first, and what is no number before it; of equals the earliest.

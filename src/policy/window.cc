@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "policy/score.h"
-#include "winnow/error.h"
 
 namespace winnow::policy {
 
@@ -23,8 +22,7 @@ std::vector<Option> window_options(std::vector<Option> more) {
 Method window_method(const Options& options) {
   const int window = options.integer("window");
   const Reduce gqa = reduce_from(options.text("gqa"));
-  if (options.integer("kernel") % 2 == 0) throw UsageError("the kernel must be odd, so that it has a middle");
-  const Pooling pooling{pool_from(options.text("pool")), options.integer("kernel"), pad_from(options.text("pad"))};
+  const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), pad_from(options.text("pad"))};
   Method method;
   method.observe = observe_last(window);
   method.forced = {fmt::format("the last {} tokens", window), [window](const Prompt& prompt, int) {

@@ -101,6 +101,60 @@ TEST(Observation, EveryKindAndReductionAgreesWithDoublePrecision) {
   }
 }
 
+/// The softmax of power times the logits: relative to p = softmax(logits), whose error the reference bounds, p^power errs by power times as
+/// much and by a logarithm (4 units in the last place of it, Highway's bound), two products, and an exponential (1): u (12 |power ln p| +
+/// 8).
+Columns expected_powers(const std::vector<float>& power, const std::vector<reference::Result>& matrix) {
+  const std::size_t n = matrix.size();
+  Columns c{std::vector<double>(n, 0), std::vector<double>(n, 0)};
+  for (std::size_t r = 0; r < power.size(); ++r) {
+    const auto& row = matrix[n - power.size() + r];
+    std::vector<double> raised;
+    std::vector<double> error;
+    double sum = 0;
+    double mean_error = 0;
+    for (std::size_t j = 0; j < row.weight.size(); ++j) {
+      const double x = power[r] * std::log(row.weight[j]);
+      raised.push_back(std::exp(x));
+      error.push_back(power[r] * row.weight_error[j] / row.weight[j] + reference::kRoundoff * (12 * std::abs(x) + 8));
+      sum += raised[j];
+      mean_error += raised[j] * error[j];
+    }
+    mean_error /= sum;
+    for (std::size_t j = 0; j < raised.size(); ++j) {
+      const double a = raised[j] / sum;
+      c.value[j] += a;
+      c.error[j] += a * (error[j] + mean_error + 2 * reference::roundings(static_cast<double>(n)) + 2 * reference::kRoundoff);
+    }
+  }
+  return c;
+}
+
+TEST(Observation, SoftmaxOfMultipliedLogitsAgreesWithDoublePrecision) {
+  for (const int group : {1, 3, 7}) {
+    Prompt prompt(shape_of(2, group, 64), 193, ElementType::f16);
+    for (const int rows : {1, 32, 193}) {
+      Observe what{{Kind::last, rows, {}}, Reduction::sum, {}};
+      for (int r = 0; r < rows; ++r) what.power.push_back(r % 5 == 4 ? 0.0F : 0.5F + 0.4F * static_cast<float>(r % 5));
+      on_every_target([&] {
+        for (const int chunk : {7, 100, 512}) {
+          std::vector<Observation> o;
+          o.emplace_back(what, prompt.shape.query_heads, prompt.n);
+          prompt.prefill(0, chunk, 2, pointers(o));
+          for (int h = 0; h < prompt.shape.query_heads; ++h) {
+            std::vector<reference::Result> matrix;
+            for (int i = 0; i < prompt.n; ++i) matrix.push_back(prompt.expected(i, h));
+            const auto want = expected_powers(what.power, matrix);
+            expect_close(o[0].head(h), want.value, want.error, "head " + std::to_string(h) + ", chunks of " + std::to_string(chunk));
+            if (testing::Test::HasFatalFailure()) return;
+          }
+        }
+      });
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 TEST(Observation, ThreadsDoNotChangeABit) {
   Prompt prompt(shape_of(3, 3, 64), 600, ElementType::f16);
   on_every_target([&] {

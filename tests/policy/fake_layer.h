@@ -99,12 +99,23 @@ class FakeLayer {
   }
 
  private:
+  /// A row of attention, or of the softmax of multiplied logits where that is asked for.
+  std::vector<float> raised(const attention::Observe& what, int h, int i) const {
+    std::vector<float> row;
+    double sum = 0;
+    const double power = what.power.empty() ? 1 : what.power[static_cast<std::size_t>(i - n_) + what.power.size()];
+    for (int j = 0; j <= i; ++j) sum += std::pow(at(h, i, j), power);
+    for (int j = 0; j <= i; ++j) row.push_back(static_cast<float>(power == 1 ? at(h, i, j) : std::pow(at(h, i, j), power) / sum));
+    return row;
+  }
+
   attention::Observation observation(const attention::Observe& what) const {
     attention::Observation out(what, kv_heads_ * group_, n_);
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (int i = 0; i < n_; ++i) {
         if (!what.rows.contains(i, n_)) continue;
-        for (int j = 0; j <= i; ++j) out.head(h)[static_cast<std::size_t>(j)] += static_cast<float>(at(h, i, j));
+        const auto row = raised(what, h, i);
+        for (int j = 0; j <= i; ++j) out.head(h)[static_cast<std::size_t>(j)] += row[static_cast<std::size_t>(j)];
       }
     }
     return out;
@@ -139,7 +150,8 @@ class FakeDecode {
                           static_cast<int>(spec_.method().columns.size())}) {
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
-    forced_ = spec_.method().forced.call({layer.tokens(), layer.shape().group()}, budget);
+    const policy::Prompt prompt{layer.tokens(), layer.shape().group()};
+    terms_ = {prompt, budget, spec_.method().forced.call(prompt, budget)};
     for (int head = 0; head < layer.shape().kv_heads; ++head) limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
   }
 
@@ -155,7 +167,7 @@ class FakeDecode {
       const auto value = std::span<const float>(row).subspan(row.size() / 2 + at, FakeLayer::kDim);
       const auto& evict = spec_.method().evict;
       if (evict && lanes_.length(head) >= limit_[static_cast<std::size_t>(head)]) {
-        lanes_.replace(head, evict.call(lanes_, head, forced_), position_, key, value);
+        lanes_.replace(head, evict.call(lanes_, head, terms_), position_, key, value);
       } else {
         lanes_.append(head, position_, key, value);
       }
@@ -168,7 +180,7 @@ class FakeDecode {
             static_cast<float>(layer_.at(h, position_, lanes_.position(h / shape.group(), slot)));
       }
     }
-    if (spec_.method().step) spec_.method().step.call({0, shape, lanes_, position_, forced_, limit_, probabilities.data(), stride});
+    if (spec_.method().step) spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, probabilities.data(), stride});
     ++position_;
   }
 
@@ -187,7 +199,7 @@ class FakeDecode {
   std::int32_t position_;
   MemoryAccount account_;
   cache::LayerLanes lanes_;
-  policy::Forced forced_;
+  policy::Terms terms_;
   std::vector<int> limit_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "attention/cpu/power.h"
+
 namespace winnow::attention::cpu {
 
 namespace {
@@ -36,8 +38,27 @@ void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const 
 
 }  // namespace
 
+namespace {
+
+/// The observed rows of a block, each with its own power.
+void observe_powers(const Block& block, const Observation& observation, float* out, int stride) {
+  const auto& power = observation.what().power;
+  const int first_row = observation.size() - static_cast<int>(power.size());
+  const int first_token = std::max(0, first_row - block.first_key);
+  Powers p;
+  p.block = &block;
+  p.first_token = first_token;
+  p.tokens = block.tokens - first_token;
+  if (p.tokens <= 0) return;
+  p.power = power.data() + (block.first_key + first_token - first_row);
+  for (p.head = 0; p.head < block.group; ++p.head) add_powers(p, out + static_cast<std::ptrdiff_t>(p.head) * stride);
+}
+
+}  // namespace
+
 void observe(const Block& block, const Observation& observation, float* mask, float* weight, float* out, int stride) {
   const Observe& what = observation.what();
+  if (!what.power.empty()) return observe_powers(block, observation, out, stride);
   for (int t = 0; t < block.tokens; ++t) mask[t] = what.rows.contains(block.first_key + t, observation.size()) ? 1.0F : 0.0F;
   // No row of the block is near enough to the keys before this one.
   const int first = what.rows.kind == ObservedRows::Kind::band ? std::max(0, block.first_key - what.rows.count) : 0;

@@ -7,6 +7,7 @@ namespace winnow::policy::methods {
 
 Preset ada_pyramid();
 Preset ada_snapkv();
+Preset ahakv();
 Preset full();
 Preset h2o();
 Preset keydiff();

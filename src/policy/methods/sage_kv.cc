@@ -68,14 +68,14 @@ std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const Fo
   return {std::move(marks)};
 }
 
-int oldest_recent(cache::LayerLanes& lanes, int head, const Forced& forced) {
+int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
   int oldest = lanes.length(head) - 1;
   std::int32_t least = std::numeric_limits<std::int32_t>::max();
   lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
     const auto selected = stretch.column(0);
     for (std::size_t i = 0; i < selected.size(); ++i) {
       const auto position = stretch.positions[i];
-      if (position < forced.sinks || selected[i] != 0 || position >= least) continue;
+      if (position < terms.forced.sinks || selected[i] != 0 || position >= least) continue;
       least = position;
       oldest = stretch.first + static_cast<int>(i);
     }

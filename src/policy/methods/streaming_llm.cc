@@ -8,8 +8,8 @@ namespace {
 
 /// The oldest entry behind the sinks. A prompt's entries are stored in the order of their positions and each new token takes the place of
 /// the oldest, so behind the sinks the slots are a rotated ascending row, and its least element is found by halving.
-int oldest(const cache::LayerLanes& lanes, int head, const Forced& forced) {
-  int low = std::min(forced.sinks, lanes.length(head) - 1);
+int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
+  int low = std::min(terms.forced.sinks, lanes.length(head) - 1);
   int high = lanes.length(head) - 1;
   while (low < high) {
     const int middle = low + (high - low) / 2;
@@ -24,11 +24,11 @@ int oldest(const cache::LayerLanes& lanes, int head, const Forced& forced) {
 
 /// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their distances are right;
 /// before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's last index.
-cache::AttendPlan by_cache_index(const cache::LayerLanes& lanes, int head, std::int32_t position, const Forced& forced) {
+cache::AttendPlan by_cache_index(const cache::LayerLanes& lanes, int head, std::int32_t position, const Terms& terms) {
   const int length = lanes.length(head);
   const std::int64_t shift = static_cast<std::int64_t>(length) - 1 - position;
   if (shift == 0) return {};  // nothing has left the cache: index and position agree
-  const int sinks = std::min(forced.sinks, length);
+  const int sinks = std::min(terms.forced.sinks, length);
   return {{0, sinks, shift}, {sinks, length, 0}};
 }
 

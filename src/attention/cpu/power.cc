@@ -1,0 +1,76 @@
+#include "attention/cpu/power.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/cpu/power.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which defines the target that this pass compiles for.
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include "attention/cpu/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace winnow::attention::cpu::HWY_NAMESPACE {
+/// Some rows side by side, as many as a vector has lanes.
+struct Side {
+  const float* p;            ///< of key 0
+  const float* tile_weight;  ///< of tile 0
+  std::ptrdiff_t stride;     ///< from one key or tile to the next
+  int count;
+  V power;
+  V last_key;  ///< that each row sees
+};
+
+V load_some(const float* from, int n) {
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    if (n < static_cast<int>(hn::Lanes(D()))) return load_n(from, n);
+  }
+  return load(from);
+}
+
+V raised(const Side& r, int key) {
+  const D d;
+  const V p = hn::Mul(load_some(r.p + key * r.stride, r.count), load_some(r.tile_weight + key / kTileKeys * r.stride, r.count));
+  const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), r.power);
+  const V result = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
+  return hn::IfThenElseZero(hn::Le(hn::Set(d, static_cast<float>(key)), r.last_key), result);
+}
+
+void add_rows(const Side& r, int keys, float* out) {
+  const D d;
+  V sum = hn::Zero(d);
+  for (int key = 0; key < keys; ++key) sum = hn::Add(sum, raised(r, key));
+  // Lanes beyond the rows are left out of every sum.
+  const V share = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(r.count)), hn::Div(hn::Set(d, 1.0F), sum));
+  for (int key = 0; key < keys; ++key) out[key] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(raised(r, key), share)));
+}
+
+void add(const Powers& w, float* out) {
+  const D d;
+  const Block& b = *w.block;
+  const int step = static_cast<int>(hn::Lanes(d));
+  for (int i = 0; i < w.tokens; i += step) {
+    const int token = w.first_token + i;
+    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(w.head) * b.tokens + token;
+    const int count = std::min(step, w.tokens - i);
+    const V last_key = hn::Iota(d, static_cast<float>(b.first_key + token));
+    add_rows({b.p + lane, b.tile_weight + lane, b.lanes, count, load_some(w.power + i, count), last_key},
+             b.visible_keys(), out);
+  }
+}
+
+}  // namespace winnow::attention::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace winnow::attention::cpu {
+
+HWY_EXPORT(add);
+
+void add_powers(const Powers& powers, float* out) { HWY_DYNAMIC_DISPATCH(add)(powers, out); }
+
+}  // namespace winnow::attention::cpu
+#endif

@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+#include "policy/score.h"
+#include "policy/step.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+/// Equation 12: the factor on the logits at which the softmax over n keys has the entropy of B. Below 1 it would flatten.
+double step_gain(int n, int budget, bool paper) {
+  const double spread = 2 * std::log(static_cast<double>(n) / budget);
+  return paper ? std::sqrt(std::max(0.0, spread)) : std::sqrt(std::max(1.0, spread));
+}
+
+struct Switches {
+  int recent;
+  bool all_rows;
+  bool gain;
+  bool paper_gain;
+  bool prior;
+
+  int forced(int budget) const { return std::min(recent, budget / 2); }
+};
+
+std::vector<attention::Observe> observe(const Switches& s, const Prompt& prompt, int budget) {
+  const int rows = s.all_rows ? prompt.tokens : std::min(std::max(1, s.forced(budget)), prompt.tokens);
+  attention::Observe what{{attention::ObservedRows::Kind::last, rows, {}}, attention::Reduction::sum, {}};
+  for (int i = prompt.tokens - rows; s.gain && i < prompt.tokens; ++i) {
+    what.power.push_back(static_cast<float>(step_gain(i + 1, budget, s.paper_gain)));
+  }
+  if (std::all_of(what.power.begin(), what.power.end(), [](float g) { return g == 1; })) what.power.clear();
+  return {what};
+}
+
+/// Squared lengths of the values, averaged with their neighbours, relative to the largest.
+std::vector<float> value_prior(const cache::Rows& values) {
+  std::vector<float> out(static_cast<std::size_t>(values.count));
+  for_each_row(values, [&](int j, std::span<const float> value) { out[static_cast<std::size_t>(j)] = static_cast<float>(norm(value) * norm(value)); });
+  pool(out, {Pool::mean, 7, Pad::valid});
+  const float most = *std::max_element(out.begin(), out.end());
+  for (float& x : out) x = most > 0 ? x / most : 1.0F;
+  return out;
+}
+
+/// Accumulated attention with the value prior, of all entries.
+Scores accumulated(const LayerView& view, bool prior) {
+  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
+  for (int head = 0; prior && head < scores.heads(); ++head) {
+    const auto gamma = value_prior(view.scratch->values(head));
+    const auto of_head = scores.head(head);
+    for (std::size_t j = 0; j < gamma.size(); ++j) of_head[j] *= gamma[j];
+  }
+  return scores;
+}
+
+/// Which number of keys the gain of a decode step is for; none: the lane holds about B entries, so there is no gain.
+enum class DecodeGain : std::uint8_t { none, position, prompt };
+
+void accumulate(const StepView& view, DecodeGain kind, bool paper) {
+  const int keys = kind == DecodeGain::position ? view.position + 1 : view.terms.prompt.tokens;
+  const double gain = kind == DecodeGain::none ? 1 : step_gain(keys, view.terms.budget, paper);
+  std::vector<float> attention;
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    if (gain == 1) {
+      group_mean(view, head, attention);
+    } else {
+      group_mean_raised(view, head, gain, attention);
+    }
+    add_to_column(view, head, 0, attention);
+    evict_down(view, head, [](const cache::LaneStretch& stretch, int i) { return stretch.column(0)[static_cast<std::size_t>(i)]; });
+  }
+}
+
+}  // namespace
+
+/// AhaKV (Gu et al., 2025, "AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of Large Language Models",
+/// sections 3 and 4, appendix E): attention accumulated over the most recent queries, by a softmax whose gain keeps its entropy at ln B however long
+/// the prompt, times a prior from the values' norms. While decoding each query adds its attention.
+///   recent       recent tokens that stay and whose queries are accumulated, at most half of the budget
+///   ra           off: all queries are accumulated
+///   sgs          off: the plain softmax
+///   vpe          off: no value prior
+///   gain         floor: never below the plain softmax; paper: equation 12 as it stands, which is 0 up to B keys
+///   decode-gain  the number of keys whose gain a decode step uses: the lane's (none), its position's or the prompt's
+///   kernel       length of the mean pooling of the scores
+///   when         step: evicts at every decode step; prefill: only when the prompt has been read
+Preset ahakv() {
+  const Option::Choice on{"on", {"on", "off"}};
+  return {.name = "ahakv",
+          .summary = "what recent queries attend to, by a softmax of constant entropy, times a prior from the values",
+          .paper = "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of Large Language Models",
+          .options = {{"recent", Option::Integer{32, 1, 65536}, "recent tokens that stay and whose queries are accumulated"},
+                      {"ra", on, "off: all queries are accumulated"},
+                      {"sgs", on, "off: the plain softmax"},
+                      {"vpe", on, "off: no value prior"},
+                      {"gain", Option::Choice{"floor", {"floor", "paper"}}, "whether the gain stays at 1 or more"},
+                      {"decode-gain", Option::Choice{"lane", {"lane", "position", "prompt"}}, "what the gain of a decode step counts"},
+                      {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
+                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+          .build = [](const Options& options) {
+            const Switches s{options.integer("recent"), options.text("ra") == "off", options.text("sgs") == "on", options.text("gain") == "paper",
+                             options.text("vpe") == "on"};
+            const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
+            Method method;
+            method.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
+                              [s](const Prompt& prompt, int budget) { return observe(s, prompt, budget); }};
+            method.forced = {"the recent tokens, at most half of the budget", [s](const Prompt&, int budget) { return Forced{0, s.forced(budget)}; }};
+            method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
+            method.score = {s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
+                            [s, pooling](const LayerView& view, const Forced& forced) {
+                              Scores scores = accumulated(view, s.prior);
+                              pool_evictable(scores, forced, pooling);
+                              return scores;
+                            }};
+            method.schedule = Schedule::once;
+            if (options.text("when") == "prefill") return method;
+            const auto& decode = options.text("decode-gain");
+            const auto kind = decode == "position" ? DecodeGain::position : decode == "prompt" ? DecodeGain::prompt : DecodeGain::none;
+            method.schedule = Schedule::step;
+            method.columns = {"accumulated attention"};
+            method.state = {"accumulated attention times the value prior",
+                            [s](const LayerView& view, const Scores&, const Forced&) { return std::vector{accumulated(view, s.prior)}; }};
+            method.step = {"the entry with the least accumulated attention", [=](const StepView& view) { accumulate(view, kind, s.paper_gain); }};
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods
