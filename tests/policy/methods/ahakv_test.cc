@@ -130,21 +130,5 @@ TEST(AhaKv, keeps_what_the_reference_keeps_for_200_steps) {
   }
 }
 
-/// What equation 12 is for: over n equal random logits the softmax has the entropy of B keys, whatever n is.
-TEST(AhaKv, the_gain_keeps_the_entropy) {
-  constexpr int kBudget = 64;
-  for (const int n : {256, 1024, 4096}) {
-    std::mt19937 random(3);
-    std::normal_distribution<double> normal;  // logits of variance 1, as the paper derives it
-    double sum = 0;
-    std::vector<double> p;
-    for (int j = 0; j < n; ++j) p.push_back(std::exp(gain(n, kBudget, {}) * normal(random)));
-    for (const double x : p) sum += x;
-    double entropy = 0;
-    for (const double x : p) entropy -= x / sum * std::log(x / sum);
-    EXPECT_NEAR(entropy, std::log(kBudget), 0.35) << n;  // the derivation is to second order
-  }
-}
-
 }  // namespace
 }  // namespace winnow::test
