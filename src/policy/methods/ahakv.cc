@@ -41,7 +41,9 @@ std::vector<attention::Observe> observe(const Switches& s, const Prompt& prompt,
 /// Squared lengths of the values, averaged with their neighbours, relative to the largest.
 std::vector<float> value_prior(const cache::Rows& values) {
   std::vector<float> out(static_cast<std::size_t>(values.count));
-  for_each_row(values, [&](int j, std::span<const float> value) { out[static_cast<std::size_t>(j)] = static_cast<float>(norm(value) * norm(value)); });
+  for_each_row(values, [&](int j, std::span<const float> value) {
+    out[static_cast<std::size_t>(j)] = static_cast<float>(norm(value) * norm(value));
+  });
   pool(out, {Pool::mean, 7, Pad::valid});
   const float most = *std::max_element(out.begin(), out.end());
   for (float& x : out) x = most > 0 ? x / most : 1.0F;
@@ -80,8 +82,8 @@ void accumulate(const StepView& view, DecodeGain kind, bool paper) {
 }  // namespace
 
 /// AhaKV (Gu et al., 2025, "AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of Large Language Models",
-/// sections 3 and 4, appendix E): attention accumulated over the most recent queries, by a softmax whose gain keeps its entropy at ln B however long
-/// the prompt, times a prior from the values' norms. While decoding each query adds its attention.
+/// sections 3 and 4, appendix E): attention accumulated over the most recent queries, by a softmax whose gain keeps its entropy at ln B
+/// however long the prompt, times a prior from the values' norms. While decoding each query adds its attention.
 ///   recent       recent tokens that stay and whose queries are accumulated, at most half of the budget
 ///   ra           off: all queries are accumulated
 ///   sgs          off: the plain softmax
@@ -92,43 +94,48 @@ void accumulate(const StepView& view, DecodeGain kind, bool paper) {
 ///   when         step: evicts at every decode step; prefill: only when the prompt has been read
 Preset ahakv() {
   const Option::Choice on{"on", {"on", "off"}};
-  return {.name = "ahakv",
-          .summary = "what recent queries attend to, by a softmax of constant entropy, times a prior from the values",
-          .paper = "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of Large Language Models",
-          .options = {{"recent", Option::Integer{32, 1, 65536}, "recent tokens that stay and whose queries are accumulated"},
-                      {"ra", on, "off: all queries are accumulated"},
-                      {"sgs", on, "off: the plain softmax"},
-                      {"vpe", on, "off: no value prior"},
-                      {"gain", Option::Choice{"floor", {"floor", "paper"}}, "whether the gain stays at 1 or more"},
-                      {"decode-gain", Option::Choice{"lane", {"lane", "position", "prompt"}}, "what the gain of a decode step counts"},
-                      {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
-                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-          .build = [](const Options& options) {
-            const Switches s{options.integer("recent"), options.text("ra") == "off", options.text("sgs") == "on", options.text("gain") == "paper",
-                             options.text("vpe") == "on"};
-            const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
-            Method method;
-            method.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
-                              [s](const Prompt& prompt, int budget) { return observe(s, prompt, budget); }};
-            method.forced = {"the recent tokens, at most half of the budget", [s](const Prompt&, int budget) { return Forced{0, s.forced(budget)}; }};
-            method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
-            method.score = {s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
-                            [s, pooling](const LayerView& view, const Forced& forced) {
-                              Scores scores = accumulated(view, s.prior);
-                              pool_evictable(scores, forced, pooling);
-                              return scores;
-                            }};
-            method.schedule = Schedule::once;
-            if (options.text("when") == "prefill") return method;
-            const auto& decode = options.text("decode-gain");
-            const auto kind = decode == "position" ? DecodeGain::position : decode == "prompt" ? DecodeGain::prompt : DecodeGain::none;
-            method.schedule = Schedule::step;
-            method.columns = {"accumulated attention"};
-            method.state = {"accumulated attention times the value prior",
-                            [s](const LayerView& view, const Scores&, const Forced&) { return std::vector{accumulated(view, s.prior)}; }};
-            method.step = {"the entry with the least accumulated attention", [=](const StepView& view) { accumulate(view, kind, s.paper_gain); }};
-            return method;
-          }};
+  return {
+      .name = "ahakv",
+      .summary = "what recent queries attend to, by a softmax of constant entropy, times a prior from the values",
+      .paper =
+          "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of Large Language Models",
+      .options = {{"recent", Option::Integer{32, 1, 65536}, "recent tokens that stay and whose queries are accumulated"},
+                  {"ra", on, "off: all queries are accumulated"},
+                  {"sgs", on, "off: the plain softmax"},
+                  {"vpe", on, "off: no value prior"},
+                  {"gain", Option::Choice{"floor", {"floor", "paper"}}, "whether the gain stays at 1 or more"},
+                  {"decode-gain", Option::Choice{"lane", {"lane", "position", "prompt"}}, "what the gain of a decode step counts"},
+                  {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
+                  {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+      .build = [](const Options& options) {
+        const Switches s{options.integer("recent"), options.text("ra") == "off", options.text("sgs") == "on",
+                         options.text("gain") == "paper", options.text("vpe") == "on"};
+        const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
+        Method method;
+        method.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
+                          [s](const Prompt& prompt, int budget) { return observe(s, prompt, budget); }};
+        method.forced = {"the recent tokens, at most half of the budget", [s](const Prompt&, int budget) {
+                           return Forced{0, s.forced(budget)};
+                         }};
+        method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
+        method.score = {s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
+                        [s, pooling](const LayerView& view, const Forced& forced) {
+                          Scores scores = accumulated(view, s.prior);
+                          pool_evictable(scores, forced, pooling);
+                          return scores;
+                        }};
+        method.schedule = Schedule::once;
+        if (options.text("when") == "prefill") return method;
+        const auto& decode = options.text("decode-gain");
+        const auto kind = decode == "position" ? DecodeGain::position : decode == "prompt" ? DecodeGain::prompt : DecodeGain::none;
+        method.schedule = Schedule::step;
+        method.columns = {"accumulated attention"};
+        method.state = {"accumulated attention times the value prior",
+                        [s](const LayerView& view, const Scores&, const Forced&) { return std::vector{accumulated(view, s.prior)}; }};
+        method.step = {"the entry with the least accumulated attention",
+                       [=](const StepView& view) { accumulate(view, kind, s.paper_gain); }};
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

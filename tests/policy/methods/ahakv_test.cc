@@ -90,7 +90,9 @@ TEST(AhaKv, keeps_what_the_reference_keeps) {
                                                                   {"vpe=off", {false, true, true, false}}};
   // No attention that has ties: f32 and double part company there, since sums here are of quotients. Those are below.
   const std::vector<std::pair<const char*, Attention>> tables = {
-      {"random", random_attention(7)}, {"another", random_attention(8)}, {"skewed", [some = random_attention(9)](int h, int i, int j) { return some(h, i, j) / (1 + j % 11); }}};
+      {"random", random_attention(7)}, {"another", random_attention(8)}, {"skewed", [some = random_attention(9)](int h, int i, int j) {
+                                                                            return some(h, i, j) / (1 + j % 11);
+                                                                          }}};
   for (const auto& [name, attention] : tables) {
     for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}, {1, 7}}) {
       FakeLayer layer(kv_heads, group, 90, attention);
@@ -98,7 +100,8 @@ TEST(AhaKv, keeps_what_the_reference_keeps) {
         for (const int budget : {1, 2, 9, 20, 40, 70, 89}) {
           const auto plan = layer.plan("ahakv" + (options.empty() ? "" : ":" + options), budget);
           for (int head = 0; head < kv_heads; ++head) {
-            EXPECT_EQ(kept(plan, head, 90), Reference(layer, head, budget, switches, 0).kept_) << name << " " << options << " budget " << budget;
+            EXPECT_EQ(kept(plan, head, 90), Reference(layer, head, budget, switches, 0).kept_)
+                << name << " " << options << " budget " << budget;
           }
         }
       }
