@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace winnow::cache {
 
@@ -14,13 +15,13 @@ Buffer copy(MemoryAccount& account, const Buffer& from, const char* purpose) {
   return to;
 }
 
-/// Writes one stored row in another encoding, by way of `row`.
-void recode(const Rows& from, int index, ElementType type, std::byte* out, std::vector<float>& row) {
+/// Writes one stored row in another encoding.
+void recode(const Rows& from, int index, ElementType type, std::byte* out) {
   if (from.type == type) {
     std::memcpy(out, from.row(index), row_bytes(type, from.dim));
     return;
   }
-  row.resize(static_cast<std::size_t>(from.dim));
+  std::vector<float> row(static_cast<std::size_t>(from.dim));
   decode_row(from.type, from.row(index), row);
   encode_row(type, row, out);
 }
@@ -28,8 +29,8 @@ void recode(const Rows& from, int index, ElementType type, std::byte* out, std::
 }  // namespace
 
 std::size_t entry_bytes(const LaneShape& shape) {
-  return row_bytes(shape.type.key, shape.head_dim) + row_bytes(shape.type.value, shape.head_dim) + sizeof(std::int32_t) +
-         static_cast<std::size_t>(shape.state_columns) * sizeof(float);
+  return row_bytes(shape.type.key, shape.head_dim) + row_bytes(shape.type.value, shape.head_dim) +
+         (shape.by_rank == nullptr ? 1 : 2) * sizeof(std::int32_t) + static_cast<std::size_t>(shape.state_columns) * sizeof(float);
 }
 
 LayerLanes::Store LayerLanes::make_store(MemoryAccount& account, const LaneShape& shape, int entries) {
@@ -37,21 +38,27 @@ LayerLanes::Store LayerLanes::make_store(MemoryAccount& account, const LaneShape
   return {Buffer(account, n * row_bytes(shape.type.key, shape.head_dim), "kept keys"),
           Buffer(account, n * row_bytes(shape.type.value, shape.head_dim), "kept values"),
           Buffer(account, n * sizeof(std::int32_t), "positions of kept entries"),
+          Buffer(account, shape.by_rank == nullptr ? 0 : n * sizeof(std::int32_t), "ranks of kept entries"),
           Buffer(account, n * static_cast<std::size_t>(shape.state_columns) * sizeof(float), "state of kept entries")};
 }
 
 LayerLanes::Store LayerLanes::copy_store(MemoryAccount& account, const Store& from) {
   return {copy(account, from.keys, "kept keys"), copy(account, from.values, "kept values"),
-          copy(account, from.positions, "positions of kept entries"), copy(account, from.state, "state of kept entries")};
+          copy(account, from.positions, "positions of kept entries"), copy(account, from.ranks, "ranks of kept entries"),
+          copy(account, from.state, "state of kept entries")};
 }
 
 LayerLanes::Entry LayerLanes::Store::entry(const LaneShape& shape, int first, int capacity, int index) const {
   // A store owns its memory; its constness is that of the lanes around it.
   const auto at = static_cast<std::size_t>(first + index);
-  auto* const positions_at = const_cast<std::int32_t*>(positions.as<std::int32_t>().data());
+  const auto integers = [at](const Buffer& buffer) {
+    return buffer.empty() ? nullptr : const_cast<std::int32_t*>(buffer.as<std::int32_t>().data()) + at;
+  };
   auto* const state_at = const_cast<float*>(state.as<float>().data());
   return {const_cast<std::byte*>(keys.data()) + at * row_bytes(shape.type.key, shape.head_dim),
-          const_cast<std::byte*>(values.data()) + at * row_bytes(shape.type.value, shape.head_dim), positions_at + at,
+          const_cast<std::byte*>(values.data()) + at * row_bytes(shape.type.value, shape.head_dim),
+          integers(positions),
+          integers(ranks),
           state_at == nullptr ? nullptr : state_at + static_cast<std::ptrdiff_t>(first) * shape.state_columns + index,
           static_cast<std::size_t>(capacity)};
 }
@@ -60,6 +67,7 @@ LayerLanes::LayerLanes(MemoryAccount& account, const LaneShape& shape)
     : account_(&account),
       shape_(shape),
       block_first_(static_cast<std::size_t>(shape.kv_heads) + 1, 0),
+      ranked_(static_cast<std::size_t>(shape.kv_heads), 0),
       length_(static_cast<std::size_t>(shape.kv_heads), 0) {}
 
 LayerLanes LayerLanes::clone(MemoryAccount& account) const {
@@ -67,6 +75,7 @@ LayerLanes LayerLanes::clone(MemoryAccount& account) const {
   out.block_ = copy_store(account, block_);
   out.block_first_ = block_first_;
   out.length_ = length_;
+  out.ranked_ = ranked_;
   for (const auto& page : pages_) out.pages_.push_back(copy_store(account, page));
   return out;
 }
@@ -81,24 +90,33 @@ void LayerLanes::commit(const KeepPlan& plan, const LayerScratch& scratch) {
   for (std::size_t head = 0; head < length_.size(); ++head) {
     length_[head] = static_cast<int>(kept(head).size());
     block_first_[head + 1] = block_first_[head] + length_[head];
+    ranked_[head] = shape_.by_rank != nullptr && length_[head] < scratch.size() ? 1 : 0;
   }
   block_ = make_store(*account_, shape_, block_first_.back());
-  std::vector<float> row;
   for (std::size_t head = 0; head < length_.size(); ++head) {
-    const int h = static_cast<int>(head);
-    const Rows keys = scratch.keys(h);
-    const Rows values = scratch.values(h);
     for (int slot = 0; slot < length_[head]; ++slot) {
-      const std::int32_t from = kept(head)[static_cast<std::size_t>(slot)];
-      const Entry to = entry(h, slot);
-      recode(keys, from, shape_.type.key, to.key, row);
-      recode(values, from, shape_.type.value, to.value, row);
-      *to.position = scratch.positions()[static_cast<std::size_t>(from)];
-      for (int column = 0; column < shape_.state_columns; ++column) {
-        const auto c = static_cast<std::size_t>(column);
-        to.state[c * to.state_step] = plan.state.empty() ? 0.0F : plan.state[c][head][static_cast<std::size_t>(slot)];
-      }
+      commit_entry(static_cast<int>(head), slot, kept(head)[static_cast<std::size_t>(slot)], plan, scratch);
     }
+  }
+}
+
+void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch) {
+  const Entry to = entry(head, slot);
+  const std::int32_t position = scratch.positions()[static_cast<std::size_t>(from)];
+  if (is_ranked(head)) {
+    std::vector<float> key(static_cast<std::size_t>(shape_.head_dim));
+    decode_row(scratch.type(), scratch.keys(head).row(from), key);
+    shape_.by_rank->shift(key.data(), -static_cast<std::int64_t>(position));
+    encode_row(shape_.type.key, key, to.key);
+  } else {
+    recode(scratch.keys(head), from, shape_.type.key, to.key);
+  }
+  recode(scratch.values(head), from, shape_.type.value, to.value);
+  *to.position = position;
+  if (to.rank != nullptr) *to.rank = slot;
+  for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
+    const auto at = static_cast<std::size_t>(slot);
+    to.state[column * to.state_step] = plan.state.empty() ? 0.0F : plan.state[column][static_cast<std::size_t>(head)][at];
   }
 }
 
@@ -125,19 +143,33 @@ LayerLanes::Entry LayerLanes::entry(int head, int slot) const {
   return pages_[static_cast<std::size_t>(tail / kPage)].entry(shape_, head * kPage, kPage, tail % kPage);
 }
 
-void LayerLanes::append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
-  replace(head, length_[static_cast<std::size_t>(head)]++, position, key, value);
-}
-
-void LayerLanes::replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+void LayerLanes::write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
   const Entry to = entry(head, slot);
-  encode_row(shape_.type.key, key, to.key);
+  if (is_ranked(head)) {
+    std::vector<float> unrotated(key.begin(), key.end());
+    shape_.by_rank->shift(unrotated.data(), -static_cast<std::int64_t>(position));
+    encode_row(shape_.type.key, unrotated, to.key);
+  } else {
+    encode_row(shape_.type.key, key, to.key);
+  }
   encode_row(shape_.type.value, value, to.value);
   *to.position = position;
+  if (to.rank != nullptr) *to.rank = length(head) - 1;
   for (int column = 0; column < shape_.state_columns; ++column) to.state[static_cast<std::size_t>(column) * to.state_step] = 0.0F;
 }
 
+void LayerLanes::append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+  const int slot = length_[static_cast<std::size_t>(head)]++;
+  write(head, slot, position, key, value);
+}
+
+void LayerLanes::replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+  if (shape_.by_rank != nullptr) close_ranks(head, slot);
+  write(head, slot, position, key, value);
+}
+
 void LayerLanes::remove(int head, int slot) {
+  if (shape_.by_rank != nullptr) close_ranks(head, slot);
   const int last = --length_[static_cast<std::size_t>(head)];
   if (slot != last) {
     const Entry from = entry(head, last);
@@ -145,12 +177,36 @@ void LayerLanes::remove(int head, int slot) {
     std::memcpy(to.key, from.key, row_bytes(shape_.type.key, shape_.head_dim));
     std::memcpy(to.value, from.value, row_bytes(shape_.type.value, shape_.head_dim));
     *to.position = *from.position;
+    if (to.rank != nullptr) *to.rank = *from.rank;
     for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
       to.state[column * to.state_step] = from.state[column * from.state_step];
     }
   }
   const auto wanted = static_cast<std::size_t>(tail_pages()) + 1;  // one to come: a lane that hovers about a page's end must not thrash
   if (pages_.size() > wanted) pages_.resize(wanted);
+}
+
+void LayerLanes::rank(int head) {
+  ranked_[static_cast<std::size_t>(head)] = 1;
+  std::vector<std::pair<std::int32_t, int>> order;
+  std::vector<float> key(static_cast<std::size_t>(shape_.head_dim));
+  for (int slot = 0; slot < length(head); ++slot) {
+    const Entry at = entry(head, slot);
+    decode_row(shape_.type.key, at.key, key);
+    shape_.by_rank->shift(key.data(), -static_cast<std::int64_t>(*at.position));
+    encode_row(shape_.type.key, key, at.key);
+    order.emplace_back(*at.position, slot);
+  }
+  std::sort(order.begin(), order.end());
+  for (std::size_t r = 0; r < order.size(); ++r) *entry(head, order[r].second).rank = static_cast<std::int32_t>(r);
+}
+
+void LayerLanes::close_ranks(int head, int slot) {
+  if (!is_ranked(head)) rank(head);
+  const std::int32_t leaving = *entry(head, slot).rank;
+  for_each_stretch(head, [leaving](const LaneStretch& stretch) {
+    for (int i = 0; i < stretch.count(); ++i) stretch.ranks[i] -= stretch.ranks[i] > leaving ? 1 : 0;
+  });
 }
 
 int LayerLanes::length(int head) const { return length_[static_cast<std::size_t>(head)]; }
@@ -176,7 +232,12 @@ void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiec
     const auto rows = [&](const std::byte* data, ElementType type) {
       return Rows{data, row_bytes(type, shape_.head_dim), count, shape_.head_dim, type};
     };
-    out.push_back({rows(at.key, shape_.type.key), rows(at.value, shape_.type.value), range.query_shift});
+    LanePiece piece{rows(at.key, shape_.type.key), rows(at.value, shape_.type.value), range.query_shift};
+    if (is_ranked(head)) {
+      piece.turns = at.rank;
+      piece.turns_end = length(head);
+    }
+    out.push_back(piece);
     slot += count;
   }
 }

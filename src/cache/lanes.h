@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/memory.h"
+#include "base/rope.h"
 #include "cache/element.h"
 #include "cache/plan.h"
 #include "cache/scratch.h"
@@ -20,9 +21,12 @@ struct LaneShape {
   int head_dim = 0;
   KvType type;
   int state_columns = 0;  ///< f32 values a method stores beside each entry
+  /// Set: entries count as lying at their rank in the lane. As soon as something has left a lane its keys are stored un-rotated, and each
+  /// is turned to its rank when it is read; until then rank and position agree. Outlives the lanes.
+  const Rope* by_rank = nullptr;
 };
 
-/// Bytes that one entry takes: key row, value row, position, state.
+/// Bytes that one entry takes: key row, value row, position, rank, state.
 std::size_t entry_bytes(const LaneShape& shape);
 
 /// A contiguous stretch of one lane, as attention reads it.
@@ -30,12 +34,15 @@ struct LanePiece {
   Rows keys;
   Rows values;
   std::int64_t query_shift = 0;
+  const std::int32_t* turns = nullptr;  ///< position that each key is turned to when it is read; null: keys are rotated
+  std::int32_t turns_end = 0;           ///< all turns are below this
 };
 
 /// Consecutive slots of a lane whose positions and state lie together.
 struct LaneStretch {
   int first = 0;  ///< slot
   std::span<const std::int32_t> positions;
+  std::int32_t* ranks = nullptr;
   float* state = nullptr;      ///< column 0
   std::size_t state_step = 0;  ///< floats from one column to the next
 
@@ -69,6 +76,8 @@ class LayerLanes {
   void remove(int head, int slot);
 
   int length(int head) const;
+  /// Whether the lane's keys are un-rotated, to be turned to their ranks (LaneShape::by_rank).
+  bool is_ranked(int head) const { return ranked_[static_cast<std::size_t>(head)] != 0; }
   std::int32_t position(int head, int slot) const;
   float& state(int head, int column, int slot);
   float state(int head, int column, int slot) const;
@@ -88,6 +97,7 @@ class LayerLanes {
     std::byte* key;
     std::byte* value;
     std::int32_t* position;
+    std::int32_t* rank;      ///< null without by_rank
     float* state;            ///< column 0
     std::size_t state_step;  ///< floats from one column to the next
   };
@@ -96,6 +106,7 @@ class LayerLanes {
     Buffer keys;
     Buffer values;
     Buffer positions;
+    Buffer ranks;
     Buffer state;
     Entry entry(const LaneShape& shape, int first, int capacity, int index) const;
   };
@@ -106,11 +117,18 @@ class LayerLanes {
   /// Slots from `slot` on whose entries lie together.
   int together(int head, int slot) const;
   int tail_pages() const;
+  void commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch);
+  void write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
+  /// Un-rotates all keys of a lane, from which something leaves for the first time, and ranks them.
+  void rank(int head);
+  /// What is behind the entry in `slot` moves up one rank.
+  void close_ranks(int head, int slot);
 
   MemoryAccount* account_;
   LaneShape shape_;
   Store block_;
   std::vector<int> block_first_;  ///< [H_kv + 1] where each head's entries begin in the block
+  std::vector<char> ranked_;      ///< [H_kv]
   std::vector<int> length_;       ///< [H_kv] entries in use
   std::vector<Store> pages_;      ///< each kPage entries of head 0, then head 1, …
 };
@@ -121,7 +139,7 @@ void LayerLanes::for_each_stretch(int head, const Each& each) {
   for (int slot = 0; slot < all;) {
     const int count = std::min(together(head, slot), all - slot);
     const Entry at = entry(head, slot);
-    each(LaneStretch{slot, {at.position, static_cast<std::size_t>(count)}, at.state, at.state_step});
+    each(LaneStretch{slot, {at.position, static_cast<std::size_t>(count)}, at.rank, at.state, at.state_step});
     slot += count;
   }
 }

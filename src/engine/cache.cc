@@ -7,7 +7,9 @@ namespace winnow {
 namespace engine {
 
 cache::LaneShape lane_shape(const CacheOptions& options, const model::Hparams& hparams) {
-  return {hparams.n_head_kv, hparams.head_dim, options.kv_type, static_cast<int>(options.spec.method().columns.size())};
+  const auto& method = options.spec.method();
+  return {hparams.n_head_kv, hparams.head_dim, options.kv_type, static_cast<int>(method.columns.size()),
+          method.positions == policy::Positions::rank ? &hparams.rope : nullptr};
 }
 
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {

@@ -80,7 +80,9 @@ class LaneAttention : public graph::AttentionOp {
     const auto& method = step.cache->method();
     cache::AttendPlan plan;
     if (method.attend) plan = method.attend.call(lanes, head, step.position, step.cache->terms);
-    if (plan.empty()) plan.push_back({0, lanes.length(head), 0});
+    // Where entries count as lying at their ranks, the query is at the last one.
+    const std::int64_t shift = lanes.is_ranked(head) ? static_cast<std::int64_t>(lanes.length(head)) - 1 - step.position : 0;
+    if (plan.empty()) plan.push_back({0, lanes.length(head), shift});
     const Watched& watched = watched_[static_cast<std::size_t>(row)];
     for (const auto& range : plan) {
       pieces_.clear();

@@ -130,6 +130,12 @@ enum class Schedule : std::uint8_t {
   step,  ///< then too, and at every decode step
 };
 
+/// Where entries count as lying.
+enum class Positions : std::uint8_t {
+  text,  ///< in the text
+  rank,  ///< at their rank in the lane, so that no distance is longer than the lane
+};
+
 struct Method {
   std::string name;
   ObservePart observe;  ///< empty: nothing
@@ -149,7 +155,8 @@ struct Method {
   Schedule schedule = Schedule::keep;
   EvictPart evict;    ///< of Schedule::step, this
   StepPart step;      ///< or this
-  AttendPart attend;  ///< empty: everything, unturned
+  AttendPart attend;  ///< empty: everything
+  Positions positions = Positions::text;
 
   /// Whether lanes change at every step, so that a token must have been read by all layers before the next one enters.
   bool changes_while_decoding() const { return evict || step; }

@@ -8,23 +8,39 @@ namespace winnow {
 
 namespace policy {
 
+namespace {
+
+/// The option `positions`, which every method that evicts has.
+Preset with_positions(Preset preset) {
+  preset.options.push_back({"positions", Option::Choice{"absolute", {"absolute", "cache"}},
+                            "whether entries count as lying where they were in the text, or at their index in the cache"});
+  preset.build = [build = std::move(preset.build)](const Options& options) {
+    Method method = build(options);
+    if (options.text("positions") == "cache") method.positions = Positions::rank;
+    return method;
+  };
+  return preset;
+}
+
+}  // namespace
+
 const Registry& built_in() {
   static const Registry registry{
       {
           methods::full(),
           methods::streaming_llm(),
-          methods::h2o(),
-          methods::tova(),
-          methods::snapkv(),
-          methods::pyramidkv(),
-          methods::nacl(),
-          methods::ada_snapkv(),
-          methods::ada_pyramid(),
-          methods::sage_kv(),
-          methods::ahakv(),
-          methods::random(),
-          methods::knorm(),
-          methods::keydiff(),
+          with_positions(methods::h2o()),
+          with_positions(methods::tova()),
+          with_positions(methods::snapkv()),
+          with_positions(methods::pyramidkv()),
+          with_positions(methods::nacl()),
+          with_positions(methods::ada_snapkv()),
+          with_positions(methods::ada_pyramid()),
+          with_positions(methods::sage_kv()),
+          with_positions(methods::ahakv()),
+          with_positions(methods::random()),
+          with_positions(methods::knorm()),
+          with_positions(methods::keydiff()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk()},
   };
@@ -55,7 +71,8 @@ std::vector<PartInfo> parts_of(const Method& method) {
           {"select", text(method.select, "the best of each head")},
           {"schedule", schedule_text(method)},
           {"evict", method.step ? method.step.text : text(method.evict, "none")},
-          {"attend", text(method.attend, "to all that is kept")}};
+          {"attend", text(method.attend, "to all that is kept")},
+          {"positions", method.positions == Positions::rank ? "the index in the cache" : "the place in the text"}};
 }
 
 }  // namespace

@@ -51,6 +51,11 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
   for (const auto& read : reads) {
     if (read.row != row || read.kv_head != h / shape.group()) continue;
     auto k = decoded(read.piece.keys, 0, read.piece.keys.count);
+    for (std::size_t i = 0; read.piece.turns != nullptr && i < k.size(); i += d) {
+      const auto there =
+          reference::turned(std::span(k).subspan(i, d), rope.frequency, rope.pairing == Rope::Pairing::adjacent, read.piece.turns[i / d]);
+      std::copy(there.begin(), there.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
+    }
     const auto v = decoded(read.piece.values, 0, read.piece.values.count);
     // Turning the query forward is turning the keys back: so all pieces meet one query.
     if (read.piece.query_shift != 0) {
@@ -222,6 +227,24 @@ TEST(Decode, TurnedQueriesReadKeysOfAnotherFrame) {
     // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d + 2 products
     // and sums, and elements grow by at most sqrt(2) in it: twice the bound has room for both.
     check(shape, rope, reads, noise(3 * 64, 9), 1, 2);
+  }
+}
+
+TEST(Decode, KeysAreTurnedToTheirPlaces) {
+  for (const auto pairing : {Rope::Pairing::adjacent, Rope::Pairing::halves}) {
+    for (const auto type : kTypes) {
+      Rope rope;
+      rope.pairing = pairing;
+      for (int i = 0; i < 24; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 24));  // 48 of 64 elements
+      const Lane lane(64, 300, type, ElementType::f16, 1);
+      std::vector<std::int32_t> turns;
+      for (int j = 0; j < 300; ++j) turns.push_back(j * 7 % 300);
+      DecodeRead read{0, 0, lane.piece};
+      read.piece.turns = turns.data();
+      read.piece.turns_end = 300;
+      read.piece.query_shift = -555;
+      check(shape_of(1, 3, 64), rope, {&read, 1}, noise(3 * 64, 9), 1, 2);  // twice the bound: see TurnedQueries
+    }
   }
 }
 

@@ -8,10 +8,12 @@
 #include <random>
 
 #include "cache/lanes.h"
+#include "policy/method.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
 #include "winnow/generate.h"
+#include "winnow/methods.h"
 
 namespace winnow {
 namespace {
@@ -111,8 +113,12 @@ TEST_F(SessionTest, extending_equals_reading_at_once) {
 
 TEST_F(SessionTest, a_budget_that_nothing_exceeds_changes_no_bit) {
   const auto ids = tokens(60);
-  const std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "60"), options_of("streaming-llm", "100"),
-                                         options_of("streaming-llm:positions=absolute", "100")};
+  std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "60"), options_of("streaming-llm:positions=absolute", "100")};
+  for (const auto& method : list_methods()) {
+    all.push_back(options_of(method.name, "100"));
+    const auto positions = std::find_if(method.options.begin(), method.options.end(), [](const auto& o) { return o.name == "positions"; });
+    if (positions != method.options.end()) all.push_back(options_of(method.name + ":positions=cache", "100"));
+  }
   Session session(model_, {});
   auto prefilled = session.prefill(ids, all);
   for (const Token token : tokens(20, 9)) {
@@ -189,6 +195,51 @@ TEST_F(OneLayer, streaming_in_cache_positions_equals_a_short_text) {
     std::vector<Token> text(ids.begin(), ids.begin() + 4);
     text.insert(text.end(), ids.end() - 20, ids.end());
     expect_near(logits, session.prefill(text, std::span(&full, 1)).logits);
+  }
+}
+
+/// The same where all heads keep one set: the kept tokens and the new one as a text of their own.
+TEST_F(OneLayer, positions_in_the_cache_equal_a_short_text) {
+  const auto full = options_of("full", "", "f32");
+  for (const char* spec : {"tova:positions=cache", "chunk(snapkv:window=8,positions=cache)"}) {
+    for (const char* budget : {"24", "100"}) {  // 100: nothing leaves before the 20th step
+      const auto cache = options_of(spec, budget, "f32");
+      Session session(model_, {2, Precision::f32, 512});
+      auto ids = tokens(80);
+      auto prefilled = session.prefill(ids, std::span(&cache, 1));
+      for (const Token token : tokens(40, 4)) {
+        std::vector<Token> text;
+        const auto kept = prefilled.caches.front().kept();
+        for (const auto position : kept[0][0]) text.push_back(ids[static_cast<std::size_t>(position)]);
+        ids.push_back(token);
+        text.push_back(token);
+        expect_near(step(session, prefilled.caches.front(), token), session.prefill(text, std::span(&full, 1)).logits);
+        ASSERT_FALSE(HasFailure()) << spec << " budget " << budget << " position " << ids.size();
+      }
+    }
+  }
+}
+
+TEST_F(SessionTest, every_method_runs_with_every_encoding_and_keeps_its_budget) {
+  const auto ids = tokens(150);
+  for (const auto& method : list_methods()) {
+    for (const char* type : {"f16", "q8_0", "q4_0/bf16"}) {
+      const auto cache = options_of(method.name, "60", type);
+      Session session(model_, {2, Precision::automatic, 64});
+      auto prefilled = session.prefill(ids, std::span(&cache, 1));
+      auto& sequence = prefilled.caches.front();
+      if (method.name != "full") {
+        EXPECT_DOUBLE_EQ(sequence.stats().entries_per_head_mean, 60) << method.name;
+      }
+      const bool per_step = sequence.options().spec.method().changes_while_decoding();
+      for (const Token token : tokens(40, 5)) {
+        const auto logits = step(session, sequence, token);
+        ASSERT_TRUE(std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) << method.name;
+        if (per_step) {
+          EXPECT_DOUBLE_EQ(sequence.stats().entries_per_head_mean, 60) << method.name;
+        }
+      }
+    }
   }
 }
 

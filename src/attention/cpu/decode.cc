@@ -26,7 +26,7 @@ struct DecodeAttention::Impl {
     bool operator==(const Turned&) const = default;
   };
 
-  Impl(MemoryAccount& a, const Shape& s, const Rope& r, int threads) : account(a), shape(s), rope(r), threads_(threads) {
+  Impl(MemoryAccount& a, const Shape& s, const Rope& r, int threads) : account(a), shape(s), rope(r), turns(a, rope), threads_(threads) {
     const auto width = static_cast<std::size_t>(shape.head_dim);
     const auto group = static_cast<std::size_t>(shape.group());
     const auto rows = static_cast<std::size_t>(cpu::kTogether * cpu::decoded_width(shape.head_dim));
@@ -56,6 +56,7 @@ struct DecodeAttention::Impl {
   MemoryAccount& account;
   Shape shape;
   Rope rope;
+  cpu::TurnTable turns;
   int threads_;
   const float* q = nullptr;
   float* out = nullptr;
@@ -84,6 +85,7 @@ void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, f
     for (int head = 0; head < s.shape.kv_heads; ++head) {
       for (; next < reads.size() && reads[next].row == row && reads[next].kv_head == head; ++next) {
         const int keys = reads[next].piece.keys.count;
+        if (reads[next].piece.turns != nullptr) s.turns.reserve(reads[next].piece.turns_end);
         for (int first = 0; first < keys; first += kStretchKeys) {
           s.items.push_back({reads[next], first, std::min(kStretchKeys, keys - first)});
         }
@@ -127,6 +129,8 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& t
   stretch.heads = shape.group();
   stretch.keys = read.piece.keys.slice(item.first, item.count);
   stretch.values = read.piece.values.slice(item.first, item.count);
+  if (read.piece.turns != nullptr) stretch.turns = read.piece.turns + item.first;
+  stretch.table = &turns;
   if (read.probabilities != nullptr) stretch.capture = read.probabilities + item.first;
   stretch.capture_stride = read.probabilities_stride;
   stretch.o = parts.as<float>().data() + index * per_item;

@@ -96,21 +96,61 @@ inline void decode_q4(const std::byte* row, int dim, float* HWY_RESTRICT out) {
   }
 }
 
-/// At most kTogether rows as the kernels read them: quantized ones as f32 in `memory` [kTogether][decoded_width(d)].
-inline cache::Rows readable(const cache::Rows& rows, float* memory) {
-  if (rows.type != ElementType::q8_0 && rows.type != ElementType::q4_0) return rows;
-  const auto width = static_cast<std::size_t>(decoded_width(rows.dim));
-  for (int i = 0; i < rows.count; ++i) {
-    float* const to = memory + static_cast<std::size_t>(i) * width;
-    if (rows.type == ElementType::q8_0) {
-      decode_q8(rows.row(i), rows.dim, to);
-    } else {
-      decode_q4(rows.row(i), rows.dim, to);
-    }
+template <class T>
+HWY_INLINE void decode_plain(const T* row, int dim, float* HWY_RESTRICT out) {
+  const int step = static_cast<int>(hn::Lanes(D()));
+  int i = 0;
+  for (; i + step <= dim; i += step) hn::StoreU(load(row + i), D(), out + i);
+  if (i < dim) store_n(load_n(row + i, dim - i), out + i, dim - i);
+}
+
+inline void decode_row_of(const cache::Rows& rows, int index, float* HWY_RESTRICT out) {
+  const std::byte* const row = rows.row(index);
+  switch (rows.type) {
+    case ElementType::q8_0:
+      return decode_q8(row, rows.dim, out);
+    case ElementType::q4_0:
+      return decode_q4(row, rows.dim, out);
+    case ElementType::f16:
+      return decode_plain(reinterpret_cast<const hwy::float16_t*>(row), rows.dim, out);
+    case ElementType::bf16:
+      return decode_plain(reinterpret_cast<const hwy::bfloat16_t*>(row), rows.dim, out);
+    case ElementType::f32:
+      return decode_plain(reinterpret_cast<const float*>(row), rows.dim, out);
   }
+}
+
+/// At most kTogether rows as f32 in `memory` [kTogether][decoded_width(d)].
+inline cache::Rows decoded(const cache::Rows& rows, float* memory) {
+  const auto width = static_cast<std::size_t>(decoded_width(rows.dim));
+  for (int i = 0; i < rows.count; ++i) decode_row_of(rows, i, memory + static_cast<std::size_t>(i) * width);
   return {reinterpret_cast<const std::byte*>(memory), width * sizeof(float), rows.count, rows.dim, ElementType::f32};
 }
 
+/// Turns pair (x, y) of a row by one angle each: `angles` has the cosines, then the sines.
+inline void turn(float* HWY_RESTRICT row, const float* HWY_RESTRICT angles, int pairs, Rope::Pairing pairing) {
+  const float* const sines = angles + pairs;
+  if (pairing == Rope::Pairing::adjacent) {
+    for (int i = 0; i < pairs; ++i) {
+      const float x = row[2 * i];
+      const float y = row[2 * i + 1];
+      row[2 * i] = x * angles[i] - y * sines[i];
+      row[2 * i + 1] = x * sines[i] + y * angles[i];
+    }
+  } else {
+    for (int i = 0; i < pairs; ++i) {
+      const float x = row[i];
+      const float y = row[pairs + i];
+      row[i] = x * angles[i] - y * sines[i];
+      row[pairs + i] = x * sines[i] + y * angles[i];
+    }
+  }
+}
+
+/// At most kTogether rows as the kernels read them: quantized ones as f32 in `memory` [kTogether][decoded_width(d)].
+inline cache::Rows readable(const cache::Rows& rows, float* memory) {
+  return rows.type == ElementType::q8_0 || rows.type == ElementType::q4_0 ? decoded(rows, memory) : rows;
+}
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

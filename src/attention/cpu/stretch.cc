@@ -156,10 +156,23 @@ void pass_of(const Heads& h, const cache::Rows& rows) {
   }
 }
 
+/// Some rows, the keys among them turned to where they count as lying.
+template <Pass kPass>
+cache::Rows rows_of(const Stretch& s, const cache::Rows& stored, int first) {
+  const cache::Rows some = stored.slice(first, std::min(kTogether, stored.count - first));
+  if (kPass == Pass::values || s.turns == nullptr) return readable(some, s.rows);
+  const cache::Rows rows = decoded(some, s.rows);
+  for (int i = 0; i < rows.count; ++i) {
+    turn(s.rows + static_cast<std::ptrdiff_t>(i) * decoded_width(rows.dim), s.table->at(s.turns[first + i]), s.table->pairs(),
+         s.table->pairing());
+  }
+  return rows;
+}
+
 /// Some rows and all heads, kHeadsTogether at a time.
 template <Pass kPass>
 void pass(const Stretch& s, const cache::Rows& stored, int first) {
-  const cache::Rows rows = readable(stored.slice(first, std::min(kTogether, stored.count - first)), s.rows);
+  const cache::Rows rows = rows_of<kPass>(s, stored, first);
   for (int head = 0; head < s.heads; head += kHeadsTogether) {
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * rows.dim;
     const Heads h{s.q + at, s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at};

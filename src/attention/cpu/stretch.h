@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/cpu/turn.h"
 #include "cache/element.h"
 
 namespace winnow::attention::cpu {
@@ -18,9 +19,11 @@ struct Stretch {
   int heads = 0;
   cache::Rows keys;
   cache::Rows values;
-  float* logits = nullptr;   ///< work space [heads][kStretchKeys], 64-byte aligned
-  float* rows = nullptr;     ///< work space [kTogether][decoded_width(d)]
-  float* capture = nullptr;  ///< where exp(q·k - m) is copied to, [heads][capture_stride], or null
+  const std::int32_t* turns = nullptr;  ///< position that each key is turned to first; null: none is
+  const TurnTable* table = nullptr;     ///< REQUIRES: set and wide enough when turns are
+  float* logits = nullptr;              ///< work space [heads][kStretchKeys], 64-byte aligned
+  float* rows = nullptr;                ///< work space [kTogether][decoded_width(d)]
+  float* capture = nullptr;             ///< where exp(q·k - m) is copied to, [heads][capture_stride], or null
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values
   float* m = nullptr;  ///< [heads] largest logit
