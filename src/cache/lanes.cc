@@ -77,6 +77,7 @@ LayerLanes LayerLanes::clone(MemoryAccount& account) const {
   out.length_ = length_;
   out.ranked_ = ranked_;
   for (const auto& page : pages_) out.pages_.push_back(copy_store(account, page));
+  for (const auto& some : summaries_) out.summaries_.push_back(copy(account, some, "summaries of blocks"));
   return out;
 }
 
@@ -186,7 +187,23 @@ void LayerLanes::remove(int head, int slot) {
   if (pages_.size() > wanted) pages_.resize(wanted);
 }
 
+void LayerLanes::reserve_summaries(int blocks) {
+  const auto floats =
+      static_cast<std::size_t>(kSummaries) * static_cast<std::size_t>(shape_.kv_heads) * static_cast<std::size_t>(shape_.summary_floats);
+  while (static_cast<int>(summaries_.size()) * kSummaries < blocks)
+    summaries_.emplace_back(*account_, floats * sizeof(float), "summaries of blocks");
+}
+
+std::span<float> LayerLanes::summary(int head, int block) {
+  const auto floats = static_cast<std::size_t>(shape_.summary_floats);
+  const auto index = static_cast<std::size_t>(head) * kSummaries + static_cast<std::size_t>(block % kSummaries);
+  return summaries_[static_cast<std::size_t>(block / kSummaries)].as<float>().subspan(index * floats, floats);
+}
+
+std::span<const float> LayerLanes::summary(int head, int block) const { return const_cast<LayerLanes*>(this)->summary(head, block); }
+
 void LayerLanes::rank(int head) {
+  if (is_ranked(head)) return;
   ranked_[static_cast<std::size_t>(head)] = 1;
   std::vector<std::pair<std::int32_t, int>> order;
   std::vector<float> key(static_cast<std::size_t>(shape_.head_dim));
@@ -202,7 +219,7 @@ void LayerLanes::rank(int head) {
 }
 
 void LayerLanes::close_ranks(int head, int slot) {
-  if (!is_ranked(head)) rank(head);
+  rank(head);
   const std::int32_t leaving = *entry(head, slot).rank;
   for_each_stretch(head, [leaving](const LaneStretch& stretch) {
     for (int i = 0; i < stretch.count(); ++i) stretch.ranks[i] -= stretch.ranks[i] > leaving ? 1 : 0;
@@ -233,7 +250,7 @@ void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiec
       return Rows{data, row_bytes(type, shape_.head_dim), count, shape_.head_dim, type};
     };
     LanePiece piece{rows(at.key, shape_.type.key), rows(at.value, shape_.type.value), range.query_shift};
-    if (is_ranked(head)) {
+    if (is_ranked(head) && range.keys == AttendRange::Keys::at_their_ranks) {
       piece.turns = at.rank;
       piece.turns_end = length(head);
     }

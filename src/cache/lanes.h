@@ -24,6 +24,7 @@ struct LaneShape {
   /// Set: entries count as lying at their rank in the lane. As soon as something has left a lane its keys are stored un-rotated, and each
   /// is turned to its rank when it is read; until then rank and position agree. Outlives the lanes.
   const Rope* by_rank = nullptr;
+  int summary_floats = 0;  ///< f32 values a method stores for each block of entries of a head
 };
 
 /// Bytes that one entry takes: key row, value row, position, rank, state.
@@ -58,6 +59,8 @@ class LayerLanes {
  public:
   /// Tokens of one tail page.
   static constexpr int kPage = 32;
+  /// Blocks whose summaries are allocated together.
+  static constexpr int kSummaries = 64;
 
   LayerLanes(MemoryAccount& account, const LaneShape& shape);
   /// A copy with memory of its own.
@@ -85,6 +88,15 @@ class LayerLanes {
   /// Calls each(LaneStretch) over a whole lane, in slot order: for loops over all entries, which position() and state() are too slow for.
   template <class Each>
   void for_each_stretch(int head, const Each& each);
+
+  /// What the method has stored for a block, [summary_floats]; blocks are the method's own.
+  std::span<float> summary(int head, int block);
+  std::span<const float> summary(int head, int block) const;
+  /// Makes sure that there are summaries of `blocks` blocks of each head. Throws MemoryError.
+  void reserve_summaries(int blocks);
+
+  /// Un-rotates all keys of a lane and ranks them; done by itself when something leaves. REQUIRES: LaneShape::by_rank.
+  void rank(int head);
 
   /// The stretches of slots [begin, end), in slot order, each contiguous in memory.
   void pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const;
@@ -119,18 +131,17 @@ class LayerLanes {
   int tail_pages() const;
   void commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch);
   void write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
-  /// Un-rotates all keys of a lane, from which something leaves for the first time, and ranks them.
-  void rank(int head);
   /// What is behind the entry in `slot` moves up one rank.
   void close_ranks(int head, int slot);
 
   MemoryAccount* account_;
   LaneShape shape_;
   Store block_;
-  std::vector<int> block_first_;  ///< [H_kv + 1] where each head's entries begin in the block
-  std::vector<char> ranked_;      ///< [H_kv]
-  std::vector<int> length_;       ///< [H_kv] entries in use
-  std::vector<Store> pages_;      ///< each kPage entries of head 0, then head 1, …
+  std::vector<int> block_first_;   ///< [H_kv + 1] where each head's entries begin in the block
+  std::vector<char> ranked_;       ///< [H_kv]
+  std::vector<int> length_;        ///< [H_kv] entries in use
+  std::vector<Buffer> summaries_;  ///< each of kSummaries blocks of head 0, then head 1, …
+  std::vector<Store> pages_;       ///< each kPage entries of head 0, then head 1, …
 };
 
 template <class Each>

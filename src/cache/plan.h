@@ -18,9 +18,16 @@ struct KeepPlan {
 /// Part of a lane that a query reads, by storage slot, and how far the query is turned before it reads it (base/rope.h): 0 means
 /// that keys and query agree on positions.
 struct AttendRange {
+  /// Where the un-rotated keys of a ranked lane count as lying.
+  enum class Keys : std::uint8_t {
+    at_their_ranks,
+    at_zero,  ///< all at one place, so that the query's position is its distance from each of them
+  };
+
   std::int32_t begin = 0;
   std::int32_t end = 0;
   std::int64_t query_shift = 0;
+  Keys keys = Keys::at_their_ranks;
 };
 
 /// What one head's query reads of its lane. Empty: all of it, unturned.

@@ -8,8 +8,16 @@ namespace engine {
 
 cache::LaneShape lane_shape(const CacheOptions& options, const model::Hparams& hparams) {
   const auto& method = options.spec.method();
-  return {hparams.n_head_kv, hparams.head_dim, options.kv_type, static_cast<int>(method.columns.size()),
-          method.positions == policy::Positions::rank ? &hparams.rope : nullptr};
+  return {hparams.n_head_kv,
+          hparams.head_dim,
+          options.kv_type,
+          static_cast<int>(method.columns.size()),
+          method.positions == policy::Positions::rank ? &hparams.rope : nullptr,
+          method.summary_rows * hparams.head_dim};
+}
+
+int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  return options.spec.method().evicts() ? std::min(tokens, budget_entries(options, hparams, tokens)) : tokens;
 }
 
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
@@ -25,8 +33,8 @@ Cache& Cache::operator=(Cache&&) noexcept = default;
 Cache::~Cache() = default;
 
 Cache Cache::clone() const {
-  return Cache(std::make_unique<Impl>(
-      Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account), impl_->seen, impl_->terms, impl_->limit}));
+  return Cache(std::make_unique<Impl>(Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account), impl_->seen,
+                                           impl_->terms, impl_->limit, impl_->attended}));
 }
 
 const CacheOptions& Cache::options() const { return impl_->options; }
@@ -45,7 +53,11 @@ CacheStats Cache::stats() const {
     }
   }
   stats.entries_per_head_mean = sum / (h.n_layer * h.n_head_kv);
-  stats.attended_per_head_mean = stats.entries_per_head_mean;  // no method yet that holds more than it reads
+  const double read = static_cast<double>(impl_->attended) / (h.n_layer * h.n_head_kv);
+  stats.attended_per_head_mean =
+      impl_->attended >= 0 ? read
+                           : std::min(stats.entries_per_head_mean,
+                                      impl_->method().retrieves ? static_cast<double>(impl_->terms.budget) : stats.entries_per_head_mean);
   stats.bytes_held = impl_->lanes.bytes_held();
   stats.tokens_seen = impl_->seen;
   const auto row = cache::row_bytes(ElementType::f16, h.head_dim);

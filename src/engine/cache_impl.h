@@ -20,6 +20,9 @@ struct Cache::Impl {
   policy::Terms terms;
   std::vector<std::vector<int>> limit;  ///< [layer][KV head] entries that a per-step method keeps
 
+  /// Entries that the last step's queries read, over all layers and KV heads. Negative: no step yet.
+  std::int64_t attended = -1;
+
   const policy::Method& method() const { return options.spec.method(); }
 };
 
@@ -30,6 +33,9 @@ cache::LaneShape lane_shape(const CacheOptions& options, const model::Hparams& h
 
 /// Entries per KV head that `options` allows after `tokens` tokens; `tokens` for methods without a budget.
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+
+/// Entries per KV head that are kept after `tokens` tokens: the budget's, or all.
+int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
 }  // namespace engine
 }  // namespace winnow

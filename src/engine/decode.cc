@@ -18,7 +18,12 @@ class LaneAttention : public graph::AttentionOp {
  public:
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
                 std::span<const Watched> watched, float* probabilities)
-      : attention_(attention), hparams_(hparams), rows_(rows), watched_(watched), probabilities_(probabilities) {}
+      : attention_(attention),
+        hparams_(hparams),
+        shape_{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
+        rows_(rows),
+        watched_(watched),
+        probabilities_(probabilities) {}
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     switch (number) {
@@ -49,8 +54,8 @@ class LaneAttention : public graph::AttentionOp {
       for (int row = 0; row < tensors.rows; ++row) {
         for (int head = 0; head < hparams_.n_head_kv; ++head) {
           enter(tensors, row, head);
-          read(tensors.layer, row, head);
         }
+        read(tensors, row);
       }
       attention_.begin(reads_, tensors.q, tensors.out, tensors.rows);
     } catch (...) {
@@ -74,29 +79,40 @@ class LaneAttention : public graph::AttentionOp {
     }
   }
 
-  void read(int layer, int row, int head) {
+  void read(const Tensors& tensors, int row) {
     const auto& step = rows_[static_cast<std::size_t>(row)];
-    const auto& lanes = step.cache->lanes.layer(layer);
+    const auto& lanes = step.cache->lanes.layer(tensors.layer);
     const auto& method = step.cache->method();
-    cache::AttendPlan plan;
-    if (method.attend) plan = method.attend.call(lanes, head, step.position, step.cache->terms);
-    // Where entries count as lying at their ranks, the query is at the last one.
-    const std::int64_t shift = lanes.is_ranked(head) ? static_cast<std::int64_t>(lanes.length(head)) - 1 - step.position : 0;
-    if (plan.empty()) plan.push_back({0, lanes.length(head), shift});
+    plans_.assign(static_cast<std::size_t>(hparams_.n_head_kv), {});
+    if (method.attend) {
+      const auto width = static_cast<std::ptrdiff_t>(hparams_.n_head) * hparams_.head_dim;
+      method.attend.call({tensors.layer, shape_, lanes, step.position, step.cache->terms, tensors.q + row * width}, plans_);
+    }
+    for (int head = 0; head < hparams_.n_head_kv; ++head) {
+      auto& plan = plans_[static_cast<std::size_t>(head)];
+      // Where entries count as lying at their ranks, the query is at the last one.
+      const std::int64_t shift = lanes.is_ranked(head) ? static_cast<std::int64_t>(lanes.length(head)) - 1 - step.position : 0;
+      if (plan.empty()) plan.push_back({0, lanes.length(head), shift});
+      for (const auto& range : plan) read_range(lanes, row, head, range);
+    }
+  }
+
+  void read_range(const cache::LayerLanes& lanes, int row, int head, const cache::AttendRange& range) {
     const Watched& watched = watched_[static_cast<std::size_t>(row)];
-    for (const auto& range : plan) {
-      pieces_.clear();
-      lanes.pieces(head, range, pieces_);
-      std::ptrdiff_t slot = range.begin;
-      for (const auto& piece : pieces_) {
-        attention::DecodeRead read{row, head, piece};
-        if (watched.stride > 0) {
-          read.probabilities = probabilities_of(watched, head) + slot;
-          read.probabilities_stride = watched.stride;
-        }
-        slot += piece.keys.count;
-        reads_.push_back(read);
+    auto* const cache = rows_[static_cast<std::size_t>(row)].cache;
+    const bool last = row + 1 == static_cast<int>(rows_.size()) || rows_[static_cast<std::size_t>(row) + 1].cache != cache;
+    if (last) cache->attended += range.end - range.begin;
+    pieces_.clear();
+    lanes.pieces(head, range, pieces_);
+    std::ptrdiff_t slot = range.begin;
+    for (const auto& piece : pieces_) {
+      attention::DecodeRead read{row, head, piece};
+      if (watched.stride > 0) {
+        read.probabilities = probabilities_of(watched, head) + slot;
+        read.probabilities_stride = watched.stride;
       }
+      slot += piece.keys.count;
+      reads_.push_back(read);
     }
   }
 
@@ -107,23 +123,25 @@ class LaneAttention : public graph::AttentionOp {
 
   /// Each row's method sees what its query attended to.
   void follow(int layer, Worker worker) const {
-    const attention::Shape shape{hparams_.n_head, hparams_.n_head_kv, hparams_.head_dim, hparams_.attention_scale};
     for (auto row = static_cast<std::size_t>(worker.index); row < rows_.size(); row += static_cast<std::size_t>(worker.count)) {
-      const Watched& watched = watched_[row];
-      if (watched.stride == 0) continue;
       auto& cache = *rows_[row].cache;
-      cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[row].position, cache.terms,
-                                cache.limit[static_cast<std::size_t>(layer)], probabilities_of(watched, 0), watched.stride});
+      const Watched& watched = watched_[row];
+      const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, 0);
+      if (!cache.method().step) continue;
+      cache.method().step.call({layer, shape_, cache.lanes.layer(layer), rows_[row].position, cache.terms,
+                                cache.limit[static_cast<std::size_t>(layer)], probabilities, watched.stride});
     }
   }
 
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
+  attention::Shape shape_;
   std::span<const StepRow> rows_;
   std::span<const Watched> watched_;
   float* probabilities_;
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
+  std::vector<cache::AttendPlan> plans_;
   std::exception_ptr error_;
 };
 
@@ -159,12 +177,19 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     if (i > 0 && rows[i].cache == rows[i - 1].cache) continue;
     int count = 0;
     while (i + static_cast<std::size_t>(count) < rows.size() && rows[i + static_cast<std::size_t>(count)].cache == rows[i].cache) ++count;
-    for (int layer = 0; layer < hparams_.n_layer; ++layer) rows[i].cache->lanes.layer(layer).reserve(growth(*rows[i].cache, layer, count));
+    for (int layer = 0; layer < hparams_.n_layer; ++layer) {
+      auto& lanes = rows[i].cache->lanes.layer(layer);
+      lanes.reserve(growth(*rows[i].cache, layer, count));
+      if (lanes.shape().summary_floats > 0) lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
+    }
+    rows[i].cache->attended = 0;
   }
   std::vector<Watched> watched;
   std::ptrdiff_t floats = 0;
   for (const auto& row : rows) {
-    auto& w = watched.emplace_back(Watched{floats, row.cache->method().step ? longest_lane(*row.cache) + 1 : 0});
+    const auto& method = row.cache->method();
+    const bool watches = method.step && method.watches == policy::Attention::seen;
+    auto& w = watched.emplace_back(Watched{floats, watches ? longest_lane(*row.cache) + 1 : 0});
     floats += static_cast<std::ptrdiff_t>(hparams_.n_head) * w.stride;
   }
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);

@@ -196,6 +196,8 @@ void Prefill::compress(int layer, Branch& branch) {
     const int layer_budget = branch.layer_budgets[i][static_cast<std::size_t>(layer)];
     const auto plan = policy::plan(cache.method(), view, branch.budgets[i], layer_budget);
     cache.lanes.layer(layer).commit(plan, scratch_);
+    if (cache.method().summary_rows > 0) cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().summary_block + 1);
+    if (cache.method().settle) cache.method().settle.call(view, cache.lanes.layer(layer), cache.terms);
     auto& limit = cache.limit.emplace_back();
     for (int head = 0; head < hparams.n_head_kv; ++head) {
       limit.push_back(plan.keeps_all() ? layer_budget : static_cast<int>(plan.heads[static_cast<std::size_t>(head)].size()));
@@ -231,7 +233,7 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& o
   std::size_t lanes = 0;
   for (const int tokens : prompts) {
     for (const auto& c : caches) {
-      const int entries = std::min(tokens, budget_entries(c, hparams, tokens));
+      const int entries = kept_entries(c, hparams, tokens);
       lanes += static_cast<std::size_t>(entries) * heads * static_cast<std::size_t>(hparams.n_layer) *
                (cache::entry_bytes(lane_shape(c, hparams)));
     }

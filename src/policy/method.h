@@ -120,8 +120,25 @@ struct StepView {
 using StepPart = Part<void(const StepView&)>;
 /// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose entry leaves.
 using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
-/// What a query at `position` reads of a lane, for methods that turn or narrow it.
-using AttendPart = Part<cache::AttendPlan(const cache::LayerLanes&, int head, std::int32_t position, const Terms&)>;
+/// What a part may look at before a token's query reads a layer, with that token at the last slot of each lane.
+struct AttendView {
+  int layer = 0;
+  attention::Shape shape;
+  const cache::LayerLanes& lanes;
+  std::int32_t position = 0;  ///< of the token
+  const Terms& terms;
+  const float* query = nullptr;  ///< [H_q][d], rotated to the token's position
+
+  std::span<const float> query_of(int head) const {
+    const auto dim = static_cast<std::size_t>(shape.head_dim);
+    return {query + static_cast<std::size_t>(head) * dim, dim};
+  }
+};
+
+/// What a query reads of each lane, for methods that turn or narrow it: one plan for each KV head, empty on entry.
+using AttendPart = Part<void(const AttendView&, std::span<cache::AttendPlan> plans)>;
+/// What is done once when a layer's lanes have been filled: summaries of blocks.
+using SettlePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
 
 /// When entries are evicted.
 enum class Schedule : std::uint8_t {
@@ -129,6 +146,9 @@ enum class Schedule : std::uint8_t {
   once,  ///< when the prompt has been read
   step,  ///< then too, and at every decode step
 };
+
+/// Whether the attention of a token's query is captured for the step part.
+enum class Attention : std::uint8_t { unseen, seen };
 
 /// Where entries count as lying.
 enum class Positions : std::uint8_t {
@@ -153,15 +173,21 @@ struct Method {
   std::vector<std::string> columns;  ///< names of the per-entry f32 columns
   StatePart state;                   ///< empty: columns begin at 0
   Schedule schedule = Schedule::keep;
-  EvictPart evict;    ///< of Schedule::step, this
-  StepPart step;      ///< or this
-  AttendPart attend;  ///< empty: everything
+  EvictPart evict;                      ///< of Schedule::step, this
+  StepPart step;                        ///< or this
+  Attention watches = Attention::seen;  ///< what step gets to see
+  SettlePart settle;                    ///< empty: nothing to do
+  AttendPart attend;                    ///< empty: everything
+  bool retrieves = false;               ///< keeps all, and attends to a budget's worth of it
   Positions positions = Positions::text;
+  int summary_rows = 0;    ///< rows of d floats that are stored for each block
+  int summary_block = 16;  ///< entries that a block has at least
 
   /// Whether lanes change at every step, so that a token must have been read by all layers before the next one enters.
   bool changes_while_decoding() const { return evict || step; }
+  bool evicts() const { return schedule != Schedule::keep; }
   /// Whether the method needs `--budget`.
-  bool needs_budget() const { return schedule != Schedule::keep; }
+  bool needs_budget() const { return evicts() || retrieves; }
 };
 
 /// Least budget with which `method` works on a prompt: what it forces and one entry more, but never more than the whole

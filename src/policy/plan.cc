@@ -83,13 +83,13 @@ std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores
 int least_budget(const Method& method, const Prompt& prompt) {
   if (!method.needs_budget()) return 0;
   const int least = method.least.call(prompt) + 1;
-  return method.schedule == Schedule::step ? least : std::min(least, prompt.tokens);
+  return method.schedule == Schedule::once ? std::min(least, prompt.tokens) : least;  // the others' lanes grow
 }
 
 std::vector<int> spread_over_layers(const Method& method, int budget, int layers, const Prompt& prompt) {
   const bool fits = prompt.tokens <= budget;
   // Where everything fits no budget is too small, unless the lanes will grow into it.
-  if (method.needs_budget() && (!fits || method.schedule == Schedule::step)) check_budget(method, budget, prompt);
+  if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) check_budget(method, budget, prompt);
   if (fits || !method.over_layers) return std::vector<int>(static_cast<std::size_t>(layers), budget);
   auto budgets = method.over_layers.call(budget, layers, prompt.tokens, method.forced.call(prompt, budget));
   check_spread(method.name, budgets, layers, budget);
@@ -99,7 +99,7 @@ std::vector<int> spread_over_layers(const Method& method, int budget, int layers
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget) {
   cache::KeepPlan out;
   const int tokens = view.tokens();
-  const bool fits = !method.needs_budget() || tokens <= budget;
+  const bool fits = !method.evicts() || tokens <= budget;
   if (fits && !method.state) return out;
   const Forced forced = fits ? Forced{tokens, 0} : method.forced.call({tokens, view.shape.group()}, budget);
   const Scores scores = method.score ? method.score.call(view, forced) : Scores(view.shape.kv_heads, tokens);

@@ -38,6 +38,8 @@ const Registry& built_in() {
           with_positions(methods::ada_pyramid()),
           with_positions(methods::sage_kv()),
           with_positions(methods::ahakv()),
+          methods::quest(),
+          methods::infllm(),
           with_positions(methods::random()),
           with_positions(methods::knorm()),
           with_positions(methods::keydiff()),

@@ -224,19 +224,23 @@ TEST_F(SessionTest, every_method_runs_with_every_encoding_and_keeps_its_budget) 
   const auto ids = tokens(150);
   for (const auto& method : list_methods()) {
     for (const char* type : {"f16", "q8_0", "q4_0/bf16"}) {
-      const auto cache = options_of(method.name, "60", type);
+      const auto cache = options_of(method.name, "64", type);
       Session session(model_, {2, Precision::automatic, 64});
       auto prefilled = session.prefill(ids, std::span(&cache, 1));
       auto& sequence = prefilled.caches.front();
-      if (method.name != "full") {
-        EXPECT_DOUBLE_EQ(sequence.stats().entries_per_head_mean, 60) << method.name;
+      const auto& parts = sequence.options().spec.method();
+      if (parts.evicts()) {
+        EXPECT_DOUBLE_EQ(sequence.stats().entries_per_head_mean, 64) << method.name;
       }
-      const bool per_step = sequence.options().spec.method().changes_while_decoding();
       for (const Token token : tokens(40, 5)) {
         const auto logits = step(session, sequence, token);
         ASSERT_TRUE(std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) << method.name;
-        if (per_step) {
-          EXPECT_DOUBLE_EQ(sequence.stats().entries_per_head_mean, 60) << method.name;
+        if (parts.schedule == policy::Schedule::step) {
+          EXPECT_DOUBLE_EQ(sequence.stats().entries_per_head_mean, 64) << method.name;
+        }
+        if (parts.retrieves) {
+          EXPECT_LE(sequence.stats().attended_per_head_mean, method.name == "quest" ? (2 * 190 + 64) / 3.0 : 64)
+              << method.name;  // two layers of three are dense
         }
       }
     }

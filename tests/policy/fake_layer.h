@@ -115,7 +115,9 @@ class FakeLayer {
       for (int i = 0; i < n_; ++i) {
         if (!what.rows.contains(i, n_)) continue;
         const auto row = raised(what, h, i);
-        for (int j = 0; j <= i; ++j) out.head(h)[static_cast<std::size_t>(j)] += row[static_cast<std::size_t>(j)];
+        const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
+        for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j)
+          out.head(h)[static_cast<std::size_t>(j)] += row[static_cast<std::size_t>(j)];
       }
     }
     return out;
@@ -143,25 +145,23 @@ inline std::vector<std::int32_t> kept(const cache::KeepPlan& plan, int head, int
 class FakeDecode {
  public:
   FakeDecode(const FakeLayer& layer, const std::string& spec, int budget)
-      : layer_(layer),
-        spec_(Spec::parse(spec)),
-        position_(layer.tokens()),
-        lanes_(account_, {layer.shape().kv_heads, FakeLayer::kDim, KvType{ElementType::f32, ElementType::f32},
-                          static_cast<int>(spec_.method().columns.size())}) {
+      : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()), lanes_(account_, lane_shape()) {
+    rope_.frequency = {1.0F, 0.3F, 0.1F};  // of four pairs
+    const auto& method = spec_.method();
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
     const policy::Prompt prompt{layer.tokens(), layer.shape().group()};
-    terms_ = {prompt, budget, spec_.method().forced.call(prompt, budget)};
+    terms_ = {prompt, budget, method.forced.call(prompt, budget)};
     for (int head = 0; head < layer.shape().kv_heads; ++head) limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
+    if (method.summary_rows > 0) lanes_.reserve_summaries(1000);
+    if (method.settle) method.settle.call({0, 2, layer.shape(), &layer.scratch(), {}}, lanes_, terms_);
   }
 
-  /// The next token enters, reads, and the method follows.
-  void step() {
-    const auto shape = layer_.shape();
+  /// The next token enters.
+  void enter() {
     const auto row = layer_.token(position_);
     lanes_.reserve(1);
-    int stride = 0;
-    for (int head = 0; head < shape.kv_heads; ++head) {
+    for (int head = 0; head < layer_.shape().kv_heads; ++head) {
       const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
       const auto key = std::span<const float>(row).subspan(at, FakeLayer::kDim);
       const auto value = std::span<const float>(row).subspan(row.size() / 2 + at, FakeLayer::kDim);
@@ -171,8 +171,31 @@ class FakeDecode {
       } else {
         lanes_.append(head, position_, key, value);
       }
-      stride = std::max(stride, lanes_.length(head));
     }
+  }
+
+  /// The query of the token that has entered, [H_q][d].
+  std::vector<float> query() const {
+    std::mt19937 random(static_cast<unsigned>(position_) + 5000);
+    std::normal_distribution<float> normal;
+    std::vector<float> out(static_cast<std::size_t>(layer_.shape().query_heads * FakeLayer::kDim));
+    for (float& x : out) x = normal(random);
+    return out;
+  }
+
+  /// What it reads in a layer.
+  std::vector<cache::AttendPlan> plans(int layer) const {
+    const auto q = query();
+    std::vector<cache::AttendPlan> out(static_cast<std::size_t>(layer_.shape().kv_heads));
+    spec_.method().attend.call({layer, layer_.shape(), lanes_, position_, terms_, q.data()}, out);
+    return out;
+  }
+
+  /// The method follows.
+  void follow() {
+    const auto shape = layer_.shape();
+    int stride = 0;
+    for (int head = 0; head < shape.kv_heads; ++head) stride = std::max(stride, lanes_.length(head));
     std::vector<float> probabilities(static_cast<std::size_t>(shape.query_heads * stride));
     for (int h = 0; h < shape.query_heads; ++h) {
       for (int slot = 0; slot < lanes_.length(h / shape.group()); ++slot) {
@@ -184,6 +207,11 @@ class FakeDecode {
     ++position_;
   }
 
+  void step() {
+    enter();
+    follow();
+  }
+
   std::vector<std::int32_t> kept(int head) const {
     std::vector<std::int32_t> out;
     for (int slot = 0; slot < lanes_.length(head); ++slot) out.push_back(lanes_.position(head, slot));
@@ -192,9 +220,21 @@ class FakeDecode {
   }
   const cache::LayerLanes& lanes() const { return lanes_; }
   int position() const { return position_; }
+  const Rope& rope() const { return rope_; }
 
  private:
+  cache::LaneShape lane_shape() const {
+    const auto& method = spec_.method();
+    return {layer_.shape().kv_heads,
+            FakeLayer::kDim,
+            KvType{ElementType::f32, ElementType::f32},
+            static_cast<int>(method.columns.size()),
+            method.positions == policy::Positions::rank ? &rope_ : nullptr,
+            method.summary_rows * FakeLayer::kDim};
+  }
+
   const FakeLayer& layer_;
+  Rope rope_;
   Spec spec_;
   std::int32_t position_;
   MemoryAccount account_;

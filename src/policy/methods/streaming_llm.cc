@@ -24,12 +24,14 @@ int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
 
 /// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their distances are right;
 /// before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's last index.
-cache::AttendPlan by_cache_index(const cache::LayerLanes& lanes, int head, std::int32_t position, const Terms& terms) {
-  const int length = lanes.length(head);
-  const std::int64_t shift = static_cast<std::int64_t>(length) - 1 - position;
-  if (shift == 0) return {};  // nothing has left the cache: index and position agree
-  const int sinks = std::min(terms.forced.sinks, length);
-  return {{0, sinks, shift}, {sinks, length, 0}};
+void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) {
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    const int length = view.lanes.length(head);
+    const std::int64_t shift = static_cast<std::int64_t>(length) - 1 - view.position;
+    if (shift == 0) continue;  // nothing has left the cache: index and position agree
+    const int sinks = std::min(view.terms.forced.sinks, length);
+    plans[static_cast<std::size_t>(head)] = {{0, sinks, shift}, {sinks, length, 0}};
+  }
 }
 
 }  // namespace

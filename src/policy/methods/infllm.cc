@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <vector>
+
+#include "policy/methods/presets.h"
+#include "policy/score.h"
+#include "policy/select.h"
+#include "policy/step.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+constexpr int kRepresentatives = 4;
+
+/// How a budget is divided. Below 2,048 entries blocks and initial tokens shrink with it.
+struct Sizes {
+  int block;
+  int initial;
+  int local;  ///< least number of latest entries that are read
+
+  explicit Sizes(int budget)
+      : block(std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(budget / 16))), 16, 128)),
+        initial(std::min(128, budget / 8)),
+        local(budget / 2) {}
+
+  /// Blocks of a lane that lie before the local window.
+  int blocks(int length) const { return std::max(0, (length - initial - local) / block); }
+  int first(int b) const { return initial + b * block; }
+};
+
+/// The block's representatives: the entries that the queries behind them attended to the most, averaged. Un-rotated, since all far entries count as
+/// lying at one place.
+void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block) {
+  const int first = sizes.first(block);
+  std::vector<float> received(static_cast<std::size_t>(sizes.block));
+  for (int i = 0; i < sizes.block; ++i) received[static_cast<std::size_t>(i)] = lanes.state(head, 0, first + i);
+  const auto summary = lanes.summary(head, block);
+  std::fill(summary.begin(), summary.end(), 0.0F);
+  std::vector<float> key(summary.size());
+  std::vector<cache::LanePiece> pieces;
+  for (const auto i : top(received, kRepresentatives, {})) {
+    pieces.clear();
+    lanes.pieces(head, {first + i, first + i + 1}, pieces);
+    cache::decode_row(pieces.front().keys.type, pieces.front().keys.row(0), key);
+    for (std::size_t c = 0; c < key.size(); ++c) summary[c] += key[c] / kRepresentatives;
+  }
+}
+
+/// Everything is ready for the next token, which makes the lane longer by one.
+void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
+  const Sizes sizes(terms.budget);
+  const int length = view.tokens();
+  for (int head = 0; head < view.shape.kv_heads && length >= terms.budget; ++head) {
+    lanes.rank(head);
+    for (int b = 0; b < sizes.blocks(length + 1); ++b) represent(lanes, head, sizes, b);
+  }
+}
+
+/// The entries of the local window receive the query's attention; a block that has left it gets its representatives.
+void follow(const StepView& view) {
+  const Sizes sizes(view.terms.budget);
+  std::vector<float> attention;
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    auto& lanes = view.lanes;
+    const int length = lanes.length(head);
+    group_mean(view, head, attention);
+    for (int slot = std::max(0, length - sizes.local); slot < length; ++slot) lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot)];
+    if (length < view.terms.budget) continue;
+    const bool first_time = !lanes.is_ranked(head);
+    lanes.rank(head);
+    for (int b = first_time ? 0 : sizes.blocks(length); b < sizes.blocks(length + 1); ++b) represent(lanes, head, sizes, b);
+  }
+}
+
+/// Relevance of each block to the token: all query heads' products with the representatives, as if the query stood at the local window's length.
+std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blocks) {
+  std::vector<float> out(static_cast<std::size_t>(blocks));
+  std::vector<float> query(static_cast<std::size_t>(view.shape.head_dim));
+  for (int h = 0; h < view.shape.query_heads; ++h) {
+    const auto from = view.query_of(h);
+    query.assign(from.begin(), from.end());
+    view.lanes.shape().by_rank->shift(query.data(), static_cast<std::int64_t>(sizes.local) - view.position);
+    for (int b = 0; b < blocks; ++b) {
+      const auto summary = view.lanes.summary(h / view.shape.group(), b);
+      out[static_cast<std::size_t>(b)] += std::inner_product(query.begin(), query.end(), summary.begin(), 0.0F);
+    }
+  }
+  return out;
+}
+
+void attend(const AttendView& view, std::span<cache::AttendPlan> plans) {
+  const Sizes sizes(view.terms.budget);
+  const int length = view.lanes.length(0);
+  if (length <= view.terms.budget || !view.lanes.is_ranked(0)) return;
+  const int blocks = sizes.blocks(length);
+  const int near = sizes.first(blocks);
+  const auto far = cache::AttendRange::Keys::at_zero;
+  const std::int64_t shift = static_cast<std::int64_t>(sizes.local) - view.position;
+  cache::AttendPlan plan = {{0, sizes.initial, shift, far}};
+  const int room = std::max(0, (view.terms.budget - sizes.initial - (length - near)) / sizes.block);
+  for (const auto b : top(relevance(view, sizes, blocks), room, {})) plan.push_back({sizes.first(b), sizes.first(b) + sizes.block, shift, far});
+  plan.push_back({near, length, 0});
+  std::fill(plans.begin(), plans.end(), plan);
+}
+
+}  // namespace
+
+/// InfLLM (Xiao et al., 2024, "InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context Memory", section 3): nothing is evicted;
+/// each query reads the first tokens, a local window of half the budget, and the most relevant of the blocks between them, one choice for a layer. All that is
+/// before the window counts as lying at one distance, the window's length. No options.
+Preset infllm() {
+  return {.name = "infllm",
+          .summary = "keeps everything; each query reads first tokens, a local window and the most relevant blocks between",
+          .paper = "Xiao et al. 2024, InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context Memory",
+          .options = {},
+          .build = [](const Options&) {
+            Method method;
+            method.observe = {"sum of the attention of the queries within the local window behind each key", [](const Prompt&, int budget) {
+                                return std::vector<attention::Observe>{{{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
+                              }};
+            method.forced = {"nothing", [](const Prompt&, int) { return Forced{}; }};
+            method.least = {"initial tokens, a local window and a block", [](const Prompt&) { return 63; }};
+            method.fixed = "infllm evicts nothing";
+            method.retrieves = true;
+            method.columns = {"attention received in the local window"};
+            method.state = {"attention received in the local window", [](const LayerView& view, const Scores&, const Forced&) {
+                              return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                            }};
+            method.positions = Positions::rank;
+            method.summary_rows = 1;
+            method.settle = {"representatives of each block", settle};
+            method.step = {"nothing; blocks that leave the local window get representatives", follow};
+            method.attend = {"to first tokens, the local window and the most relevant blocks", attend};
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+#include "policy/select.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+/// A page's summary is the largest and the least of its keys in each channel, [2][d].
+void widen(std::span<float> summary, std::span<const float> key, bool first) {
+  const std::size_t dim = key.size();
+  for (std::size_t i = 0; i < dim; ++i) {
+    summary[i] = first ? key[i] : std::max(summary[i], key[i]);
+    summary[dim + i] = first ? key[i] : std::min(summary[dim + i], key[i]);
+  }
+}
+
+void summarize_prompt(const LayerView& view, cache::LayerLanes& lanes, int page) {
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) { widen(lanes.summary(head, j / page), key, j % page == 0); });
+  }
+}
+
+void summarize_token(const StepView& view, int page) {
+  std::vector<float> key(static_cast<std::size_t>(view.shape.head_dim));
+  std::vector<cache::LanePiece> pieces;
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    const int slot = view.lanes.length(head) - 1;
+    pieces.clear();
+    view.lanes.pieces(head, {slot, slot + 1}, pieces);
+    cache::decode_row(pieces.front().keys.type, pieces.front().keys.row(0), key);
+    widen(view.lanes.summary(head, slot / page), key, slot % page == 0);
+  }
+}
+
+/// The most that a query's product with any key of a page can be.
+float bound(std::span<const float> query, std::span<const float> summary) {
+  const std::size_t dim = query.size();
+  float sum = 0;
+  for (std::size_t i = 0; i < dim; ++i) sum += std::max(query[i] * summary[i], query[i] * summary[dim + i]);
+  return sum;
+}
+
+/// The best `count` pages of one head and the last, as ranges of slots.
+cache::AttendPlan best_pages(const AttendView& view, int head, int page, int count) {
+  const int length = view.lanes.length(head);
+  const int pages = (length + page - 1) / page;
+  if (pages <= count) return {};
+  std::vector<float> scores(static_cast<std::size_t>(pages));
+  for (int p = 0; p < pages; ++p) {
+    const auto summary = view.lanes.summary(head, p);
+    for (int g = 0; g < view.shape.group(); ++g) scores[static_cast<std::size_t>(p)] += bound(view.query_of(head * view.shape.group() + g), summary);
+  }
+  auto chosen = top(scores, count - 1, {0, 1});
+  chosen.push_back(pages - 1);
+  cache::AttendPlan plan;
+  for (const auto p : chosen) {
+    const int begin = p * page;
+    const int end = std::min(length, begin + page);
+    if (!plan.empty() && plan.back().end == begin) {
+      plan.back().end = end;
+    } else {
+      plan.push_back({begin, end, 0});
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+/// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3): nothing is evicted; each query reads the
+/// pages whose keys could give it the largest products. The last page is always read, and counts.
+///   page   entries of a page
+///   dense  first layers that read everything
+Preset quest() {
+  return {.name = "quest",
+          .summary = "keeps everything; each query reads the pages that its largest products may lie in",
+          .paper = "Tang et al. 2024, Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference",
+          .options = {{"page", Option::Integer{16, 16, 4096}, "entries of a page"}, {"dense", Option::Integer{2, 0, 1024}, "first layers that read everything"}},
+          .build = [](const Options& options) {
+            const int page = options.integer("page");
+            const int dense = options.integer("dense");
+            Method method;
+            method.forced = {"nothing", [](const Prompt&, int) { return Forced{}; }};
+            method.least = {"nothing", [](const Prompt&) { return 0; }};
+            method.fixed = "quest evicts nothing";
+            method.retrieves = true;
+            method.summary_rows = 2;
+            method.summary_block = page;
+            method.settle = {"largest and least keys of each page", [page](const LayerView& view, cache::LayerLanes& lanes, const Terms&) { summarize_prompt(view, lanes, page); }};
+            method.watches = Attention::unseen;
+            method.step = {"nothing; the last page's summary takes in the token", [page](const StepView& view) { summarize_token(view, page); }};
+            method.attend = {"to the pages with the largest bound on their products, by the KV head",
+                             [page, dense](const AttendView& view, std::span<cache::AttendPlan> plans) {
+                               const int count = (view.terms.budget + page - 1) / page;
+                               for (int head = 0; head < view.shape.kv_heads && view.layer >= dense; ++head) {
+                                 plans[static_cast<std::size_t>(head)] = best_pages(view, head, page, count);
+                               }
+                             }};
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods

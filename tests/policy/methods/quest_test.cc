@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include "policy/fake_layer.h"
+
+namespace winnow::test {
+namespace {
+
+using namespace reference;
+
+/// Slots that a head's query reads: the pages with the largest bounds, and the last.
+std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::vector<float>& query, int length, int budget) {
+  constexpr int kPage = 16;
+  const int pages = (length + kPage - 1) / kPage;
+  const int wanted = (budget + kPage - 1) / kPage;
+  if (pages <= wanted) return all_of(length);
+  std::vector<double> score;
+  for (int p = 0; p + 1 < pages; ++p) {
+    double sum = 0;
+    for (int g = 0; g < layer.shape().group(); ++g) {
+      for (int c = 0; c < FakeLayer::kDim; ++c) {
+        const double q = query[z((head * layer.shape().group() + g) * FakeLayer::kDim + c)];
+        double most = -1e30;
+        double least = 1e30;
+        for (int j = p * kPage; j < (p + 1) * kPage; ++j) {
+          const double k = layer.token(j)[z(head * FakeLayer::kDim + c)];
+          most = std::max(most, k);
+          least = std::min(least, k);
+        }
+        sum += std::max(q * most, q * least);
+      }
+    }
+    score.push_back(sum);
+  }
+  auto chosen = ranking(score);
+  chosen.resize(z(wanted - 1));
+  chosen.push_back(pages - 1);
+  std::vector<std::int32_t> out;
+  for (const auto p : chosen) {
+    for (int j = p * kPage; j < std::min(length, (p + 1) * kPage); ++j) out.push_back(j);
+  }
+  return sorted(out);
+}
+
+TEST(Quest, reads_the_pages_that_the_reference_reads) {
+  for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}, {1, 7}}) {
+    FakeLayer layer(kv_heads, group, 150, random_attention(1));
+    for (const int budget : {1, 16, 17, 64, 140, 160, 400}) {
+      FakeDecode decode(layer, "quest", budget);
+      for (int i = 0; i < 40; ++i) {
+        decode.enter();
+        const int length = decode.lanes().length(0);
+        ASSERT_EQ(length, 151 + i);
+        const auto plans = decode.plans(2);
+        for (int head = 0; head < kv_heads; ++head) {
+          std::vector<std::int32_t> slots;
+          for (const auto& range : plans[z(head)]) {
+            for (auto j = range.begin; j < range.end; ++j) slots.push_back(j);
+          }
+          if (plans[z(head)].empty()) slots = all_of(length);
+          ASSERT_EQ(slots, read_by(layer, head, decode.query(), length, budget)) << "budget " << budget << " step " << i;
+        }
+        EXPECT_TRUE(decode.plans(1)[0].empty()) << "the first two layers are dense";
+        decode.follow();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace winnow::test
