@@ -112,7 +112,13 @@ void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepP
   } else {
     recode(scratch.keys(head), from, shape_.type.key, to.key);
   }
-  recode(scratch.values(head), from, shape_.type.value, to.value);
+  if (plan.values.empty()) {
+    recode(scratch.values(head), from, shape_.type.value, to.value);
+  } else {
+    const auto dim = static_cast<std::size_t>(shape_.head_dim);
+    encode_row(shape_.type.value, std::span(plan.values[static_cast<std::size_t>(head)]).subspan(static_cast<std::size_t>(slot) * dim, dim),
+               to.value);
+  }
   *to.position = position;
   if (to.rank != nullptr) *to.rank = slot;
   for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
@@ -225,6 +231,16 @@ void LayerLanes::close_ranks(int head, int slot) {
     for (int i = 0; i < stretch.count(); ++i) stretch.ranks[i] -= stretch.ranks[i] > leaving ? 1 : 0;
   });
 }
+
+void LayerLanes::add_to_value(int head, int slot, std::span<const float> addend) {
+  std::vector<float> value(addend.size());
+  std::byte* const at = entry(head, slot).value;
+  decode_row(shape_.type.value, at, value);
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] += addend[i];
+  encode_row(shape_.type.value, value, at);
+}
+
+void LayerLanes::value(int head, int slot, std::span<float> out) const { decode_row(shape_.type.value, entry(head, slot).value, out); }
 
 int LayerLanes::length(int head) const { return length_[static_cast<std::size_t>(head)]; }
 

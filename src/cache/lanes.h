@@ -78,6 +78,11 @@ class LayerLanes {
   /// Drops one entry; the lane's last entry moves into its slot. Pages that no head uses any more are freed, but for one to come.
   void remove(int head, int slot);
 
+  /// One entry's value, [d] f32.
+  void value(int head, int slot, std::span<float> out) const;
+  /// Adds to one entry's value, [d]; encoded anew.
+  void add_to_value(int head, int slot, std::span<const float> addend);
+
   int length(int head) const;
   /// Whether the lane's keys are un-rotated, to be turned to their ranks (LaneShape::by_rank).
   bool is_ranked(int head) const { return ranked_[static_cast<std::size_t>(head)] != 0; }

@@ -9,6 +9,8 @@ namespace winnow::cache {
 struct KeepPlan {
   /// Per KV head the kept rows of the layer's scratch, ascending, without repeats. Empty `heads`: everything stays.
   std::vector<std::vector<std::int32_t>> heads;
+  /// What is stored as the values of kept entries where a method merges, [head][kept entry][d]; empty: as they are.
+  std::vector<std::vector<float>> values;
   /// Initial values of the per-entry state, [column][head][kept entry]; empty for methods without state.
   std::vector<std::vector<std::vector<float>>> state;
 

@@ -88,6 +88,8 @@ using SelectPart =
 using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected, std::span<const int> counts,
                            const Forced&)>;
 /// What the per-entry columns of all entries of the prompt begin with, one Scores for each column.
+/// Merges what goes into what stays: fills plan.values. Called only when something goes.
+using MergePart = Part<void(const LayerView&, const Scores&, const Forced&, cache::KeepPlan& plan)>;
 /// `forced` is all of a prompt that fits.
 using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const Forced&)>;
 /// How many entries the method forces however small the budget.
@@ -170,6 +172,7 @@ struct Method {
   std::string fixed;                 ///< why wrappers cannot change what it selects; empty: they can
   bool one_set_per_layer = false;    ///< all heads of a layer keep the same entries
   bool chunked = false;              ///< whole chunks are selected
+  MergePart merge;                   ///< empty: what goes is gone
   std::vector<std::string> columns;  ///< names of the per-entry f32 columns
   StatePart state;                   ///< empty: columns begin at 0
   Schedule schedule = Schedule::keep;

@@ -108,6 +108,7 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
     for (const auto& selected : select_and_draw(method, view, scores, counts, forced))
       out.heads.push_back(with_forced(selected, tokens, forced));
   }
+  if (!fits && method.merge) method.merge.call(view, scores, forced, out);
   if (method.state) out.state = kept_state(method.state.call(view, scores, forced), out);
   return out;
 }

@@ -38,6 +38,7 @@ const Registry& built_in() {
           with_positions(methods::ada_pyramid()),
           with_positions(methods::sage_kv()),
           with_positions(methods::ahakv()),
+          with_positions(methods::cam()),
           methods::quest(),
           methods::infllm(),
           with_positions(methods::random()),

@@ -35,23 +35,32 @@ struct Leaver {
   }
 };
 
-/// While a lane is longer than its limit, removes the evictable entry of least worth. worth(stretch, i) is that of the i-th entry of a
-/// stretch.
+/// The evictable entry of least worth; slot -1: there is none. worth(stretch, i) is that of the i-th entry of a stretch.
+template <class Worth>
+Leaver leaver_of(const StepView& view, int kv_head, const Worth& worth) {
+  Leaver leaver;
+  view.lanes.for_each_stretch(kv_head, [&](const cache::LaneStretch& stretch) {
+    for (int i = 0; i < stretch.count(); ++i) {
+      const auto position = stretch.positions[static_cast<std::size_t>(i)];
+      if (!evictable(view, position)) continue;
+      const Leaver candidate{stretch.first + i, worth(stretch, i), position};
+      if (candidate.before(leaver)) leaver = candidate;
+    }
+  });
+  return leaver;
+}
+
+inline bool too_long(const StepView& view, int kv_head) {
+  return view.lanes.length(kv_head) > view.limit[static_cast<std::size_t>(kv_head)];
+}
+
+/// While a lane is longer than its limit, removes the evictable entry of least worth.
 template <class Worth>
 void evict_down(const StepView& view, int kv_head, const Worth& worth) {
-  auto& lanes = view.lanes;
-  while (lanes.length(kv_head) > view.limit[static_cast<std::size_t>(kv_head)]) {
-    Leaver leaver;
-    lanes.for_each_stretch(kv_head, [&](const cache::LaneStretch& stretch) {
-      for (int i = 0; i < stretch.count(); ++i) {
-        const auto position = stretch.positions[static_cast<std::size_t>(i)];
-        if (!evictable(view, position)) continue;
-        const Leaver candidate{stretch.first + i, worth(stretch, i), position};
-        if (candidate.before(leaver)) leaver = candidate;
-      }
-    });
+  while (too_long(view, kv_head)) {
+    const Leaver leaver = leaver_of(view, kv_head, worth);
     if (leaver.slot < 0) return;
-    lanes.remove(kv_head, leaver.slot);
+    view.lanes.remove(kv_head, leaver.slot);
   }
 }
 

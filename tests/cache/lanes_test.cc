@@ -44,7 +44,9 @@ class LanesTest : public testing::TestWithParam<const char*> {
   /// Commits a prompt of n tokens of which each head keeps another set.
   void commit(int n) {
     LayerScratch scratch(account_, ElementType::f32, kHeads, kDim, n);
-    KeepPlan plan{std::vector<std::vector<std::int32_t>>(kHeads), {std::vector<std::vector<float>>(kHeads)}};
+    KeepPlan plan;
+    plan.heads.resize(kHeads);
+    plan.state = {std::vector<std::vector<float>>(kHeads)};
     for (int j = 0; j < n; ++j) {
       scratch.extend(std::vector<std::int32_t>{100 + j});
       std::vector<float> keys;

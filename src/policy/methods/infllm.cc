@@ -30,8 +30,8 @@ struct Sizes {
   int first(int b) const { return initial + b * block; }
 };
 
-/// The block's representatives: the entries that the queries behind them attended to the most, averaged. Un-rotated, since all far entries count as
-/// lying at one place.
+/// The block's representatives: the entries that the queries behind them attended to the most, averaged. Un-rotated, since all far entries
+/// count as lying at one place.
 void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block) {
   const int first = sizes.first(block);
   std::vector<float> received(static_cast<std::size_t>(sizes.block));
@@ -66,7 +66,8 @@ void follow(const StepView& view) {
     auto& lanes = view.lanes;
     const int length = lanes.length(head);
     group_mean(view, head, attention);
-    for (int slot = std::max(0, length - sizes.local); slot < length; ++slot) lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot)];
+    for (int slot = std::max(0, length - sizes.local); slot < length; ++slot)
+      lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot)];
     if (length < view.terms.budget) continue;
     const bool first_time = !lanes.is_ranked(head);
     lanes.rank(head);
@@ -74,7 +75,8 @@ void follow(const StepView& view) {
   }
 }
 
-/// Relevance of each block to the token: all query heads' products with the representatives, as if the query stood at the local window's length.
+/// Relevance of each block to the token: all query heads' products with the representatives, as if the query stood at the local window's
+/// length.
 std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blocks) {
   std::vector<float> out(static_cast<std::size_t>(blocks));
   std::vector<float> query(static_cast<std::size_t>(view.shape.head_dim));
@@ -100,16 +102,17 @@ void attend(const AttendView& view, std::span<cache::AttendPlan> plans) {
   const std::int64_t shift = static_cast<std::int64_t>(sizes.local) - view.position;
   cache::AttendPlan plan = {{0, sizes.initial, shift, far}};
   const int room = std::max(0, (view.terms.budget - sizes.initial - (length - near)) / sizes.block);
-  for (const auto b : top(relevance(view, sizes, blocks), room, {})) plan.push_back({sizes.first(b), sizes.first(b) + sizes.block, shift, far});
+  for (const auto b : top(relevance(view, sizes, blocks), room, {}))
+    plan.push_back({sizes.first(b), sizes.first(b) + sizes.block, shift, far});
   plan.push_back({near, length, 0});
   std::fill(plans.begin(), plans.end(), plan);
 }
 
 }  // namespace
 
-/// InfLLM (Xiao et al., 2024, "InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context Memory", section 3): nothing is evicted;
-/// each query reads the first tokens, a local window of half the budget, and the most relevant of the blocks between them, one choice for a layer. All that is
-/// before the window counts as lying at one distance, the window's length. No options.
+/// InfLLM (Xiao et al., 2024, "InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context Memory", section 3):
+/// nothing is evicted; each query reads the first tokens, a local window of half the budget, and the most relevant of the blocks between
+/// them, one choice for a layer. All that is before the window counts as lying at one distance, the window's length. No options.
 Preset infllm() {
   return {.name = "infllm",
           .summary = "keeps everything; each query reads first tokens, a local window and the most relevant blocks between",
@@ -118,7 +121,8 @@ Preset infllm() {
           .build = [](const Options&) {
             Method method;
             method.observe = {"sum of the attention of the queries within the local window behind each key", [](const Prompt&, int budget) {
-                                return std::vector<attention::Observe>{{{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
+                                return std::vector<attention::Observe>{
+                                    {{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
                               }};
             method.forced = {"nothing", [](const Prompt&, int) { return Forced{}; }};
             method.least = {"initial tokens, a local window and a block", [](const Prompt&) { return 63; }};

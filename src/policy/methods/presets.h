@@ -8,6 +8,7 @@ namespace winnow::policy::methods {
 Preset ada_pyramid();
 Preset ada_snapkv();
 Preset ahakv();
+Preset cam();
 Preset full();
 Preset h2o();
 Preset infllm();

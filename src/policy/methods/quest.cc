@@ -21,7 +21,8 @@ void widen(std::span<float> summary, std::span<const float> key, bool first) {
 
 void summarize_prompt(const LayerView& view, cache::LayerLanes& lanes, int page) {
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) { widen(lanes.summary(head, j / page), key, j % page == 0); });
+    for_each_row(view.scratch->keys(head),
+                 [&](int j, std::span<const float> key) { widen(lanes.summary(head, j / page), key, j % page == 0); });
   }
 }
 
@@ -53,7 +54,8 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, int cou
   std::vector<float> scores(static_cast<std::size_t>(pages));
   for (int p = 0; p < pages; ++p) {
     const auto summary = view.lanes.summary(head, p);
-    for (int g = 0; g < view.shape.group(); ++g) scores[static_cast<std::size_t>(p)] += bound(view.query_of(head * view.shape.group() + g), summary);
+    for (int g = 0; g < view.shape.group(); ++g)
+      scores[static_cast<std::size_t>(p)] += bound(view.query_of(head * view.shape.group() + g), summary);
   }
   auto chosen = top(scores, count - 1, {0, 1});
   chosen.push_back(pages - 1);
@@ -72,15 +74,16 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, int cou
 
 }  // namespace
 
-/// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3): nothing is evicted; each query reads the
-/// pages whose keys could give it the largest products. The last page is always read, and counts.
+/// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3): nothing is evicted; each
+/// query reads the pages whose keys could give it the largest products. The last page is always read, and counts.
 ///   page   entries of a page
 ///   dense  first layers that read everything
 Preset quest() {
   return {.name = "quest",
           .summary = "keeps everything; each query reads the pages that its largest products may lie in",
           .paper = "Tang et al. 2024, Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference",
-          .options = {{"page", Option::Integer{16, 16, 4096}, "entries of a page"}, {"dense", Option::Integer{2, 0, 1024}, "first layers that read everything"}},
+          .options = {{"page", Option::Integer{16, 16, 4096}, "entries of a page"},
+                      {"dense", Option::Integer{2, 0, 1024}, "first layers that read everything"}},
           .build = [](const Options& options) {
             const int page = options.integer("page");
             const int dense = options.integer("dense");
@@ -91,9 +94,12 @@ Preset quest() {
             method.retrieves = true;
             method.summary_rows = 2;
             method.summary_block = page;
-            method.settle = {"largest and least keys of each page", [page](const LayerView& view, cache::LayerLanes& lanes, const Terms&) { summarize_prompt(view, lanes, page); }};
+            method.settle = {"largest and least keys of each page", [page](const LayerView& view, cache::LayerLanes& lanes, const Terms&) {
+                               summarize_prompt(view, lanes, page);
+                             }};
             method.watches = Attention::unseen;
-            method.step = {"nothing; the last page's summary takes in the token", [page](const StepView& view) { summarize_token(view, page); }};
+            method.step = {"nothing; the last page's summary takes in the token",
+                           [page](const StepView& view) { summarize_token(view, page); }};
             method.attend = {"to the pages with the largest bound on their products, by the KV head",
                              [page, dense](const AttendView& view, std::span<cache::AttendPlan> plans) {
                                const int count = (view.terms.budget + page - 1) / page;

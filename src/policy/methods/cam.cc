@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/counter_random.h"
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+#include "policy/score.h"
+#include "policy/step.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+enum class Select : std::uint8_t { heavy, streaming };
+
+struct Rule {
+  Select select;
+  int spread;  ///< entries that a value is spread over; 0: as many as are recent
+  std::uint64_t seed;
+
+  Forced forced(int budget) const {
+    if (select == Select::streaming) return {std::min(4, budget), std::max(0, budget - 4)};
+    return {0, budget / 2};
+  }
+  int spread_over(const Forced& forced) const { return spread > 0 ? spread : std::max(1, forced.recent); }
+  /// Whether an entry that goes is merged: with probability received / mean of what the recent ones have received.
+  bool merges(double received, double recent_mean, int layer, int head, int position) const {
+    return recent_mean > 0 && uniform_at(seed, layer, head, position) < received / recent_mean;
+  }
+};
+
+double recent_mean(std::span<const float> received, const Forced& forced) {
+  double sum = 0;
+  for (std::size_t j = received.size() - static_cast<std::size_t>(forced.recent); j < received.size(); ++j) sum += received[j];
+  return forced.recent > 0 ? sum / forced.recent : 0;
+}
+
+/// Values of the entries that one head keeps, with those of the entries that go spread over the next kept ones. What each kept entry gets is a running sum: a
+/// value enters it at the first entry that it is spread over and leaves it behind the last.
+std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept, std::span<const float> received, const Forced& forced,
+                                 const Rule& rule) {
+  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  const std::size_t spread = static_cast<std::size_t>(rule.spread_over(forced));
+  const double mean = recent_mean(received, forced);
+  std::vector<double> change((kept.size() + 1) * dim);
+  std::vector<float> out(kept.size() * dim);
+  std::size_t next = 0;  // the first kept entry behind j
+  for_each_row(view.scratch->values(head), [&](int j, std::span<const float> value) {
+    if (next < kept.size() && kept[next] == j) {
+      std::copy(value.begin(), value.end(), out.begin() + static_cast<std::ptrdiff_t>(next++ * dim));
+      return;
+    }
+    if (!rule.merges(received[static_cast<std::size_t>(j)], mean, view.layer, head, j)) return;
+    const std::size_t end = std::min(kept.size(), next + spread);
+    for (std::size_t c = 0; c < dim; ++c) {
+      change[next * dim + c] += value[c] / static_cast<double>(spread);
+      change[end * dim + c] -= value[c] / static_cast<double>(spread);
+    }
+  });
+  std::vector<double> running(dim);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] += static_cast<float>(running[i % dim] += change[i]);
+  return out;
+}
+
+void merge_prompt(const LayerView& view, const Forced& forced, cache::KeepPlan& plan, const Rule& rule) {
+  const Scores received = reduce_group(view.observations[0], view.shape, Reduce::mean);
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    plan.values.push_back(merged_values(view, head, plan.heads[static_cast<std::size_t>(head)], received.head(head), forced, rule));
+  }
+}
+
+/// Spreads the value of an entry that leaves a lane over the next ones by position.
+void merge_into_next(const StepView& view, int head, const Leaver& leaver, const Rule& rule) {
+  const auto& forced = view.terms.forced;
+  std::vector<std::pair<std::int32_t, int>> behind;
+  double recent = 0;
+  view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
+    for (int i = 0; i < stretch.count(); ++i) {
+      const auto position = stretch.positions[static_cast<std::size_t>(i)];
+      if (position > view.position - forced.recent) recent += stretch.column(0)[static_cast<std::size_t>(i)];
+      if (position > leaver.position) behind.emplace_back(position, stretch.first + i);
+    }
+  });
+  const double received = view.lanes.state(head, 0, leaver.slot);
+  if (forced.recent == 0 || !rule.merges(received, recent / forced.recent, view.layer, head, leaver.position)) return;
+  const std::size_t spread = static_cast<std::size_t>(rule.spread_over(forced));
+  const auto end = behind.begin() + static_cast<std::ptrdiff_t>(std::min(spread, behind.size()));
+  std::partial_sort(behind.begin(), end, behind.end());
+  std::vector<float> share(static_cast<std::size_t>(view.shape.head_dim));
+  view.lanes.value(head, leaver.slot, share);
+  for (float& x : share) x /= static_cast<float>(spread);
+  for (auto it = behind.begin(); it != end; ++it) view.lanes.add_to_value(head, it->second, share);
+}
+
+void follow(const StepView& view, const Rule& rule) {
+  std::vector<float> attention;
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    group_mean(view, head, attention);
+    add_to_column(view, head, 0, attention);
+    while (too_long(view, head)) {
+      const Leaver leaver = leaver_of(view, head, [&](const cache::LaneStretch& stretch, int i) {
+        const auto at = static_cast<std::size_t>(i);
+        return rule.select == Select::heavy ? stretch.column(0)[at] : static_cast<float>(stretch.positions[at]);
+      });
+      if (leaver.slot < 0) break;
+      merge_into_next(view, head, leaver, rule);
+      view.lanes.remove(head, leaver.slot);
+    }
+  }
+}
+
+}  // namespace
+
+/// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an entry that goes is spread over the next ones, with a
+/// probability that grows with the attention it has received; its key goes.
+///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
+///   m       entries that a value is spread over; 0: as many as are recent
+///   seed    another seed merges others
+Preset cam() {
+  return {.name = "cam",
+          .summary = "merges the values of entries that go into the next ones, at random by received attention",
+          .paper = "Zhang et al. 2024, CaM: Cache Merging for Memory-efficient LLMs Inference",
+          .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries go"},
+                      {"m", Option::Integer{0, 0, 65536}, "entries that a value is spread over; 0: as many as are recent"},
+                      {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"}},
+          .build = [](const Options& options) {
+            const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
+            const Rule rule{select, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
+            Method method;
+            method.fixed = "cam's merging follows its own selection";
+            method.observe = observe_all();
+            method.forced = {select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
+                             [rule](const Prompt&, int budget) { return rule.forced(budget); }};
+            method.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
+                            [select](const Prompt&) { return select == Select::heavy ? 0 : 4; }};
+            if (select == Select::heavy) {
+              method.score = {"attention received from all queries",
+                              [](const LayerView& view, const Forced&) { return reduce_group(view.observations[0], view.shape, Reduce::mean); }};
+            }
+            method.merge = {"values into the next entries",
+                            [rule](const LayerView& view, const Scores&, const Forced& forced, cache::KeepPlan& plan) { merge_prompt(view, forced, plan, rule); }};
+            method.columns = {"attention received"};
+            method.state = {"attention received", [](const LayerView& view, const Scores&, const Forced&) {
+                              return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                            }};
+            method.schedule = Schedule::step;
+            method.step = {select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
+                           [rule](const StepView& view) { follow(view, rule); }};
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods

@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "policy/counter_random.h"
+#include "policy/fake_layer.h"
+
+namespace winnow::test {
+namespace {
+
+using namespace reference;
+
+/// One KV head: kept positions with their received attention and values.
+struct Reference {
+  struct Entry {
+    double received;
+    std::vector<double> value;
+  };
+
+  Reference(const FakeLayer& layer, int head, int budget, bool streaming, int more)
+      : layer_(layer), head_(head), group_(layer.group(head, more)), budget_(budget), streaming_(streaming), last_(layer.tokens() - 1) {
+    const int n = layer.tokens();
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (const auto& a : group_) sum += column_sums(a, 0, n, n)[z(j)] / static_cast<double>(group_.size());
+      entries_[j] = {sum, value_of(j)};
+    }
+    if (n <= budget) return;
+    // All that goes is merged into what stays, which takes no notice of values that it has got.
+    std::map<int, Entry> kept;
+    std::vector<double> evictable;
+    for (int j = sinks(); j < n - recent(); ++j) evictable.push_back(streaming ? j : entries_[j].received);
+    const auto order = ranking(evictable, sinks());
+    for (int i = 0; i < budget - sinks() - recent(); ++i) kept[order[z(i)]] = entries_[order[z(i)]];
+    for (int j = 0; j < sinks(); ++j) kept[j] = entries_[j];
+    for (int j = n - recent(); j < n; ++j) kept[j] = entries_[j];
+    const double mean = recent_mean();
+    for (const auto& [j, entry] : entries_) {
+      if (!kept.contains(j)) spread(j, entry, mean, kept);
+    }
+    entries_ = kept;
+  }
+
+  void step() {
+    ++last_;
+    entries_[last_] = {0, value_of(last_)};
+    for (auto& [j, entry] : entries_) {
+      for (const auto& a : group_) entry.received += a[z(last_)][z(j)] / static_cast<double>(group_.size());
+    }
+    if (static_cast<int>(entries_.size()) <= budget_) return;
+    int leaver = -1;
+    for (const auto& [j, entry] : entries_) {
+      if (j < sinks() || j > last_ - recent()) continue;
+      if (leaver < 0 || (!streaming_ && entry.received < entries_[leaver].received)) leaver = j;
+    }
+    const auto gone = entries_[leaver];
+    const double mean = recent_mean();
+    entries_.erase(leaver);
+    spread(leaver, gone, mean, entries_);
+  }
+
+  void spread(int j, const Entry& gone, double mean, std::map<int, Entry>& into) const {
+    if (!(policy::uniform_at(0, 0, head_, j) < gone.received / mean)) return;
+    int left = recent();
+    for (auto it = into.upper_bound(j); it != into.end() && left > 0; ++it, --left) {
+      for (std::size_t c = 0; c < gone.value.size(); ++c) it->second.value[c] += gone.value[c] / recent();
+    }
+  }
+  double recent_mean() const {
+    double sum = 0;
+    for (const auto& [j, entry] : entries_) sum += j > last_ - recent() ? entry.received : 0;
+    return sum / recent();
+  }
+  int sinks() const { return streaming_ ? 4 : 0; }
+  int recent() const { return streaming_ ? budget_ - 4 : budget_ / 2; }
+  std::vector<double> value_of(int j) const {
+    const auto row = layer_.token(j);
+    const auto at = row.begin() + static_cast<std::ptrdiff_t>(row.size() / 2) + head_ * FakeLayer::kDim;
+    return {at, at + FakeLayer::kDim};
+  }
+
+  const FakeLayer& layer_;
+  int head_;
+  std::vector<Matrix> group_;
+  int budget_;
+  bool streaming_;
+  int last_;
+  std::map<int, Entry> entries_;
+};
+
+TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
+  for (const bool streaming : {false, true}) {
+    for (const int budget : {8, 31, 59, 60, 90}) {
+      FakeLayer layer(2, 2, 60, random_attention(4));
+      FakeDecode decode(layer, streaming ? "cam:select=streaming" : "cam", budget);
+      Reference expected(layer, 1, budget, streaming, 200);
+      for (int i = 0; i <= 200; ++i) {
+        std::vector<std::int32_t> positions;
+        for (const auto& [j, entry] : expected.entries_) positions.push_back(j);
+        ASSERT_EQ(decode.kept(1), positions) << "budget " << budget << " step " << i;
+        std::vector<float> value(FakeLayer::kDim);
+        for (int slot = 0; slot < decode.lanes().length(1); ++slot) {
+          decode.lanes().value(1, slot, value);
+          const auto& want = expected.entries_.at(decode.lanes().position(1, slot)).value;
+          for (std::size_t c = 0; c < value.size(); ++c) {
+            // Sums of at most 260 values in f32, rounded after each.
+            ASSERT_NEAR(value[c], want[c], 260 * 0x1p-24 * 16) << "budget " << budget << " step " << i << " slot " << slot;
+          }
+        }
+        if (i == 200) break;
+        decode.step();
+        expected.step();
+      }
+    }
+  }
+}
+
+TEST(Cam, merges_what_has_received_as_much_as_the_recent_ones_for_sure) {
+  // All entries have received alike, so each that goes is merged: nothing is lost of the sum of values but what falls beyond the end.
+  FakeLayer layer(1, 1, 40, [](int, int i, int j) { return 0.5 / (40 - j) + 0 * i; });
+  const auto plan = layer.plan("cam:select=streaming,m=1", 20);
+  std::vector<double> sum(FakeLayer::kDim);
+  for (int j = 0; j < 40; ++j) {
+    const auto row = layer.token(j);
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += row[row.size() / 2 + c];
+  }
+  for (std::size_t i = 0; i < plan.values[0].size(); ++i) sum[i % sum.size()] -= plan.values[0][i];
+  for (const double left : sum) EXPECT_NEAR(left, 0, 1e-4);
+}
+
+}  // namespace
+}  // namespace winnow::test
