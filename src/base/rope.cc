@@ -6,13 +6,27 @@ namespace winnow {
 
 void Rope::shift(float* head, std::int64_t positions) const {
   if (positions == 0) return;
-  const int pairs = static_cast<int>(frequency.size());
-  const int step = pairing == Pairing::adjacent ? 2 : 1;
-  const int partner = pairing == Pairing::adjacent ? 1 : pairs;
-  for (int i = 0; i < pairs; ++i) {
-    const double angle = static_cast<double>(positions) * static_cast<double>(frequency[static_cast<std::size_t>(i)]);
-    const auto c = static_cast<float>(std::cos(angle));
-    const auto s = static_cast<float>(std::sin(angle));
+  std::vector<float> by(2 * frequency.size());
+  angles(positions, by.data());
+  turn(head, by.data());
+}
+
+void Rope::angles(std::int64_t position, float* out) const {
+  const std::size_t pairs = frequency.size();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const double angle = static_cast<double>(position) * static_cast<double>(frequency[i]);
+    out[i] = static_cast<float>(std::cos(angle));
+    out[pairs + i] = static_cast<float>(std::sin(angle));
+  }
+}
+
+void Rope::turn(float* head, const float* angles) const {
+  const std::size_t pairs = frequency.size();
+  const std::size_t step = pairing == Pairing::adjacent ? 2 : 1;
+  const std::size_t partner = pairing == Pairing::adjacent ? 1 : pairs;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const float c = angles[i];
+    const float s = angles[pairs + i];
     float& x = head[i * step];
     float& y = head[i * step + partner];
     const float turned = x * c - y * s;

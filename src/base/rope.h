@@ -23,6 +23,11 @@ struct Rope {
   /// Turns a head that is rotated to position p so that it is rotated to p + shift, in place.
   /// All moves between key frames are this one operation: un-rotating is a shift by -p, a document's offset a shift by it.
   void shift(float* head, std::int64_t positions) const;
+
+  /// Cosines and then sines of all pairs at a position, [2][pairs]: for many heads that turn alike.
+  void angles(std::int64_t position, float* out) const;
+  /// Turns a head by such angles.
+  void turn(float* head, const float* angles) const;
 };
 
 }  // namespace winnow

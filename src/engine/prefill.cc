@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <numeric>
 
 #include "engine/cache_impl.h"
@@ -9,14 +10,24 @@
 
 namespace winnow::engine {
 
+/// Who looks on while rows pass through a layer.
+struct Watchers {
+  std::vector<attention::Observation*> observations;
+  std::vector<attention::QueryMoments*> moments;
+
+  void add(const Watchers& others) {
+    observations.insert(observations.end(), others.observations.begin(), others.observations.end());
+    moments.insert(moments.end(), others.moments.begin(), others.moments.end());
+  }
+};
+
 namespace {
 
 /// A chunk of a prompt at one layer: K and V go to the scratch, its queries read the scratch up to themselves.
 class ChunkAttention : public graph::AttentionOp {
  public:
-  ChunkAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, int first,
-                 std::span<attention::Observation* const> observations)
-      : attention_(attention), scratch_(scratch), first_(first), observations_(observations) {}
+  ChunkAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, int first, const Watchers& watchers)
+      : attention_(attention), scratch_(scratch), first_(first), watchers_(watchers) {}
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     switch (number) {
@@ -30,6 +41,10 @@ class ChunkAttention : public graph::AttentionOp {
         if (!error_) attention_.reduce(worker);
         break;
       default:
+        for (auto* const moments : watchers_.moments) {
+          moments->add(tensors.q, scratch_.positions().subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(tensors.rows)),
+                       worker);
+        }
         break;
     }
   }
@@ -46,7 +61,7 @@ class ChunkAttention : public graph::AttentionOp {
     }
     if (worker.index != 0) return;
     try {
-      attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, observations_);
+      attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations);
     } catch (...) {
       error_ = std::current_exception();  // the other threads are past this stage's barrier before they look
     }
@@ -55,7 +70,7 @@ class ChunkAttention : public graph::AttentionOp {
   attention::PrefillAttention& attention_;
   cache::LayerScratch& scratch_;
   int first_;
-  std::span<attention::Observation* const> observations_;
+  const Watchers& watchers_;
   std::exception_ptr error_;
 };
 
@@ -82,9 +97,11 @@ struct Prefill::Branch {
   std::vector<std::vector<std::size_t>> observed;    ///< [cache] indices into observations, in the method's order
   std::vector<attention::Observe> wanted;            ///< without repeats
   std::vector<attention::Observation> observations;  ///< of the layer that is being read
-  std::vector<attention::Observation*> pointers() {
-    std::vector<attention::Observation*> out;
-    for (auto& o : observations) out.push_back(&o);
+  std::map<int, attention::QueryMoments> moments;    ///< by the first position that enters them
+  Watchers watchers() {
+    Watchers out;
+    for (auto& o : observations) out.observations.push_back(&o);
+    for (auto& [first, m] : moments) out.moments.push_back(&m);
     return out;
   }
 
@@ -111,9 +128,14 @@ struct Prefill::Branch {
                     {}}));
   }
 
-  void begin_layer(int query_heads) {
+  void begin_layer(const model::Hparams& hparams) {
     observations.clear();
-    for (const auto& what : wanted) observations.emplace_back(what, query_heads, tokens);
+    for (const auto& what : wanted) observations.emplace_back(what, hparams.n_head, tokens);
+    moments.clear();
+    for (const auto& cache : caches) {
+      const int first = cache.impl().method().query_moments_from;
+      if (first >= 0) moments.try_emplace(first, hparams.n_head, hparams.head_dim, hparams.rope, first);
+    }
   }
 };
 
@@ -152,23 +174,22 @@ std::vector<Prefilled> Prefill::run() {
 }
 
 void Prefill::run_layer(int layer) {
-  std::vector<attention::Observation*> everyone;
+  Watchers everyone;
   for (auto& branch : branches_) {
-    branch.begin_layer(context_.hparams.n_head);
-    const auto own = branch.pointers();
-    everyone.insert(everyone.end(), own.begin(), own.end());
+    branch.begin_layer(context_.hparams);
+    everyone.add(branch.watchers());
   }
   const int text = static_cast<int>(text_.size());
   scratch_.truncate(0);
   run_rows(layer, 0, text, 0, everyone);
   for (auto& branch : branches_) {
     scratch_.truncate(text);
-    run_rows(layer, branch.first_row, branch.own, text, branch.pointers());
+    run_rows(layer, branch.first_row, branch.own, text, branch.watchers());
     compress(layer, branch);
   }
 }
 
-void Prefill::run_rows(int layer, int first_row, int count, int first_position, std::span<attention::Observation* const> observations) {
+void Prefill::run_rows(int layer, int first_row, int count, int first_position, const Watchers& watchers) {
   const auto& hparams = context_.hparams;
   const int total = static_cast<int>(hidden_.size() / hidden_bytes(hparams, 1)) * hparams.n_layer;
   for (int done = 0; done < count; done += context_.options.chunk) {
@@ -176,7 +197,7 @@ void Prefill::run_rows(int layer, int first_row, int count, int first_position, 
     std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
     std::iota(positions.begin(), positions.end(), first_position + done);
     const int first = scratch_.extend(positions);
-    ChunkAttention attention(context_.attention, scratch_, first, observations);
+    ChunkAttention attention(context_.attention, scratch_, first, watchers);
     float* rows = hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(first_row + done) * hparams.n_embd;
     context_.executor.run_layer(layer, rows, positions, attention);
     attention.rethrow();
@@ -192,7 +213,9 @@ void Prefill::compress(int layer, Branch& branch) {
     auto& cache = branch.caches[i].impl();
     std::vector<attention::Observation> seen;
     for (const auto index : branch.observed[i]) seen.push_back(branch.observations[index]);
-    const policy::LayerView view{layer, hparams.n_layer, shape, &scratch_, seen};
+    const auto moments = branch.moments.find(cache.method().query_moments_from);
+    const policy::LayerView view{
+        layer, hparams.n_layer, shape, &scratch_, seen, moments == branch.moments.end() ? nullptr : &moments->second, &hparams.rope};
     const int layer_budget = branch.layer_budgets[i][static_cast<std::size_t>(layer)];
     const auto plan = policy::plan(cache.method(), view, branch.budgets[i], layer_budget);
     cache.lanes.layer(layer).commit(plan, scratch_);

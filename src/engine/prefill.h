@@ -23,6 +23,8 @@ struct PrefillContext {
   const std::function<void(double)>& progress;
 };
 
+struct Watchers;
+
 /// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every question in turn
 /// over the text's keys and values (rows of the scratch are given back in between), and each finished prompt is compressed at once. So a
 /// layer's full cache is all that is ever held, for any number of questions and cache options.
@@ -38,7 +40,7 @@ class Prefill {
 
   void embed();
   void run_layer(int layer);
-  void run_rows(int layer, int first_row, int count, int first_position, std::span<attention::Observation* const> observations);
+  void run_rows(int layer, int first_row, int count, int first_position, const Watchers& watchers);
   void compress(int layer, Branch& branch);
   std::vector<float> logits_of(const Branch& branch);
 

@@ -93,7 +93,7 @@ class Loader {
     auto& place = repacked_[type];
     if (place.context == nullptr) place.context = new_context();
     ggml_tensor* const tensor = make(place.context, name, info);
-    place.tensors.push_back({tensor, info.offset});
+    place.tensors.emplace_back(tensor, info.offset);
     return tensor;
   }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <ranges>
 
 #include "policy/printable.h"
 #include "winnow/error.h"
@@ -64,9 +65,9 @@ std::string Budget::print() const {
       break;
   }
   // The largest unit that the number is a whole multiple of, so that what was typed comes back.
-  for (auto suffix = kSuffixes.rbegin(); suffix != kSuffixes.rend(); ++suffix) {
-    const double value = amount_ / suffix->factor;
-    if (suffix->unit == Unit::bytes && value == std::floor(value)) return fmt::format("{:.0f}{}", value, suffix->text);
+  for (const Suffix& suffix : kSuffixes | std::views::reverse) {
+    const double value = amount_ / suffix.factor;
+    if (suffix.unit == Unit::bytes && value == std::floor(value)) return fmt::format("{:.0f}{}", value, suffix.text);
   }
   return fmt::format("{}KiB", amount_ / 1024);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/attention.h"
+#include "attention/moments.h"
 #include "attention/observer.h"
 #include "cache/lanes.h"
 #include "cache/plan.h"
@@ -31,6 +32,8 @@ struct LayerView {
   attention::Shape shape;
   const cache::LayerScratch* scratch = nullptr;          ///< keys and values of all tokens
   std::span<const attention::Observation> observations;  ///< in the order of Method::observe
+  const attention::QueryMoments* moments = nullptr;      ///< set for methods that ask for them
+  const Rope* rope = nullptr;
   int tokens() const { return scratch->size(); }
 };
 
@@ -160,7 +163,8 @@ enum class Positions : std::uint8_t {
 
 struct Method {
   std::string name;
-  ObservePart observe;  ///< empty: nothing
+  ObservePart observe;          ///< empty: nothing
+  int query_moments_from = -1;  ///< first position whose query enters the moments; negative: they are not asked for
   ForcedPart forced;
   LeastPart least;                   ///< REQUIRES: set when the method needs a budget
   ScorePart score;                   ///< empty: nothing but the forced entries stays

@@ -44,6 +44,7 @@ const Registry& built_in() {
           with_positions(methods::random()),
           with_positions(methods::knorm()),
           with_positions(methods::keydiff()),
+          with_positions(methods::expected_attention()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk()},
   };

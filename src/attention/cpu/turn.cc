@@ -1,6 +1,5 @@
 #include "attention/cpu/turn.h"
 
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -14,11 +13,7 @@ void TurnTable::reserve(std::int32_t end) {
   if (!values_.empty()) std::memcpy(grown.data(), values_.data(), values_.size());
   float* to = grown.as<float>().data() + static_cast<std::size_t>(end_) * row;
   for (std::int32_t position = end_; position < room; ++position, to += row) {
-    for (int i = 0; i < pairs(); ++i) {
-      const double angle = static_cast<double>(position) * static_cast<double>(rope_->frequency[static_cast<std::size_t>(i)]);
-      to[i] = static_cast<float>(std::cos(angle));
-      to[pairs() + i] = static_cast<float>(std::sin(angle));
-    }
+    rope_->angles(position, to);
   }
   values_ = std::move(grown);
   end_ = room;

@@ -37,10 +37,10 @@ double recent_mean(std::span<const float> received, const Forced& forced) {
   return forced.recent > 0 ? sum / forced.recent : 0;
 }
 
-/// Values of the entries that one head keeps, with those of the entries that go spread over the next kept ones. What each kept entry gets is a running sum: a
-/// value enters it at the first entry that it is spread over and leaves it behind the last.
-std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept, std::span<const float> received, const Forced& forced,
-                                 const Rule& rule) {
+/// Values of the entries that one head keeps, with those of the entries that go spread over the next kept ones. What each kept entry gets
+/// is a running sum: a value enters it at the first entry that it is spread over and leaves it behind the last.
+std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept, std::span<const float> received,
+                                 const Forced& forced, const Rule& rule) {
   const auto dim = static_cast<std::size_t>(view.shape.head_dim);
   const std::size_t spread = static_cast<std::size_t>(rule.spread_over(forced));
   const double mean = recent_mean(received, forced);
@@ -113,17 +113,19 @@ void follow(const StepView& view, const Rule& rule) {
 
 }  // namespace
 
-/// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an entry that goes is spread over the next ones, with a
-/// probability that grows with the attention it has received; its key goes.
+/// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an entry that goes is spread
+/// over the next ones, with a probability that grows with the attention it has received; its key goes.
 ///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
 ///   m       entries that a value is spread over; 0: as many as are recent
-///   seed    another seed merges others
+///   prompt  drop: what goes when the prompt ends is dropped; merge: it is merged, too, which multiplies values where the prompt is much
+///   longer than the budget seed    another seed merges others
 Preset cam() {
   return {.name = "cam",
           .summary = "merges the values of entries that go into the next ones, at random by received attention",
           .paper = "Zhang et al. 2024, CaM: Cache Merging for Memory-efficient LLMs Inference",
           .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries go"},
                       {"m", Option::Integer{0, 0, 65536}, "entries that a value is spread over; 0: as many as are recent"},
+                      {"prompt", Option::Choice{"drop", {"drop", "merge"}}, "what happens to entries that go when the prompt ends"},
                       {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"}},
           .build = [](const Options& options) {
             const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
@@ -136,11 +138,14 @@ Preset cam() {
             method.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
                             [select](const Prompt&) { return select == Select::heavy ? 0 : 4; }};
             if (select == Select::heavy) {
-              method.score = {"attention received from all queries",
-                              [](const LayerView& view, const Forced&) { return reduce_group(view.observations[0], view.shape, Reduce::mean); }};
+              method.score = {"attention received from all queries", [](const LayerView& view, const Forced&) {
+                                return reduce_group(view.observations[0], view.shape, Reduce::mean);
+                              }};
             }
-            method.merge = {"values into the next entries",
-                            [rule](const LayerView& view, const Scores&, const Forced& forced, cache::KeepPlan& plan) { merge_prompt(view, forced, plan, rule); }};
+            if (options.text("prompt") == "merge") {
+              method.merge = {"values into the next entries", [rule](const LayerView& view, const Scores&, const Forced& forced,
+                                                                     cache::KeepPlan& plan) { merge_prompt(view, forced, plan, rule); }};
+            }
             method.columns = {"attention received"};
             method.state = {"attention received", [](const LayerView& view, const Scores&, const Forced&) {
                               return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};

@@ -92,7 +92,7 @@ TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
   for (const bool streaming : {false, true}) {
     for (const int budget : {8, 31, 59, 60, 90}) {
       FakeLayer layer(2, 2, 60, random_attention(4));
-      FakeDecode decode(layer, streaming ? "cam:select=streaming" : "cam", budget);
+      FakeDecode decode(layer, streaming ? "cam:select=streaming,prompt=merge" : "cam:prompt=merge", budget);
       Reference expected(layer, 1, budget, streaming, 200);
       for (int i = 0; i <= 200; ++i) {
         std::vector<std::int32_t> positions;
@@ -118,7 +118,7 @@ TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
 TEST(Cam, merges_what_has_received_as_much_as_the_recent_ones_for_sure) {
   // All entries have received alike, so each that goes is merged: nothing is lost of the sum of values but what falls beyond the end.
   FakeLayer layer(1, 1, 40, [](int, int i, int j) { return 0.5 / (40 - j) + 0 * i; });
-  const auto plan = layer.plan("cam:select=streaming,m=1", 20);
+  const auto plan = layer.plan("cam:select=streaming,m=1,prompt=merge", 20);
   std::vector<double> sum(FakeLayer::kDim);
   for (int j = 0; j < 40; ++j) {
     const auto row = layer.token(j);

@@ -1,0 +1,72 @@
+#include "attention/moments.h"
+
+#include <algorithm>
+
+namespace winnow::attention {
+
+namespace {
+
+std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+QueryMoments::QueryMoments(int query_heads, int head_dim, const Rope& rope, int first)
+    : heads_(query_heads),
+      dim_(head_dim),
+      rope_(&rope),
+      first_(first),
+      count_(z(query_heads)),
+      sums_(z(query_heads) * z(head_dim)),
+      products_(sums_.size() * z(head_dim)) {}
+
+void QueryMoments::add(const float* q, std::span<const std::int32_t> positions, Worker worker) {
+  std::vector<float> back(positions.size() * 2 * rope_->frequency.size());
+  for (std::size_t r = 0; r < positions.size(); ++r) {
+    rope_->angles(-static_cast<std::int64_t>(positions[r]), back.data() + r * 2 * rope_->frequency.size());
+  }
+  for (int head = worker.index; head < heads_; head += worker.count) add_head(q, positions, back.data(), head);
+}
+
+/// Products are added in f32 over the rows of one call, a chunk, and in double over the calls.
+void QueryMoments::add_head(const float* q, std::span<const std::int32_t> positions, const float* back, int head) {
+  const std::size_t dim = z(dim_);
+  std::vector<float> row(dim);
+  std::vector<float> products(dim * dim);
+  double* const sums = sums_.data() + z(head) * dim;
+  for (std::size_t r = 0; r < positions.size(); ++r) {
+    if (positions[r] < first_) continue;
+    const float* const from = q + (r * z(heads_) + z(head)) * dim;
+    row.assign(from, from + dim);
+    rope_->turn(row.data(), back + r * 2 * rope_->frequency.size());
+    count_[z(head)] += 1;
+    for (std::size_t i = 0; i < dim; ++i) {
+      sums[i] += row[i];
+      float* const to = products.data() + i * dim;
+      for (std::size_t j = i; j < dim; ++j) to[j] += row[i] * row[j];
+    }
+  }
+  double* const all = products_.data() + z(head) * dim * dim;
+  for (std::size_t i = 0; i < products.size(); ++i) all[i] += products[i];
+}
+
+std::vector<double> QueryMoments::mean(int head) const {
+  std::vector<double> out(sums_.begin() + static_cast<std::ptrdiff_t>(z(head) * z(dim_)),
+                          sums_.begin() + static_cast<std::ptrdiff_t>(z(head + 1) * z(dim_)));
+  for (double& x : out) x /= std::max(1.0, count_[z(head)]);
+  return out;
+}
+
+std::vector<double> QueryMoments::covariance(int head) const {
+  const std::size_t dim = z(dim_);
+  const auto m = mean(head);
+  std::vector<double> out(dim * dim);
+  for (std::size_t i = 0; i < dim; ++i) {
+    for (std::size_t j = i; j < dim; ++j) {
+      const double product = products_[(z(head) * dim + i) * dim + j] / std::max(1.0, count_[z(head)]);
+      out[i * dim + j] = out[j * dim + i] = product - m[i] * m[j];
+    }
+  }
+  return out;
+}
+
+}  // namespace winnow::attention

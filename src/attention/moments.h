@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/rope.h"
+#include "base/worker.h"
+
+namespace winnow::attention {
+
+/// Mean and covariance of a layer's queries, for each query head, before RoPE: what a method knows of queries to come.
+class QueryMoments {
+ public:
+  /// Queries at positions below `first` are left out: those of the first tokens are unlike the others.
+  QueryMoments(int query_heads, int head_dim, const Rope& rope, int first);
+
+  /// Adds rows of rotated queries [rows][H_q][d]; each member of a team takes some heads.
+  void add(const float* q, std::span<const std::int32_t> positions, Worker worker);
+
+  /// Mean over the rows, [d]; zeros without any.
+  std::vector<double> mean(int head) const;
+  /// Covariance, [d][d], divided by the number of rows.
+  std::vector<double> covariance(int head) const;
+
+ private:
+  /// `back` has the angles that un-rotate each row.
+  void add_head(const float* q, std::span<const std::int32_t> positions, const float* back, int head);
+
+  int heads_;
+  int dim_;
+  const Rope* rope_;
+  int first_;
+  std::vector<double> count_;     ///< [H_q]
+  std::vector<double> sums_;      ///< [H_q][d]
+  std::vector<double> products_;  ///< [H_q][d][d], the upper triangle
+};
+
+}  // namespace winnow::attention
