@@ -86,6 +86,26 @@ class FakeLayer {
     return out;
   }
 
+  /// Of some pairs.
+  static const Rope& rope() {
+    static const Rope rope{Rope::Pairing::adjacent, {1.0F, 0.3F, 0.1F}, 1.0F};
+    return rope;
+  }
+  /// Queries of all heads before RoPE, [n][H_q][d], with means of their own.
+  std::vector<float> queries() const {
+    std::mt19937 random(77);
+    std::normal_distribution<float> normal;
+    std::vector<float> out(static_cast<std::size_t>(n_ * kv_heads_ * group_ * kDim));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = normal(random) * 0.5F + 0.3F * static_cast<float>(i % 5);
+    return out;
+  }
+  std::vector<float> rotated_queries() const {
+    auto out = queries();
+    const int heads = kv_heads_ * group_;
+    for (int i = 0; i < n_ * heads; ++i) rope().shift(out.data() + i * kDim, i / heads);
+    return out;
+  }
+
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
     const auto& method = spec.method();
@@ -95,7 +115,11 @@ class FakeLayer {
       for (const auto& what : method.observe.call(prompt, budget)) seen.push_back(observation(what));
     }
     const auto budgets = policy::spread_over_layers(method, budget, layers, prompt);
-    return policy::plan(method, {layer, layers, shape(), &scratch_, seen}, budget, budgets[static_cast<std::size_t>(layer)]);
+    attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.query_moments_from);
+    std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
+    if (method.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
+    return policy::plan(method, {layer, layers, shape(), &scratch_, seen, &moments, &rope()}, budget,
+                        budgets[static_cast<std::size_t>(layer)]);
   }
 
  private:
@@ -146,7 +170,6 @@ class FakeDecode {
  public:
   FakeDecode(const FakeLayer& layer, const std::string& spec, int budget)
       : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()), lanes_(account_, lane_shape()) {
-    rope_.frequency = {1.0F, 0.3F, 0.1F};  // of four pairs
     const auto& method = spec_.method();
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
@@ -220,7 +243,6 @@ class FakeDecode {
   }
   const cache::LayerLanes& lanes() const { return lanes_; }
   int position() const { return position_; }
-  const Rope& rope() const { return rope_; }
 
  private:
   cache::LaneShape lane_shape() const {
@@ -229,12 +251,11 @@ class FakeDecode {
             FakeLayer::kDim,
             KvType{ElementType::f32, ElementType::f32},
             static_cast<int>(method.columns.size()),
-            method.positions == policy::Positions::rank ? &rope_ : nullptr,
+            method.positions == policy::Positions::rank ? &FakeLayer::rope() : nullptr,
             method.summary_rows * FakeLayer::kDim};
   }
 
   const FakeLayer& layer_;
-  Rope rope_;
   Spec spec_;
   std::int32_t position_;
   MemoryAccount account_;

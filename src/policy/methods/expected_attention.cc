@@ -61,7 +61,8 @@ struct Expected {
     for (const double x : m) mean.push_back(static_cast<float>(x * scale));
     half_covariance.resize(dim * dim);
     for (std::size_t i = 0; i < dim; ++i) {
-      for (std::size_t j = i; j < dim; ++j) half_covariance[i * dim + j] = static_cast<float>(c[i * dim + j] * scale * scale * (i == j ? 0.5 : 1.0));
+      for (std::size_t j = i; j < dim; ++j)
+        half_covariance[i * dim + j] = static_cast<float>(c[i * dim + j] * scale * scale * (i == j ? 0.5 : 1.0));
     }
   }
 
@@ -93,19 +94,22 @@ Scores expected_attention(const LayerView& view, int future) {
     const auto of_head = scores.head(head);
     for (int g = 0; g < view.shape.group(); ++g) {
       const Expected expected(view, head * view.shape.group() + g, rotation);
-      for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) { attention[static_cast<std::size_t>(j)] = expected.logit(key); });
+      for_each_row(view.scratch->keys(head),
+                   [&](int j, std::span<const float> key) { attention[static_cast<std::size_t>(j)] = expected.logit(key); });
       soften(attention);
       for (std::size_t j = 0; j < attention.size(); ++j) of_head[j] += attention[j] / static_cast<float>(view.shape.group());
     }
-    for_each_row(view.scratch->values(head), [&](int j, std::span<const float> value) { of_head[static_cast<std::size_t>(j)] *= static_cast<float>(norm(value)); });
+    for_each_row(view.scratch->values(head),
+                 [&](int j, std::span<const float> value) { of_head[static_cast<std::size_t>(j)] *= static_cast<float>(norm(value)); });
   }
   return scores;
 }
 
 }  // namespace
 
-/// Expected attention (Devoto et al., 2025, "Expected Attention: KV Cache Compression by Estimating Attention from Future Queries Distribution", section 3): the
-/// prompt's queries, as a normal distribution that is turned to the positions to come, say what will be attended to on average; times the value's length.
+/// Expected attention (Devoto et al., 2025, "Expected Attention: KV Cache Compression by Estimating Attention from Future Queries
+/// Distribution", section 3): the prompt's queries, as a normal distribution that is turned to the positions to come, say what will be
+/// attended to on average; times the value's length.
 ///   future  positions to come that the rotation is averaged over
 ///   sinks   first tokens that always stay
 Preset expected_attention() {

@@ -54,12 +54,12 @@ std::vector<std::int32_t> blocks_read_by(const FakeLayer& layer, const FakeDecod
       for (int r = 0; r < 4; ++r) {
         const auto row = layer.token(order[z(r)]);
         std::vector<double> key(row.begin() + head * FakeLayer::kDim, row.begin() + (head + 1) * FakeLayer::kDim);
-        key = turned(key, decode.rope(), -order[z(r)]);
+        key = turned(key, FakeLayer::rope(), -order[z(r)]);
         for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += key[c] / 4;
       }
       for (int g = 0; g < layer.shape().group(); ++g) {
         const auto at = query.begin() + (head * layer.shape().group() + g) * FakeLayer::kDim;
-        const auto q = turned({at, at + FakeLayer::kDim}, decode.rope(), s.local - decode.position());
+        const auto q = turned({at, at + FakeLayer::kDim}, FakeLayer::rope(), s.local - decode.position());
         for (std::size_t c = 0; c < mean.size(); ++c) relevance[z(b)] += q[c] * mean[c];
       }
     }
