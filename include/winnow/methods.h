@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace winnow {
@@ -29,5 +30,11 @@ struct MethodInfo {
 
 /// All presets, in the registry's order.
 std::vector<MethodInfo> list_methods();
+
+/// All wrappers, `ada` for ada(X), in the registry's order. They have no parts of their own.
+std::vector<MethodInfo> list_wrappers();
+
+/// The parts of any spec, with the options that it gives. Throws UsageError as Spec::parse does.
+MethodInfo describe_method(std::string_view spec);
 
 }  // namespace winnow

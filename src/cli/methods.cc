@@ -3,19 +3,21 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "winnow/error.h"
-#include "winnow/spec.h"
 
 namespace winnow::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+enum class Form : std::uint8_t { text, json };
 
 Json to_json(const MethodInfo& m) {
   Json parts = Json::object();
@@ -26,41 +28,48 @@ Json to_json(const MethodInfo& m) {
 }
 
 std::string describe(const MethodInfo& m) {
-  std::string out = fmt::format("{}: {}\n  {}\n\n", m.name, m.summary, m.paper);
+  std::string out = fmt::format("{}: {}\n", m.name, m.summary);
+  if (!m.paper.empty()) out += fmt::format("  {}\n", m.paper);
+  out += "\n";
   for (const auto& part : m.parts) out += fmt::format("  {:<20} {}\n", part.place, part.text);
   if (!m.options.empty()) out += "\n  options\n";
   for (const auto& o : m.options) out += fmt::format("  {:<20} {} (default {}; {})\n", o.name, o.effect, o.value, o.range);
   return out;
 }
 
-void show(const std::string& name, bool json) {
-  const auto all = list_methods();
-  if (name.empty()) {
-    Json list = Json::array();
-    std::string table;
-    for (const auto& m : all) {
-      list.push_back(to_json(m));
-      table += fmt::format("{:<16} {}\n", m.name, m.summary);
-    }
-    return write_stdout(json ? list.dump(2) + "\n" : table);
-  }
-  const std::string wanted = Spec::parse(name).print();  // an unknown name is an error with the nearest one
+void show_all(const std::vector<MethodInfo>& all, Form form) {
+  Json list = Json::array();
+  std::size_t width = 0;
+  for (const auto& m : all) width = std::max(width, m.name.size());
+  std::string table;
   for (const auto& m : all) {
-    if (m.name == wanted) return write_stdout(json ? to_json(m).dump(2) + "\n" : describe(m));
+    list.push_back(to_json(m));
+    table += fmt::format("{:<{}}  {}\n", m.name, width, m.summary);
   }
-  throw UsageError(fmt::format("'{}' is a composition: winnow methods takes a single name", name));
+  write_stdout(form == Form::json ? list.dump(2) + "\n" : table);
+}
+
+/// A preset or wrapper by its name, or the parts of any other spec.
+void show(const std::string& name, Form form) {
+  auto all = list_methods();
+  const auto wrappers = list_wrappers();
+  all.insert(all.end(), wrappers.begin(), wrappers.end());
+  if (name.empty()) return show_all(all, form);
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
+  const MethodInfo info = found != all.end() ? *found : describe_method(name);
+  write_stdout(form == Form::json ? to_json(info).dump(2) + "\n" : describe(info));
 }
 
 }  // namespace
 
 void add_methods(CLI::App& app) {
-  auto* const command = app.add_subcommand("methods", "list the methods, or one with its parts and options");
+  auto* const command = app.add_subcommand("methods", "list the methods and wrappers, or show one, or the parts of any spec");
   const auto name = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  command->add_option("NAME", *name, "method");
+  command->add_option("NAME", *name, "method, wrapper or spec");
   command->add_flag("--json", *json, "as JSON");
-  command->footer("Example:\n  winnow methods snapkv");
-  command->callback([name, json] { show(*name, *json); });
+  command->footer("Example:\n  winnow methods snapkv\n  winnow methods 'pyramid(ada(h2o))'");
+  command->callback([name, json] { show(*name, *json ? Form::json : Form::text); });
 }
 
 }  // namespace winnow::cli

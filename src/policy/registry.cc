@@ -3,6 +3,7 @@
 #include "policy/methods/presets.h"
 #include "policy/wrappers.h"
 #include "winnow/methods.h"
+#include "winnow/spec.h"
 
 namespace winnow {
 
@@ -82,15 +83,34 @@ std::vector<PartInfo> parts_of(const Method& method) {
 }  // namespace
 }  // namespace policy
 
+namespace {
+
+std::vector<OptionInfo> infos_of(const std::vector<policy::Option>& options) {
+  std::vector<OptionInfo> out;
+  for (const auto& o : options) out.push_back({o.name, o.default_text(), o.range_text(), o.effect});
+  return out;
+}
+
+}  // namespace
+
 std::vector<MethodInfo> list_methods() {
   std::vector<MethodInfo> out;
   for (const auto& preset : policy::built_in().presets) {
-    MethodInfo info{preset.name, preset.summary, preset.paper, policy::parts_of(preset.build(policy::Options(preset.options))), {}};
-    for (const auto& option : preset.options)
-      info.options.push_back({option.name, option.default_text(), option.range_text(), option.effect});
-    out.push_back(std::move(info));
+    const auto parts = policy::parts_of(preset.build(policy::Options(preset.options)));
+    out.push_back({preset.name, preset.summary, preset.paper, parts, infos_of(preset.options)});
   }
   return out;
+}
+
+std::vector<MethodInfo> list_wrappers() {
+  std::vector<MethodInfo> out;
+  for (const auto& w : policy::built_in().wrappers) out.push_back({w.name, w.summary, w.paper, {}, infos_of(w.options)});
+  return out;
+}
+
+MethodInfo describe_method(std::string_view spec) {
+  const Spec parsed = Spec::parse(spec);
+  return {parsed.print(), parsed.print_full(), "", policy::parts_of(parsed.method()), {}};
 }
 
 }  // namespace winnow

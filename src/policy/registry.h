@@ -22,6 +22,7 @@ struct Preset {
 struct Wrapper {
   std::string name;
   std::string summary;
+  std::string paper;
   std::vector<Option> options;
   /// Throws UsageError with the reason when it cannot be put around that method.
   std::function<Method(const Method&, const Options&)> apply;

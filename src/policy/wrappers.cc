@@ -103,7 +103,8 @@ SelectPart select_chunks(int length, bool per_layer) {
 
 Wrapper ada() {
   return {.name = "ada",
-          .summary = "heads share a layer's budget by need (Ada-KV)",
+          .summary = "ada(X): heads share a layer's budget by need",
+          .paper = "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM Inference",
           .options = adaptive_options(),
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("ada", inner, "it keeps one set for all heads of a layer");
@@ -117,7 +118,8 @@ Wrapper ada() {
 
 Wrapper pyramid() {
   return {.name = "pyramid",
-          .summary = "the budget falls from the first layer to the last (PyramidKV)",
+          .summary = "pyramid(X): the budget falls from the first layer to the last",
+          .paper = "Cai et al. 2024, PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
           .options = {pyramid_option()},
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer && !inner.chunked) refuse("pyramid", inner, "it keeps as much in every layer");
@@ -131,7 +133,8 @@ Wrapper pyramid() {
 
 Wrapper chunk() {
   return {.name = "chunk",
-          .summary = "whole chunks of consecutive positions stay (ChunkKV)",
+          .summary = "chunk(X): whole chunks of consecutive positions stay",
+          .paper = "Liu et al. 2025, ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference",
           .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"},
                       {"per", Option::Choice{"layer", {"layer", "head"}}, "whether all heads of a layer keep the same chunks"}},
           .apply = [](const Method& inner, const Options& options) {

@@ -27,6 +27,7 @@ policy::Registry with_wrapper() {
   policy::Registry registry = policy::built_in();
   registry.wrappers.push_back({"twice",
                                "for tests",
+                               "a paper",
                                {{"share", policy::Option::Number{0.5, 0, 1}, "none"}},
                                [](const policy::Method& inner, const policy::Options&) {
                                  if (inner.name == "full") throw UsageError("twice(full): full has no parts to exchange");

@@ -74,7 +74,8 @@ TEST(ExpectedAttention, keeps_what_the_reference_keeps) {
     FakeLayer layer(kv_heads, group, 60, random_attention(1));
     for (const int budget : {5, 20, 59}) {
       const auto plan = layer.plan("expected-attention:future=20", budget);
-      for (int head = 0; head < kv_heads; ++head) EXPECT_EQ(plan.heads[z(head)], expected_attention(layer, head, budget, 20)) << budget << " " << group;
+      for (int head = 0; head < kv_heads; ++head)
+        EXPECT_EQ(plan.heads[z(head)], expected_attention(layer, head, budget, 20)) << budget << " " << group;
     }
   }
 }
