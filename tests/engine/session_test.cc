@@ -247,6 +247,26 @@ TEST_F(SessionTest, every_method_runs_with_every_encoding_and_keeps_its_budget) 
   }
 }
 
+TEST_F(SessionTest, retrieval_reads_a_budget_and_keeps_everything) {
+  Session session(model_, {2, Precision::automatic, 64});
+  for (const char* spec : {"sage-kv:refresh=8", "infllm"}) {
+    const auto cache = options_of(spec, "64");
+    auto prefilled = session.prefill(tokens(150), std::span(&cache, 1));
+    for (int i = 0; i < 20; ++i) {
+      step(session, prefilled.caches.front(), 5);
+      const auto stats = prefilled.caches.front().stats();
+      EXPECT_DOUBLE_EQ(stats.entries_per_head_mean, 151 + i);
+      if (std::string(spec) == "infllm" || (i + 1) % 8 != 0) {
+        EXPECT_LE(stats.attended_per_head_mean, 64) << spec << " step " << i;
+      } else {
+        EXPECT_DOUBLE_EQ(stats.attended_per_head_mean, 151 + i);
+      }
+    }
+  }
+  auto bytes = options_of("quest", "64MiB");
+  EXPECT_THROW(bytes.check(), UsageError);
+}
+
 TEST_F(SessionTest, a_row_does_not_depend_on_its_neighbours) {
   const std::vector<CacheOptions> all = {options_of("full", "", "f32"), options_of("snapkv", "40", "f32"),
                                          options_of("streaming-llm", "40", "f32")};

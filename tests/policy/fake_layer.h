@@ -108,18 +108,24 @@ class FakeLayer {
 
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
-    const auto& method = spec.method();
+    const auto budgets = policy::spread_over_layers(spec.method(), budget, layers, {n_, group_});
+    cache::KeepPlan out;
+    look(spec.method(), budget, layer, layers,
+         [&](const policy::LayerView& view) { out = policy::plan(spec.method(), view, budget, budgets[static_cast<std::size_t>(layer)]); });
+    return out;
+  }
+
+  /// Shows a method what it has asked to see.
+  void look(const policy::Method& method, int budget, int layer, int layers,
+            const std::function<void(const policy::LayerView&)>& at) const {
     std::vector<attention::Observation> seen;
-    const policy::Prompt prompt{n_, group_};
     if (method.observe) {
-      for (const auto& what : method.observe.call(prompt, budget)) seen.push_back(observation(what));
+      for (const auto& what : method.observe.call({n_, group_}, budget)) seen.push_back(observation(what));
     }
-    const auto budgets = policy::spread_over_layers(method, budget, layers, prompt);
     attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
     if (method.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    return policy::plan(method, {layer, layers, shape(), &scratch_, seen, &moments, &rope()}, budget,
-                        budgets[static_cast<std::size_t>(layer)]);
+    at({layer, layers, shape(), &scratch_, seen, &moments, &rope()});
   }
 
  private:
@@ -177,7 +183,9 @@ class FakeDecode {
     terms_ = {prompt, budget, method.forced.call(prompt, budget)};
     for (int head = 0; head < layer.shape().kv_heads; ++head) limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
     if (method.summary_rows > 0) lanes_.reserve_summaries(1000);
-    if (method.settle) method.settle.call({0, 2, layer.shape(), &layer.scratch(), {}}, lanes_, terms_);
+    if (method.settle) {
+      layer.look(method, budget, 0, 2, [&](const policy::LayerView& view) { method.settle.call(view, lanes_, terms_); });
+    }
   }
 
   /// The next token enters.

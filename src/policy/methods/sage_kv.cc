@@ -38,23 +38,34 @@ int least(const Picks& picks, const Prompt& prompt) {
   return budget - 1;
 }
 
+using Rows = std::vector<std::span<const float>>;
+
 /// Each query head's own best, joined; places that are left by entries that several picked go to the next best of the group's maximum.
-std::vector<std::int32_t> joined(const LayerView& view, const Scores& scores, int head, int count, const Forced& forced) {
-  const int group = view.shape.group();
-  std::vector<float> ranked(scores.head(head).begin(), scores.head(head).end());
-  for (int g = 0; g < group; ++g) {
-    for (const auto j : top(view.observations[0].head(head * group + g), count / group, forced)) {
+/// `rows` has the attention of the group's query heads.
+std::vector<std::int32_t> joined(const Rows& rows, int count, const Forced& forced) {
+  std::vector<float> ranked(rows.front().begin(), rows.front().end());
+  for (const auto row : rows) {
+    for (std::size_t j = 0; j < row.size(); ++j) ranked[j] = std::max(ranked[j], row[j]);
+  }
+  for (const auto row : rows) {
+    for (const auto j : top(row, count / static_cast<int>(rows.size()), forced))
       ranked[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
-    }
   }
   return top(ranked, count, forced);
+}
+
+Rows observed_rows(const LayerView& view, int head) {
+  Rows rows;
+  for (int g = 0; g < view.shape.group(); ++g) rows.push_back(view.observations[0].head(head * view.shape.group() + g));
+  return rows;
 }
 
 std::vector<std::vector<std::int32_t>> select(const LayerView& view, const Scores& scores, std::span<const int> counts,
                                               const Forced& forced) {
   std::vector<std::vector<std::int32_t>> out;
-  for (int head = 0; head < scores.heads(); ++head)
-    out.push_back(joined(view, scores, head, counts[static_cast<std::size_t>(head)], forced));
+  for (int head = 0; head < scores.heads(); ++head) {
+    out.push_back(joined(observed_rows(view, head), counts[static_cast<std::size_t>(head)], forced));
+  }
   return out;
 }
 
@@ -83,6 +94,68 @@ int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
   return oldest;
 }
 
+/// With `refresh`, everything stays and queries read a selection, which every so many tokens is made anew by a query that reads everything.
+struct Refresh {
+  Picks picks;
+  int every;
+
+  bool is_due(const Terms& terms, std::int32_t position) const { return (position - terms.prompt.tokens + 1) % every == 0; }
+
+  void mark(cache::LayerLanes& lanes, int head, const Rows& rows, const Terms& terms) const {
+    lanes.for_each_stretch(head, [](const cache::LaneStretch& stretch) { std::ranges::fill(stretch.column(0), 0.0F); });
+    const int count = terms.prompt.group * picks.of(terms.prompt, terms.budget);
+    for (const auto j : joined(rows, count, terms.forced)) lanes.state(head, 0, j) = 1;
+  }
+
+  void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) const {
+    if (view.tokens() <= terms.budget) return;
+    for (int head = 0; head < view.shape.kv_heads; ++head) mark(lanes, head, observed_rows(view, head), terms);
+  }
+
+  void follow(const StepView& view) const {
+    if (!is_due(view.terms, view.position) || view.lanes.length(0) <= view.terms.budget) return;
+    for (int head = 0; head < view.shape.kv_heads; ++head) {
+      Rows rows;
+      for (int g = 0; g < view.shape.group(); ++g) rows.push_back(view.attention(head * view.shape.group() + g));
+      mark(view.lanes, head, rows, view.terms);
+    }
+  }
+
+  /// Sinks, runs of selected entries, and the recent ones.
+  void attend(const AttendView& view, std::span<cache::AttendPlan> plans) const {
+    const int length = view.lanes.length(0);
+    if (is_due(view.terms, view.position) || length <= view.terms.budget) return;
+    const auto& forced = view.terms.forced;
+    for (int head = 0; head < view.shape.kv_heads; ++head) {
+      auto& plan = plans[static_cast<std::size_t>(head)];
+      plan.push_back({0, forced.sinks, 0});
+      for (int slot = forced.sinks; slot < length - forced.recent; ++slot) {
+        if (view.lanes.state(head, 0, slot) == 0) continue;
+        if (plan.back().end == slot) {
+          ++plan.back().end;
+        } else {
+          plan.push_back({slot, slot + 1, 0});
+        }
+      }
+      plan.push_back({length - forced.recent, length, 0});
+    }
+  }
+};
+
+/// Turns the one-shot method into one that keeps everything.
+void add_refresh(Method& method, const Refresh& refresh) {
+  method.fixed = "with refresh nothing is evicted";
+  method.schedule = Schedule::keep;
+  method.retrieves = true;
+  method.evict = {};
+  method.state = {};
+  method.settle = {"the selection",
+                   [refresh](const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) { refresh.settle(view, lanes, terms); }};
+  method.step = {"nothing; the selection is made anew now and then", [refresh](const StepView& view) { refresh.follow(view); }};
+  method.attend = {"to the selection, first and recent tokens",
+                   [refresh](const AttendView& view, std::span<cache::AttendPlan> plans) { refresh.attend(view, plans); }};
+}
+
 }  // namespace
 
 /// SAGE-KV (Wang et al., 2025, "LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient Long-Context Inference",
@@ -90,13 +163,16 @@ int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
 /// first tokens, the rest are the most recent ones, which slide while decoding.
 ///   k      entries that each query head picks; 0: a share of the budget, B / (2 G)
 ///   round  power: that share is rounded down to a power of two, as in the paper; floor: it is not
+///   refresh  0: what is not selected is evicted; n: it stays in memory, and every n generated tokens the selection is made anew
 Preset sage_kv() {
   return {
       .name = "sage-kv",
       .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",
       .paper = "Wang et al. 2025, LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient Long-Context Inference",
       .options = {{"k", Option::Integer{0, 0, 1048576}, "entries that each query head picks; 0: B / (2 G)"},
-                  {"round", Option::Choice{"power", {"power", "floor"}}, "whether k = 0 gives a power of two"}},
+                  {"round", Option::Choice{"power", {"power", "floor"}}, "whether k = 0 gives a power of two"},
+                  {"refresh", Option::Integer{0, 0, 1048576},
+                   "tokens after which the selection is made anew from all entries; 0: never, they are evicted"}},
       .build = [](const Options& options) {
         const Picks picks{options.integer("k"), options.text("round") == "power"};
         Method method;
@@ -113,6 +189,7 @@ Preset sage_kv() {
         method.state = {"what was selected", mark_selected};
         method.schedule = Schedule::step;
         method.evict = {"the oldest recent entry", oldest_recent};
+        if (options.integer("refresh") > 0) add_refresh(method, {picks, options.integer("refresh")});
         return method;
       }};
 }

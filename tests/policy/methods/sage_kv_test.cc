@@ -89,6 +89,40 @@ TEST(SageKv, slides_the_recent_window_for_200_steps) {
   }
 }
 
+TEST(SageKv, refresh_selects_anew_from_everything) {
+  constexpr int kBudget = 40;
+  constexpr int kEvery = 16;
+  FakeLayer layer(2, 3, 90, random_attention(1));
+  FakeDecode decode(layer, "sage-kv:refresh=16", kBudget);
+  const auto s = sizes(kBudget, 3, true);
+  auto selected = at_once(layer.group(1), kBudget, s);
+  selected = {selected.begin() + s.sinks, selected.end() - s.recent};
+  for (int t = 1; t <= 100; ++t) {
+    decode.enter();
+    const int length = 90 + t;
+    ASSERT_EQ(decode.lanes().length(1), length);
+    const auto plan = decode.plans(0)[1];
+    if (t % kEvery == 0) {
+      EXPECT_TRUE(plan.empty()) << "the refreshing query reads everything";
+      auto rows = layer.group(1, t);
+      for (auto& a : rows) a.resize(z(length));
+      selected = at_once(rows, kBudget, s);
+      selected = {selected.begin() + s.sinks, selected.end() - s.recent};
+    } else {
+      std::vector<std::int32_t> slots;
+      for (const auto& range : plan) {
+        for (auto j = range.begin; j < range.end; ++j) slots.push_back(j);
+      }
+      auto expected = selected;
+      for (int j = 0; j < s.sinks; ++j) expected.push_back(j);
+      for (int j = length - s.recent; j < length; ++j) expected.push_back(j);
+      ASSERT_EQ(slots, sorted(expected)) << "token " << t;
+      EXPECT_EQ(static_cast<int>(slots.size()), kBudget);
+    }
+    decode.follow();
+  }
+}
+
 TEST(SageKv, needs_a_pick_for_each_query_head) {
   const auto least = [](const char* spec, int group) { return policy::least_budget(Spec::parse(spec).method(), {1000, group}); };
   EXPECT_EQ(least("sage-kv", 1), 2);       // no sink, one pick, the last token
