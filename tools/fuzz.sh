@@ -5,7 +5,7 @@ readonly build=$1 seconds=$2
 mkdir -p "$build"/corpus/{gguf,spec} "$build/findings"
 
 "$build/tests/fuzz/gguf_seeds" "$build/corpus/gguf"
-for spec in full 'streaming-llm:sinks=8,positions=cache' 'snapkv:window=16,kernel=7,pool=max,gqa=mean' 'full,snapkv:window=2,full' 10% 64MiB q8_0/f16; do
+for spec in full 'streaming-llm:sinks=8,positions=cache' 'snapkv:window=16,kernel=7,pool=max,gqa=mean' 'full,snapkv:window=2,full' 'pyramid(ada(h2o:heavy=2,recent=1):floor=0.2):beta=4' 'chunk(tova):length=10,per=head' 10% 64MiB q8_0/f16; do
   printf %s "$spec" >"$build/corpus/spec/$(printf %s "$spec" | sha1sum | cut -c1-40)"
 done
 

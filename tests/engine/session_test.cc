@@ -247,6 +247,27 @@ TEST_F(SessionTest, every_method_runs_with_every_encoding_and_keeps_its_budget) 
   }
 }
 
+TEST_F(SessionTest, uneven_lanes_keep_their_shares_while_decoding) {
+  Session session(model_, {2, Precision::automatic, 64});
+  for (const char* spec : {"ada(h2o)", "pyramid(ada(ahakv))", "ada(sage-kv)"}) {
+    const auto cache = options_of(spec, "40");
+    auto prefilled = session.prefill(tokens(150), std::span(&cache, 1));
+    auto& sequence = prefilled.caches.front();
+    const auto lengths = [&] {
+      std::vector<std::size_t> out;
+      const auto kept = sequence.kept();
+      for (const auto& layer : kept) {
+        for (const auto& head : layer) out.push_back(head.size());
+      }
+      return out;
+    };
+    const auto before = lengths();
+    EXPECT_NE(*std::max_element(before.begin(), before.end()), 40U) << spec;
+    for (const Token token : tokens(60, 5)) step(session, sequence, token);
+    EXPECT_EQ(lengths(), before) << spec;
+  }
+}
+
 TEST_F(SessionTest, retrieval_reads_a_budget_and_keeps_everything) {
   Session session(model_, {2, Precision::automatic, 64});
   for (const char* spec : {"sage-kv:refresh=8", "infllm"}) {
