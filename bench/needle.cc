@@ -29,7 +29,8 @@ constexpr Needle kNeedles[] = {
      "The best thing to do in San Francisco is to", "eat a sandwich", "words"},
     {"The secret of grandmother's soup is a spoon of dried blue mushrooms.", "The secret of grandmother's soup is a spoon of",
      "dried blue mushrooms", "words"},
-    {"The old lighthouse keeper hid his gold coins in a green teapot.", "The old lighthouse keeper hid his gold coins in a", "green teapot", "words"},
+    {"The old lighthouse keeper hid his gold coins in a green teapot.", "The old lighthouse keeper hid his gold coins in a", "green teapot",
+     "words"},
     {"The special magic number of Lisbon is 7391825.", "The special magic number of Lisbon is", "7391825", "digits"},
     {"The special magic number of Oslo is 2648013.", "The special magic number of Oslo is", "2648013", "digits"},
 };
@@ -57,7 +58,8 @@ std::string haystack(const winnow::Model& model, const std::string& all, const N
   std::size_t at = text.size() * static_cast<std::size_t>(depth_percent) / 100;
   at = depth_percent == 0 ? 0 : depth_percent == 100 ? text.size() : text.find(". ", at);
   at = at == std::string::npos ? text.size() : at;
-  return text.substr(0, at) + (at == 0 ? "" : ". ") + needle.sentence + " " + text.substr(std::min(text.size(), at + (at == 0 ? 0 : 2))) + "\n\n" + needle.question;
+  return text.substr(0, at) + (at == 0 ? "" : ". ") + needle.sentence + " " + text.substr(std::min(text.size(), at + (at == 0 ? 0 : 2))) +
+         "\n\n" + needle.question;
 }
 
 struct Found {
@@ -101,8 +103,8 @@ void run(const std::string& model_path, const std::string& folder, const std::ve
   }
   std::printf("spec,budget,words of %d,digits of %d\n", asked["words"], asked["digits"]);
   for (std::size_t i = 0; i < options.size(); ++i) {
-    std::printf("\"%s\",%s,%d,%d\n", options[i].spec.print().c_str(), i == 0 ? "-" : options[i].budget->print().c_str(), found[i].by_kind["words"],
-                found[i].by_kind["digits"]);
+    std::printf("\"%s\",%s,%d,%d\n", options[i].spec.print().c_str(), i == 0 ? "-" : options[i].budget->print().c_str(),
+                found[i].by_kind["words"], found[i].by_kind["digits"]);
   }
 }
 

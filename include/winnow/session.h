@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "winnow/kv_type.h"
@@ -82,6 +83,13 @@ struct Prefilled {
   std::vector<float> logits;  ///< [n_vocab]
 };
 
+/// A sequence that was saved and is there again.
+struct Restored {
+  Cache cache;
+  std::vector<float> logits;  ///< [n_vocab] of the last token, or empty when they were not saved
+  PromptForm form;            ///< for Model::tokenize_question()
+};
+
 /// Runs a model. Owns a thread pool and work space; one session is used by one thread at a time, several sessions may share a Model.
 /// All calls throw Interrupted when the stop function says so, MemoryError when memory cannot be had; what existed before is intact.
 class Session {
@@ -102,6 +110,15 @@ class Session {
 
   /// One decode step of a batch: tokens[i] is appended to caches[i]; logits [batch][n_vocab]. The caches are all different.
   void step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits);
+
+  /// Writes a sequence to a file, so that its text need not be read again: what load() gives goes on bit for bit like `cache`. What was at
+  /// `path` stays until all is on the disk. `logits` are those of the last token, [n_vocab], or empty; `form` says how the prompt was read.
+  /// Throws InputError (a full disk, no permission, a folder or a device at that path).
+  void save(const std::string& path, const Cache& cache, std::span<const float> logits, const PromptForm& form) const;
+
+  /// Reads what save() has written. Throws InputError: no such file, not a saved cache, another version, truncated, damaged, made with
+  /// another model or other RoPE options; MemoryError.
+  Restored load(const std::string& path);
 
   /// Least bytes that prefill() of so many tokens will have in use at its peak; the same sum that prefill() checks before it begins.
   std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;

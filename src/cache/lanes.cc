@@ -196,8 +196,10 @@ void LayerLanes::remove(int head, int slot) {
 void LayerLanes::reserve_summaries(int blocks) {
   const auto floats =
       static_cast<std::size_t>(kSummaries) * static_cast<std::size_t>(shape_.kv_heads) * static_cast<std::size_t>(shape_.summary_floats);
-  while (static_cast<int>(summaries_.size()) * kSummaries < blocks)
+  while (static_cast<int>(summaries_.size()) * kSummaries < blocks) {
     summaries_.emplace_back(*account_, floats * sizeof(float), "summaries of blocks");
+    std::fill_n(summaries_.back().as<float>().data(), floats, 0.0F);  // a block that is never summarised is saved too
+  }
 }
 
 std::span<float> LayerLanes::summary(int head, int block) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "base/memory.h"
 #include "base/rope.h"
 #include "cache/element.h"
@@ -108,6 +109,16 @@ class LayerLanes {
 
   const LaneShape& shape() const { return shape_; }
 
+  /// Lengths of the lanes that lie at the cursor, [H_kv], as save() has written them. Throws InputError.
+  static std::vector<int> saved_lengths(ByteCursor& from, int kv_heads);
+  /// Bytes that save() writes with summaries of `summaries` blocks.
+  std::size_t saved_bytes(int summaries) const;
+  /// Writes the lanes and the summaries of the first blocks: docs/file-formats.md. REQUIRES: those summaries are there.
+  void save(ByteSink& to, int summaries) const;
+  /// Reads what save() has written, to the end of `from`; the lanes are then what they were, slot by slot. `tokens` have been seen.
+  /// REQUIRES: the lanes are empty. Throws InputError when the numbers do not add up, MemoryError before anything is allocated.
+  void load(ByteCursor& from, int tokens, int summaries);
+
  private:
   /// Where the parts of one entry lie.
   struct Entry {
@@ -136,6 +147,13 @@ class LayerLanes {
   int tail_pages() const;
   void commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch);
   void write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
+  /// Calls each(Entry, count) over a whole lane: entries that lie together from that one on.
+  template <class Each>
+  void for_each_run(int head, const Each& each) const;
+  /// Allocates the lanes that a file describes.
+  void load_extents(ByteCursor& from, int tokens, int summaries);
+  /// Checks the positions of a lane and gives each entry its rank.
+  void load_ranks(int head, int tokens, const ByteCursor& from);
   /// What is behind the entry in `slot` moves up one rank.
   void close_ranks(int head, int slot);
 

@@ -7,19 +7,68 @@
 #include "base/format.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "winnow/error.h"
 #include "winnow/model.h"
+#include "winnow/saved.h"
 
 namespace winnow::cli {
 
 namespace {
 
-void show(const std::string& path, bool json) {
+enum class OutputForm : std::uint8_t { text, json };
+
+const char* name_of(Cut cut) { return cut == Cut::before_question ? "question-agnostic" : "question-aware"; }
+const char* name_of(PromptFormat format) { return format == PromptFormat::raw ? "raw" : "chat"; }
+
+nlohmann::ordered_json saved_json(const SavedInfo& s) {
+  return {{"path", s.path},
+          {"format_version", s.version},
+          {"spec", s.cache.spec.print()},
+          {"budget", s.cache.budget ? nlohmann::ordered_json(s.cache.budget->print()) : nlohmann::ordered_json()},
+          {"kv_type", s.cache.kv_type.print()},
+          {"model",
+           {{"name", s.model_name},
+            {"arch", s.model_arch},
+            {"hash", fmt::format("{:016x}", s.model_hash)},
+            {"n_layer", s.n_layer},
+            {"n_head_kv", s.n_head_kv},
+            {"head_dim", s.head_dim}}},
+          {"tokens", s.tokens_seen},
+          {"protocol", name_of(s.form.cut)},
+          {"prompt", name_of(s.form.format)},
+          {"system", s.form.system},
+          {"entries_per_head_mean", s.entries_per_head_mean},
+          {"entries_min", s.entries_min},
+          {"entries_max", s.entries_max},
+          {"bytes", s.bytes},
+          {"checksum", s.damage.empty() ? "holds" : "does not hold"}};
+}
+
+/// What a saved cache says of itself. A checksum that does not hold is an error, after what is known.
+void show_saved(const std::string& path, OutputForm form) {
+  const SavedInfo s = describe_saved(path);
+  if (form == OutputForm::json) {
+    write_stdout(saved_json(s).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  } else {
+    write_stdout(
+        fmt::format("{}\n  a saved cache, format version {}: {}{}, {}, {} prompt, {}\n  of {} ({}, hash {:016x}): {} layers, {} KV heads "
+                    "of {} dimensions\n"
+                    "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
+                    s.path, s.version, s.cache.spec.print(), s.cache.budget ? " @ " + s.cache.budget->print() : "", s.cache.kv_type.print(),
+                    name_of(s.form.format), name_of(s.form.cut), s.model_name.empty() ? "unnamed" : s.model_name, s.model_arch,
+                    s.model_hash, s.n_layer, s.n_head_kv, s.head_dim, s.entries_per_head_mean, s.tokens_seen, s.entries_min, s.entries_max,
+                    format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
+  }
+  if (!s.damage.empty()) throw InputError(s.damage);
+}
+
+void show_model(const std::string& path, OutputForm form) {
   const auto model = Model::load(path);
   const auto& m = model->info();
   // An f16 key and value of every head and layer.
   const std::size_t token_bytes =
       4U * static_cast<std::size_t>(m.n_layer) * static_cast<std::size_t>(m.n_head_kv) * static_cast<std::size_t>(m.head_dim);
-  if (json) {
+  if (form == OutputForm::json) {
     const nlohmann::ordered_json out{{"path", m.path},
                                      {"arch", m.arch},
                                      {"name", m.name},
@@ -45,13 +94,16 @@ void show(const std::string& path, bool json) {
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-  auto* const command = app.add_subcommand("inspect", "say what is in a model file");
+  auto* const command = app.add_subcommand("inspect", "say what is in a model or a saved cache");
   const auto path = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  command->add_option("MODEL", *path, "GGUF model")->required();
+  command->add_option("FILE", *path, "GGUF model, or a cache that run --save-kv has written")->required();
   command->add_flag("--json", *json, "as JSON");
-  command->footer("Example:\n  winnow inspect model.gguf");
-  command->callback([path, json] { show(*path, *json); });
+  command->footer("Example:\n  winnow inspect model.gguf\n  winnow inspect long.kv --json");
+  command->callback([path, json] {
+    const auto form = *json ? OutputForm::json : OutputForm::text;
+    is_saved(*path) ? show_saved(*path, form) : show_model(*path, form);
+  });
 }
 
 }  // namespace winnow::cli

@@ -26,6 +26,8 @@ struct RunOptions {
   GenerateOptions generate;
   Protocol protocol = Protocol::aware;
   std::string dump_kept;
+  std::string save_kv;  ///< where the compressed prompt goes, or empty
+  std::string load_kv;  ///< where it comes from, or empty; its cache options, protocol and prompt form are then the ones above
   std::string jsonl;
   std::string output;
   bool json = false;

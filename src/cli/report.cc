@@ -74,7 +74,7 @@ Json answer_json(const RunOptions& options, const Model& model, const Answer& a)
            {"cache_end", cache_json(a.at_end, a.memory_at_end)},
            {"timings",
             {{"prefill_ms", a.prefill_ms},
-             {"prefill_tokens_per_second", per_second(a.prompt_tokens, a.prefill_ms)},
+             {"prefill_tokens_per_second", per_second(a.read_tokens, a.prefill_ms)},
              {"time_to_first_token_ms", a.first_token_ms},
              {"decode_ms", a.decode_ms},
              {"decode_tokens_per_second", per_second(a.decoded(), a.decode_ms)}}}};
@@ -120,9 +120,14 @@ std::string summary(const RunOptions& options, const Answer& a, double load_ms) 
       "load {:.0f} ms · prefill {} tokens {:.0f} t/s · first token {:.0f} ms · decode {} tokens {:.1f} t/s · {}{}\n",
       fmt::format("{:.0f}", c.entries_per_head_mean), a.prompt_tokens, c.entries_min, c.entries_max, format_bytes(c.bytes_held),
       format_bytes(c.bytes_full), c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
-      format_bytes(a.memory_at_end.peak), load_ms, a.prompt_tokens, per_second(a.prompt_tokens, a.prefill_ms), a.first_token_ms,
+      format_bytes(a.memory_at_end.peak), load_ms, a.read_tokens, per_second(a.read_tokens, a.prefill_ms), a.first_token_ms,
       a.generation.tokens.size(), per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
       options.cache.budget ? " @ " + options.cache.budget->print() : "");
+}
+
+std::string saved_line(const std::string& path, std::size_t bytes, const CacheStats& stats) {
+  return fmt::format("saved {}: {}, {:.0f} of {} tokens per head ({} to {})\n", path, format_bytes(bytes), stats.entries_per_head_mean,
+                     stats.tokens_seen, stats.entries_min, stats.entries_max);
 }
 
 std::string kept_json(const Cache& cache, int prompt_tokens) {

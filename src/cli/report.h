@@ -17,6 +17,7 @@ struct Answer {
   MemoryUse memory_after_prefill;
   MemoryUse memory_at_end;
   int prompt_tokens = 0;
+  int read_tokens = 0;  ///< those that prefill_ms was spent on: not what --load-kv brought
   double prefill_ms = 0;
   double first_token_ms = 0;  ///< from the start of prefill
   double decode_ms = 0;       ///< of the tokens after the first
@@ -32,6 +33,9 @@ std::string dump(const nlohmann::ordered_json& json, int indent);
 
 /// Two or three lines for a person.
 std::string summary(const RunOptions& options, const Answer& answer, double load_ms);
+
+/// A line for a person about a file that --save-kv has written.
+std::string saved_line(const std::string& path, std::size_t bytes, const CacheStats& stats);
 
 /// --dump-kept's file.
 std::string kept_json(const Cache& cache, int prompt_tokens);

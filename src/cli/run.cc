@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
@@ -37,37 +39,87 @@ void show_progress(Session& session, bool quiet) {
 class Run {
  public:
   Run(const RunOptions& options, Session& session, double load_ms) : options_(options), session_(session), load_ms_(load_ms) {
+    if (!options.load_kv.empty()) {
+      load();
+      return;
+    }
     PromptText text = options.prompt;
     if (!options.file.empty()) text.text = read_text(options.file);
-    questions_ = options.questions.empty() ? std::vector<std::string>{""} : options.questions;
+    if (!only_saves()) questions_ = options.questions.empty() ? std::vector<std::string>{""} : options.questions;
     for (const auto& question : questions_) {
       text.question = question;
       Prompt prompt = session.model().tokenize(text);
       text_ = std::move(prompt.text);
       question_tokens_.push_back(std::move(prompt.question));
     }
+    if (saves_text()) text_ = session.model().tokenize_text(text);
+    seen_ = text_.size();
   }
 
   void run() {
     warn_about_length();
     if (options_.dry_run) return dry_run();
     session_.reset_peak();
-    if (options_.protocol == Protocol::aware || text_.empty()) {
-      aware();
-    } else {
+    if (restored_) {
+      ask(restored_->cache, restored_->logits, restore_ms_);
+    } else if (saves_text() || (options_.protocol == Protocol::agnostic && !text_.empty())) {
       agnostic();
+    } else {
+      aware();
     }
-    if (options_.json) write_stdout(dump(record(options_, session_, answers_, load_ms_), 2));
+    if (options_.json) write_stdout(dump(whole_record(), 2));
     for (const auto& answer : answers_) {
       if (answer.generation.finish == FinishReason::interrupted) throw Interrupted("interrupted");
     }
   }
 
  private:
+  /// Whether there is nothing to answer: a text is read to be asked later.
+  bool only_saves() const { return !options_.save_kv.empty() && options_.questions.empty(); }
+  /// Whether what is saved is the text alone, ready for any question.
+  bool saves_text() const { return !options_.save_kv.empty() && (only_saves() || options_.protocol == Protocol::agnostic); }
+
+  void load() {
+    const auto begin = Clock::now();
+    restored_ = session_.load(options_.load_kv);
+    restore_ms_ = ms_since(begin);
+    seen_ = static_cast<std::size_t>(restored_->cache.stats().tokens_seen);
+    questions_ = options_.questions.empty() ? std::vector<std::string>{""} : options_.questions;
+    for (const auto& question : questions_) {
+      question_tokens_.push_back(session_.model().tokenize_question(restored_->form, question, options_.prompt.control));
+      if (question_tokens_.back().empty() && restored_->logits.empty())
+        throw InputError(fmt::format("{} holds no logits to answer from: give a question (-p)", options_.load_kv));
+    }
+  }
+
+  void save(const Cache& cache, std::span<const float> logits, std::size_t index) {
+    if (options_.save_kv.empty()) return;
+    const auto begin = Clock::now();
+    const std::string path = numbered(options_.save_kv, index);
+    session_.save(path, cache, logits,
+                  {options_.prompt.format, saves_text() ? Cut::before_question : Cut::after_question, options_.prompt.system});
+    const auto bytes = std::filesystem::file_size(path);
+    saved_.push_back({{"path", path}, {"bytes", bytes}, {"tokens", cache.stats().tokens_seen}, {"save_ms", ms_since(begin)}});
+    if (!options_.quiet && !options_.json) std::fputs(saved_line(path, bytes, cache.stats()).c_str(), stderr);
+  }
+
+  /// With several questions that are seen before the cache is compressed there are several caches, and a file for each.
+  std::string numbered(const std::string& path, std::size_t index) const {
+    const bool several = questions_.size() > 1 && options_.protocol == Protocol::aware && !restored_;
+    return several ? fmt::format("{}.{}", path, index + 1) : path;
+  }
+
+  nlohmann::ordered_json whole_record() const {
+    auto out = record(options_, session_, answers_, load_ms_);
+    if (!saved_.empty()) out["saved"] = saved_;
+    if (restored_) out["loaded"] = {{"path", options_.load_kv}, {"tokens", seen_}, {"load_kv_ms", restore_ms_}};
+    return out;
+  }
+
   std::size_t longest() const {
     std::size_t most = 0;
     for (const auto& question : question_tokens_) most = std::max(most, question.size());
-    return text_.size() + most;
+    return seen_ + most;
   }
 
   void warn_about_length() const {
@@ -105,6 +157,7 @@ class Run {
     for (std::size_t i = 0; i < questions_.size(); ++i) {
       auto& one = prefilled[i];
       dump_kept(one.caches.front(), i);
+      save(one.caches.front(), one.logits, i);
       answer(i, one.caches.front(), one.logits, one.caches.front().stats(), prefill_ms);
     }
   }
@@ -113,22 +166,25 @@ class Run {
     const auto begin = Clock::now();
     auto prefilled = session_.prefill(text_, std::span(&options_.cache, 1));
     const double text_ms = ms_since(begin);
-    dump_kept(prefilled.caches.front(), 0);
+    save(prefilled.caches.front(), prefilled.logits, 0);
+    ask(prefilled.caches.front(), prefilled.logits, text_ms);
+  }
+
+  /// Asks every question of a text that has been read.
+  void ask(const Cache& text, const std::vector<float>& text_logits, double text_ms) {
+    dump_kept(text, 0);
     for (std::size_t i = 0; i < questions_.size(); ++i) {
-      Cache cache = prefilled.caches.front().clone();
+      Cache cache = text.clone();
       const CacheStats stats = cache.stats();
       const auto question_begin = Clock::now();
-      const auto logits = question_tokens_[i].empty() ? prefilled.logits : session_.extend(cache, question_tokens_[i]);
+      const auto logits = question_tokens_[i].empty() ? text_logits : session_.extend(cache, question_tokens_[i]);
       answer(i, cache, logits, stats, text_ms / static_cast<double>(questions_.size()) + ms_since(question_begin));
     }
   }
 
   void dump_kept(const Cache& cache, std::size_t index) const {
     if (options_.dump_kept.empty()) return;
-    const std::string path = questions_.size() > 1 && options_.protocol == Protocol::aware
-                                 ? fmt::format("{}.{}", options_.dump_kept, index + 1)
-                                 : options_.dump_kept;
-    write_file(path, kept_json(cache, cache.stats().tokens_seen));
+    write_file(numbered(options_.dump_kept, index), kept_json(cache, cache.stats().tokens_seen));
   }
 
   void answer(std::size_t index, Cache& cache, const std::vector<float>& logits, const CacheStats& stats, double prefill_ms) {
@@ -136,7 +192,8 @@ class Run {
     a.question = questions_[index];
     a.after_prefill = stats;
     a.memory_after_prefill = session_.memory();
-    a.prompt_tokens = static_cast<int>(text_.size() + question_tokens_[index].size());
+    a.prompt_tokens = static_cast<int>(seen_ + question_tokens_[index].size());
+    a.read_tokens = restored_ ? static_cast<int>(question_tokens_[index].size()) : a.prompt_tokens;
     a.prefill_ms = prefill_ms;
     const auto begin = Clock::now();
     double first_ms = 0;
@@ -158,6 +215,10 @@ class Run {
   const RunOptions& options_;
   Session& session_;
   double load_ms_;
+  std::optional<Restored> restored_;  ///< with --load-kv
+  double restore_ms_ = 0;
+  std::size_t seen_ = 0;  ///< tokens before the question
+  nlohmann::ordered_json saved_ = nlohmann::ordered_json::array();
   std::vector<std::string> questions_;
   std::vector<Token> text_;
   std::vector<std::vector<Token>> question_tokens_;

@@ -1,10 +1,14 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "winnow/error.h"
+#include "winnow/saved.h"
 
 namespace winnow::cli {
 
@@ -25,24 +29,29 @@ struct Raw {
   bool verbose = false;
   int threads = 0;
   CLI::Option* threads_given = nullptr;
+  std::vector<CLI::Option*> not_with_load;  ///< what a saved cache has settled
 };
 
 void add_prompt_options(CLI::App& run, Raw& r) {
   run.add_option("-m,--model", r.options.model, "GGUF model")->envname("WINNOW_MODEL");
-  run.add_option("-f,--file", r.options.file, "text to read, - for stdin");
+  const auto settles = [&r](CLI::Option* option) { r.not_with_load.push_back(option); };
+  settles(run.add_option("-f,--file", r.options.file, "text to read, - for stdin"));
   run.add_option("-p,--prompt", r.options.questions, "question about the text; several are asked of the same text");
-  run.add_option("--protocol", r.protocol, "compress after or before the question is seen")
-      ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
-  run.add_flag("--raw", r.raw, "no chat template: the bytes of the text, then the bytes of the question");
+  settles(run.add_option("--protocol", r.protocol, "compress after or before the question is seen")
+              ->check(CLI::IsMember({"question-aware", "question-agnostic"})));
+  settles(run.add_flag("--raw", r.raw, "no chat template: the bytes of the text, then the bytes of the question"));
   run.add_flag("--special", r.special, "control tokens in the text are tokens");
-  run.add_option("--system", r.options.prompt.system, "system message (default: the template's own)");
+  settles(run.add_option("--system", r.options.prompt.system, "system message (default: the template's own)"));
 }
 
 void add_cache_options(CLI::App& run, Raw& r) {
-  run.add_option("--kv", r.kv, "method: full, snapkv:window=16, … (see winnow methods)");
-  run.add_option("--budget", r.budget, "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)");
-  run.add_option("--kv-type", r.kv_type, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE");
+  for (auto* const option : {run.add_option("--kv", r.kv, "method: full, snapkv:window=16, … (see winnow methods)"),
+                             run.add_option("--budget", r.budget, "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
+                             run.add_option("--kv-type", r.kv_type, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")})
+    r.not_with_load.push_back(option);
   run.add_option("--dump-kept", r.options.dump_kept, "write the positions that were kept to this file");
+  r.not_with_load.push_back(run.add_option("--save-kv", r.options.save_kv, "write what is kept of the text to this file, for --load-kv"));
+  run.add_option("--load-kv", r.options.load_kv, "go on from this file instead of reading a text");
 }
 
 void add_generation_options(CLI::App& run, Raw& r) {
@@ -65,12 +74,39 @@ void add_machine_options(CLI::App& run, Raw& r) {
   run.add_option("--pack", r.pack, "how weights are packed for long prompts")->check(CLI::IsMember({"auto", "layer", "resident"}));
   run.add_option("--rope-freq-base", r.options.loading.rope_freq_base, "RoPE base instead of the file's");
   run.add_option("--rope-scaling", r.options.loading.rope_scaling, "none or linear:FACTOR instead of the file's");
-  run.add_flag("--dry-run", r.options.dry_run, "only say what it would take");
-  run.add_option("--jsonl", r.options.jsonl, "many prompts: one JSON object a line with text and question");
+  r.not_with_load.push_back(run.add_flag("--dry-run", r.options.dry_run, "only say what it would take"));
+  r.not_with_load.push_back(run.add_option("--jsonl", r.options.jsonl, "many prompts: one JSON object a line with text and question"));
   run.add_option("-o,--output", r.options.output, "with --jsonl: one JSON result a line; what is there is not done again");
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
   run.add_flag("-v,--verbose", r.verbose, "say more on stderr");
   run.add_flag("-q,--quiet", r.options.quiet, "only errors on stderr");
+}
+
+std::string described(const CacheOptions& cache) {
+  return fmt::format("{}{}, {}", cache.spec.print(), cache.budget ? " @ " + cache.budget->print() : "", cache.kv_type.print());
+}
+
+/// A saved cache brings its own cache options and its prompt's form.
+void take_saved(Raw& r) {
+  RunOptions& o = r.options;
+  const SavedInfo saved = describe_saved(o.load_kv);
+  for (const auto* const option : r.not_with_load) {
+    if (option->count() == 0) continue;
+    throw UsageError(fmt::format("{} does not go with --load-kv {}: it holds {} tokens that were read with {}, {}", option->get_name(),
+                                 o.load_kv, saved.tokens_seen, described(saved.cache),
+                                 saved.form.cut == Cut::before_question ? "question-agnostic" : "question-aware"));
+  }
+  o.cache = saved.cache;
+  o.protocol = saved.form.cut == Cut::before_question ? Protocol::agnostic : Protocol::aware;
+  o.prompt.format = saved.form.format;
+  o.prompt.system = saved.form.system;
+}
+
+void check_saving(const RunOptions& o) {
+  if (o.save_kv.empty()) return;
+  if (!o.jsonl.empty()) throw UsageError("--save-kv does not go with --jsonl: it saves one text");
+  if (o.file.empty()) throw UsageError(fmt::format("--save-kv {} needs a text to save: give one with -f", o.save_kv));
+  check_replaceable(o.save_kv);
 }
 
 /// Turns words into values; everything that cannot be is refused here, before a model is loaded.
@@ -92,9 +128,12 @@ RunOptions checked(Raw& r) {
   o.prompt.format = r.raw ? PromptFormat::raw : PromptFormat::chat;
   o.prompt.control = r.special ? ControlTokens::parsed : ControlTokens::as_text;
   o.generate.end = r.ignore_eos ? EndOfSequence::ignored : EndOfSequence::stops;
+  if (!o.load_kv.empty()) take_saved(r);
+  check_saving(o);
   if (o.model.empty()) throw UsageError("no model: give -m MODEL.gguf or set WINNOW_MODEL");
   if (o.jsonl.empty() != o.output.empty()) throw UsageError("--jsonl and -o belong together");
-  if (o.jsonl.empty() && o.file.empty() && o.questions.empty()) throw UsageError("no prompt: give a text (-f), a question (-p) or both");
+  const bool nothing = o.jsonl.empty() && o.load_kv.empty() && o.file.empty() && o.questions.empty();
+  if (nothing) throw UsageError("no prompt: give a text (-f), a question (-p) or both");
   return o;
 }
 
@@ -107,7 +146,11 @@ void add_run(CLI::App& app) {
   add_cache_options(*run, *raw);
   add_generation_options(*run, *raw);
   add_machine_options(*run, *raw);
-  run->footer("Example:\n  winnow run -m model.gguf -f long.txt -p \"Who is the prince?\" --kv snapkv --budget 512");
+  run->footer(
+      "Example:\n  winnow run -m model.gguf -f long.txt -p \"Who is the prince?\" --kv snapkv --budget 512\n"
+      "A text that is read once and asked many times:\n"
+      "  winnow run -m model.gguf -f long.txt --kv snapkv --budget 512 --save-kv long.kv\n"
+      "  winnow run -m model.gguf --load-kv long.kv -p \"Who is the prince?\"");
   run->callback([raw] { run_command(checked(*raw)); });
 }
 

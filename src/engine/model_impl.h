@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "model/vocab.h"
 #include "model/weights.h"
@@ -9,9 +12,14 @@
 namespace winnow {
 
 struct Model::Impl {
+  Impl(std::shared_ptr<const model::Weights> w, model::Vocab v, ModelInfo i)
+      : weights(std::move(w)), vocab(std::move(v)), info(std::move(i)) {}
+
   std::shared_ptr<const model::Weights> weights;
   model::Vocab vocab;
   ModelInfo info;
+  mutable std::once_flag hashed;
+  mutable std::uint64_t hash = 0;  ///< of the file, when it is asked for
 };
 
 }  // namespace winnow

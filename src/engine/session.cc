@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "attention/attention.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "engine/cache_impl.h"
 #include "engine/decode.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
+#include "engine/saved.h"
 #include "graph/executor.h"
 #include "winnow/error.h"
 
@@ -154,6 +156,17 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
     rows.push_back({&sequence, tokens[i], sequence.seen});
   }
   s.stepper.run(rows, logits);
+}
+
+void Session::save(const std::string& path, const Cache& cache, std::span<const float> logits, const PromptForm& form) const {
+  ReplacingFile file(path);
+  engine::write_sequence(file, cache.impl(), engine::identity_of(impl_->hparams, impl_->model->hash()), form, logits);
+  file.commit();
+}
+
+Restored Session::load(const std::string& path) {
+  const FileSource file(path);
+  return engine::read_sequence(file, engine::identity_of(impl_->hparams, impl_->model->hash()), impl_->hparams, impl_->account);
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {

@@ -33,8 +33,17 @@ class Vocab {
     std::string after;
   };
   Frame chat_frame(const std::string& system) const;
+  /// The same for a second user message after an answer that is empty: `before` ends the answer.
+  Frame next_frame(const std::string& system) const;
 
  private:
+  struct Message {
+    const char* role;
+    std::string content;
+  };
+  /// A conversation in the template's words, up to where the next answer begins.
+  std::string render(const std::string& system, const std::vector<Message>& messages) const;
+
   struct Free {
     void operator()(llama_model* model) const;
   };

@@ -232,6 +232,7 @@ ggml_tensor* Weights::output_norm() const { return impl_->output_norm; }
 ggml_tensor* Weights::output() const { return impl_->output; }
 ggml_tensor* Weights::rope_factors() const { return impl_->rope_factors; }
 std::size_t Weights::bytes() const { return impl_->bytes; }
+std::span<const std::byte> Weights::file() const { return {impl_->file.data(), impl_->file.size()}; }
 
 std::string Weights::weight_type() const {
   const auto most = std::max_element(impl_->bytes_by_type.begin(), impl_->bytes_by_type.end(),

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ class Weights {
   ggml_tensor* rope_factors() const;  ///< null unless the file has rope_freqs
   std::string weight_type() const;    ///< most frequent type of the matrices, `q4_1`
   std::size_t bytes() const;          ///< memory that the weights take
+  /// All bytes of the file.
+  std::span<const std::byte> file() const;
 
   struct Impl;
 

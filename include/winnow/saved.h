@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "winnow/model.h"
+#include "winnow/session.h"
+
+namespace winnow {
+
+/// What a saved cache says of itself.
+struct SavedInfo {
+  std::string path;
+  int version = 0;  ///< of the format
+  CacheOptions cache;
+  std::string model_name;  ///< GGUF's general.name, may be empty
+  std::string model_arch;
+  std::uint64_t model_hash = 0;
+  int n_layer = 0;
+  int n_head_kv = 0;
+  int head_dim = 0;
+  int tokens_seen = 0;
+  PromptForm form;
+  double entries_per_head_mean = 0;
+  int entries_min = 0;  ///< over layers and KV heads
+  int entries_max = 0;
+  std::size_t bytes = 0;  ///< of the file
+  std::string damage;     ///< which checksum does not hold; empty: all do. Entries are then those of the layers that are whole.
+};
+
+/// Reads what Session::save() has written, without a model; all checksums are computed. Throws InputError when the path is no saved cache
+/// of this version, is truncated, or what it says of itself is damaged. May be called by several threads.
+SavedInfo describe_saved(const std::string& path);
+
+/// Whether a file begins like a saved cache. Does not throw: what cannot be read does not.
+bool is_saved(const std::string& path);
+
+}  // namespace winnow

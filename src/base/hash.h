@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace winnow {
+
+/// XXH3 with 64 bits over bytes that come in pieces. Finds accidents, not forgeries.
+class Hasher {
+ public:
+  explicit Hasher(std::uint64_t seed = 0);
+  Hasher(Hasher&&) noexcept;
+  ~Hasher();
+
+  void add(std::span<const std::byte> bytes);
+  std::uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The hash of bytes that lie together.
+std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+
+}  // namespace winnow

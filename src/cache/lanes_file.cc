@@ -1,0 +1,160 @@
+// LayerLanes in files.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/format.h"
+#include "cache/lanes.h"
+#include "winnow/error.h"
+
+namespace winnow::cache {
+
+namespace {
+
+/// What a file says of one lane before the entries.
+struct Extent {
+  std::uint32_t length;  ///< entries
+  std::uint32_t block;   ///< how many of them lie in the block, the others in pages
+  std::uint32_t ranked;  ///< 1: the keys are un-rotated
+};
+
+Extent read_extent(ByteCursor& from) {
+  Extent extent{};
+  extent.length = from.take<std::uint32_t>("a lane's length");
+  extent.block = from.take<std::uint32_t>("a lane's block");
+  extent.ranked = from.take<std::uint32_t>("a lane's key frame");
+  return extent;
+}
+
+/// Bytes of one entry in a file: ranks follow from positions.
+std::size_t saved_entry_bytes(const LaneShape& shape) { return entry_bytes(shape) - (shape.by_rank == nullptr ? 0 : sizeof(std::int32_t)); }
+
+std::size_t summary_bytes(const LaneShape& shape, int summaries) {
+  return static_cast<std::size_t>(summaries) * static_cast<std::size_t>(shape.kv_heads) * static_cast<std::size_t>(shape.summary_floats) *
+         sizeof(float);
+}
+
+template <class T>
+std::span<T> first_of(T* data, int count) {
+  return {data, static_cast<std::size_t>(count)};
+}
+
+}  // namespace
+
+template <class Each>
+void LayerLanes::for_each_run(int head, const Each& each) const {
+  for (int slot = 0; slot < length(head);) {
+    const int count = std::min(together(head, slot), length(head) - slot);
+    each(entry(head, slot), count);
+    slot += count;
+  }
+}
+
+std::vector<int> LayerLanes::saved_lengths(ByteCursor& from, int kv_heads) {
+  std::vector<int> lengths;
+  for (int head = 0; head < kv_heads; ++head) lengths.push_back(static_cast<int>(read_extent(from).length));
+  return lengths;
+}
+
+std::size_t LayerLanes::saved_bytes(int summaries) const {
+  std::size_t bytes = length_.size() * sizeof(Extent) + summary_bytes(shape_, summaries);
+  for (const int length : length_) bytes += static_cast<std::size_t>(length) * saved_entry_bytes(shape_);
+  return bytes;
+}
+
+void LayerLanes::save(ByteSink& to, int summaries) const {
+  for (std::size_t head = 0; head < length_.size(); ++head) {
+    put(to, static_cast<std::uint32_t>(length_[head]));
+    put(to, static_cast<std::uint32_t>(std::min(length_[head], block_first_[head + 1] - block_first_[head])));
+    put(to, static_cast<std::uint32_t>(ranked_[head]));
+  }
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    const auto rows = [&](const std::byte* data, int count, ElementType type) {
+      to.write({data, static_cast<std::size_t>(count) * row_bytes(type, shape_.head_dim)});
+    };
+    for_each_run(head, [&](const Entry& at, int count) { put(to, std::span<const std::int32_t>(first_of(at.position, count))); });
+    for_each_run(head, [&](const Entry& at, int count) { rows(at.key, count, shape_.type.key); });
+    for_each_run(head, [&](const Entry& at, int count) { rows(at.value, count, shape_.type.value); });
+    for (int c = 0; c < shape_.state_columns; ++c) {
+      for_each_run(head, [&](const Entry& at, int count) {
+        put(to, std::span<const float>(first_of(at.state + static_cast<std::size_t>(c) * at.state_step, count)));
+      });
+    }
+  }
+  for (int block = 0; block < summaries; ++block) {
+    for (int head = 0; head < shape_.kv_heads; ++head) put(to, summary(head, block));
+  }
+}
+
+void LayerLanes::load_extents(ByteCursor& from, int tokens, int summaries) {
+  std::size_t expected = summary_bytes(shape_, summaries);
+  std::size_t in_blocks = 0;
+  std::size_t tail = 0;
+  for (std::size_t head = 0; head < length_.size(); ++head) {
+    const auto [length, block, ranked] = read_extent(from);
+    if (length > static_cast<std::uint32_t>(tokens) || block > length) {
+      from.fail(fmt::format("a lane has {} entries, {} of them in its block, of {} tokens", length, block, tokens));
+    }
+    if (ranked > (shape_.by_rank == nullptr ? 0U : 1U))
+      from.fail(fmt::format("a lane's key frame is {}, which its method has not", ranked));
+    expected += length * saved_entry_bytes(shape_);
+    in_blocks += block;
+    tail = std::max<std::size_t>(tail, length - block);
+    length_[head] = static_cast<int>(length);
+    ranked_[head] = static_cast<char>(ranked);
+    block_first_[head + 1] = block_first_[head] + static_cast<int>(block);
+    if (in_blocks > static_cast<std::size_t>(std::numeric_limits<int>::max())) from.fail(fmt::format("a layer has {} entries", in_blocks));
+  }
+  if (expected != from.left()) from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
+  // One lane's long tail takes pages for all of them.
+  const std::size_t needed =
+      (in_blocks + (tail + kPage) * length_.size()) * entry_bytes(shape_) + summary_bytes(shape_, summaries + kSummaries);
+  if (needed > available_memory()) {
+    throw MemoryError(
+        fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed), format_bytes(available_memory())), needed);
+  }
+}
+
+void LayerLanes::load_ranks(int head, int tokens, const ByteCursor& from) {
+  std::vector<std::pair<std::int32_t, std::int32_t*>> order;
+  for_each_run(head, [&](const Entry& at, int count) {
+    for (int i = 0; i < count; ++i) order.emplace_back(at.position[i], at.rank == nullptr ? nullptr : at.rank + i);
+  });
+  if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::int32_t position = order[i].first;
+    if (position < 0 || position >= tokens || (i > 0 && position == order[i - 1].first)) {
+      from.fail(fmt::format("a lane has an entry of position {}, expected each of 0 to {} once at most", position, tokens - 1));
+    }
+    if (order[i].second != nullptr) *order[i].second = static_cast<std::int32_t>(i);
+  }
+}
+
+void LayerLanes::load(ByteCursor& from, int tokens, int summaries) {
+  load_extents(from, tokens, summaries);
+  block_ = make_store(*account_, shape_, block_first_.back());
+  reserve(0);
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    const auto rows = [&](std::byte* data, int count, ElementType type) {
+      from.read(std::span(data, static_cast<std::size_t>(count) * row_bytes(type, shape_.head_dim)), "a lane's rows");
+    };
+    for_each_run(head, [&](const Entry& at, int count) { from.read(first_of(at.position, count), "a lane's positions"); });
+    for_each_run(head, [&](const Entry& at, int count) { rows(at.key, count, shape_.type.key); });
+    for_each_run(head, [&](const Entry& at, int count) { rows(at.value, count, shape_.type.value); });
+    for (int c = 0; c < shape_.state_columns; ++c) {
+      for_each_run(head, [&](const Entry& at, int count) {
+        from.read(first_of(at.state + static_cast<std::size_t>(c) * at.state_step, count), "a lane's state");
+      });
+    }
+    load_ranks(head, tokens, from);
+  }
+  if (summaries > 0) reserve_summaries(summaries);
+  for (int block = 0; block < summaries; ++block) {
+    for (int head = 0; head < shape_.kv_heads; ++head) from.read(summary(head, block), "a block's summary");
+  }
+  from.finish("a layer's lanes");
+}
+
+}  // namespace winnow::cache

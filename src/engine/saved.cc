@@ -1,0 +1,237 @@
+#include "engine/saved.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.h"
+#include "winnow/error.h"
+
+namespace winnow::engine {
+
+namespace {
+
+constexpr std::int32_t kMostTokens = std::int32_t{1} << 30U;  ///< positions of what comes after must fit too
+
+/// Blocks whose summaries a sequence has.
+int summaries_of(const policy::Method& method, int seen) { return method.summary_rows > 0 ? seen / method.summary_block + 1 : 0; }
+
+ElementType element_type(std::uint32_t code, const ByteCursor& from) {
+  constexpr auto kLast = static_cast<std::uint32_t>(ElementType::q4_0);
+  if (code > kLast) from.fail(fmt::format("the entries' type is {}, expected 0 to {}", code, kLast));
+  return static_cast<ElementType>(code);
+}
+
+/// A choice of two.
+template <class Enum>
+Enum choice(std::uint32_t code, const char* what, const ByteCursor& from) {
+  if (code > 1) from.fail(fmt::format("{} is {}, expected 0 or 1", what, code));
+  return static_cast<Enum>(code);
+}
+
+/// What is read from texts as a user would have typed them, with a file's error.
+template <class Read>
+auto as_typed(const ByteCursor& from, const Read& read) {
+  try {
+    return read();
+  } catch (const UsageError& error) {
+    from.fail(error.what());
+  }
+}
+
+void write_model(ByteSink& to, const ModelIdentity& model) {
+  put(to, std::string_view(model.name));
+  put(to, std::string_view(model.arch));
+  put(to, model.file);
+  put(to, model.rope);
+  for (const auto number : {model.layers, model.kv_heads, model.group, model.head_dim, model.vocabulary}) put(to, number);
+}
+
+ModelIdentity read_model(ByteCursor& from) {
+  ModelIdentity model;
+  model.name = from.text("the model's name");
+  model.arch = from.text("the model's architecture");
+  model.file = from.take<std::uint64_t>("the model's hash");
+  model.rope = from.take<std::uint64_t>("the hash of its RoPE");
+  for (auto* const number : {&model.layers, &model.kv_heads, &model.group, &model.head_dim, &model.vocabulary}) {
+    *number = from.take<std::int32_t>("the model's shape");
+    if (*number < 1) from.fail(fmt::format("the model's shape has a {}, expected 1 or more", *number));
+  }
+  return model;
+}
+
+CacheOptions read_options(ByteCursor& from, std::string& spec_full) {
+  const std::string spec = from.text("the spec");
+  spec_full = from.text("the full spec");
+  const std::string budget = from.text("the budget");
+  CacheOptions options;
+  options.kv_type.key = element_type(from.take<std::uint32_t>("the keys' type"), from);
+  options.kv_type.value = element_type(from.take<std::uint32_t>("the values' type"), from);
+  return as_typed(from, [&] {
+    options.spec = Spec::parse(spec);
+    if (!budget.empty()) options.budget = Budget::parse(budget);
+    options.check();
+    return options;
+  });
+}
+
+policy::Terms read_terms(ByteCursor& from) {
+  policy::Terms terms;
+  for (auto* const number : {&terms.prompt.tokens, &terms.prompt.group, &terms.budget, &terms.forced.sinks, &terms.forced.recent})
+    *number = from.take<std::int32_t>("what was settled for the prompt");
+  return terms;
+}
+
+/// That the file is about this model.
+void check_model(const SavedHead& head, const ModelIdentity& model, const std::string& path) {
+  if (head.model == model) return;
+  const auto name = [](const ModelIdentity& m) {
+    return fmt::format("{} ({}, hash {:016x})", m.name.empty() ? "unnamed" : m.name, m.arch, m.file);
+  };
+  if (head.model.file != model.file) {
+    throw InputError(fmt::format("{} was saved with the model {}, which is not {}", path, name(head.model), name(model)));
+  }
+  if (head.model.rope != model.rope) {
+    throw InputError(
+        fmt::format("{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options", path,
+                    name(model), head.model.rope, model.rope));
+  }
+  throw InputError(fmt::format("{} is damaged: it has another shape than its model {}", path, name(model)));
+}
+
+/// That the numbers are those which this program would have settled: a spec's defaults may differ between versions, and later steps rely
+/// on them.
+void check_terms(const SavedHead& head, const model::Hparams& hparams, const ByteCursor& from) {
+  const auto& method = head.options.spec.method();
+  if (head.spec_full != head.options.spec.print_full()) {
+    throw InputError(
+        fmt::format("{} was saved with {}, which this program reads as {}", from.source(), head.spec_full, head.options.spec.print_full()));
+  }
+  const auto& prompt = head.terms.prompt;
+  if (prompt.tokens < 1 || prompt.tokens > head.seen || prompt.group != head.model.group) {
+    from.fail(fmt::format("its prompt has {} tokens, {} have been seen", prompt.tokens, head.seen));
+  }
+  const int budget = budget_entries(head.options, hparams, prompt.tokens);
+  as_typed(from, [&] { return policy::spread_over_layers(method, budget, hparams.n_layer, prompt); });
+  const auto forced = method.forced ? method.forced.call(prompt, budget) : policy::Forced{};
+  if (head.terms.budget != budget || head.terms.forced.sinks != forced.sinks || head.terms.forced.recent != forced.recent) {
+    from.fail(fmt::format("a budget of {} entries with {} first and {} recent ones does not follow from {} tokens ({}, {}, {})",
+                          head.terms.budget, head.terms.forced.sinks, head.terms.forced.recent, prompt.tokens, budget, forced.sinks,
+                          forced.recent));
+  }
+}
+
+/// What the methods take for granted of a layer's lanes while decoding.
+void check_layer(const cache::LayerLanes& lanes, std::span<const int> limit, const SavedHead& head, const ByteCursor& from) {
+  const auto& method = head.options.spec.method();
+  for (int h = 0; h < head.model.kv_heads; ++h) {
+    const int most = limit[static_cast<std::size_t>(h)];
+    if (most < (method.evict ? 1 : 0)) from.fail(fmt::format("a lane may have {} entries", most));
+    if (!method.evicts() && lanes.length(h) != head.seen) {
+      from.fail(fmt::format("a lane has {} entries, {} keeps all {}", lanes.length(h), method.name, head.seen));
+    }
+    if (method.one_set_per_layer && (lanes.length(h) != lanes.length(0) || most != limit[0])) {
+      from.fail(fmt::format("lanes of a layer have {} and {} entries, {} keeps one set", lanes.length(0), lanes.length(h), method.name));
+    }
+  }
+}
+
+std::vector<float> read_logits(ByteCursor from, int vocabulary) {
+  if (from.left() == 0) return {};
+  std::vector<float> logits(static_cast<std::size_t>(vocabulary));
+  from.read(std::span<float>(logits), "the logits");
+  from.finish("the logits");
+  return logits;
+}
+
+std::string layer_name(int layer) { return fmt::format("layer {}", layer); }
+
+}  // namespace
+
+ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash) {
+  Hasher rope;
+  rope.add(std::as_bytes(std::span(hparams.rope.frequency)));
+  rope.add(std::as_bytes(std::span(&hparams.rope.magnitude, 1)));
+  return {hparams.name,     hparams.arch,   file_hash, rope.value(), hparams.n_layer, hparams.n_head_kv, hparams.n_head / hparams.n_head_kv,
+          hparams.head_dim, hparams.n_vocab};
+}
+
+void SavedHead::write(ByteSink& to) const {
+  put(to, std::string_view(options.spec.print()));
+  put(to, std::string_view(spec_full));
+  put(to, std::string_view(options.budget ? options.budget->print() : ""));
+  put(to, static_cast<std::uint32_t>(options.kv_type.key));
+  put(to, static_cast<std::uint32_t>(options.kv_type.value));
+  write_model(to, model);
+  put(to, seen);
+  for (const auto number : {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.forced.sinks, terms.forced.recent})
+    put(to, number);
+  for (const auto& layer : limit) put(to, std::span<const int>(layer));
+  put(to, static_cast<std::uint32_t>(form.format));
+  put(to, static_cast<std::uint32_t>(form.cut));
+  put(to, std::string_view(form.system));
+}
+
+SavedHead SavedHead::read(ByteCursor& from, int sections) {
+  SavedHead head;
+  head.options = read_options(from, head.spec_full);
+  head.model = read_model(from);
+  if (sections < 2 || head.model.layers != sections - 2)
+    from.fail(fmt::format("it has {} sections for {} layers", sections, head.model.layers));
+  head.seen = from.take<std::int32_t>("the number of tokens");
+  if (head.seen < 1 || head.seen > kMostTokens)
+    from.fail(fmt::format("{} tokens have been seen, expected 1 to {}", head.seen, kMostTokens));
+  head.terms = read_terms(from);
+  const auto heads = static_cast<std::size_t>(head.model.kv_heads);
+  if (heads * static_cast<std::size_t>(head.model.layers) > from.left() / sizeof(std::int32_t))
+    from.fail(fmt::format("its head has no room for the limits of {} layers of {} KV heads", head.model.layers, heads));
+  for (int layer = 0; layer < head.model.layers; ++layer) from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
+  head.form.format = choice<PromptFormat>(from.take<std::uint32_t>("the prompt's format"), "the prompt's format", from);
+  head.form.cut = choice<Cut>(from.take<std::uint32_t>("where the prompt ends"), "where the prompt ends", from);
+  head.form.system = from.text("the system message");
+  from.finish("the head");
+  return head;
+}
+
+void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, const PromptForm& form,
+                    std::span<const float> logits) {
+  MemorySink head;
+  SavedHead{cache.options, cache.options.spec.print_full(), model, cache.seen, cache.terms, cache.limit, form}.write(head);
+  const int summaries = summaries_of(cache.method(), cache.seen);
+  std::vector<std::size_t> lengths{head.bytes().size()};
+  for (int layer = 0; layer < cache.lanes.layers(); ++layer) lengths.push_back(cache.lanes.layer(layer).saved_bytes(summaries));
+  lengths.push_back(logits.size_bytes());
+
+  cache::SectionWriter writer(to, kSavedFormat, lengths);
+  writer.section([&](ByteSink& sink) { sink.write(head.bytes()); });
+  for (int layer = 0; layer < cache.lanes.layers(); ++layer)
+    writer.section([&](ByteSink& sink) { cache.lanes.layer(layer).save(sink, summaries); });
+  writer.section([&](ByteSink& sink) { put(sink, logits); });
+}
+
+Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams, MemoryAccount& account) {
+  const cache::SectionReader reader(from, kSavedFormat);
+  if (reader.count() == 0) throw InputError(fmt::format("{} is damaged: it has no sections", from.name()));
+  reader.verify(0, "its head");
+  ByteCursor contents = reader.section(0);
+  SavedHead head = SavedHead::read(contents, reader.count());
+  check_model(head, model, from.name());
+  check_terms(head, hparams, contents);
+
+  cache::LaneSet lanes(lane_shape(head.options, hparams), hparams.n_layer, &account);
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    reader.verify(layer_section(layer), layer_name(layer));
+    ByteCursor section = reader.section(layer_section(layer));
+    lanes.layer(layer).load(section, head.seen, summaries_of(head.options.spec.method(), head.seen));
+    check_layer(lanes.layer(layer), head.limit[static_cast<std::size_t>(layer)], head, section);
+  }
+  const int last = reader.count() - 1;
+  reader.verify(last, "its logits");
+  auto logits = read_logits(reader.section(last), hparams.n_vocab);
+  auto sequence = std::make_unique<Cache::Impl>(
+      Cache::Impl{head.options, &hparams, &account, std::move(lanes), head.seen, head.terms, std::move(head.limit)});
+  return {Cache(std::move(sequence)), std::move(logits), std::move(head.form)};
+}
+
+}  // namespace winnow::engine

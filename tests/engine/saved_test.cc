@@ -1,0 +1,286 @@
+// A saved sequence goes on like the one that was not, and files that are not whole are refused.
+#include "engine/saved.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "base/file.h"
+#include "engine/model_impl.h"
+#include "support/reseal.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/methods.h"
+#include "winnow/saved.h"
+#include "winnow/session.h"
+
+namespace winnow {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+CacheOptions options_of(const std::string& spec, const std::string& budget, const std::string& kv_type = "f16") {
+  CacheOptions out;
+  out.spec = Spec::parse(spec);
+  if (!budget.empty()) out.budget = Budget::parse(budget);
+  out.kv_type = KvType::parse(kv_type);
+  return out;
+}
+
+class SavedTest : public testing::Test {
+ protected:
+  explicit SavedTest(int layers = 3) : model_(model_of(layers, 1)), session_(model_, {2, Precision::automatic, 64}) {}
+
+  std::shared_ptr<const Model> model_of(int layers, std::uint32_t seed) const {
+    test::TinyModel tiny;
+    tiny.n_layer = layers;
+    tiny.n_head = 6;
+    tiny.n_head_kv = 2;
+    tiny.head_dim = 32;
+    tiny.seed = seed;
+    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
+    return Model::load(folder_ / "tiny.gguf");
+  }
+
+  std::vector<Token> tokens(int n, unsigned seed = 1) const {
+    std::mt19937 random(seed);
+    std::uniform_int_distribution<Token> any(3, model_->info().n_vocab - 1);
+    std::vector<Token> out(static_cast<std::size_t>(n));
+    for (Token& token : out) token = any(random);
+    return out;
+  }
+
+  std::vector<float> step(Cache& cache, Token token) {
+    std::vector<float> logits(static_cast<std::size_t>(model_->info().n_vocab));
+    Cache* const one = &cache;
+    session_.step(std::span(&one, 1), std::span(&token, 1), logits);
+    return logits;
+  }
+
+  Prefilled prefill(const CacheOptions& options, int n) { return session_.prefill(tokens(n), std::span(&options, 1)); }
+
+  Restored through_file(const Cache& cache, std::span<const float> logits) {
+    session_.save(path_, cache, logits, {PromptFormat::raw, Cut::after_question, "be brief"});
+    return session_.load(path_);
+  }
+
+  /// The restored sequence is the one that was saved, and stays it for 20 steps.
+  void expect_same(Cache& cache, Restored& restored) {
+    EXPECT_EQ(restored.cache.kept(), cache.kept());
+    EXPECT_EQ(restored.cache.stats().tokens_seen, cache.stats().tokens_seen);
+    for (const Token token : tokens(20, 7)) ASSERT_EQ(step(restored.cache, token), step(cache, token));
+    EXPECT_EQ(restored.cache.kept(), cache.kept());
+    EXPECT_EQ(restored.cache.stats().bytes_held, cache.stats().bytes_held);
+  }
+
+  Bytes file() const {
+    const FileSource source(path_);
+    Bytes bytes(source.size());
+    source.read(0, bytes);
+    return bytes;
+  }
+  void write(const Bytes& bytes) const {
+    ReplacingFile out(path_);
+    out.write(bytes);
+    out.commit();
+  }
+  Restored read(const Bytes& bytes) {
+    const auto& hparams = model_->impl().weights->hparams();
+    return engine::read_sequence(MemorySource(bytes, "memory"), engine::identity_of(hparams, model_->hash()), hparams, account_);
+  }
+  std::string refusal(const Bytes& bytes) {
+    try {
+      read(bytes);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  test::TempFolder folder_;
+  std::string path_ = folder_ / "saved.kv";
+  std::shared_ptr<const Model> model_;
+  Session session_;
+  MemoryAccount account_;
+};
+
+class SmallFile : public SavedTest {
+ protected:
+  SmallFile() : SavedTest(1) {
+    const auto options = options_of("h2o", "8", "q4_0");
+    const auto prefilled = prefill(options, 12);
+    session_.save(path_, prefilled.caches.front(), {}, {});
+    bytes_ = file();
+  }
+  Bytes bytes_;
+};
+
+TEST_F(SavedTest, every_method_and_type_goes_on_bit_for_bit) {
+  for (const auto& method : list_methods()) {
+    for (const char* type : {"f32", "f16", "bf16", "q8_0", "q4_0", "q8_0/q4_0"}) {
+      auto prefilled = prefill(options_of(method.name, "64", type), 150);
+      auto restored = through_file(prefilled.caches.front(), prefilled.logits);
+      EXPECT_EQ(restored.logits, prefilled.logits);
+      expect_same(prefilled.caches.front(), restored);
+      ASSERT_FALSE(HasFailure()) << method.name << " " << type;
+    }
+  }
+}
+
+TEST_F(SavedTest, all_budgets_and_unrotated_keys) {
+  for (const char* spec :
+       {"ada(h2o)", "pyramid(snapkv:window=8)", "tova:positions=cache", "h2o:positions=cache", "streaming-llm:sinks=2"}) {
+    for (const char* budget : {"40", "30%", "64KiB", "200"}) {
+      auto prefilled = prefill(options_of(spec, budget), 150);
+      auto restored = through_file(prefilled.caches.front(), {});
+      EXPECT_TRUE(restored.logits.empty());
+      expect_same(prefilled.caches.front(), restored);
+      ASSERT_FALSE(HasFailure()) << spec << " " << budget;
+    }
+  }
+}
+
+/// Lanes with tail pages, whose entries lie in other pieces than a prompt's.
+TEST_F(SavedTest, sequences_that_have_grown_go_on_bit_for_bit) {
+  for (const auto& method : list_methods()) {
+    auto prefilled = prefill(options_of(method.name, "64"), 100);
+    for (const Token token : tokens(45, 3)) step(prefilled.caches.front(), token);
+    auto restored = through_file(prefilled.caches.front(), {});
+    expect_same(prefilled.caches.front(), restored);
+    ASSERT_FALSE(HasFailure()) << method.name;
+  }
+}
+
+TEST_F(SavedTest, says_what_it_is) {
+  const auto prefilled = prefill(options_of("ada-snapkv:window=8", "30%", "q8_0/f16"), 100);
+  const auto& cache = prefilled.caches.front();
+  const auto restored = through_file(cache, prefilled.logits);
+  EXPECT_EQ(restored.form.format, PromptFormat::raw);
+  EXPECT_EQ(restored.form.cut, Cut::after_question);
+  EXPECT_EQ(restored.form.system, "be brief");
+  EXPECT_TRUE(is_saved(path_));
+  EXPECT_FALSE(is_saved(folder_ / "tiny.gguf"));
+  const auto info = describe_saved(path_);
+  EXPECT_EQ(info.cache.spec.print(), "ada-snapkv:window=8");
+  EXPECT_EQ(info.cache.budget->print(), "30%");
+  EXPECT_EQ(info.cache.kv_type.print(), "q8_0/f16");
+  EXPECT_EQ(info.model_hash, model_->hash());
+  EXPECT_EQ(info.tokens_seen, 100);
+  EXPECT_EQ(info.entries_per_head_mean, cache.stats().entries_per_head_mean);
+  EXPECT_EQ(info.entries_min, cache.stats().entries_min);
+  EXPECT_EQ(info.entries_max, cache.stats().entries_max);
+  EXPECT_LT(info.entries_min, info.entries_max);
+  EXPECT_EQ(info.damage, "");
+  auto bytes = file();
+  bytes[bytes.size() / 2] ^= std::byte{1};
+  write(bytes);
+  EXPECT_NE(describe_saved(path_).damage.find("checksum of layer 1"), std::string::npos);
+  EXPECT_THROW(session_.load(path_), InputError);
+}
+
+TEST_F(SavedTest, the_same_sequence_gives_the_same_bytes) {
+  const auto options = options_of("infllm", "64");
+  Bytes first;
+  for (int round = 0; round < 2; ++round) {
+    const auto prefilled = prefill(options, 100);
+    session_.save(path_, prefilled.caches.front(), prefilled.logits, {});
+    if (round == 0) first = file();
+  }
+  EXPECT_EQ(file(), first);
+}
+
+TEST_F(SavedTest, another_model_or_rope_is_refused) {
+  const auto prefilled = prefill(options_of("full", ""), 20);
+  session_.save(path_, prefilled.caches.front(), {}, {});
+  const auto message = [&](const std::shared_ptr<const Model>& model) -> std::string {
+    try {
+      Session(model, {1, Precision::automatic, 64}).load(path_);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  ModelOptions base;
+  base.rope_freq_base = 5000;
+  EXPECT_NE(message(Model::load(folder_ / "tiny.gguf", base)).find("RoPE"), std::string::npos);
+  EXPECT_EQ(message(Model::load(folder_ / "tiny.gguf")), "");
+  EXPECT_NE(message(model_of(3, 2)).find("was saved with the model tiny"), std::string::npos);
+  EXPECT_NE(message(model_of(2, 1)).find("was saved with the model tiny"), std::string::npos);
+}
+
+TEST_F(SavedTest, what_is_no_saved_cache_is_refused) {
+  EXPECT_THROW(session_.load(folder_ / "absent"), InputError);
+  EXPECT_THROW(session_.load(folder_ / ""), InputError);
+  EXPECT_THROW(session_.load("/dev/zero"), InputError);
+  EXPECT_THROW(session_.load(folder_ / "tiny.gguf"), InputError);
+  EXPECT_NE(refusal({}).find("0 bytes"), std::string::npos);
+}
+
+TEST_F(SavedTest, a_save_that_fails_leaves_what_was_there) {
+  const auto prefilled = prefill(options_of("full", ""), 20);
+  const Bytes before(100, std::byte{7});
+  write(before);
+  {
+    ReplacingFile begun(path_);
+    begun.write(Bytes(50));
+  }
+  EXPECT_EQ(file(), before);
+  EXPECT_THROW(session_.save(folder_ / "", prefilled.caches.front(), {}, {}), InputError);
+  EXPECT_THROW(session_.save("/dev/full", prefilled.caches.front(), {}, {}), InputError);
+  EXPECT_THROW(session_.save(folder_ / "absent/saved.kv", prefilled.caches.front(), {}, {}), InputError);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "")) EXPECT_NE(entry.path().extension(), ".part");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+TEST_F(SmallFile, every_flipped_byte_is_refused) {
+  ASSERT_EQ(refusal(bytes_), "");
+  for (std::size_t at = 0; at < bytes_.size(); ++at) {
+    for (const unsigned flip : {1U, 0x80U, 0xFFU}) {
+      auto damaged = bytes_;
+      damaged[at] ^= static_cast<std::byte>(flip);
+      ASSERT_NE(refusal(damaged), "") << "byte " << at << " of " << bytes_.size();
+    }
+  }
+}
+
+TEST_F(SmallFile, every_other_length_is_refused) {
+  for (std::size_t length = 0; length < bytes_.size(); ++length)
+    ASSERT_NE(refusal({bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(length)}), "") << length;
+  auto longer = bytes_;
+  longer.push_back(std::byte{0});
+  EXPECT_NE(refusal(longer).find(std::to_string(longer.size())), std::string::npos);
+}
+
+TEST_F(SmallFile, another_version_says_so) {
+  bytes_[8] = std::byte{9};
+  EXPECT_NE(refusal(bytes_).find("version 9, this program reads version 1"), std::string::npos);
+}
+
+/// With checksums that hold: refused, or still good for a few steps.
+TEST_F(SmallFile, no_number_in_it_is_trusted) {
+  for (const auto& method : {"full", "streaming-llm", "h2o", "tova", "cam", "quest", "infllm", "ada(h2o)", "tova:positions=cache"}) {
+    auto prefilled = prefill(options_of(method, "64"), 80);
+    session_.save(path_, prefilled.caches.front(), prefilled.logits, {});
+    const auto whole = file();
+    const std::size_t until = std::min<std::size_t>(whole.size() - 4, 1200);
+    for (std::size_t at = 12; at < until; ++at) {
+      for (const std::uint32_t number : {0U, 1U, 0x7FFFFFFFU, 0xFFFFFFFFU, 63U}) {
+        auto hostile = whole;
+        std::memcpy(hostile.data() + at, &number, sizeof(number));
+        test::reseal(hostile);
+        try {
+          auto restored = read(hostile);
+          for (const Token token : {5, 6}) step(restored.cache, token);
+        } catch (const Error&) {
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace winnow

@@ -1,0 +1,29 @@
+// saved_seeds FOLDER: caches of methods that keep everything, evict once or at every step, with state, summaries and un-rotated keys, to
+// start from.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "fuzz/seed_model.h"
+#include "winnow/session.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+    return 2;
+  }
+  winnow::Session session(winnow::test::seed_model(), {1, winnow::Precision::automatic, 512});
+  std::vector<winnow::Token> tokens;
+  for (winnow::Token token = 3; token < 80; ++token) tokens.push_back(token);
+  for (const char* spec : {"full", "streaming-llm", "snapkv:window=4", "ada-snapkv:window=4", "h2o", "tova", "cam", "quest", "infllm",
+                           "tova:positions=cache", "sage-kv"}) {
+    winnow::CacheOptions options;
+    options.spec = winnow::Spec::parse(spec);
+    if (std::string(spec) != "full") options.budget = winnow::Budget::parse("64");
+    options.kv_type = winnow::KvType::parse("q8_0/q4_0");
+    const auto prefilled = session.prefill(tokens, std::span(&options, 1));
+    std::string name = spec;
+    for (char& c : name) c = c == ':' || c == '=' ? '-' : c;
+    session.save(std::string(argv[1]) + "/" + name, prefilled.caches.front(), prefilled.logits, {});
+  }
+}
