@@ -1,6 +1,7 @@
 #include "cache/lanes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -30,7 +31,8 @@ void recode(const Rows& from, int index, ElementType type, std::byte* out) {
 
 std::size_t entry_bytes(const LaneShape& shape) {
   return row_bytes(shape.type.key, shape.head_dim) + row_bytes(shape.type.value, shape.head_dim) +
-         (shape.by_rank == nullptr ? 1 : 2) * sizeof(std::int32_t) + static_cast<std::size_t>(shape.state_columns) * sizeof(float);
+         (shape.has_ranks() ? 2 : 1) * sizeof(std::int32_t) + static_cast<std::size_t>(shape.state_columns) * sizeof(float) +
+         static_cast<std::size_t>(std::ceil(shape.followers * static_cast<double>(Followers::bytes(shape.state_columns))));
 }
 
 LayerLanes::Store LayerLanes::make_store(MemoryAccount& account, const LaneShape& shape, int entries) {
@@ -38,7 +40,7 @@ LayerLanes::Store LayerLanes::make_store(MemoryAccount& account, const LaneShape
   return {Buffer(account, n * row_bytes(shape.type.key, shape.head_dim), "kept keys"),
           Buffer(account, n * row_bytes(shape.type.value, shape.head_dim), "kept values"),
           Buffer(account, n * sizeof(std::int32_t), "positions of kept entries"),
-          Buffer(account, shape.by_rank == nullptr ? 0 : n * sizeof(std::int32_t), "ranks of kept entries"),
+          Buffer(account, shape.has_ranks() ? n * sizeof(std::int32_t) : 0, "ranks of kept entries"),
           Buffer(account, n * static_cast<std::size_t>(shape.state_columns) * sizeof(float), "state of kept entries")};
 }
 
@@ -67,15 +69,19 @@ LayerLanes::LayerLanes(MemoryAccount& account, const LaneShape& shape)
     : account_(&account),
       shape_(shape),
       block_first_(static_cast<std::size_t>(shape.kv_heads) + 1, 0),
-      ranked_(static_cast<std::size_t>(shape.kv_heads), 0),
-      length_(static_cast<std::size_t>(shape.kv_heads), 0) {}
+      unrotated_(static_cast<std::size_t>(shape.kv_heads), 0),
+      length_(static_cast<std::size_t>(shape.kv_heads), 0) {
+  for (int head = 0; head < shape.kv_heads; ++head) followers_.emplace_back(account, shape.state_columns);
+}
 
 LayerLanes LayerLanes::clone(MemoryAccount& account) const {
   LayerLanes out(account, shape_);
   out.block_ = copy_store(account, block_);
   out.block_first_ = block_first_;
   out.length_ = length_;
-  out.ranked_ = ranked_;
+  out.unrotated_ = unrotated_;
+  out.end_ = end_;
+  for (std::size_t head = 0; head < followers_.size(); ++head) out.followers_[head] = followers_[head].clone(account);
   for (const auto& page : pages_) out.pages_.push_back(copy_store(account, page));
   for (const auto& some : summaries_) out.summaries_.push_back(copy(account, some, "summaries of blocks"));
   return out;
@@ -91,36 +97,58 @@ void LayerLanes::commit(const KeepPlan& plan, const LayerScratch& scratch) {
   for (std::size_t head = 0; head < length_.size(); ++head) {
     length_[head] = static_cast<int>(kept(head).size());
     block_first_[head + 1] = block_first_[head] + length_[head];
-    ranked_[head] = shape_.by_rank != nullptr && length_[head] < scratch.size() ? 1 : 0;
+    unrotated_[head] = shape_.unrotates != nullptr && length_[head] < scratch.size() ? 1 : 0;
   }
   block_ = make_store(*account_, shape_, block_first_.back());
+  end_ = scratch.positions().empty() ? 0 : scratch.positions().back() + 1;
   for (std::size_t head = 0; head < length_.size(); ++head) {
     for (int slot = 0; slot < length_[head]; ++slot) {
       commit_entry(static_cast<int>(head), slot, kept(head)[static_cast<std::size_t>(slot)], plan, scratch);
     }
+    if (!plan.followers.empty()) commit_followers(static_cast<int>(head), plan, scratch);
+    if (shape_.has_ranks()) rank(static_cast<int>(head));
+  }
+}
+
+void LayerLanes::commit_followers(int head, const KeepPlan& plan, const LayerScratch& scratch) {
+  const auto h = static_cast<std::size_t>(head);
+  auto& followers = followers_[h];
+  followers.reserve(static_cast<int>(plan.followers[h].size()));
+  for (const auto& joined : plan.followers[h]) {
+    followers.add({joined.founder, scratch.positions()[static_cast<std::size_t>(joined.row)], joined.scale});
+  }
+  for (int column = 0; column < shape_.state_columns && !plan.state.empty(); ++column) {
+    const auto& all = plan.state[static_cast<std::size_t>(column)][h];
+    std::copy(all.begin() + length(head), all.end(), followers.column(column).begin());
   }
 }
 
 void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch) {
   const Entry to = entry(head, slot);
   const std::int32_t position = scratch.positions()[static_cast<std::size_t>(from)];
-  if (is_ranked(head)) {
-    std::vector<float> key(static_cast<std::size_t>(shape_.head_dim));
+  const auto dim = static_cast<std::size_t>(shape_.head_dim);
+  const auto merged = [&](const std::vector<std::vector<float>>& rows) {
+    return std::span(rows[static_cast<std::size_t>(head)]).subspan(static_cast<std::size_t>(slot) * dim, dim);
+  };
+  const auto merges = [&](const std::vector<std::vector<float>>& rows) {
+    return !rows.empty() && !rows[static_cast<std::size_t>(head)].empty();
+  };
+  if (merges(plan.keys)) {
+    encode_row(shape_.type.key, merged(plan.keys), to.key);
+  } else if (is_unrotated(head)) {
+    std::vector<float> key(dim);
     decode_row(scratch.type(), scratch.keys(head).row(from), key);
-    shape_.by_rank->shift(key.data(), -static_cast<std::int64_t>(position));
+    shape_.unrotates->shift(key.data(), -static_cast<std::int64_t>(position));
     encode_row(shape_.type.key, key, to.key);
   } else {
     recode(scratch.keys(head), from, shape_.type.key, to.key);
   }
-  if (plan.values.empty()) {
+  if (!merges(plan.values)) {
     recode(scratch.values(head), from, shape_.type.value, to.value);
   } else {
-    const auto dim = static_cast<std::size_t>(shape_.head_dim);
-    encode_row(shape_.type.value, std::span(plan.values[static_cast<std::size_t>(head)]).subspan(static_cast<std::size_t>(slot) * dim, dim),
-               to.value);
+    encode_row(shape_.type.value, merged(plan.values), to.value);
   }
   *to.position = position;
-  if (to.rank != nullptr) *to.rank = slot;
   for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
     const auto at = static_cast<std::size_t>(slot);
     to.state[column * to.state_step] = plan.state.empty() ? 0.0F : plan.state[column][static_cast<std::size_t>(head)][at];
@@ -152,16 +180,17 @@ LayerLanes::Entry LayerLanes::entry(int head, int slot) const {
 
 void LayerLanes::write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
   const Entry to = entry(head, slot);
-  if (is_ranked(head)) {
+  if (is_unrotated(head)) {
     std::vector<float> unrotated(key.begin(), key.end());
-    shape_.by_rank->shift(unrotated.data(), -static_cast<std::int64_t>(position));
+    shape_.unrotates->shift(unrotated.data(), -static_cast<std::int64_t>(position));
     encode_row(shape_.type.key, unrotated, to.key);
   } else {
     encode_row(shape_.type.key, key, to.key);
   }
   encode_row(shape_.type.value, value, to.value);
   *to.position = position;
-  if (to.rank != nullptr) *to.rank = length(head) - 1;
+  if (to.rank != nullptr) *to.rank = entries(head) - 1;
+  end_ = std::max(end_, position + 1);
   for (int column = 0; column < shape_.state_columns; ++column) to.state[static_cast<std::size_t>(column) * to.state_step] = 0.0F;
 }
 
@@ -171,12 +200,19 @@ void LayerLanes::append(int head, std::int32_t position, std::span<const float> 
 }
 
 void LayerLanes::replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
-  if (shape_.by_rank != nullptr) close_ranks(head, slot);
+  if (shape_.unrotates != nullptr) unrotate(head);
+  if (const auto* const rank = entry(head, slot).rank; rank != nullptr) close_ranks(head, *rank);
   write(head, slot, position, key, value);
 }
 
 void LayerLanes::remove(int head, int slot) {
-  if (shape_.by_rank != nullptr) close_ranks(head, slot);
+  if (shape_.unrotates != nullptr) unrotate(head);
+  for (auto some = followers(head).of(slot); some.count() > 0; --some.end) remove_follower(head, some.end - 1);
+  if (const auto* const rank = entry(head, slot).rank; rank != nullptr) close_ranks(head, *rank);
+  fill_slot(head, slot);
+}
+
+void LayerLanes::fill_slot(int head, int slot) {
   const int last = --length_[static_cast<std::size_t>(head)];
   if (slot != last) {
     const Entry from = entry(head, last);
@@ -188,9 +224,34 @@ void LayerLanes::remove(int head, int slot) {
     for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
       to.state[column * to.state_step] = from.state[column * from.state_step];
     }
+    followers(head).move(last, slot);
   }
   const auto wanted = static_cast<std::size_t>(tail_pages()) + 1;  // one to come: a lane that hovers about a page's end must not thrash
   if (pages_.size() > wanted) pages_.resize(wanted);
+}
+
+void LayerLanes::reserve_followers(int count) {
+  for (auto& followers : followers_) followers.reserve(count);
+}
+
+void LayerLanes::follow(int head, int slot, int founder, float scale) {
+  auto& all = followers(head);
+  const auto own = all.of(slot);
+  for (int i = own.first; i < own.end; ++i) all.scales()[static_cast<std::size_t>(i)] *= scale;
+  all.move(slot, founder);
+  const Entry from = entry(head, slot);
+  const auto index = static_cast<std::size_t>(all.add({founder, *from.position, scale}));
+  if (from.rank != nullptr) all.ranks()[index] = *from.rank;
+  for (int column = 0; column < shape_.state_columns; ++column) {
+    all.column(column)[index] = from.state[static_cast<std::size_t>(column) * from.state_step];
+  }
+  fill_slot(head, slot);
+}
+
+void LayerLanes::remove_follower(int head, int index) {
+  auto& all = followers(head);
+  if (shape_.has_ranks()) close_ranks(head, all.ranks()[static_cast<std::size_t>(index)]);
+  all.erase({index, index + 1});
 }
 
 void LayerLanes::reserve_summaries(int blocks) {
@@ -210,29 +271,56 @@ std::span<float> LayerLanes::summary(int head, int block) {
 
 std::span<const float> LayerLanes::summary(int head, int block) const { return const_cast<LayerLanes*>(this)->summary(head, block); }
 
-void LayerLanes::rank(int head) {
-  if (is_ranked(head)) return;
-  ranked_[static_cast<std::size_t>(head)] = 1;
-  std::vector<std::pair<std::int32_t, int>> order;
+void LayerLanes::unrotate(int head) {
+  if (is_unrotated(head)) return;
+  unrotated_[static_cast<std::size_t>(head)] = 1;
   std::vector<float> key(static_cast<std::size_t>(shape_.head_dim));
   for (int slot = 0; slot < length(head); ++slot) {
     const Entry at = entry(head, slot);
     decode_row(shape_.type.key, at.key, key);
-    shape_.by_rank->shift(key.data(), -static_cast<std::int64_t>(*at.position));
+    shape_.unrotates->shift(key.data(), -static_cast<std::int64_t>(*at.position));
     encode_row(shape_.type.key, key, at.key);
-    order.emplace_back(*at.position, slot);
   }
-  std::sort(order.begin(), order.end());
-  for (std::size_t r = 0; r < order.size(); ++r) *entry(head, order[r].second).rank = static_cast<std::int32_t>(r);
+  if (shape_.has_ranks()) rank(head);
 }
 
-void LayerLanes::close_ranks(int head, int slot) {
-  rank(head);
-  const std::int32_t leaving = *entry(head, slot).rank;
-  for_each_stretch(head, [leaving](const LaneStretch& stretch) {
-    for (int i = 0; i < stretch.count(); ++i) stretch.ranks[i] -= stretch.ranks[i] > leaving ? 1 : 0;
-  });
+std::vector<std::int32_t> LayerLanes::all_positions(int head) const {
+  std::vector<std::int32_t> out;
+  for (int slot = 0; slot < length(head); ++slot) out.push_back(position(head, slot));
+  const auto more = followers(head).positions();
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
 }
+
+void LayerLanes::rank(int head) {
+  const auto positions = all_positions(head);
+  std::vector<std::size_t> order(positions.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!std::is_sorted(positions.begin(), positions.end())) {
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return positions[a] < positions[b]; });
+  }
+  const auto own = static_cast<std::size_t>(length(head));
+  for (std::size_t r = 0; r < order.size(); ++r) {
+    auto& rank = order[r] < own ? *entry(head, static_cast<int>(order[r])).rank : followers(head).ranks()[order[r] - own];
+    rank = static_cast<std::int32_t>(r);
+  }
+}
+
+void LayerLanes::close_ranks(int head, std::int32_t leaving) {
+  const auto close = [leaving](std::int32_t* ranks, int count) {
+    for (int i = 0; i < count; ++i) ranks[i] -= ranks[i] > leaving ? 1 : 0;
+  };
+  for_each_stretch(head, [&](const LaneStretch& stretch) { close(stretch.ranks, stretch.count()); });
+  close(followers(head).ranks().data(), followers(head).count());
+}
+
+void LayerLanes::overwrite(int head, int slot, std::span<const float> key, std::span<const float> value) {
+  const Entry at = entry(head, slot);
+  encode_row(shape_.type.key, key, at.key);
+  encode_row(shape_.type.value, value, at.value);
+}
+
+void LayerLanes::key(int head, int slot, std::span<float> out) const { decode_row(shape_.type.key, entry(head, slot).key, out); }
 
 void LayerLanes::add_to_value(int head, int slot, std::span<const float> addend) {
   std::vector<float> value(addend.size());
@@ -261,6 +349,8 @@ int LayerLanes::together(int head, int slot) const {
 }
 
 void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const {
+  const std::size_t before = out.size();
+  const bool turns = is_unrotated(head) && range.keys == AttendRange::Keys::in_place;
   for (int slot = range.begin; slot < range.end;) {
     const int count = std::min(together(head, slot), range.end - slot);
     const Entry at = entry(head, slot);
@@ -268,12 +358,31 @@ void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiec
       return Rows{data, row_bytes(type, shape_.head_dim), count, shape_.head_dim, type};
     };
     LanePiece piece{rows(at.key, shape_.type.key), rows(at.value, shape_.type.value), range.query_shift};
-    if (is_ranked(head) && range.keys == AttendRange::Keys::at_their_ranks) {
-      piece.turns = at.rank;
-      piece.turns_end = length(head);
+    piece.first = slot;
+    if (turns) {
+      piece.turns = shape_.has_ranks() ? at.rank : at.position;
+      piece.turns_end = shape_.has_ranks() ? entries(head) : end_;
     }
     out.push_back(piece);
     slot += count;
+  }
+  if (followers(head).count() > 0) add_followers(head, before, out);
+}
+
+void LayerLanes::add_followers(int head, std::size_t first_piece, std::vector<LanePiece>& out) const {
+  const auto& all = followers(head);
+  for (std::size_t i = first_piece, end = out.size(); i < end; ++i) {
+    LanePiece piece = out[i];
+    const auto some = all.of(piece.first, piece.first + piece.keys.count);
+    if (some.count() == 0) continue;
+    const auto first = static_cast<std::size_t>(some.first);
+    piece.first_slot = piece.first;
+    piece.first = length(head) + some.first;
+    piece.founders = &all.slots()[first];
+    piece.scales = &all.scales()[first];
+    piece.turns = shape_.has_ranks() ? &all.ranks()[first] : &all.positions()[first];
+    piece.followers = some.count();
+    out.push_back(piece);
   }
 }
 

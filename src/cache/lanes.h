@@ -10,11 +10,18 @@
 #include "base/memory.h"
 #include "base/rope.h"
 #include "cache/element.h"
+#include "cache/followers.h"
 #include "cache/plan.h"
 #include "cache/scratch.h"
 #include "winnow/kv_type.h"
 
 namespace winnow::cache {
+
+/// Where entries whose keys are un-rotated count as lying.
+enum class Lying : std::uint8_t {
+  at_rank,      ///< at their rank among all entries of the lane
+  at_position,  ///< where they stood in the text
+};
 
 /// What every lane of a sequence has in common.
 struct LaneShape {
@@ -22,22 +29,34 @@ struct LaneShape {
   int head_dim = 0;
   KvType type;
   int state_columns = 0;  ///< f32 values a method stores beside each entry
-  /// Set: entries count as lying at their rank in the lane. As soon as something has left a lane its keys are stored un-rotated, and each
-  /// is turned to its rank when it is read; until then rank and position agree. Outlives the lanes.
-  const Rope* by_rank = nullptr;
+  /// Set: as soon as something has left a lane its keys are stored un-rotated, and each is turned to where it counts as lying when it is
+  /// read. Until then it lies where it stood in the text, and keys are rotated to there. Outlives the lanes.
+  const Rope* unrotates = nullptr;
+  Lying lying = Lying::at_rank;
   int summary_floats = 0;  ///< f32 values a method stores for each block of entries of a head
+  double followers = 0;    ///< entries without vectors of their own, at most, for each that has them
+
+  bool has_ranks() const { return unrotates != nullptr && lying == Lying::at_rank; }
 };
 
-/// Bytes that one entry takes: key row, value row, position, rank, state.
+/// Bytes that one entry takes: key row, value row, position, rank, state, and its share of the followers.
 std::size_t entry_bytes(const LaneShape& shape);
 
-/// A contiguous stretch of one lane, as attention reads it.
+/// Some entries of one lane, as attention reads them: rows that lie together, or the followers of such rows.
 struct LanePiece {
   Rows keys;
   Rows values;
   std::int64_t query_shift = 0;
-  const std::int32_t* turns = nullptr;  ///< position that each key is turned to when it is read; null: keys are rotated
+  const std::int32_t* turns = nullptr;  ///< position that each entry's key is turned to when it is read; null: keys are rotated
   std::int32_t turns_end = 0;           ///< all turns are below this
+  int first = 0;                        ///< number of the first entry in its lane: slots, then followers
+  /// Set: the entries are not the rows but these followers of them.
+  const std::int32_t* founders = nullptr;  ///< slots, ascending
+  const float* scales = nullptr;
+  std::int32_t first_slot = 0;  ///< of row 0
+  int followers = 0;
+
+  int entries() const { return founders == nullptr ? keys.count : followers; }
 };
 
 /// Consecutive slots of a lane whose positions and state lie together.
@@ -76,17 +95,34 @@ class LayerLanes {
   void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
   /// Overwrites one entry. Its state starts at 0.
   void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
-  /// Drops one entry; the lane's last entry moves into its slot. Pages that no head uses any more are freed, but for one to come.
+  /// Drops one entry and its followers; the lane's last entry moves into its slot. Pages that no head uses any more are freed, but for one
+  /// to come.
   void remove(int head, int slot);
+  /// Makes sure that every head can take `count` more followers without allocating. Throws MemoryError.
+  void reserve_followers(int count);
+  /// An entry gives up its vectors: it and its followers follow the entry in slot `founder`, with keys `scale`
+  /// times as long as before in its units; the lane's last entry moves into its slot. REQUIRES: reserve_followers(), un-rotated keys.
+  void follow(int head, int slot, int founder, float scale);
+  /// Drops one follower.
+  void remove_follower(int head, int index);
+  Followers& followers(int head) { return followers_[static_cast<std::size_t>(head)]; }
+  const Followers& followers(int head) const { return followers_[static_cast<std::size_t>(head)]; }
 
+  /// One entry's key as it is stored, [d] f32.
+  void key(int head, int slot, std::span<float> out) const;
   /// One entry's value, [d] f32.
   void value(int head, int slot, std::span<float> out) const;
+  /// Stores other vectors for an entry, [d] each. REQUIRES: un-rotated keys.
+  void overwrite(int head, int slot, std::span<const float> key, std::span<const float> value);
   /// Adds to one entry's value, [d]; encoded anew.
   void add_to_value(int head, int slot, std::span<const float> addend);
 
+  /// Entries with vectors of their own.
   int length(int head) const;
-  /// Whether the lane's keys are un-rotated, to be turned to their ranks (LaneShape::by_rank).
-  bool is_ranked(int head) const { return ranked_[static_cast<std::size_t>(head)] != 0; }
+  /// All entries that attention sees: those and their followers.
+  int entries(int head) const { return length(head) + followers(head).count(); }
+  /// Whether the lane's keys are un-rotated (LaneShape::unrotates).
+  bool is_unrotated(int head) const { return unrotated_[static_cast<std::size_t>(head)] != 0; }
   std::int32_t position(int head, int slot) const;
   float& state(int head, int column, int slot);
   float state(int head, int column, int slot) const;
@@ -101,10 +137,10 @@ class LayerLanes {
   /// Makes sure that there are summaries of `blocks` blocks of each head. Throws MemoryError.
   void reserve_summaries(int blocks);
 
-  /// Un-rotates all keys of a lane and ranks them; done by itself when something leaves. REQUIRES: LaneShape::by_rank.
-  void rank(int head);
+  /// Un-rotates all keys of a lane; done by itself when something leaves. REQUIRES: LaneShape::unrotates.
+  void unrotate(int head);
 
-  /// The stretches of slots [begin, end), in slot order, each contiguous in memory.
+  /// The stretches of slots [begin, end), in slot order, each contiguous in memory, and then their followers.
   void pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const;
 
   const LaneShape& shape() const { return shape_; }
@@ -125,7 +161,7 @@ class LayerLanes {
     std::byte* key;
     std::byte* value;
     std::int32_t* position;
-    std::int32_t* rank;      ///< null without by_rank
+    std::int32_t* rank;      ///< null without has_ranks()
     float* state;            ///< column 0
     std::size_t state_step;  ///< floats from one column to the next
   };
@@ -146,25 +182,37 @@ class LayerLanes {
   int together(int head, int slot) const;
   int tail_pages() const;
   void commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch);
+  void commit_followers(int head, const KeepPlan& plan, const LayerScratch& scratch);
   void write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
   /// Calls each(Entry, count) over a whole lane: entries that lie together from that one on.
   template <class Each>
   void for_each_run(int head, const Each& each) const;
-  /// Allocates the lanes that a file describes.
-  void load_extents(ByteCursor& from, int tokens, int summaries);
-  /// Checks the positions of a lane and gives each entry its rank.
-  void load_ranks(int head, int tokens, const ByteCursor& from);
-  /// What is behind the entry in `slot` moves up one rank.
-  void close_ranks(int head, int slot);
+  /// Allocates the lanes that a file describes; returns how many followers each has.
+  std::vector<int> load_extents(ByteCursor& from, int tokens, int summaries);
+  void load_followers(ByteCursor& from, int head, int count);
+  /// Checks the positions of a lane.
+  void check_positions(int head, int tokens, const ByteCursor& from) const;
+  /// Positions of all entries of a lane, followers last.
+  std::vector<std::int32_t> all_positions(int head) const;
+  /// Gives each entry of a lane its rank, followers included. REQUIRES: has_ranks().
+  void rank(int head);
+  /// What is behind an entry that leaves moves up one rank.
+  void close_ranks(int head, std::int32_t leaving);
+  /// Adds the followers of the rows in pieces from `first_piece` on.
+  void add_followers(int head, std::size_t first_piece, std::vector<LanePiece>& out) const;
+  /// The lane's last entry moves into a slot that has become free.
+  void fill_slot(int head, int slot);
 
   MemoryAccount* account_;
   LaneShape shape_;
   Store block_;
-  std::vector<int> block_first_;   ///< [H_kv + 1] where each head's entries begin in the block
-  std::vector<char> ranked_;       ///< [H_kv]
-  std::vector<int> length_;        ///< [H_kv] entries in use
-  std::vector<Buffer> summaries_;  ///< each of kSummaries blocks of head 0, then head 1, …
-  std::vector<Store> pages_;       ///< each kPage entries of head 0, then head 1, …
+  std::vector<int> block_first_;      ///< [H_kv + 1] where each head's entries begin in the block
+  std::vector<char> unrotated_;       ///< [H_kv]
+  std::vector<int> length_;           ///< [H_kv] entries in use
+  std::vector<Followers> followers_;  ///< [H_kv]
+  std::int32_t end_ = 0;              ///< all positions are below
+  std::vector<Buffer> summaries_;     ///< each of kSummaries blocks of head 0, then head 1, …
+  std::vector<Store> pages_;          ///< each kPage entries of head 0, then head 1, …
 };
 
 template <class Each>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "base/format.h"
 #include "cache/lanes.h"
@@ -15,21 +14,28 @@ namespace {
 
 /// What a file says of one lane before the entries.
 struct Extent {
-  std::uint32_t length;  ///< entries
-  std::uint32_t block;   ///< how many of them lie in the block, the others in pages
-  std::uint32_t ranked;  ///< 1: the keys are un-rotated
+  std::uint32_t length;     ///< entries with vectors
+  std::uint32_t block;      ///< how many of them lie in the block, the others in pages
+  std::uint32_t unrotated;  ///< 1: the keys are
+  std::uint32_t followers;
 };
 
 Extent read_extent(ByteCursor& from) {
   Extent extent{};
   extent.length = from.take<std::uint32_t>("a lane's length");
   extent.block = from.take<std::uint32_t>("a lane's block");
-  extent.ranked = from.take<std::uint32_t>("a lane's key frame");
+  extent.unrotated = from.take<std::uint32_t>("a lane's key frame");
+  extent.followers = from.take<std::uint32_t>("the number of a lane's followers");
   return extent;
 }
 
 /// Bytes of one entry in a file: ranks follow from positions.
-std::size_t saved_entry_bytes(const LaneShape& shape) { return entry_bytes(shape) - (shape.by_rank == nullptr ? 0 : sizeof(std::int32_t)); }
+std::size_t saved_entry_bytes(LaneShape shape) {
+  shape.followers = 0;
+  return entry_bytes(shape) - (shape.has_ranks() ? sizeof(std::int32_t) : 0);
+}
+
+std::size_t saved_follower_bytes(const LaneShape& shape) { return Followers::bytes(shape.state_columns) - sizeof(std::int32_t); }
 
 std::size_t summary_bytes(const LaneShape& shape, int summaries) {
   return static_cast<std::size_t>(summaries) * static_cast<std::size_t>(shape.kv_heads) * static_cast<std::size_t>(shape.summary_floats) *
@@ -60,7 +66,10 @@ std::vector<int> LayerLanes::saved_lengths(ByteCursor& from, int kv_heads) {
 
 std::size_t LayerLanes::saved_bytes(int summaries) const {
   std::size_t bytes = length_.size() * sizeof(Extent) + summary_bytes(shape_, summaries);
-  for (const int length : length_) bytes += static_cast<std::size_t>(length) * saved_entry_bytes(shape_);
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    bytes += static_cast<std::size_t>(length(head)) * saved_entry_bytes(shape_) +
+             static_cast<std::size_t>(followers(head).count()) * saved_follower_bytes(shape_);
+  }
   return bytes;
 }
 
@@ -68,7 +77,8 @@ void LayerLanes::save(ByteSink& to, int summaries) const {
   for (std::size_t head = 0; head < length_.size(); ++head) {
     put(to, static_cast<std::uint32_t>(length_[head]));
     put(to, static_cast<std::uint32_t>(std::min(length_[head], block_first_[head + 1] - block_first_[head])));
-    put(to, static_cast<std::uint32_t>(ranked_[head]));
+    put(to, static_cast<std::uint32_t>(unrotated_[head]));
+    put(to, static_cast<std::uint32_t>(followers_[head].count()));
   }
   for (int head = 0; head < shape_.kv_heads; ++head) {
     const auto rows = [&](const std::byte* data, int count, ElementType type) {
@@ -83,27 +93,39 @@ void LayerLanes::save(ByteSink& to, int summaries) const {
       });
     }
   }
+  for (const auto& some : followers_) {
+    put(to, some.slots());
+    put(to, some.positions());
+    put(to, some.scales());
+    for (int c = 0; c < shape_.state_columns; ++c) put(to, some.column(c));
+  }
   for (int block = 0; block < summaries; ++block) {
     for (int head = 0; head < shape_.kv_heads; ++head) put(to, summary(head, block));
   }
 }
 
-void LayerLanes::load_extents(ByteCursor& from, int tokens, int summaries) {
+std::vector<int> LayerLanes::load_extents(ByteCursor& from, int tokens, int summaries) {
   std::size_t expected = summary_bytes(shape_, summaries);
   std::size_t in_blocks = 0;
   std::size_t tail = 0;
+  std::vector<int> followed;
   for (std::size_t head = 0; head < length_.size(); ++head) {
-    const auto [length, block, ranked] = read_extent(from);
+    const auto [length, block, unrotated, followers] = read_extent(from);
     if (length > static_cast<std::uint32_t>(tokens) || block > length) {
       from.fail(fmt::format("a lane has {} entries, {} of them in its block, of {} tokens", length, block, tokens));
     }
-    if (ranked > (shape_.by_rank == nullptr ? 0U : 1U))
-      from.fail(fmt::format("a lane's key frame is {}, which its method has not", ranked));
-    expected += length * saved_entry_bytes(shape_);
+    if (unrotated > (shape_.unrotates == nullptr ? 0U : 1U)) {
+      from.fail(fmt::format("a lane's key frame is {}, which its method has not", unrotated));
+    }
+    if (followers > 0 && (unrotated == 0 || shape_.followers == 0 || followers > static_cast<std::uint32_t>(tokens))) {
+      from.fail(fmt::format("a lane has {} followers, which its method has not", followers));
+    }
+    expected += length * saved_entry_bytes(shape_) + followers * saved_follower_bytes(shape_);
     in_blocks += block;
     tail = std::max<std::size_t>(tail, length - block);
     length_[head] = static_cast<int>(length);
-    ranked_[head] = static_cast<char>(ranked);
+    unrotated_[head] = static_cast<char>(unrotated);
+    followed.push_back(static_cast<int>(followers));
     block_first_[head + 1] = block_first_[head] + static_cast<int>(block);
     if (in_blocks > static_cast<std::size_t>(std::numeric_limits<int>::max())) from.fail(fmt::format("a layer has {} entries", in_blocks));
   }
@@ -115,25 +137,38 @@ void LayerLanes::load_extents(ByteCursor& from, int tokens, int summaries) {
     throw MemoryError(
         fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed), format_bytes(available_memory())), needed);
   }
+  return followed;
 }
 
-void LayerLanes::load_ranks(int head, int tokens, const ByteCursor& from) {
-  std::vector<std::pair<std::int32_t, std::int32_t*>> order;
-  for_each_run(head, [&](const Entry& at, int count) {
-    for (int i = 0; i < count; ++i) order.emplace_back(at.position[i], at.rank == nullptr ? nullptr : at.rank + i);
-  });
-  if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::int32_t position = order[i].first;
-    if (position < 0 || position >= tokens || (i > 0 && position == order[i - 1].first)) {
-      from.fail(fmt::format("a lane has an entry of position {}, expected each of 0 to {} once at most", position, tokens - 1));
+void LayerLanes::check_positions(int head, int tokens, const ByteCursor& from) const {
+  auto positions = all_positions(head);
+  if (!std::is_sorted(positions.begin(), positions.end())) std::sort(positions.begin(), positions.end());
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (positions[i] < 0 || positions[i] >= tokens || (i > 0 && positions[i] == positions[i - 1])) {
+      from.fail(fmt::format("a lane has an entry of position {}, expected each of 0 to {} once at most", positions[i], tokens - 1));
     }
-    if (order[i].second != nullptr) *order[i].second = static_cast<std::int32_t>(i);
   }
 }
 
+void LayerLanes::load_followers(ByteCursor& from, int head, int count) {
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(count));
+  from.read(std::span(slots), "the slots of a lane's founders");
+  auto& all = followers(head);
+  all.reserve(count);
+  std::int32_t before = 0;
+  for (const std::int32_t slot : slots) {
+    if (slot < before || slot >= length(head)) from.fail(fmt::format("a follower's founder is in slot {} of {}", slot, length(head)));
+    before = slot;
+    all.add({slot, 0, 1});
+  }
+  from.read(all.positions(), "the positions of followers");
+  from.read(all.scales(), "the scales of followers");
+  for (int c = 0; c < shape_.state_columns; ++c) from.read(all.column(c), "the state of followers");
+}
+
 void LayerLanes::load(ByteCursor& from, int tokens, int summaries) {
-  load_extents(from, tokens, summaries);
+  const auto followed = load_extents(from, tokens, summaries);
+  end_ = tokens;
   block_ = make_store(*account_, shape_, block_first_.back());
   reserve(0);
   for (int head = 0; head < shape_.kv_heads; ++head) {
@@ -148,7 +183,11 @@ void LayerLanes::load(ByteCursor& from, int tokens, int summaries) {
         from.read(first_of(at.state + static_cast<std::size_t>(c) * at.state_step, count), "a lane's state");
       });
     }
-    load_ranks(head, tokens, from);
+  }
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    load_followers(from, head, followed[static_cast<std::size_t>(head)]);
+    check_positions(head, tokens, from);
+    if (shape_.has_ranks()) rank(head);
   }
   if (summaries > 0) reserve_summaries(summaries);
   for (int block = 0; block < summaries; ++block) {

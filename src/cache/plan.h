@@ -9,9 +9,19 @@ namespace winnow::cache {
 struct KeepPlan {
   /// Per KV head the kept rows of the layer's scratch, ascending, without repeats. Empty `heads`: everything stays.
   std::vector<std::vector<std::int32_t>> heads;
-  /// What is stored as the values of kept entries where a method merges, [head][kept entry][d]; empty: as they are.
+  /// What is stored as the values of kept entries where a method merges, [head][kept entry][d]; empty, as a whole or
+  /// for a head: as they are.
   std::vector<std::vector<float>> values;
-  /// Initial values of the per-entry state, [column][head][kept entry]; empty for methods without state.
+  /// The same for keys, which are un-rotated. REQUIRES: lanes whose keys are.
+  std::vector<std::vector<float>> keys;
+  /// A row of the scratch whose vectors are not kept: it follows the kept entry number `founder`.
+  struct Joined {
+    std::int32_t row;
+    std::int32_t founder;
+    float scale;  ///< length of its key in units of the founder's
+  };
+  std::vector<std::vector<Joined>> followers;  ///< [head], by founder, ascending; empty: none
+  /// Initial values of the per-entry state, [column][head][kept entry, then follower]; empty for methods without state.
   std::vector<std::vector<std::vector<float>>> state;
 
   bool keeps_all() const { return heads.empty(); }
@@ -20,16 +30,16 @@ struct KeepPlan {
 /// Part of a lane that a query reads, by storage slot, and how far the query is turned before it reads it (base/rope.h): 0 means
 /// that keys and query agree on positions.
 struct AttendRange {
-  /// Where the un-rotated keys of a ranked lane count as lying.
+  /// Where un-rotated keys count as lying.
   enum class Keys : std::uint8_t {
-    at_their_ranks,
-    at_zero,  ///< all at one place, so that the query's position is its distance from each of them
+    in_place,  ///< where the lane's shape says
+    at_zero,   ///< all at one place, so that the query's position is its distance from each of them
   };
 
   std::int32_t begin = 0;
   std::int32_t end = 0;
   std::int64_t query_shift = 0;
-  Keys keys = Keys::at_their_ranks;
+  Keys keys = Keys::in_place;
 };
 
 /// What one head's query reads of its lane. Empty: all of it, unturned.

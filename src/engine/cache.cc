@@ -12,8 +12,10 @@ cache::LaneShape lane_shape(const CacheOptions& options, const model::Hparams& h
           hparams.head_dim,
           options.kv_type,
           static_cast<int>(method.columns.size()),
-          method.positions == policy::Positions::rank ? &hparams.rope : nullptr,
-          method.summary_rows * hparams.head_dim};
+          method.positions == policy::Positions::text ? nullptr : &hparams.rope,
+          method.positions == policy::Positions::rank ? cache::Lying::at_rank : cache::Lying::at_position,
+          method.summary_rows * hparams.head_dim,
+          method.followers};
 }
 
 int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {

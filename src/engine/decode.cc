@@ -91,7 +91,8 @@ class LaneAttention : public graph::AttentionOp {
     for (int head = 0; head < hparams_.n_head_kv; ++head) {
       auto& plan = plans_[static_cast<std::size_t>(head)];
       // Where entries count as lying at their ranks, the query is at the last one.
-      const std::int64_t shift = lanes.is_ranked(head) ? static_cast<std::int64_t>(lanes.length(head)) - 1 - step.position : 0;
+      const bool ranked = lanes.is_unrotated(head) && lanes.shape().has_ranks();
+      const std::int64_t shift = ranked ? static_cast<std::int64_t>(lanes.entries(head)) - 1 - step.position : 0;
       if (plan.empty()) plan.push_back({0, lanes.length(head), shift});
       for (const auto& range : plan) read_range(lanes, row, head, range);
     }
@@ -101,17 +102,15 @@ class LaneAttention : public graph::AttentionOp {
     const Watched& watched = watched_[static_cast<std::size_t>(row)];
     auto* const cache = rows_[static_cast<std::size_t>(row)].cache;
     const bool last = row + 1 == static_cast<int>(rows_.size()) || rows_[static_cast<std::size_t>(row) + 1].cache != cache;
-    if (last) cache->attended += range.end - range.begin;
     pieces_.clear();
     lanes.pieces(head, range, pieces_);
-    std::ptrdiff_t slot = range.begin;
     for (const auto& piece : pieces_) {
       attention::DecodeRead read{row, head, piece};
       if (watched.stride > 0) {
-        read.probabilities = probabilities_of(watched, head) + slot;
+        read.probabilities = probabilities_of(watched, head) + piece.first;
         read.probabilities_stride = watched.stride;
       }
-      slot += piece.keys.count;
+      if (last) cache->attended += piece.entries();
       reads_.push_back(read);
     }
   }
@@ -160,7 +159,7 @@ int longest_lane(const Cache::Impl& cache) {
   int most = 0;
   for (int layer = 0; layer < cache.lanes.layers(); ++layer) {
     const auto& lanes = cache.lanes.layer(layer);
-    for (int head = 0; head < lanes.shape().kv_heads; ++head) most = std::max(most, lanes.length(head));
+    for (int head = 0; head < lanes.shape().kv_heads; ++head) most = std::max(most, lanes.entries(head));
   }
   return most;
 }
@@ -180,6 +179,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     for (int layer = 0; layer < hparams_.n_layer; ++layer) {
       auto& lanes = rows[i].cache->lanes.layer(layer);
       lanes.reserve(growth(*rows[i].cache, layer, count));
+      if (lanes.shape().followers > 0) lanes.reserve_followers(1);  // what a full lane gives up for a token follows another
       if (lanes.shape().summary_floats > 0) lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
     }
     rows[i].cache->attended = 0;

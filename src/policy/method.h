@@ -90,10 +90,10 @@ using SelectPart =
 /// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
 using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected, std::span<const int> counts,
                            const Forced&)>;
-/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column.
-/// Merges what goes into what stays: fills plan.values. Called only when something goes.
+/// Merges what goes into what stays: fills plan.values, and plan.keys and plan.followers where keys are merged. Called only when something
+/// goes.
 using MergePart = Part<void(const LayerView&, const Scores&, const Forced&, cache::KeepPlan& plan)>;
-/// `forced` is all of a prompt that fits.
+/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `forced` is all of a prompt that fits.
 using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const Forced&)>;
 /// How many entries the method forces however small the budget.
 using LeastPart = Part<int(const Prompt&)>;
@@ -114,10 +114,10 @@ struct StepView {
   const float* probabilities = nullptr;
   int stride = 0;
 
-  /// Attention probabilities of one query head over its KV head's lane, by slot.
+  /// Attention probabilities of one query head over its KV head's lane, by slot, then over the followers.
   std::span<const float> attention(int query_head) const {
-    const int length = lanes.length(query_head / shape.group());
-    return {probabilities + static_cast<std::ptrdiff_t>(query_head) * stride, static_cast<std::size_t>(length)};
+    const int entries = lanes.entries(query_head / shape.group());
+    return {probabilities + static_cast<std::ptrdiff_t>(query_head) * stride, static_cast<std::size_t>(entries)};
   }
 };
 
@@ -157,8 +157,9 @@ enum class Attention : std::uint8_t { unseen, seen };
 
 /// Where entries count as lying.
 enum class Positions : std::uint8_t {
-  text,  ///< in the text
-  rank,  ///< at their rank in the lane, so that no distance is longer than the lane
+  text,    ///< in the text
+  turned,  ///< in the text, with keys that are un-rotated in the lane, so that they can be merged
+  rank,    ///< at their rank in the lane, so that no distance is longer than the lane
 };
 
 struct Method {
@@ -187,6 +188,7 @@ struct Method {
   AttendPart attend;                    ///< empty: everything
   bool retrieves = false;               ///< keeps all, and attends to a budget's worth of it
   Positions positions = Positions::text;
+  double followers = 0;    ///< entries without vectors of their own that merging leaves, at most, for each entry of the budget
   int summary_rows = 0;    ///< rows of d floats that are stored for each block
   int summary_block = 16;  ///< entries that a block has at least
 

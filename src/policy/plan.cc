@@ -63,7 +63,7 @@ std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, con
   return out;
 }
 
-/// [column][head][kept entry] from the columns of all entries.
+/// [column][head][kept entry, then follower] from the columns of all entries.
 std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores>& columns, const cache::KeepPlan& plan) {
   std::vector<std::vector<std::vector<float>>> out;
   for (const Scores& column : columns) {
@@ -73,6 +73,8 @@ std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores
       auto& values = heads.emplace_back(plan.keeps_all() ? std::vector<float>(all.begin(), all.end()) : std::vector<float>());
       if (plan.keeps_all()) continue;
       for (const auto j : plan.heads[static_cast<std::size_t>(head)]) values.push_back(all[static_cast<std::size_t>(j)]);
+      if (plan.followers.empty()) continue;
+      for (const auto& joined : plan.followers[static_cast<std::size_t>(head)]) values.push_back(all[static_cast<std::size_t>(joined.row)]);
     }
   }
   return out;

@@ -7,7 +7,7 @@ namespace winnow::policy {
 
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out) {
   const int group = view.shape.group();
-  out.assign(static_cast<std::size_t>(view.lanes.length(kv_head)), 0.0F);
+  out.assign(static_cast<std::size_t>(view.lanes.entries(kv_head)), 0.0F);
   for (int g = 0; g < group; ++g) {
     const auto attention = view.attention(kv_head * group + g);
     for (std::size_t slot = 0; slot < out.size(); ++slot) out[slot] += attention[slot];
@@ -17,7 +17,7 @@ void group_mean(const StepView& view, int kv_head, std::vector<float>& out) {
 
 void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out) {
   const int group = view.shape.group();
-  std::vector<double> sum(static_cast<std::size_t>(view.lanes.length(kv_head)));
+  std::vector<double> sum(static_cast<std::size_t>(view.lanes.entries(kv_head)));
   for (int g = 0; g < group; ++g) {
     std::vector<double> raised;
     for (const float p : view.attention(kv_head * group + g)) raised.push_back(std::pow(static_cast<double>(p), gain));

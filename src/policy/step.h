@@ -9,7 +9,7 @@
 /// Pieces that per-step methods are made of.
 namespace winnow::policy {
 
-/// Mean attention of a KV head's query heads, by slot, [length].
+/// Mean attention of a KV head's query heads, by slot, then by follower, [entries].
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out);
 
 /// The same with each head's softmax taken anew with logits that are multiplied by `gain`.

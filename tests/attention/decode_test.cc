@@ -1,4 +1,5 @@
 #include <limits>
+#include <random>
 
 #include "fixture.h"
 
@@ -41,6 +42,18 @@ std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const 
   return out;
 }
 
+/// Rows of a piece's entries: the rows themselves, or those of the followers' founders times the scales.
+std::vector<float> of_entries(const cache::LanePiece& piece, const std::vector<float>& rows, const float* scales) {
+  if (piece.founders == nullptr) return rows;
+  const std::size_t d = z(piece.keys.dim);
+  std::vector<float> out;
+  for (int i = 0; i < piece.followers; ++i) {
+    const auto row = std::span(rows).subspan(z(piece.founders[i] - piece.first_slot) * d, d);
+    for (const float x : row) out.push_back(scales == nullptr ? x : x * scales[i]);
+  }
+  return out;
+}
+
 /// What query head h of `row` should read, from all of its pieces.
 reference::Result expected(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int row,
                            int h) {
@@ -50,13 +63,13 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
   std::vector<float> values;
   for (const auto& read : reads) {
     if (read.row != row || read.kv_head != h / shape.group()) continue;
-    auto k = decoded(read.piece.keys, 0, read.piece.keys.count);
+    auto k = of_entries(read.piece, decoded(read.piece.keys, 0, read.piece.keys.count), read.piece.scales);
     for (std::size_t i = 0; read.piece.turns != nullptr && i < k.size(); i += d) {
       const auto there =
           reference::turned(std::span(k).subspan(i, d), rope.frequency, rope.pairing == Rope::Pairing::adjacent, read.piece.turns[i / d]);
       std::copy(there.begin(), there.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    const auto v = decoded(read.piece.values, 0, read.piece.values.count);
+    const auto v = of_entries(read.piece, decoded(read.piece.values, 0, read.piece.values.count), nullptr);
     // Turning the query forward is turning the keys back: so all pieces meet one query.
     if (read.piece.query_shift != 0) {
       for (std::size_t i = 0; i < k.size(); i += d) {
@@ -246,6 +259,71 @@ TEST(Decode, KeysAreTurnedToTheirPlaces) {
       check(shape_of(1, 3, 64), rope, {&read, 1}, noise(3 * 64, 9), 1, 2);  // twice the bound: see TurnedQueries
     }
   }
+}
+
+/// Followers of 400 rows: some rows have none, one has more than fit into a stretch, some are more than a stretch apart.
+struct Followed {
+  Followed() {
+    std::mt19937 random(5);
+    for (int slot = 0; slot < 400; ++slot) {
+      const int count = slot == 50 ? 300 : slot > 80 && slot < 380 ? 0 : static_cast<int>(random() % 4);
+      for (int i = 0; i < count; ++i) {
+        founders.push_back(1000 + slot);
+        scales.push_back(static_cast<float>(random() % 1000) / 500);
+        turns.push_back(static_cast<std::int32_t>(random() % 900));
+      }
+    }
+  }
+  cache::LanePiece piece(cache::LanePiece rows, int first) const {
+    rows.first_slot = 1000;
+    rows.first = first;
+    rows.founders = founders.data();
+    rows.scales = scales.data();
+    rows.turns = turns.data();
+    rows.turns_end = 900;
+    rows.followers = static_cast<int>(founders.size());
+    return rows;
+  }
+
+  std::vector<std::int32_t> founders;
+  std::vector<float> scales;
+  std::vector<std::int32_t> turns;
+};
+
+TEST(Decode, FollowersReadTheirFoundersRows) {
+  const Followed followed;
+  for (const auto type : kTypes) {
+    Rope rope;
+    for (int i = 0; i < 40; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 40));
+    const Lane lane(80, 400, type, ElementType::f16, 1);
+    const DecodeRead reads[] = {{0, 0, lane.piece}, {0, 0, followed.piece(lane.piece, 400)}};
+    check(shape_of(1, 5, 80), rope, reads, noise(5 * 80, 9), 1, 2);  // twice the bound: see TurnedQueries; the scale is one rounding
+  }
+}
+
+TEST(Decode, ProbabilitiesOfFollowersAgreeWithDoublePrecision) {
+  const Followed followed;
+  Rope rope;
+  for (int i = 0; i < 32; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 32));
+  const Shape shape = shape_of(1, 3, 64);
+  const Lane lane(64, 400, ElementType::f16, ElementType::q8_0, 1);
+  const auto q = noise(3 * 64, 2);
+  const int entries = 400 + static_cast<int>(followed.founders.size());
+  std::vector<float> got(3 * z(entries));
+  std::vector<DecodeRead> reads = {{0, 0, lane.piece}, {0, 0, followed.piece(lane.piece, 400)}};
+  on_every_target([&] {
+    for (auto& read : reads) {
+      read.probabilities = got.data() + read.piece.first;
+      read.probabilities_stride = entries;
+    }
+    decode(shape, rope, reads, q, 1, 2);
+    for (int g = 0; g < 3; ++g) {
+      auto want = expected(shape, rope, reads, q, 0, g);
+      for (double& e : want.weight_error) e *= 2;
+      expect_close(std::span<const float>(got).subspan(z(g * entries), z(entries)), want.weight, want.weight_error,
+                   "head " + std::to_string(g));
+    }
+  });
 }
 
 TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {

@@ -192,6 +192,7 @@ class FakeDecode {
   void enter() {
     const auto row = layer_.token(position_);
     lanes_.reserve(1);
+    if (spec_.method().followers > 0) lanes_.reserve_followers(1);
     for (int head = 0; head < layer_.shape().kv_heads; ++head) {
       const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
       const auto key = std::span<const float>(row).subspan(at, FakeLayer::kDim);
@@ -226,12 +227,14 @@ class FakeDecode {
   void follow() {
     const auto shape = layer_.shape();
     int stride = 0;
-    for (int head = 0; head < shape.kv_heads; ++head) stride = std::max(stride, lanes_.length(head));
+    for (int head = 0; head < shape.kv_heads; ++head) stride = std::max(stride, lanes_.entries(head));
     std::vector<float> probabilities(static_cast<std::size_t>(shape.query_heads * stride));
     for (int h = 0; h < shape.query_heads; ++h) {
-      for (int slot = 0; slot < lanes_.length(h / shape.group()); ++slot) {
-        probabilities[static_cast<std::size_t>(h * stride + slot)] =
-            static_cast<float>(layer_.at(h, position_, lanes_.position(h / shape.group(), slot)));
+      const int head = h / shape.group();
+      float* const row = probabilities.data() + h * stride;
+      for (int slot = 0; slot < lanes_.length(head); ++slot) *(row + slot) = probability(h, lanes_.position(head, slot));
+      for (int i = 0; i < lanes_.followers(head).count(); ++i) {
+        row[lanes_.length(head) + i] = probability(h, lanes_.followers(head).positions()[static_cast<std::size_t>(i)]);
       }
     }
     if (spec_.method().step) spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, probabilities.data(), stride});
@@ -253,14 +256,18 @@ class FakeDecode {
   int position() const { return position_; }
 
  private:
+  float probability(int query_head, std::int32_t key) const { return static_cast<float>(layer_.at(query_head, position_, key)); }
+
   cache::LaneShape lane_shape() const {
     const auto& method = spec_.method();
     return {layer_.shape().kv_heads,
             FakeLayer::kDim,
             KvType{ElementType::f32, ElementType::f32},
             static_cast<int>(method.columns.size()),
-            method.positions == policy::Positions::rank ? &FakeLayer::rope() : nullptr,
-            method.summary_rows * FakeLayer::kDim};
+            method.positions == policy::Positions::text ? nullptr : &FakeLayer::rope(),
+            method.positions == policy::Positions::rank ? cache::Lying::at_rank : cache::Lying::at_position,
+            method.summary_rows * FakeLayer::kDim,
+            method.followers};
   }
 
   const FakeLayer& layer_;

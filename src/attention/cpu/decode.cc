@@ -11,11 +11,24 @@ namespace winnow::attention {
 
 using cpu::kStretchKeys;
 
+namespace {
+
+/// Entries of a piece that make an item: followers, and the rows from the first one's founder to the last one's, are limited.
+int stretch_of(const cache::LanePiece& piece, int first) {
+  int count = std::min(kStretchKeys, piece.entries() - first);
+  if (piece.founders == nullptr) return count;
+  const auto* const from = piece.founders + first;
+  while (from[count - 1] - from[0] >= kStretchKeys) --count;
+  return count;
+}
+
+}  // namespace
+
 struct DecodeAttention::Impl {
   /// A stretch of a read.
   struct Item {
     DecodeRead read;
-    int first;  ///< key within the read
+    int first;  ///< entry within the read
     int count;
   };
   /// Whose queries a thread has at hand: turning them costs more than a short stretch.
@@ -30,11 +43,12 @@ struct DecodeAttention::Impl {
     const auto width = static_cast<std::size_t>(shape.head_dim);
     const auto group = static_cast<std::size_t>(shape.group());
     const auto rows = static_cast<std::size_t>(cpu::kTogether * cpu::decoded_width(shape.head_dim));
-    per_thread = group * kStretchKeys + rows + (group * width + 15) / 16 * 16;  // whole cache lines: threads share none
+    per_thread = 2 * group * kStretchKeys + rows + (group * width + 15) / 16 * 16;  // whole cache lines: threads share none
     per_item = group * (width + 2);
     work = Buffer(account, static_cast<std::size_t>(threads_) * per_thread * sizeof(float), "attention's work space");
   }
 
+  static void set_rows(const Item& item, cpu::Stretch& stretch);
   void run_item(std::size_t index, float* memory, Turned& turned);
   void turn_queries(const Turned& want, float* queries) const;
   /// A stretch left exp(q·k - its own largest logit): brings that to the largest of all and divides by the sum.
@@ -84,10 +98,11 @@ void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, f
   for (int row = 0; row < rows; ++row) {
     for (int head = 0; head < s.shape.kv_heads; ++head) {
       for (; next < reads.size() && reads[next].row == row && reads[next].kv_head == head; ++next) {
-        const int keys = reads[next].piece.keys.count;
-        if (reads[next].piece.turns != nullptr) s.turns.reserve(reads[next].piece.turns_end);
-        for (int first = 0; first < keys; first += kStretchKeys) {
-          s.items.push_back({reads[next], first, std::min(kStretchKeys, keys - first)});
+        const auto& piece = reads[next].piece;
+        if (piece.turns != nullptr) s.turns.reserve(piece.turns_end);
+        for (int first = 0; first < piece.entries();) {
+          s.items.push_back({reads[next], first, stretch_of(piece, first)});
+          first += s.items.back().count;
         }
       }
       s.first_item.push_back(s.items.size());
@@ -113,13 +128,30 @@ void DecodeAttention::Impl::turn_queries(const Turned& want, float* queries) con
   for (int g = 0; g < shape.group(); ++g) rope.shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
 }
 
+void DecodeAttention::Impl::set_rows(const Item& item, cpu::Stretch& stretch) {
+  const auto& piece = item.read.piece;
+  int first = item.first;
+  int count = item.count;
+  if (piece.founders != nullptr) {
+    stretch.founders = piece.founders + item.first;
+    stretch.scales = piece.scales + item.first;
+    stretch.followers = item.count;
+    stretch.first_founder = stretch.founders[0];
+    first = stretch.first_founder - piece.first_slot;
+    count = stretch.founders[item.count - 1] - stretch.first_founder + 1;
+  }
+  stretch.keys = piece.keys.slice(first, count);
+  stretch.values = piece.values.slice(first, count);
+}
+
 void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& turned) {
   const Item& item = items[index];
   const DecodeRead& read = item.read;
   const std::ptrdiff_t group = shape.group();
   cpu::Stretch stretch;
   stretch.logits = memory;
-  stretch.rows = stretch.logits + group * kStretchKeys;
+  stretch.weights = stretch.logits + group * kStretchKeys;
+  stretch.rows = stretch.weights + group * kStretchKeys;
   float* const queries = stretch.rows + static_cast<std::ptrdiff_t>(cpu::kTogether) * cpu::decoded_width(shape.head_dim);
   if (const Turned want{read.row, read.kv_head, read.piece.query_shift}; want != turned) {
     turn_queries(want, queries);
@@ -127,8 +159,7 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& t
   }
   stretch.q = queries;
   stretch.heads = shape.group();
-  stretch.keys = read.piece.keys.slice(item.first, item.count);
-  stretch.values = read.piece.values.slice(item.first, item.count);
+  set_rows(item, stretch);
   if (read.piece.turns != nullptr) stretch.turns = read.piece.turns + item.first;
   stretch.table = &turns;
   if (read.probabilities != nullptr) stretch.capture = read.probabilities + item.first;

@@ -156,26 +156,36 @@ void pass_of(const Heads& h, const cache::Rows& rows) {
   }
 }
 
-/// Some rows, the keys among them turned to where they count as lying.
-template <Pass kPass>
-cache::Rows rows_of(const Stretch& s, const cache::Rows& stored, int first) {
-  const cache::Rows some = stored.slice(first, std::min(kTogether, stored.count - first));
-  if (kPass == Pass::values || s.turns == nullptr) return readable(some, s.rows);
+void turn_to(const Stretch& s, int entry, float* row) { turn(row, s.table->at(s.turns[entry]), s.table->pairs(), s.table->pairing()); }
+
+/// Keys of some entries, turned to where they count as lying.
+cache::Rows keys_of(const Stretch& s, int first) {
+  const cache::Rows some = s.keys.slice(first, std::min(kTogether, s.keys.count - first));
+  if (s.turns == nullptr) return readable(some, s.rows);
   const cache::Rows rows = decoded(some, s.rows);
-  for (int i = 0; i < rows.count; ++i) {
-    turn(s.rows + static_cast<std::ptrdiff_t>(i) * decoded_width(rows.dim), s.table->at(s.turns[first + i]), s.table->pairs(),
-         s.table->pairing());
-  }
+  for (int i = 0; i < rows.count; ++i) turn_to(s, first + i, s.rows + static_cast<std::ptrdiff_t>(i) * decoded_width(rows.dim));
   return rows;
 }
 
-/// Some rows and all heads, kHeadsTogether at a time.
+/// Keys of some followers: each its founder's, scaled and turned.
+cache::Rows followers_keys(const Stretch& s, int first) {
+  const int count = std::min(kTogether, s.followers - first);
+  const int width = decoded_width(s.keys.dim);
+  for (int i = 0; i < count; ++i) {
+    float* HWY_RESTRICT const row = s.rows + static_cast<std::ptrdiff_t>(i) * width;
+    decode_row_of(s.keys, s.founders[first + i] - s.first_founder, row);
+    for (int c = 0; c < width; ++c) row[c] *= s.scales[first + i];
+    turn_to(s, first + i, row);
+  }
+  return {reinterpret_cast<const std::byte*>(s.rows), static_cast<std::size_t>(width) * sizeof(float), count, s.keys.dim, ElementType::f32};
+}
+
+/// Some rows and all heads, kHeadsTogether at a time; logits or weights are `x` [heads][kStretchKeys], for these rows from `first` on.
 template <Pass kPass>
-void pass(const Stretch& s, const cache::Rows& stored, int first) {
-  const cache::Rows rows = rows_of<kPass>(s, stored, first);
+void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
   for (int head = 0; head < s.heads; head += kHeadsTogether) {
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * rows.dim;
-    const Heads h{s.q + at, s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at};
+    const Heads h{s.q + at, x + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at};
     switch (std::min(kHeadsTogether, s.heads - head)) {
       case 1:
         pass_of<kPass, 1>(h, rows);
@@ -199,7 +209,7 @@ void soften(const Stretch& s, int head) {
   const int step = static_cast<int>(hn::Lanes(d));
   constexpr float kNothing = -std::numeric_limits<float>::infinity();
   float* const x = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
-  const int n = s.keys.count;
+  const int n = s.entries();
   const int whole = (n + step - 1) / step * step;
   std::fill(x + n, x + whole, kNothing);  // kStretchKeys is a multiple of every vector's length
   V top = hn::Set(d, kNothing);
@@ -217,17 +227,34 @@ void soften(const Stretch& s, int head) {
   s.d[head] = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
+/// What each row's followers weigh together.
+void gather_weights(const Stretch& s) {
+  for (int head = 0; head < s.heads; ++head) {
+    const float* const of_followers = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
+    float* const of_rows = s.weights + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
+    std::fill_n(of_rows, s.keys.count, 0.0F);
+    for (int i = 0; i < s.followers; ++i) of_rows[s.founders[i] - s.first_founder] += of_followers[i];
+  }
+}
+
 void run(const Stretch& s) {
-  for (int first = 0; first < s.keys.count; first += kTogether) pass<Pass::logits>(s, s.keys, first);
+  const bool follow = s.founders != nullptr;
+  for (int first = 0; first < s.entries(); first += kTogether) {
+    pass<Pass::logits>(s, follow ? followers_keys(s, first) : keys_of(s, first), s.logits, first);
+  }
   for (int head = 0; head < s.heads; ++head) {
     soften(s, head);
     if (s.capture != nullptr) {
-      std::copy_n(s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys, s.keys.count,
+      std::copy_n(s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys, s.entries(),
                   s.capture + static_cast<std::ptrdiff_t>(head) * s.capture_stride);
     }
   }
+  if (follow) gather_weights(s);
   std::fill_n(s.o, static_cast<std::ptrdiff_t>(s.heads) * s.values.dim, 0.0F);
-  for (int first = 0; first < s.values.count; first += kTogether) pass<Pass::values>(s, s.values, first);
+  for (int first = 0; first < s.values.count; first += kTogether) {
+    const cache::Rows some = s.values.slice(first, std::min(kTogether, s.values.count - first));
+    pass<Pass::values>(s, readable(some, s.rows), follow ? s.weights : s.logits, first);
+  }
 }
 
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE

@@ -13,21 +13,29 @@ inline constexpr int kTogether = 32;
 /// Floats of a decoded quantized row: whole blocks of 32.
 constexpr int decoded_width(int dim) { return (dim + 31) / 32 * 32; }
 
-/// The query heads of a group over at most kStretchKeys rows.
+/// The query heads of a group over at most kStretchKeys entries: rows, or followers of at most as many rows.
 struct Stretch {
   const float* q = nullptr;  ///< [heads][d], scaled
   int heads = 0;
   cache::Rows keys;
   cache::Rows values;
-  const std::int32_t* turns = nullptr;  ///< position that each key is turned to first; null: none is
+  const std::int32_t* turns = nullptr;  ///< position that each entry's key is turned to first; null: none is
   const TurnTable* table = nullptr;     ///< REQUIRES: set and wide enough when turns are
-  float* logits = nullptr;              ///< work space [heads][kStretchKeys], 64-byte aligned
-  float* rows = nullptr;                ///< work space [kTogether][decoded_width(d)]
-  float* capture = nullptr;             ///< where exp(q·k - m) is copied to, [heads][capture_stride], or null
+  /// Set: each entry is a row's follower, whose key is that row's, times a scale.
+  const std::int32_t* founders = nullptr;  ///< number of the row, ascending, counted from first_founder
+  std::int32_t first_founder = 0;
+  const float* scales = nullptr;
+  int followers = 0;
+  float* logits = nullptr;   ///< work space [heads][kStretchKeys], 64-byte aligned
+  float* weights = nullptr;  ///< the same, for followers
+  float* rows = nullptr;     ///< work space [kTogether][decoded_width(d)]
+  float* capture = nullptr;  ///< where exp(q·k - m) is copied to, [heads][capture_stride], or null
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values
   float* m = nullptr;  ///< [heads] largest logit
   float* d = nullptr;  ///< [heads] sum of exponentials
+
+  int entries() const { return founders == nullptr ? keys.count : followers; }
 };
 
 void run_stretch(const Stretch& stretch);

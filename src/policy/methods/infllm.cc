@@ -53,7 +53,7 @@ void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms)
   const Sizes sizes(terms.budget);
   const int length = view.tokens();
   for (int head = 0; head < view.shape.kv_heads && length >= terms.budget; ++head) {
-    lanes.rank(head);
+    lanes.unrotate(head);
     for (int b = 0; b < sizes.blocks(length + 1); ++b) represent(lanes, head, sizes, b);
   }
 }
@@ -69,8 +69,8 @@ void follow(const StepView& view) {
     for (int slot = std::max(0, length - sizes.local); slot < length; ++slot)
       lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot)];
     if (length < view.terms.budget) continue;
-    const bool first_time = !lanes.is_ranked(head);
-    lanes.rank(head);
+    const bool first_time = !lanes.is_unrotated(head);
+    lanes.unrotate(head);
     for (int b = first_time ? 0 : sizes.blocks(length); b < sizes.blocks(length + 1); ++b) represent(lanes, head, sizes, b);
   }
 }
@@ -83,7 +83,7 @@ std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blo
   for (int h = 0; h < view.shape.query_heads; ++h) {
     const auto from = view.query_of(h);
     query.assign(from.begin(), from.end());
-    view.lanes.shape().by_rank->shift(query.data(), static_cast<std::int64_t>(sizes.local) - view.position);
+    view.lanes.shape().unrotates->shift(query.data(), static_cast<std::int64_t>(sizes.local) - view.position);
     for (int b = 0; b < blocks; ++b) {
       const auto summary = view.lanes.summary(h / view.shape.group(), b);
       out[static_cast<std::size_t>(b)] += std::inner_product(query.begin(), query.end(), summary.begin(), 0.0F);
@@ -95,7 +95,7 @@ std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blo
 void attend(const AttendView& view, std::span<cache::AttendPlan> plans) {
   const Sizes sizes(view.terms.budget);
   const int length = view.lanes.length(0);
-  if (length <= view.terms.budget || !view.lanes.is_ranked(0)) return;
+  if (length <= view.terms.budget || !view.lanes.is_unrotated(0)) return;
   const int blocks = sizes.blocks(length);
   const int near = sizes.first(blocks);
   const auto far = cache::AttendRange::Keys::at_zero;

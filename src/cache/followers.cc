@@ -1,0 +1,68 @@
+#include "cache/followers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace winnow::cache {
+
+namespace {
+
+/// Growing by this many keeps what is allocated near what is used.
+constexpr int kTogether = 32;
+
+}  // namespace
+
+Followers Followers::clone(MemoryAccount& account) const {
+  Followers out(account, columns_);
+  out.reserve(count_);
+  out.count_ = count_;
+  for (int a = 0; a < arrays(); ++a) std::copy_n(const_cast<Followers*>(this)->array(a), count_, out.array(a));
+  return out;
+}
+
+Followers::Range Followers::of(std::int32_t slot, std::int32_t slot_end) const {
+  const auto all = slots();
+  const auto first = std::lower_bound(all.begin(), all.end(), slot);
+  return {static_cast<int>(first - all.begin()), static_cast<int>(std::lower_bound(first, all.end(), slot_end) - all.begin())};
+}
+
+void Followers::reserve(int count) {
+  if (count_ + count <= capacity_) return;
+  const int capacity = (count_ + count + kTogether - 1) / kTogether * kTogether;
+  Buffer memory(*account_, static_cast<std::size_t>(capacity) * bytes(columns_), "entries that share vectors");
+  for (int a = 0; a < arrays(); ++a) {
+    std::copy_n(array(a), count_, memory.as<std::uint32_t>().data() + static_cast<std::ptrdiff_t>(a) * capacity);
+  }
+  memory_ = std::move(memory);
+  capacity_ = capacity;
+}
+
+int Followers::add(const Follower& follower) {
+  const int at = of(follower.slot).end;
+  for (int a = 0; a < arrays(); ++a) std::copy_backward(array(a) + at, array(a) + count_, array(a) + count_ + 1);
+  ++count_;
+  const auto index = static_cast<std::size_t>(at);
+  for (int a = 0; a < arrays(); ++a) array(a)[at] = 0;
+  slots()[index] = follower.slot;
+  positions()[index] = follower.position;
+  scales()[index] = follower.scale;
+  return at;
+}
+
+void Followers::erase(Range range) {
+  for (int a = 0; a < arrays(); ++a) std::copy(array(a) + range.end, array(a) + count_, array(a) + range.first);
+  count_ -= range.count();
+}
+
+void Followers::move(std::int32_t from, std::int32_t to) {
+  const Range some = of(from);
+  const int behind = of(to).end;
+  for (int a = 0; a < arrays(); ++a) {
+    if (behind <= some.first) std::rotate(array(a) + behind, array(a) + some.first, array(a) + some.end);
+    if (behind > some.first) std::rotate(array(a) + some.first, array(a) + some.end, array(a) + behind);
+  }
+  const int first = behind <= some.first ? behind : behind - some.count();
+  std::fill_n(slots().begin() + first, some.count(), to);
+}
+
+}  // namespace winnow::cache
