@@ -46,20 +46,21 @@ CacheStats Cache::stats() const {
   CacheStats stats;
   stats.entries_min = impl_->lanes.layer(0).length(0);
   double sum = 0;
+  double entries = 0;
   for (int layer = 0; layer < h.n_layer; ++layer) {
     for (int head = 0; head < h.n_head_kv; ++head) {
       const int length = impl_->lanes.layer(layer).length(head);
       stats.entries_min = std::min(stats.entries_min, length);
       stats.entries_max = std::max(stats.entries_max, length);
       sum += length;
+      entries += impl_->lanes.layer(layer).entries(head);
     }
   }
-  stats.entries_per_head_mean = sum / (h.n_layer * h.n_head_kv);
-  const double read = static_cast<double>(impl_->attended) / (h.n_layer * h.n_head_kv);
-  stats.attended_per_head_mean =
-      impl_->attended >= 0 ? read
-                           : std::min(stats.entries_per_head_mean,
-                                      impl_->method().retrieves ? static_cast<double>(impl_->terms.budget) : stats.entries_per_head_mean);
+  const double lanes = h.n_layer * h.n_head_kv;
+  stats.entries_per_head_mean = sum / lanes;
+  // Before the first step: what it will read.
+  const double budget = impl_->method().retrieves ? impl_->terms.budget : entries / lanes;
+  stats.attended_per_head_mean = impl_->attended >= 0 ? static_cast<double>(impl_->attended) / lanes : std::min(entries / lanes, budget);
   stats.bytes_held = impl_->lanes.bytes_held();
   stats.tokens_seen = impl_->seen;
   const auto row = cache::row_bytes(ElementType::f16, h.head_dim);

@@ -39,6 +39,7 @@ const Registry& built_in() {
           with_positions(methods::ada_pyramid()),
           with_positions(methods::sage_kv()),
           with_positions(methods::ahakv()),
+          methods::ems(),
           with_positions(methods::cam()),
           methods::quest(),
           methods::infllm(),

@@ -9,6 +9,7 @@ Preset ada_pyramid();
 Preset ada_snapkv();
 Preset ahakv();
 Preset cam();
+Preset ems();
 Preset expected_attention();
 Preset full();
 Preset h2o();

@@ -1,0 +1,93 @@
+#include "attention/products.h"
+
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/cpu/products.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which defines the target that this pass compiles for.
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace winnow::attention::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+/// Rows of `left` by vectors of columns in registers at a time: 8 accumulators.
+constexpr int kRows = 4;
+constexpr int kVectors = 2;
+
+/// Products of some rows with the columns of kVectors vectors.
+template <int kCount>
+HWY_INLINE void tile(const float* left, int dim, const float* columns, int stride, float* out) {
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  V sum[kCount][kVectors];
+  for (auto& row : sum) {
+    for (V& v : row) v = hn::Zero(d);
+  }
+  for (int c = 0; c < dim; ++c) {
+    V right[kVectors];
+    for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, columns + static_cast<std::ptrdiff_t>(c) * stride + v * step);
+    for (int i = 0; i < kCount; ++i) {
+      const V x = hn::Set(d, left[static_cast<std::ptrdiff_t>(i) * dim + c]);
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(x, right[v], sum[i][v]);
+    }
+  }
+  for (int i = 0; i < kCount; ++i) {
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[i][v], d, out + static_cast<std::ptrdiff_t>(i) * stride + v * step);
+  }
+}
+
+template <int kCount>
+void rows_of(const float* left, int dim, const float* columns, int stride, float* out) {
+  const int step = kVectors * static_cast<int>(hn::Lanes(D()));
+  for (int j = 0; j < stride; j += step) tile<kCount>(left, dim, columns + j, stride, out + j);
+}
+
+void multiply(const float* left, int rows, int dim, const float* columns, int stride, float* out) {
+  int i = 0;
+  for (; i + kRows <= rows; i += kRows) {
+    rows_of<kRows>(left + static_cast<std::ptrdiff_t>(i) * dim, dim, columns, stride, out + static_cast<std::ptrdiff_t>(i) * stride);
+  }
+  for (; i < rows; ++i) {
+    rows_of<1>(left + static_cast<std::ptrdiff_t>(i) * dim, dim, columns, stride, out + static_cast<std::ptrdiff_t>(i) * stride);
+  }
+}
+
+}  // namespace winnow::attention::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace winnow::attention {
+
+namespace {
+
+/// Two of the widest vectors of any target.
+constexpr int kColumnsTogether = 32;
+
+}  // namespace
+
+namespace cpu {
+HWY_EXPORT(multiply);
+}
+
+PackedRows::PackedRows(std::span<const float> rows, int dim)
+    : dim_(dim),
+      count_(static_cast<int>(rows.size()) / dim),
+      stride_((count_ + kColumnsTogether - 1) / kColumnsTogether * kColumnsTogether),
+      columns_(static_cast<std::size_t>(dim) * static_cast<std::size_t>(stride_)) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto width = static_cast<std::size_t>(dim);
+    columns_[i % width * static_cast<std::size_t>(stride_) + i / width] = rows[i];
+  }
+}
+
+void PackedRows::multiply(std::span<const float> left, std::span<float> out) const {
+  HWY_DYNAMIC_DISPATCH(cpu::multiply)(left.data(), static_cast<int>(left.size()) / dim_, dim_, columns_.data(), stride_, out.data());
+}
+
+}  // namespace winnow::attention
+#endif

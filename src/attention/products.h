@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace winnow::attention {
+
+/// Rows that many others are multiplied with, laid out for it.
+class PackedRows {
+ public:
+  /// `rows` [m][dim].
+  PackedRows(std::span<const float> rows, int dim);
+
+  int count() const { return count_; }
+  /// Floats from one row of products to the next.
+  int stride() const { return stride_; }
+  /// out[i][j] = left_i · row_j for `left` [n][dim], out [n][stride()]; sums in f32. What is beyond count() is 0.
+  void multiply(std::span<const float> left, std::span<float> out) const;
+
+ private:
+  int dim_;
+  int count_;
+  int stride_;
+  std::vector<float> columns_;  ///< [dim][stride]
+};
+
+}  // namespace winnow::attention

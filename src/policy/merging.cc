@@ -1,0 +1,237 @@
+#include "policy/merging.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "attention/products.h"
+#include "cache/element.h"
+#include "policy/rows.h"
+#include "policy/select.h"
+
+namespace winnow::policy {
+
+namespace {
+
+/// Entries that are compared with all centers at a time.
+constexpr std::size_t kTogether = 32;
+
+/// Vectors of some entries of one head, [n][d] each.
+struct Vectors {
+  std::vector<float> keys;  ///< before RoPE
+  std::vector<float> values;
+};
+
+std::span<float> row(std::vector<float>& rows, std::size_t i, std::size_t dim) { return std::span(rows).subspan(i * dim, dim); }
+std::span<const float> row(const std::vector<float>& rows, std::size_t i, std::size_t dim) { return std::span(rows).subspan(i * dim, dim); }
+
+Vectors vectors_of(const LayerView& view, int head, std::span<const std::int32_t> entries) {
+  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  const auto& scratch = *view.scratch;
+  Vectors out{std::vector<float>(entries.size() * dim), std::vector<float>(entries.size() * dim)};
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    cache::decode_row(scratch.type(), scratch.keys(head).row(entries[i]), row(out.keys, i, dim));
+    cache::decode_row(scratch.type(), scratch.values(head).row(entries[i]), row(out.values, i, dim));
+    view.rope->shift(row(out.keys, i, dim).data(), -static_cast<std::int64_t>(scratch.positions()[static_cast<std::size_t>(entries[i])]));
+  }
+  return out;
+}
+
+std::vector<float> norms_of(const std::vector<float>& rows, std::size_t dim) {
+  std::vector<float> out;
+  for (std::size_t i = 0; i * dim < rows.size(); ++i) out.push_back(static_cast<float>(norm(row(rows, i, dim))));
+  return out;
+}
+
+/// Rows of length 1; of length 0 they stay.
+std::vector<float> directions(std::vector<float> rows, std::size_t dim) {
+  for (std::size_t i = 0; i * dim < rows.size(); ++i) {
+    const auto length = static_cast<float>(norm(row(rows, i, dim)));
+    for (float& x : row(rows, i, dim)) x = length > 0 ? x / length : 0;
+  }
+  return rows;
+}
+
+/// Keys as they are compared, of length 1.
+std::vector<float> compared_keys(const Merging& how, const LayerView& view, std::span<const std::int32_t> entries,
+                                 std::vector<float> keys) {
+  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  for (std::size_t i = 0; how.rotated && i < entries.size(); ++i) {
+    view.rope->shift(row(keys, i, dim).data(), view.scratch->positions()[static_cast<std::size_t>(entries[i])]);
+  }
+  return directions(std::move(keys), dim);
+}
+
+/// The classes of one head at the end of a prompt.
+class Classes {
+ public:
+  Classes(const Merging& how, const LayerView& view, int head, std::span<const float> scores, std::vector<std::int32_t> centers,
+          std::vector<std::int32_t> others)
+      : how_(how),
+        view_(view),
+        dim_(static_cast<std::size_t>(view.shape.head_dim)),
+        scores_(scores),
+        centers_(std::move(centers)),
+        others_(std::move(others)),
+        center_vectors_(vectors_of(view, head, centers_)),
+        other_vectors_(vectors_of(view, head, others_)),
+        center_norms_(norms_of(center_vectors_.keys, dim_)),
+        other_norms_(norms_of(other_vectors_.keys, dim_)),
+        members_(centers_.size()) {
+    assign();
+  }
+
+  bool any() const {
+    return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return !members.empty(); });
+  }
+
+  /// Vectors that are stored for the centers: those of classes without members are the center's own.
+  Vectors merged() const {
+    Vectors out = center_vectors_;
+    for (std::size_t c = 0; c < centers_.size(); ++c) {
+      if (!members_[c].empty()) merge(c, row(out.keys, c, dim_), row(out.values, c, dim_));
+    }
+    return out;
+  }
+
+  std::vector<cache::KeepPlan::Joined> followers() const {
+    std::vector<cache::KeepPlan::Joined> out;
+    for (std::size_t c = 0; c < centers_.size(); ++c) {
+      for (const auto i : members_[c]) {
+        out.push_back({others_[i], static_cast<std::int32_t>(c), center_norms_[c] > 0 ? other_norms_[i] / center_norms_[c] : 0.0F});
+      }
+    }
+    return out;
+  }
+
+ private:
+  void assign() {
+    const attention::PackedRows keys(compared_keys(how_, view_, centers_, center_vectors_.keys), view_.shape.head_dim);
+    const attention::PackedRows values(directions(center_vectors_.values, dim_), view_.shape.head_dim);
+    const auto other_keys = compared_keys(how_, view_, others_, other_vectors_.keys);
+    const auto other_values = directions(other_vectors_.values, dim_);
+    const auto stride = static_cast<std::size_t>(keys.stride());
+    std::vector<float> by_key(kTogether * stride);
+    std::vector<float> by_value(kTogether * stride);
+    for (std::size_t first = 0; first < others_.size(); first += kTogether) {
+      const std::size_t count = std::min(kTogether, others_.size() - first);
+      if (how_.compare != Compare::value) keys.multiply(std::span(other_keys).subspan(first * dim_, count * dim_), by_key);
+      if (how_.compare != Compare::key) values.multiply(std::span(other_values).subspan(first * dim_, count * dim_), by_value);
+      for (std::size_t i = 0; i < count; ++i) assign_one(first + i, &by_key[i * stride], &by_value[i * stride]);
+    }
+  }
+
+  void assign_one(std::size_t other, const float* by_key, const float* by_value) {
+    std::size_t best = 0;
+    double most = -2;
+    for (std::size_t c = 0; c < centers_.size(); ++c) {
+      const double likeness = redundancy(how_, by_key[c], by_value[c]);
+      if (likeness > most) {
+        most = likeness;
+        best = c;
+      }
+    }
+    if (most >= how_.tau) members_[best].push_back(other);
+  }
+
+  void merge(std::size_t c, std::span<float> key, std::span<float> value) const {
+    ClassMean mean(dim_);
+    mean.add(row(center_vectors_.keys, c, dim_), row(center_vectors_.values, c, dim_), weight(centers_[c]));
+    for (const auto i : members_[c]) mean.add(row(other_vectors_.keys, i, dim_), row(other_vectors_.values, i, dim_), weight(others_[i]));
+    mean.store(how_, key, value);
+  }
+
+  double weight(std::int32_t entry) const { return scores_[static_cast<std::size_t>(entry)]; }
+
+  const Merging& how_;
+  const LayerView& view_;
+  std::size_t dim_;
+  std::span<const float> scores_;
+  std::vector<std::int32_t> centers_;
+  std::vector<std::int32_t> others_;
+  Vectors center_vectors_;
+  Vectors other_vectors_;
+  std::vector<float> center_norms_;
+  std::vector<float> other_norms_;
+  std::vector<std::vector<std::size_t>> members_;  ///< [center] indices into others_
+};
+
+/// The best of what is not kept, as many as there is room for.
+std::vector<std::int32_t> to_be_merged(std::span<const float> scores, const std::vector<std::int32_t>& kept, int room,
+                                       const Forced& forced) {
+  std::vector<float> left(scores.begin(), scores.end());
+  for (const auto j : kept) left[static_cast<std::size_t>(j)] = std::nanf("");  // worse than any
+  return top(left, std::min(room, static_cast<int>(left.size() - kept.size())), forced);
+}
+
+}  // namespace
+
+int Merging::room(int budget) const {
+  const double room = std::floor((gamma - 1) * budget);
+  return static_cast<int>(std::min(room, 1e9));
+}
+
+double redundancy(const Merging& how, double cosine_of_keys, double cosine_of_values) {
+  const auto clamped = [&](double cosine) { return how.clamp ? std::max(0.0, cosine) : cosine; };
+  switch (how.compare) {
+    case Compare::key:
+      return clamped(cosine_of_keys);
+    case Compare::value:
+      return clamped(cosine_of_values);
+    case Compare::both:
+      break;
+  }
+  return clamped(cosine_of_keys) * clamped(cosine_of_values);
+}
+
+void ClassMean::add(std::span<const float> key, std::span<const float> value, double weight) {
+  const double length = norm(key);
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    const double direction = length > 0 ? key[i] / length : 0;
+    direction_[i] += weight * direction;
+    plain_direction_[i] += direction;
+    value_[i] += weight * value[i];
+    plain_value_[i] += value[i];
+  }
+  weights_ += weight;
+  ++count_;
+}
+
+void ClassMean::store(const Merging& how, std::span<float> key, std::span<float> value) const {
+  const bool plain = !(weights_ > 0);
+  const auto& direction = plain ? plain_direction_ : direction_;
+  const auto& mean = plain ? plain_value_ : value_;
+  const double weights = plain ? count_ : weights_;
+  const double length = how.normalize ? std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0)) : weights;
+  const double own = norm(key);
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    if (length > 0) key[i] = static_cast<float>(own * direction[i] / length);
+    value[i] = static_cast<float>(mean[i] / weights);
+  }
+}
+
+void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced, cache::KeepPlan& plan) {
+  if (!how.merges()) return;
+  const auto heads = plan.heads.size();
+  plan.keys.resize(heads);
+  plan.values.resize(heads);
+  if (how.merged == Merged::follows) plan.followers.resize(heads);
+  for (std::size_t h = 0; h < heads; ++h) {
+    const int head = static_cast<int>(h);
+    const auto& kept = plan.heads[h];
+    const std::vector<std::int32_t> centers(kept.begin(), kept.end() - forced.recent);
+    const Classes classes(how, view, head, scores.head(head), centers,
+                          to_be_merged(scores.head(head), kept, how.room(static_cast<int>(kept.size())), forced));
+    if (!classes.any()) continue;
+    Vectors vectors = classes.merged();
+    const auto last = vectors_of(view, head, std::span(kept).last(static_cast<std::size_t>(forced.recent)));
+    vectors.keys.insert(vectors.keys.end(), last.keys.begin(), last.keys.end());
+    vectors.values.insert(vectors.values.end(), last.values.begin(), last.values.end());
+    plan.keys[h] = std::move(vectors.keys);
+    plan.values[h] = std::move(vectors.values);
+    if (how.merged == Merged::follows) plan.followers[h] = classes.followers();
+  }
+}
+
+}  // namespace winnow::policy

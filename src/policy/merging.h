@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policy/method.h"
+
+/// Entries that share vectors: EMS (Li et al., 2024, section 4). A class has a center, whose direction and value become means over the
+/// class, and members.
+namespace winnow::policy {
+
+/// What says how alike two entries are.
+enum class Compare : std::uint8_t { key, value, both };
+
+/// What becomes of an entry that is merged.
+enum class Merged : std::uint8_t {
+  follows,   ///< it stays as a follower of its center, at its own place and with its own key length
+  vanishes,  ///< the center stands for it
+};
+
+struct Merging {
+  double gamma = 4;  ///< entries that take part in attention, centers and last tokens included, for each of the budget
+  double tau = 0.6;  ///< what is less alike than this is not merged but goes
+  Compare compare = Compare::both;
+  bool clamp = false;     ///< cosines below 0 count as 0
+  bool rotated = false;   ///< keys are compared as they are rotated, not before RoPE
+  bool normalize = true;  ///< a class's direction has length 1
+  Merged merged = Merged::follows;
+
+  bool merges() const { return gamma > 1 && tau <= 1; }
+  /// Followers that a lane of a budget may have.
+  int room(int budget) const;
+};
+
+/// Lengths of two keys and values that are compared count as 1, so that only directions matter; of a vector of length 0 the cosine is 0.
+double redundancy(const Merging& how, double cosine_of_keys, double cosine_of_values);
+
+/// Direction and value of a class: means over what is added, weighted; where all weights are 0, plain.
+class ClassMean {
+ public:
+  explicit ClassMean(std::size_t dim) : direction_(dim), value_(dim), plain_direction_(dim), plain_value_(dim) {}
+  /// A key of length 0 has no direction.
+  void add(std::span<const float> key, std::span<const float> value, double weight);
+  /// Stores them; the key gets the length that it had.
+  void store(const Merging& how, std::span<float> key, std::span<float> value) const;
+
+ private:
+  std::vector<double> direction_;
+  std::vector<double> value_;
+  std::vector<double> plain_direction_;
+  std::vector<double> plain_value_;
+  double weights_ = 0;
+  int count_ = 0;
+};
+
+/// What goes joins the most alike of the entries that stay, but for the last tokens: fills plan.keys and plan.values of the classes with
+/// members, and plan.followers. Weights are the scores.
+void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced, cache::KeepPlan& plan);
+
+/// A center of a lane is given up for another: joins it or, where none is alike, leaves with its followers.
+class Demotion {
+ public:
+  /// `worth` is that of the lane's entries, by slot, then by follower.
+  Demotion(const Merging& how, const StepView& view, int head, std::span<const double> worth)
+      : how_(how), view_(view), head_(head), worth_(worth) {}
+
+  /// REQUIRES: `slot` is no last token's.
+  void demote(int slot) const;
+
+ private:
+  struct Entry;
+  /// The center that is most alike, and how alike: -1 if there is no other.
+  struct Target {
+    int slot = -1;
+    double likeness = 0;
+  };
+  Target most_alike(int slot) const;
+  /// Sum of the worth of a class.
+  double class_worth(int slot) const;
+  /// Returns the length of the given-up key in units of the other's.
+  float merge_vectors(int slot, int into) const;
+
+  const Merging& how_;
+  const StepView& view_;
+  int head_;
+  std::span<const double> worth_;
+};
+
+}  // namespace winnow::policy

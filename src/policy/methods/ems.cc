@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "policy/merging.h"
+#include "policy/methods/presets.h"
+#include "policy/score.h"
+#include "policy/step.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+/// Columns of each entry's attention: from all queries, from those of the window before, from those of this window.
+enum Column : std::uint8_t { kAll, kPast, kCurrent, kColumns };
+
+enum class Kind : std::uint8_t { global, local, both };
+
+struct Rule {
+  int window;
+  Kind kind;
+  bool halves;
+  Pooling pooling;
+  Merging merging;
+
+  /// Equation 3: the global part is brought to the local one's size.
+  double score(double global, double local, double ratio) const {
+    return kind == Kind::global ? global : kind == Kind::local ? local : std::max(global * ratio, local);
+  }
+};
+
+/// All queries, or those of the first and the last half-budget; and the window's.
+std::vector<attention::Observe> observe(const Rule& rule, const Prompt& prompt, int budget) {
+  using attention::ObservedRows;
+  ObservedRows global{ObservedRows::Kind::all, 0, {}};
+  if (rule.halves && budget < prompt.tokens) {
+    global.kind = ObservedRows::Kind::listed;
+    for (int i = 0; i < prompt.tokens; ++i) {
+      if (i < budget / 2 || i >= prompt.tokens - budget / 2) global.list.push_back(i);
+    }
+  }
+  return {{global, attention::Reduction::sum, {}},
+          {{ObservedRows::Kind::last, std::min(rule.window, prompt.tokens), {}}, attention::Reduction::sum, {}}};
+}
+
+double sum(std::span<const float> x) {
+  double out = 0;
+  for (const float value : x) out += value;
+  return out;
+}
+
+Scores score(const Rule& rule, const LayerView& view, const Forced& forced) {
+  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
+  const Scores local = reduce_group(view.observations[1], view.shape, Reduce::mean);
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto all = scores.head(head);
+    const double global_sum = sum(all);
+    const double ratio = global_sum > 0 ? sum(local.head(head)) / global_sum : 0;
+    for (std::size_t j = 0; j < all.size(); ++j) all[j] = static_cast<float>(rule.score(all[j], local.head(head)[j], ratio));
+  }
+  pool_evictable(scores, forced, rule.pooling);
+  return scores;
+}
+
+/// Entries of one lane while decoding, followers last.
+class Lane {
+ public:
+  Lane(const Rule& rule, const StepView& view, int head) : rule_(rule), view_(view), head_(head) {}
+
+  void step() {
+    receive();
+    if (too_long(view_, head_)) give_up_a_center();
+    trim_followers();
+    if ((view_.position - view_.terms.prompt.tokens + 1) % rule_.window == 0) begin_window();
+  }
+
+ private:
+  template <class Each>
+  void for_each_block(const Each& each) {
+    auto& followers = view_.lanes.followers(head_);
+    view_.lanes.for_each_stretch(head_, [&](const cache::LaneStretch& s) {
+      each(static_cast<std::size_t>(s.first), s.column(kAll), s.column(kPast), s.column(kCurrent));
+    });
+    each(static_cast<std::size_t>(view_.lanes.length(head_)), followers.column(kAll), followers.column(kPast), followers.column(kCurrent));
+  }
+
+  void receive() {
+    std::vector<float> attention;
+    group_mean(view_, head_, attention);
+    for_each_block([&](std::size_t first, std::span<float> all, std::span<float>, std::span<float> current) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i] += attention[first + i];
+        current[i] += attention[first + i];
+      }
+    });
+  }
+
+  void begin_window() {
+    for_each_block([](std::size_t, std::span<float>, std::span<float> past, std::span<float> current) {
+      std::copy(current.begin(), current.end(), past.begin());
+      std::fill(current.begin(), current.end(), 0.0F);
+    });
+  }
+
+  /// Scores of all entries, unpooled.
+  std::vector<double> worth() {
+    double global = 0;
+    double local = 0;
+    for_each_block([&](std::size_t, std::span<float> all, std::span<float> past, std::span<float> current) {
+      global += sum(all);
+      local += sum(past) + sum(current);
+    });
+    const double ratio = global > 0 ? local / global : 0;
+    std::vector<double> out(static_cast<std::size_t>(view_.lanes.entries(head_)));
+    for_each_block([&](std::size_t first, std::span<float> all, std::span<float> past, std::span<float> current) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        out[first + i] = rule_.score(all[i], static_cast<double>(past[i]) + current[i], ratio);
+      }
+    });
+    return out;
+  }
+
+  void give_up_a_center() {
+    const auto worths = worth();
+    const Leaver leaver = leaver_of(view_, head_, [&](const cache::LaneStretch& stretch, int i) {
+      return static_cast<float>(worths[static_cast<std::size_t>(stretch.first + i)]);
+    });
+    if (leaver.slot >= 0) Demotion(rule_.merging, view_, head_, worths).demote(leaver.slot);
+  }
+
+  /// The followers of least worth leave until there is room; of equals the earliest.
+  void trim_followers() {
+    const int room = rule_.merging.room(view_.limit[static_cast<std::size_t>(head_)]);
+    auto& followers = view_.lanes.followers(head_);
+    while (followers.count() > room) {
+      const auto worths = worth();
+      const auto own = static_cast<std::size_t>(view_.lanes.length(head_));
+      Leaver leaver;
+      for (int i = 0; i < followers.count(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const Leaver candidate{i, static_cast<float>(worths[own + at]), followers.positions()[at]};
+        if (candidate.before(leaver)) leaver = candidate;
+      }
+      view_.lanes.remove_follower(head_, leaver.slot);
+    }
+  }
+
+  const Rule& rule_;
+  const StepView& view_;
+  int head_;
+};
+
+Rule rule_from(const Options& options) {
+  Rule rule{};
+  rule.window = options.integer("window");
+  const auto& kind = options.text("score");
+  rule.kind = kind == "glo" ? Kind::global : kind == "loc" ? Kind::local : Kind::both;
+  rule.halves = options.text("observe") == "halves";
+  rule.pooling = {Pool::mean, odd_kernel(options), Pad::valid};
+  Merging& merging = rule.merging;
+  merging.gamma = options.text("merge") == "on" ? options.number("gamma") : 1;
+  merging.tau = options.number("tau");
+  const auto& compare = options.text("similarity");
+  merging.compare = compare == "key" ? Compare::key : compare == "value" ? Compare::value : Compare::both;
+  merging.clamp = options.text("clamp") == "on";
+  merging.rotated = options.text("redundancy") == "rotated";
+  merging.normalize = options.text("normalize") == "on";
+  merging.merged = options.text("positions") == "merged" ? Merged::vanishes : Merged::follows;
+  return rule;
+}
+
+std::vector<Option> options() {
+  const Option::Choice on{"on", {"on", "off"}};
+  const Option::Choice off{"off", {"on", "off"}};
+  return {{"window", Option::Integer{32, 1, 65536}, "last tokens, which stay and whose queries make the local score"},
+          {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
+          {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; above 1: nothing is"},
+          {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
+          {"score", Option::Choice{"glo-loc", {"glo", "loc", "glo-loc"}}, "attention from all queries, the window's, or the larger"},
+          {"observe", Option::Choice{"all", {"all", "halves"}}, "queries of the global score: all, or the first and last half-budget"},
+          {"similarity", Option::Choice{"kv", {"key", "value", "kv"}}, "what is compared: keys, values, or both"},
+          {"redundancy", Option::Choice{"raw", {"raw", "rotated"}}, "whether keys are compared before or after RoPE"},
+          {"clamp", off, "on: cosines below 0 count as 0"},
+          {"merge", on, "off: what goes is gone"},
+          {"normalize", on, "off: a class's direction is as short as the mean makes it"},
+          {"positions", Option::Choice{"kept", {"kept", "cache", "merged"}},
+           "merged entries stay at their places, at their index in the cache, or only their center stays"},
+          {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}};
+}
+
+}  // namespace
+
+/// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on Global-Local Importance",
+/// sections 4 and 5): the larger of the attention from all queries and from the last ones ranks entries. The best become centers of
+/// classes; the next join the center that is most alike and share its direction and value, each at its own place and with its own key
+/// length; what is like none goes. While decoding each query adds its attention, and the center of least score is given up.
+Preset ems() {
+  return {.name = "ems",
+          .summary = "keeps what all or the last queries attend to; what is alike is merged and shares vectors",
+          .paper =
+              "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on Global-Local Importance",
+          .options = options(),
+          .build = [](const Options& options) {
+            const Rule rule = rule_from(options);
+            const std::string& positions = options.text("positions");
+            Method method;
+            method.observe = {rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
+                                          : "sums of the attention of all queries, and of the window's",
+                              [rule](const Prompt& prompt, int budget) { return observe(rule, prompt, budget); }};
+            method.forced = {"the window", [rule](const Prompt&, int budget) { return Forced{0, std::min(rule.window, budget)}; }};
+            method.least = {"the window", [rule](const Prompt&) { return rule.window; }};
+            method.score = {"attention of " + options.text("score") + ", mean-pooled",
+                            [rule](const LayerView& view, const Forced& forced) { return score(rule, view, forced); }};
+            method.positions = positions == "cache" ? Positions::rank : Positions::turned;
+            if (rule.merging.merges()) {
+              method.followers = positions == "merged" ? 0 : rule.merging.gamma - 1;
+              method.merge = {"what is next in rank joins the center that is most alike",
+                              [rule](const LayerView& view, const Scores& scores, const Forced& forced, cache::KeepPlan& plan) {
+                                merge_prompt(rule.merging, view, scores, forced, plan);
+                              }};
+            }
+            method.schedule = Schedule::once;
+            if (options.text("when") == "prefill") return method;
+            method.schedule = Schedule::step;
+            method.columns = {"attention of all queries", "of the window before", "of this window"};
+            method.state = {"attention of all queries and of the window's", [](const LayerView& view, const Scores&, const Forced&) {
+                              const Scores none(view.shape.kv_heads, view.tokens());
+                              return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
+                                                 reduce_group(view.observations[kPast], view.shape, Reduce::mean), none};
+                            }};
+            method.step = {"the center of least score, which joins another or goes", [rule](const StepView& view) {
+                             for (int head = 0; head < view.shape.kv_heads; ++head) Lane(rule, view, head).step();
+                           }};
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods
