@@ -1,6 +1,6 @@
 // Finds a sentence that is hidden in long text, with every method at several budgets: one prefill of each text serves all of them.
-//   winnow_needle MODEL FOLDER [--tokens 1000,2000] [--budgets 64,128] [--specs snapkv,h2o]
-// FOLDER has the essays, as .txt files. Question-aware. Prints one CSV row for each spec and budget: needles found, in words and in digits.
+//   winnow_needle MODEL FOLDER [--tokens 1000,2000] [--protocol aware|agnostic] [--budgets 64,128] [--spec snapkv]
+// FOLDER has the essays, as .txt files. Prints one CSV row for each spec and budget: needles found, in words and in digits.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "compositions.h"
 #include "winnow/error.h"
 #include "winnow/generate.h"
-#include "winnow/methods.h"
 
 namespace {
 
@@ -50,7 +50,7 @@ std::string essays(const std::string& folder) {
   return all;
 }
 
-/// A text of so many tokens with the needle behind the sentence that ends nearest to the depth, and the question.
+/// A text of so many tokens with the needle behind the sentence that ends nearest to the depth.
 std::string haystack(const winnow::Model& model, const std::string& all, const Needle& needle, int tokens, int depth_percent) {
   const auto ids = model.tokenize(std::string_view(all).substr(0, static_cast<std::size_t>(tokens) * 8));
   const double share = static_cast<double>(tokens) / static_cast<double>(ids.size());
@@ -58,46 +58,48 @@ std::string haystack(const winnow::Model& model, const std::string& all, const N
   std::size_t at = text.size() * static_cast<std::size_t>(depth_percent) / 100;
   at = depth_percent == 0 ? 0 : depth_percent == 100 ? text.size() : text.find(". ", at);
   at = at == std::string::npos ? text.size() : at;
-  return text.substr(0, at) + (at == 0 ? "" : ". ") + needle.sentence + " " + text.substr(std::min(text.size(), at + (at == 0 ? 0 : 2))) +
-         "\n\n" + needle.question;
+  return text.substr(0, at) + (at == 0 ? "" : ". ") + needle.sentence + " " + text.substr(std::min(text.size(), at + (at == 0 ? 0 : 2)));
+}
+
+/// Each cache's answer to the question, which it sees before or after it is compressed.
+std::vector<winnow::Generation> ask(winnow::Session& session, const std::string& text, const std::string& question,
+                                    const std::string& protocol, std::span<const winnow::CacheOptions> options) {
+  auto read = session.model().tokenize(text);
+  const auto asked = session.model().tokenize("\n\n" + question);
+  const bool agnostic = protocol == "agnostic";
+  if (!agnostic) read.insert(read.end(), asked.begin(), asked.end());
+  auto prefilled = session.prefill(read, options);
+  std::vector<std::vector<float>> logits(options.size(), prefilled.logits);
+  std::vector<winnow::Cache*> caches;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    caches.push_back(&prefilled.caches[i]);
+    if (agnostic) logits[i] = session.extend(prefilled.caches[i], asked);
+  }
+  winnow::GenerateOptions generate;
+  generate.max_tokens = 10;
+  return winnow::generate(session, caches, logits, generate);
 }
 
 struct Found {
   std::map<std::string, int> by_kind;
 };
 
-void run(const std::string& model_path, const std::string& folder, const std::vector<int>& lengths, const std::vector<std::string>& budgets,
-         std::vector<std::string> specs) {
+void run(const std::string& model_path, const std::string& folder, const std::vector<int>& lengths, const std::string& protocol,
+         const std::vector<winnow::CacheOptions>& options) {
   const auto model = winnow::Model::load(model_path);
   const std::string all = essays(folder);
-  std::vector<winnow::CacheOptions> options(1);
-  for (const auto& spec : specs) {
-    for (const auto& budget : budgets) {
-      winnow::CacheOptions o;
-      o.spec = winnow::Spec::parse(spec);
-      o.budget = winnow::Budget::parse(budget);
-      options.push_back(std::move(o));
-    }
-  }
   std::vector<Found> found(options.size());
   std::map<std::string, int> asked;
   winnow::Session session(model, {});
   for (const int length : lengths) {
     for (const Needle& needle : kNeedles) {
       for (const int depth : {0, 25, 50, 75, 100}) {
-        const auto ids = model->tokenize(haystack(*model, all, needle, length, depth));
-        auto prefilled = session.prefill(ids, options);
-        std::vector<winnow::Cache*> caches;
-        for (auto& cache : prefilled.caches) caches.push_back(&cache);
-        const std::vector<std::vector<float>> logits(caches.size(), prefilled.logits);
-        winnow::GenerateOptions generate;
-        generate.max_tokens = 10;
-        const auto answers = winnow::generate(session, caches, logits, generate);
+        const auto answers = ask(session, haystack(*model, all, needle, length, depth), needle.question, protocol, options);
         for (std::size_t i = 0; i < answers.size(); ++i) {
           found[i].by_kind[needle.kind] += answers[i].text.find(needle.answer) != std::string::npos ? 1 : 0;
         }
         ++asked[needle.kind];
-        std::fprintf(stderr, "%zu tokens, depth %d%%, %s: full answers '%s'\n", ids.size(), depth, needle.kind, answers[0].text.c_str());
+        std::fprintf(stderr, "%d tokens, depth %d%%, %s: full answers '%s'\n", length, depth, needle.kind, answers[0].text.c_str());
       }
     }
   }
@@ -114,20 +116,18 @@ int main(int argc, char** argv) {
   CLI::App app("finds hidden sentences with every method");
   std::string model;
   std::string folder;
-  std::vector<int> lengths = {1000, 2000};
-  std::vector<std::string> budgets = {"64", "128", "256", "512"};
-  std::vector<std::string> specs;
-  for (const auto& method : winnow::list_methods()) {
-    if (method.name != "full") specs.push_back(method.name);
-  }
+  std::vector<int> lengths = {1000, 2000, 4000};
+  std::string protocol = "aware";
+  winnow::bench::Compositions compositions({"64", "128", "256", "512", "1024"});
   app.add_option("MODEL", model)->required();
   app.add_option("FOLDER", folder)->required();
   app.add_option("--tokens", lengths, "lengths of the texts")->delimiter(',');
-  app.add_option("--budgets", budgets, "entries per KV head")->delimiter(',');
-  app.add_option("--spec", specs, "a method; may be repeated");
+  app.add_option("--protocol", protocol, "whether the question is seen before the cache is compressed")
+      ->check(CLI::IsMember({"aware", "agnostic"}));
+  compositions.add_options(app);
   CLI11_PARSE(app, argc, argv);
   try {
-    run(model, folder, lengths, budgets, specs);
+    run(model, folder, lengths, protocol, compositions.options());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "peer/llama_cpp.h"
+#include "times.h"
 #include "winnow/error.h"
 #include "winnow/session.h"
 
@@ -28,26 +29,8 @@ struct Options {
   int repetitions = 7;
 };
 
-/// Seconds of each repetition of one kind of work on one side.
-class Times {
- public:
-  void add(double seconds) { seconds_.push_back(seconds); }
-  double least() const { return *std::min_element(seconds_.begin(), seconds_.end()); }
-  double median() const {
-    auto sorted = seconds_;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
-
- private:
-  std::vector<double> seconds_;
-};
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
+using winnow::bench::seconds_of;
+using winnow::bench::Times;
 
 /// One side: it can read the prompt anew, and decode some tokens after it.
 struct Side {
