@@ -103,7 +103,8 @@ void follow(winnow::Session& session, std::span<const Token> prompt, const Optio
     const std::vector<Token> tokens(batch.size(), static_cast<Token>(best(logits[0])));
     session.step(batch, tokens, next);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      logits[i].assign(next.begin() + static_cast<std::ptrdiff_t>(i * vocabulary), next.begin() + static_cast<std::ptrdiff_t>((i + 1) * vocabulary));
+      logits[i].assign(next.begin() + static_cast<std::ptrdiff_t>(i * vocabulary),
+                       next.begin() + static_cast<std::ptrdiff_t>((i + 1) * vocabulary));
     }
   }
 }

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "cache/element.h"
+
 namespace winnow::attention {
 
 /// Rows that many others are multiplied with, laid out for it.
@@ -24,5 +26,8 @@ class PackedRows {
   int stride_;
   std::vector<float> columns_;  ///< [dim][stride]
 };
+
+/// Cosine of each row with the query, [rows.count]; 0 where either has no length.
+void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out);
 
 }  // namespace winnow::attention

@@ -50,24 +50,25 @@ LayerLanes::Store LayerLanes::copy_store(MemoryAccount& account, const Store& fr
           copy(account, from.state, "state of kept entries")};
 }
 
-LayerLanes::Entry LayerLanes::Store::entry(const LaneShape& shape, int first, int capacity, int index) const {
+LayerLanes::Entry LayerLanes::Store::entry(const Strides& strides, int first, int capacity, int index) const {
   // A store owns its memory; its constness is that of the lanes around it.
   const auto at = static_cast<std::size_t>(first + index);
   const auto integers = [at](const Buffer& buffer) {
     return buffer.empty() ? nullptr : const_cast<std::int32_t*>(buffer.as<std::int32_t>().data()) + at;
   };
   auto* const state_at = const_cast<float*>(state.as<float>().data());
-  return {const_cast<std::byte*>(keys.data()) + at * row_bytes(shape.type.key, shape.head_dim),
-          const_cast<std::byte*>(values.data()) + at * row_bytes(shape.type.value, shape.head_dim),
+  return {const_cast<std::byte*>(keys.data()) + at * strides.key,
+          const_cast<std::byte*>(values.data()) + at * strides.value,
           integers(positions),
           integers(ranks),
-          state_at == nullptr ? nullptr : state_at + static_cast<std::ptrdiff_t>(first) * shape.state_columns + index,
+          state_at == nullptr ? nullptr : state_at + static_cast<std::ptrdiff_t>(first) * strides.columns + index,
           static_cast<std::size_t>(capacity)};
 }
 
 LayerLanes::LayerLanes(MemoryAccount& account, const LaneShape& shape)
     : account_(&account),
       shape_(shape),
+      strides_{row_bytes(shape.type.key, shape.head_dim), row_bytes(shape.type.value, shape.head_dim), shape.state_columns},
       block_first_(static_cast<std::size_t>(shape.kv_heads) + 1, 0),
       unrotated_(static_cast<std::size_t>(shape.kv_heads), 0),
       length_(static_cast<std::size_t>(shape.kv_heads), 0) {
@@ -173,9 +174,9 @@ void LayerLanes::reserve(int count) {
 LayerLanes::Entry LayerLanes::entry(int head, int slot) const {
   const int first = block_first_[static_cast<std::size_t>(head)];
   const int in_block = block_first_[static_cast<std::size_t>(head) + 1] - first;
-  if (slot < in_block) return block_.entry(shape_, first, in_block, slot);
+  if (slot < in_block) return block_.entry(strides_, first, in_block, slot);
   const int tail = slot - in_block;
-  return pages_[static_cast<std::size_t>(tail / kPage)].entry(shape_, head * kPage, kPage, tail % kPage);
+  return pages_[static_cast<std::size_t>(tail / kPage)].entry(strides_, head * kPage, kPage, tail % kPage);
 }
 
 void LayerLanes::write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
@@ -217,8 +218,8 @@ void LayerLanes::fill_slot(int head, int slot) {
   if (slot != last) {
     const Entry from = entry(head, last);
     const Entry to = entry(head, slot);
-    std::memcpy(to.key, from.key, row_bytes(shape_.type.key, shape_.head_dim));
-    std::memcpy(to.value, from.value, row_bytes(shape_.type.value, shape_.head_dim));
+    std::memcpy(to.key, from.key, strides_.key);
+    std::memcpy(to.value, from.value, strides_.value);
     *to.position = *from.position;
     if (to.rank != nullptr) *to.rank = *from.rank;
     for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
@@ -354,10 +355,9 @@ void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiec
   for (int slot = range.begin; slot < range.end;) {
     const int count = std::min(together(head, slot), range.end - slot);
     const Entry at = entry(head, slot);
-    const auto rows = [&](const std::byte* data, ElementType type) {
-      return Rows{data, row_bytes(type, shape_.head_dim), count, shape_.head_dim, type};
-    };
-    LanePiece piece{rows(at.key, shape_.type.key), rows(at.value, shape_.type.value), range.query_shift};
+    LanePiece piece{{at.key, strides_.key, count, shape_.head_dim, shape_.type.key},
+                    {at.value, strides_.value, count, shape_.head_dim, shape_.type.value},
+                    range.query_shift};
     piece.first = slot;
     if (turns) {
       piece.turns = shape_.has_ranks() ? at.rank : at.position;

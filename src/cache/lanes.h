@@ -165,6 +165,12 @@ class LayerLanes {
     float* state;            ///< column 0
     std::size_t state_step;  ///< floats from one column to the next
   };
+  /// What one entry takes in a store.
+  struct Strides {
+    std::size_t key;    ///< bytes
+    std::size_t value;  ///< bytes
+    int columns;
+  };
   /// Consecutive entries of all heads: the block (heads of different length) or a page (kPage each).
   struct Store {
     Buffer keys;
@@ -172,7 +178,7 @@ class LayerLanes {
     Buffer positions;
     Buffer ranks;
     Buffer state;
-    Entry entry(const LaneShape& shape, int first, int capacity, int index) const;
+    Entry entry(const Strides& strides, int first, int capacity, int index) const;
   };
   static Store make_store(MemoryAccount& account, const LaneShape& shape, int entries);
   static Store copy_store(MemoryAccount& account, const Store& from);
@@ -205,6 +211,7 @@ class LayerLanes {
 
   MemoryAccount* account_;
   LaneShape shape_;
+  Strides strides_;
   Store block_;
   std::vector<int> block_first_;      ///< [H_kv + 1] where each head's entries begin in the block
   std::vector<char> unrotated_;       ///< [H_kv]

@@ -1,5 +1,4 @@
-#include <cmath>
-
+#include "attention/products.h"
 #include "policy/merging.h"
 #include "policy/rows.h"
 #include "policy/step.h"
@@ -8,36 +7,31 @@ namespace winnow::policy {
 
 namespace {
 
-double cosine(std::span<const float> a, std::span<const float> b) {
-  double product = 0;
-  double a2 = 0;
-  double b2 = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    product += static_cast<double>(a[i]) * b[i];
-    a2 += static_cast<double>(a[i]) * a[i];
-    b2 += static_cast<double>(b[i]) * b[i];
+using Cosines = std::vector<float>;
+
+/// Cosines of a vector with all rows of a lane, by slot.
+Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const cache::Rows cache::LanePiece::*rows,
+                     std::span<const float> vector) {
+  Cosines out;
+  for (const auto& piece : pieces) {
+    if (piece.founders != nullptr) continue;
+    out.resize(out.size() + static_cast<std::size_t>(piece.keys.count));
+    attention::cosines(piece.*rows, vector, std::span(out).last(static_cast<std::size_t>(piece.keys.count)));
   }
-  return a2 > 0 && b2 > 0 ? product / std::sqrt(a2 * b2) : 0;
+  return out;
 }
 
 }  // namespace
 
 /// The vectors of one entry of a lane.
 struct Demotion::Entry {
-  Entry(const Demotion& d, int slot) : key(static_cast<std::size_t>(d.view_.shape.head_dim)), value(key.size()), compared(key.size()) {
-    read(d, slot);
-  }
-  void read(const Demotion& d, int slot) {
-    const auto& lanes = d.view_.lanes;
-    lanes.key(d.head_, slot, key);
-    lanes.value(d.head_, slot, value);
-    compared = key;
-    if (d.how_.rotated) lanes.shape().unrotates->shift(compared.data(), lanes.position(d.head_, slot));
+  Entry(const Demotion& d, int slot) : key(static_cast<std::size_t>(d.view_.shape.head_dim)), value(key.size()) {
+    d.view_.lanes.key(d.head_, slot, key);
+    d.view_.lanes.value(d.head_, slot, value);
   }
 
   std::vector<float> key;  ///< un-rotated
   std::vector<float> value;
-  std::vector<float> compared;  ///< the key as it is compared
 };
 
 void Demotion::demote(int slot) const {
@@ -54,16 +48,38 @@ void Demotion::demote(int slot) const {
   }
 }
 
+std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces) const {
+  if (!how_.rotated) return cosines_with(pieces, &cache::LanePiece::keys, entry.key);
+  // Turning one key and not the other by the distance between them is the same as turning each to its place.
+  Cosines out;
+  const auto& lanes = view_.lanes;
+  const auto shape = lanes.shape();
+  for (int other = 0; other < lanes.length(head_); ++other) {
+    Entry turned(*this, other);
+    shape.unrotates->shift(turned.key.data(), static_cast<std::int64_t>(lanes.position(head_, other)) - lanes.position(head_, slot));
+    const auto* const row = reinterpret_cast<const std::byte*>(turned.key.data());
+    attention::cosines({row, turned.key.size() * sizeof(float), 1, shape.head_dim, ElementType::f32}, entry.key,
+                       std::span(&out.emplace_back(), 1));
+  }
+  return out;
+}
+
 Demotion::Target Demotion::most_alike(int slot) const {
   const Entry given_up(*this, slot);
-  Entry other = given_up;
+  std::vector<cache::LanePiece> pieces;
+  view_.lanes.pieces(head_, {0, view_.lanes.length(head_)}, pieces);
+  const auto by_key = cosines_of_keys(given_up, slot, pieces);
+  const auto by_value = cosines_with(pieces, &cache::LanePiece::values, given_up.value);
   Target best;
-  for (int s = 0; s < view_.lanes.length(head_); ++s) {
-    if (s == slot || !evictable(view_, view_.lanes.position(head_, s))) continue;
-    other.read(*this, s);
-    const double likeness = redundancy(how_, cosine(given_up.compared, other.compared), cosine(given_up.value, other.value));
-    if (best.slot < 0 || likeness > best.likeness) best = {s, likeness};
-  }
+  view_.lanes.for_each_stretch(head_, [&](const cache::LaneStretch& stretch) {
+    for (int i = 0; i < stretch.count(); ++i) {
+      const int other = stretch.first + i;
+      const auto at = static_cast<std::size_t>(other);
+      if (other == slot || !evictable(view_, stretch.positions[static_cast<std::size_t>(i)])) continue;
+      const double likeness = redundancy(how_, by_key[at], by_value[at]);
+      if (best.slot < 0 || likeness > best.likeness) best = {other, likeness};
+    }
+  });
   return best;
 }
 

@@ -76,6 +76,7 @@ class Demotion {
     double likeness = 0;
   };
   Target most_alike(int slot) const;
+  std::vector<float> cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces) const;
   /// Sum of the worth of a class.
   double class_worth(int slot) const;
   /// Returns the length of the given-up key in units of the other's.

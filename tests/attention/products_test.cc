@@ -33,5 +33,38 @@ TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
   }
 }
 
+TEST(Cosines, AgreeWithDoublePrecision) {
+  for (const auto type : {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
+    for (const int dim : {64, 80, 96}) {
+      const int count = 70;
+      auto rows = noise(z(count) * z(dim), 3);
+      std::fill_n(rows.begin() + 5 * dim, dim, 0.0F);
+      const auto query = noise(z(dim), 4);
+      const std::size_t bytes = cache::row_bytes(type, dim);
+      std::vector<std::byte> stored(z(count) * bytes);
+      for (std::size_t i = 0; i < z(count); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(dim), z(dim)), &stored[i * bytes]);
+      const cache::Rows all{stored.data(), bytes, count, dim, type};
+      const auto decoded_rows = decoded(all, 0, count);
+      on_every_target([&] {
+        std::vector<float> out(z(count));
+        cosines(all, query, out);
+        for (std::size_t i = 0; i < z(count); ++i) {
+          double product = 0;
+          double square = 0;
+          double query_square = 0;
+          for (std::size_t c = 0; c < z(dim); ++c) {
+            const double x = decoded_rows[i * z(dim) + c];
+            product += x * query[c];
+            square += x * x;
+            query_square += static_cast<double>(query[c]) * query[c];
+          }
+          // Each of dim products and sums is rounded, by Cauchy and Schwarz relative to the lengths; so are they, and the quotient.
+          ASSERT_NEAR(out[i], i == 5 ? 0 : product / std::sqrt(square * query_square), (3 * dim + 8) * 0x1p-24) << "row " << i;
+        }
+      });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace winnow::attention

@@ -1,5 +1,7 @@
 #include "attention/products.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #undef HWY_TARGET_INCLUDE
@@ -8,12 +10,10 @@
 // After foreach_target.h, which defines the target that this pass compiles for.
 #include <hwy/highway.h>
 
+#include "attention/cpu/rows-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 
 /// Rows of `left` by vectors of columns in registers at a time: 8 accumulators.
 constexpr int kRows = 4;
@@ -57,6 +57,46 @@ void multiply(const float* left, int rows, int dim, const float* columns, int st
   }
 }
 
+/// A row's product with the query and its squared length.
+template <class T>
+HWY_INLINE void cosine_of(const T* row, const float* query, int dim, float query_length, float* out) {
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  V product = hn::Zero(d);
+  V square = hn::Zero(d);
+  for (int c = 0; c < dim; c += step) {
+    const bool whole = c + step <= dim;
+    const V x = whole ? load(row + c) : load_n(row + c, dim - c);
+    const V y = whole ? load(query + c) : load_n(query + c, dim - c);
+    product = hn::MulAdd(x, y, product);
+    square = hn::MulAdd(x, x, square);
+  }
+  const float length = std::sqrt(hn::GetLane(hn::SumOfLanes(d, square))) * query_length;
+  *out = length > 0 ? hn::GetLane(hn::SumOfLanes(d, product)) / length : 0.0F;
+}
+
+template <class T>
+void cosines_of(const cache::Rows& rows, const float* query, float query_length, float* out) {
+  for (int i = 0; i < rows.count; ++i) cosine_of(reinterpret_cast<const T*>(rows.row(i)), query, rows.dim, query_length, out + i);
+}
+
+void cosines_of_rows(const cache::Rows& rows, const float* query, float query_length, float* memory, float* out) {
+  for (int first = 0; first < rows.count; first += kTogether) {
+    const cache::Rows some = readable(rows.slice(first, std::min(kTogether, rows.count - first)), memory);
+    switch (some.type) {
+      case ElementType::f16:
+        cosines_of<hwy::float16_t>(some, query, query_length, out + first);
+        break;
+      case ElementType::bf16:
+        cosines_of<hwy::bfloat16_t>(some, query, query_length, out + first);
+        break;
+      default:
+        cosines_of<float>(some, query, query_length, out + first);
+        break;
+    }
+  }
+}
+
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -72,7 +112,8 @@ constexpr int kColumnsTogether = 32;
 
 namespace cpu {
 HWY_EXPORT(multiply);
-}
+HWY_EXPORT(cosines_of_rows);
+}  // namespace cpu
 
 PackedRows::PackedRows(std::span<const float> rows, int dim)
     : dim_(dim),
@@ -87,6 +128,13 @@ PackedRows::PackedRows(std::span<const float> rows, int dim)
 
 void PackedRows::multiply(std::span<const float> left, std::span<float> out) const {
   HWY_DYNAMIC_DISPATCH(cpu::multiply)(left.data(), static_cast<int>(left.size()) / dim_, dim_, columns_.data(), stride_, out.data());
+}
+
+void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out) {
+  double square = 0;
+  for (const float x : query) square += static_cast<double>(x) * x;
+  std::vector<float> memory(static_cast<std::size_t>(cpu::kTogether) * static_cast<std::size_t>(cpu::decoded_width(rows.dim)));
+  HWY_DYNAMIC_DISPATCH(cpu::cosines_of_rows)(rows, query.data(), static_cast<float>(std::sqrt(square)), memory.data(), out.data());
 }
 
 }  // namespace winnow::attention
