@@ -3,7 +3,7 @@ _winnow() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run methods inspect --help --version" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "run chat methods inspect --help --version" -- "$current")
   elif [ "$previous" = --kv ] || [ "$command" = methods ]; then
     mapfile -t COMPREPLY < <(compgen -W "$(winnow methods 2>/dev/null | cut -d' ' -f1)" -- "$current")
   elif [ "$previous" = --kv-type ]; then

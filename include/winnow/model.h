@@ -55,17 +55,29 @@ struct Prompt {
   std::vector<Token> question;  ///< with the template's closing part
 };
 
-/// Where the part of a prompt that has been read ends.
-enum class Cut : std::uint8_t {
-  before_question,  ///< the text, ready for any question
-  after_question,   ///< the whole prompt, ready for the answer
+/// A text and what has been said about it, by the user and the model in turn. How much has been said tells what may come next: nothing,
+/// then any question may follow the text; an odd number of messages, then the model is to answer; an even number, then it has.
+struct Conversation {
+  std::string text;               ///< goes before the user's first words, may be empty
+  std::vector<std::string> said;  ///< user, model, user, …
+  std::string system;             ///< as in PromptText, like the other two
+  PromptFormat format = PromptFormat::chat;
+  ControlTokens control = ControlTokens::as_text;
 };
 
-/// The form in which a prompt has been read, so that what is asked of it later is appended in the same.
-struct PromptForm {
-  PromptFormat format = PromptFormat::chat;
-  Cut cut = Cut::before_question;
-  std::string system;  ///< as in PromptText
+/// What a sequence has read: the words, and their tokens as they came.
+struct Transcript {
+  Conversation conversation;
+  std::vector<Token> tokens;  ///< those beyond what the sequence's cache has seen are read next
+};
+
+/// Whether a template puts the earlier messages as it did when they were the last.
+enum class Past : std::uint8_t { unchanged, rewritten };
+
+/// What a question adds to a conversation.
+struct Turn {
+  std::vector<Token> tokens;  ///< from the end of what has been read to where the next answer begins
+  Past past = Past::unchanged;
 };
 
 /// A model: weights and vocabulary. Immutable after load() and safe to share between threads.
@@ -79,11 +91,12 @@ class Model {
 
   /// Throws InputError for an empty prompt, UsageError for a chat template that is not known.
   Prompt tokenize(const PromptText& prompt) const;
-  /// What a prompt is before its question, the same for every question (`prompt.question` is not looked at). Throws as above.
-  std::vector<Token> tokenize_text(const PromptText& prompt) const;
-  /// A question about a prompt that has been read before. After a whole prompt, the chat form ends the assistant's turn, left empty, and
-  /// asks in a turn of its own; without a question nothing is appended. Throws UsageError for a chat template that is not known.
-  std::vector<Token> tokenize_question(const PromptForm& form, const std::string& question, ControlTokens control) const;
+  /// A conversation from its beginning to where the next answer begins, or its text, ready for any question. Throws as above, and
+  /// UsageError when it ends with an answer.
+  std::vector<Token> tokenize(const Conversation& conversation) const;
+  /// What a question adds to a conversation that has been read. Where that ends with a question, its answer is left empty. Throws
+  /// UsageError for a chat template that is not known.
+  Turn turn(const Conversation& read, const std::string& question) const;
   /// Plain text without BOS, control names as text.
   std::vector<Token> tokenize(std::string_view text) const;
   /// Bytes of one token; control tokens give none. Concatenated pieces are the text, which need not be valid UTF-8 at every cut.

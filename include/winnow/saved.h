@@ -21,7 +21,7 @@ struct SavedInfo {
   int n_head_kv = 0;
   int head_dim = 0;
   int tokens_seen = 0;
-  PromptForm form;
+  Transcript transcript;
   double entries_per_head_mean = 0;
   int entries_min = 0;  ///< over layers and KV heads
   int entries_max = 0;

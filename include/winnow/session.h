@@ -36,6 +36,8 @@ struct CacheStats {
   int tokens_seen = 0;
 };
 
+struct CacheMark;
+
 /// The compressed keys and values of one sequence: a lane for each layer and KV head. Move-only; clone() copies. Belongs to the Session
 /// that made it, which it must not outlive.
 class Cache {
@@ -47,6 +49,11 @@ class Cache {
   /// Throws MemoryError.
   Cache clone() const;
   CacheStats stats() const;
+  /// Remembers the cache as it is, so that what is appended next can be taken back. Costs nothing where entries are only appended, and a
+  /// copy where they are evicted or summarised. Throws MemoryError.
+  CacheMark mark() const;
+  /// Puts the cache back to how it was at the mark. REQUIRES: a mark of this cache, no later go_back() than it.
+  void go_back(CacheMark mark);
   const CacheOptions& options() const;
   /// Positions kept, ascending: [layer][KV head][entry].
   std::vector<std::vector<std::vector<std::int32_t>>> kept() const;
@@ -58,6 +65,12 @@ class Cache {
 
  private:
   std::unique_ptr<Impl> impl_;
+};
+
+/// What Cache::go_back() needs.
+struct CacheMark {
+  int tokens_seen = 0;
+  std::optional<Cache> copy;
 };
 
 enum class Precision : std::uint8_t {
@@ -87,7 +100,7 @@ struct Prefilled {
 struct Restored {
   Cache cache;
   std::vector<float> logits;  ///< [n_vocab] of the last token, or empty when they were not saved
-  PromptForm form;            ///< for Model::tokenize_question()
+  Transcript transcript;
 };
 
 /// Runs a model. Owns a thread pool and work space; one session is used by one thread at a time, several sessions may share a Model.
@@ -112,9 +125,10 @@ class Session {
   void step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits);
 
   /// Writes a sequence to a file, so that its text need not be read again: what load() gives goes on bit for bit like `cache`. What was at
-  /// `path` stays until all is on the disk. `logits` are those of the last token, [n_vocab], or empty; `form` says how the prompt was read.
-  /// Throws InputError (a full disk, no permission, a folder or a device at that path).
-  void save(const std::string& path, const Cache& cache, std::span<const float> logits, const PromptForm& form) const;
+  /// `path` stays until all is on the disk. `logits` are those of the last token, [n_vocab], or empty; `transcript` has the tokens that the
+  /// cache has seen, and maybe more. Throws UsageError when it has fewer, InputError (a full disk, no permission, a folder or a device at
+  /// that path).
+  void save(const std::string& path, const Cache& cache, std::span<const float> logits, const Transcript& transcript) const;
 
   /// Reads what save() has written. Throws InputError: no such file, not a saved cache, another version, truncated, damaged, made with
   /// another model or other RoPE options; MemoryError.

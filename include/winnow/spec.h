@@ -27,6 +27,8 @@ class Spec {
   static Spec parse(std::string_view text);
   /// The same with other presets than the built-in ones.
   static Spec parse(std::string_view text, const policy::Registry& registry);
+  /// The same for what has no end: a method that evicts at every step takes positions=cache where the text does not say otherwise.
+  static Spec parse_endless(std::string_view text);
   /// Reads a list: a comma outside brackets starts a new spec unless `key=` follows it.
   static std::vector<Spec> parse_list(std::string_view text);
 

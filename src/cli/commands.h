@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 namespace CLI {
 class App;
 }
@@ -8,10 +10,21 @@ namespace winnow::cli {
 
 /// Each adds its subcommand to the parser; the subcommand's callback does the work and throws winnow::Error.
 void add_run(CLI::App& app);
+void add_chat(CLI::App& app);
 void add_methods(CLI::App& app);
 void add_inspect(CLI::App& app);
 
-/// Set by Ctrl-C. The first one stops what runs; the second ends the process.
+/// What Ctrl-C does.
+enum class OnInterrupt : std::uint8_t {
+  stops_then_ends,  ///< the first one stops what runs, the second ends the process
+  stops,            ///< stops what runs
+  ends,             ///< ends the process
+};
+
+/// Forgets an earlier Ctrl-C and says what the next one does. Until it is called: stops_then_ends.
+void on_interrupt(OnInterrupt action);
+
+/// Whether Ctrl-C has been pressed since.
 bool interrupted();
 
 }  // namespace winnow::cli

@@ -6,7 +6,9 @@
 
 #include "base/format.h"
 #include "cli/commands.h"
+#include "cli/kept.h"
 #include "cli/output.h"
+#include "cli/wording.h"
 #include "winnow/error.h"
 #include "winnow/model.h"
 #include "winnow/saved.h"
@@ -17,10 +19,8 @@ namespace {
 
 enum class OutputForm : std::uint8_t { text, json };
 
-const char* name_of(Cut cut) { return cut == Cut::before_question ? "question-agnostic" : "question-aware"; }
-const char* name_of(PromptFormat format) { return format == PromptFormat::raw ? "raw" : "chat"; }
-
 nlohmann::ordered_json saved_json(const SavedInfo& s) {
+  const Conversation& conversation = s.transcript.conversation;
   return {{"path", s.path},
           {"format_version", s.version},
           {"spec", s.cache.spec.print()},
@@ -34,9 +34,12 @@ nlohmann::ordered_json saved_json(const SavedInfo& s) {
             {"n_head_kv", s.n_head_kv},
             {"head_dim", s.head_dim}}},
           {"tokens", s.tokens_seen},
-          {"protocol", name_of(s.form.cut)},
-          {"prompt", name_of(s.form.format)},
-          {"system", s.form.system},
+          {"tokens_unread", s.transcript.tokens.size() - static_cast<std::size_t>(s.tokens_seen)},
+          {"prompt", name_of(conversation.format)},
+          {"ends", where_it_ends(conversation)},
+          {"system", conversation.system},
+          {"text_bytes", conversation.text.size()},
+          {"said", conversation.said},
           {"entries_per_head_mean", s.entries_per_head_mean},
           {"entries_min", s.entries_min},
           {"entries_max", s.entries_max},
@@ -47,17 +50,18 @@ nlohmann::ordered_json saved_json(const SavedInfo& s) {
 /// What a saved cache says of itself. A checksum that does not hold is an error, after what is known.
 void show_saved(const std::string& path, OutputForm form) {
   const SavedInfo s = describe_saved(path);
+  const Conversation& conversation = s.transcript.conversation;
   if (form == OutputForm::json) {
     write_stdout(saved_json(s).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
     write_stdout(
-        fmt::format("{}\n  a saved cache, format version {}: {}{}, {}, {} prompt, {}\n  of {} ({}, hash {:016x}): {} layers, {} KV heads "
-                    "of {} dimensions\n"
+        fmt::format("{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {} layers, {} KV heads of {} dimensions\n"
+                    "  a text of {}, {} messages, {} prompt, ends {}\n"
                     "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
-                    s.path, s.version, s.cache.spec.print(), s.cache.budget ? " @ " + s.cache.budget->print() : "", s.cache.kv_type.print(),
-                    name_of(s.form.format), name_of(s.form.cut), s.model_name.empty() ? "unnamed" : s.model_name, s.model_arch,
-                    s.model_hash, s.n_layer, s.n_head_kv, s.head_dim, s.entries_per_head_mean, s.tokens_seen, s.entries_min, s.entries_max,
-                    format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
+                    s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : s.model_name, s.model_arch, s.model_hash,
+                    s.n_layer, s.n_head_kv, s.head_dim, format_bytes(conversation.text.size()), conversation.said.size(),
+                    name_of(conversation.format), where_it_ends(conversation), s.entries_per_head_mean, s.tokens_seen, s.entries_min,
+                    s.entries_max, format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
   }
   if (!s.damage.empty()) throw InputError(s.damage);
 }
@@ -91,19 +95,38 @@ void show_model(const std::string& path, OutputForm form) {
       m.head_dim, m.n_vocab, m.ctx_train, format_bytes(token_bytes), format_bytes(token_bytes * static_cast<std::size_t>(m.ctx_train))));
 }
 
+struct Arguments {
+  std::string path;
+  bool json = false;
+  KeptOptions kept;
+};
+
+void inspect(const Arguments& a) {
+  if (!a.kept.file.empty()) return show_kept(a.kept);
+  if (a.path.empty()) throw UsageError("nothing to inspect: give a model, a saved cache, or what --dump-kept has written (--kept)");
+  const auto form = a.json ? OutputForm::json : OutputForm::text;
+  is_saved(a.path) ? show_saved(a.path, form) : show_model(a.path, form);
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-  auto* const command = app.add_subcommand("inspect", "say what is in a model or a saved cache");
-  const auto path = std::make_shared<std::string>();
-  const auto json = std::make_shared<bool>(false);
-  command->add_option("FILE", *path, "GGUF model, or a cache that run --save-kv has written")->required();
-  command->add_flag("--json", *json, "as JSON");
-  command->footer("Example:\n  winnow inspect model.gguf\n  winnow inspect long.kv --json");
-  command->callback([path, json] {
-    const auto form = *json ? OutputForm::json : OutputForm::text;
-    is_saved(*path) ? show_saved(*path, form) : show_model(*path, form);
-  });
+  auto* const command = app.add_subcommand("inspect", "say what is in a model or a saved cache, or show what a run has kept");
+  const auto a = std::make_shared<Arguments>();
+  auto* const path = command->add_option("FILE", a->path, "GGUF model, or a cache that run --save-kv or a chat's /save has written");
+  command->add_flag("--json", a->json, "as JSON");
+  auto* const kept = command->add_option("--kept", a->kept.file, "what run --dump-kept has written: show it layer by layer");
+  auto* const text = command->add_option("--text", a->kept.text, "with --kept: list the passages of this text that most heads keep");
+  command->add_option("-m,--model", a->kept.model, "with --text: the model that has read it")->envname("WINNOW_MODEL");
+  command->add_option("--system", a->kept.system, "with --text: the system message that it was read with")->needs(text);
+  command->add_flag("--raw", a->kept.raw, "with --text: it was read without the chat template")->needs(text);
+  command->add_option("-o,--output", a->kept.output, "with --kept: draw an .svg or .png with gnuplot instead")->needs(kept);
+  text->needs(kept);
+  kept->excludes(path);
+  command->footer(
+      "Examples:\n  winnow inspect model.gguf\n  winnow inspect long.kv --json\n"
+      "  winnow inspect --kept kept.json --text long.txt -m model.gguf");
+  command->callback([a] { inspect(*a); });
 }
 
 }  // namespace winnow::cli

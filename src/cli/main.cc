@@ -18,10 +18,12 @@ namespace {
 
 std::atomic<bool> stop_asked{false};
 
-void on_interrupt(int /*signal*/) {
+void stop_once(int /*signal*/) {
   stop_asked.store(true);
   std::signal(SIGINT, SIG_DFL);  // the second Ctrl-C ends the process
 }
+
+void stop(int /*signal*/) { stop_asked.store(true); }
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
@@ -41,6 +43,7 @@ int run(int argc, char** argv) {
       "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
       "Each command has its own --help.");
   add_run(app);
+  add_chat(app);
   add_methods(app);
   add_inspect(app);
   try {
@@ -68,12 +71,17 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+void on_interrupt(OnInterrupt action) {
+  stop_asked.store(false);
+  std::signal(SIGINT, action == OnInterrupt::ends ? SIG_DFL : action == OnInterrupt::stops ? stop : stop_once);
+}
+
 bool interrupted() { return stop_asked.load(); }
 
 }  // namespace winnow::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGINT, winnow::cli::on_interrupt);
+  winnow::cli::on_interrupt(winnow::cli::OnInterrupt::stops_then_ends);
   std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of the write, with a sentence
   return winnow::cli::run(argc, argv);
 }

@@ -14,25 +14,29 @@ enum class Protocol : std::uint8_t {
   agnostic,  ///< before
 };
 
-/// What `winnow run` was asked for; everything that can be judged without a model has been.
-struct RunOptions {
+/// What every command that answers is asked for.
+struct CommonOptions {
   std::string model;
-  std::string file;                    ///< path, `-` for stdin, or empty
-  std::vector<std::string> questions;  ///< none: the text alone
+  std::string file;     ///< path, `-` for stdin, or empty
+  std::string load_kv;  ///< where the compressed text comes from instead, or empty; cache options and prompt are then the file's
   CacheOptions cache;
   ModelOptions loading;
   SessionOptions session;
   PromptText prompt;  ///< format, system and control tokens; text and question are filled in later
   GenerateOptions generate;
+  bool quiet = false;
+};
+
+/// What `winnow run` was asked for; everything that can be judged without a model has been.
+struct RunOptions : CommonOptions {
+  std::vector<std::string> questions;  ///< none: the text alone
   Protocol protocol = Protocol::aware;
   std::string dump_kept;
   std::string save_kv;  ///< where the compressed prompt goes, or empty
-  std::string load_kv;  ///< where it comes from, or empty; its cache options, protocol and prompt form are then the ones above
   std::string jsonl;
   std::string output;
   bool json = false;
   bool dry_run = false;
-  bool quiet = false;
 };
 
 }  // namespace winnow::cli

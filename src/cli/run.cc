@@ -1,7 +1,6 @@
 #include "cli/run.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "winnow/error.h"
 
@@ -25,16 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
-/// One line on stderr that is written over, on a terminal alone.
-void show_progress(Session& session, bool quiet) {
-  if (quiet || isatty(STDERR_FILENO) == 0) return;
-  session.on_progress([](double share) {
-    std::fprintf(stderr, "\rreading the prompt: %3.0f %%", 100 * share);
-    if (share >= 1) std::fprintf(stderr, "\r\033[K");
-    std::fflush(stderr);
-  });
-}
-
 /// One text and its questions.
 class Run {
  public:
@@ -43,16 +33,16 @@ class Run {
       load();
       return;
     }
-    PromptText text = options.prompt;
-    if (!options.file.empty()) text.text = read_text(options.file);
+    conversation_ = {"", {}, options.prompt.system, options.prompt.format, options.prompt.control};
+    if (!options.file.empty()) conversation_.text = read_text(options.file);
     if (!only_saves()) questions_ = options.questions.empty() ? std::vector<std::string>{""} : options.questions;
     for (const auto& question : questions_) {
-      text.question = question;
-      Prompt prompt = session.model().tokenize(text);
+      const auto& c = conversation_;
+      Prompt prompt = session.model().tokenize({c.text, question, c.system, c.format, c.control});
       text_ = std::move(prompt.text);
       question_tokens_.push_back(std::move(prompt.question));
     }
-    if (saves_text()) text_ = session.model().tokenize_text(text);
+    if (saves_text()) text_ = session.model().tokenize(conversation_);
     seen_ = text_.size();
   }
 
@@ -86,18 +76,40 @@ class Run {
     seen_ = static_cast<std::size_t>(restored_->cache.stats().tokens_seen);
     questions_ = options_.questions.empty() ? std::vector<std::string>{""} : options_.questions;
     for (const auto& question : questions_) {
-      question_tokens_.push_back(session_.model().tokenize_question(restored_->form, question, options_.prompt.control));
+      question_tokens_.push_back(after_loaded(question));
       if (question_tokens_.back().empty() && restored_->logits.empty())
         throw InputError(fmt::format("{} holds no logits to answer from: give a question (-p)", options_.load_kv));
     }
+  }
+
+  /// What is to be read after what was loaded: tokens that its cache has not seen, and the question. Without one, an open question that was
+  /// loaded is answered.
+  std::vector<Token> after_loaded(const std::string& question) const {
+    const auto& [conversation, tokens] = restored_->transcript;
+    std::vector<Token> out(tokens.begin() + static_cast<std::ptrdiff_t>(seen_), tokens.end());
+    if (question.empty() && conversation.said.size() % 2 == 1) return out;
+    if (question.empty() && !conversation.said.empty())
+      throw InputError(fmt::format("{} ends with an answer: give a question (-p)", options_.load_kv));
+    const Turn turn = session_.model().turn(conversation, question);
+    if (turn.past == Past::rewritten) log().warn("the model's template puts earlier messages otherwise than when they were read");
+    out.insert(out.end(), turn.tokens.begin(), turn.tokens.end());
+    return out;
+  }
+
+  /// What has been read when a cache is saved.
+  Transcript transcript(std::size_t index) const {
+    Transcript out{conversation_, text_};
+    if (saves_text()) return out;
+    out.conversation.said.push_back(questions_[index]);
+    out.tokens.insert(out.tokens.end(), question_tokens_[index].begin(), question_tokens_[index].end());
+    return out;
   }
 
   void save(const Cache& cache, std::span<const float> logits, std::size_t index) {
     if (options_.save_kv.empty()) return;
     const auto begin = Clock::now();
     const std::string path = numbered(options_.save_kv, index);
-    session_.save(path, cache, logits,
-                  {options_.prompt.format, saves_text() ? Cut::before_question : Cut::after_question, options_.prompt.system});
+    session_.save(path, cache, logits, transcript(index));
     const auto bytes = std::filesystem::file_size(path);
     saved_.push_back({{"path", path}, {"bytes", bytes}, {"tokens", cache.stats().tokens_seen}, {"save_ms", ms_since(begin)}});
     if (!options_.quiet && !options_.json) std::fputs(saved_line(path, bytes, cache.stats()).c_str(), stderr);
@@ -219,6 +231,7 @@ class Run {
   double restore_ms_ = 0;
   std::size_t seen_ = 0;  ///< tokens before the question
   nlohmann::ordered_json saved_ = nlohmann::ordered_json::array();
+  Conversation conversation_;  ///< before any question; not with --load-kv
   std::vector<std::string> questions_;
   std::vector<Token> text_;
   std::vector<std::vector<Token>> question_tokens_;
@@ -233,7 +246,7 @@ void run_command(const RunOptions& options) {
   Session session(model, options.session);
   const double load_ms = ms_since(begin);
   session.on_stop(interrupted);
-  show_progress(session, options.quiet);
+  if (!options.quiet) show_progress(session);
   if (!options.jsonl.empty()) {
     run_jsonl(options, session);
   } else {

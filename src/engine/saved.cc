@@ -83,6 +83,49 @@ policy::Terms read_terms(ByteCursor& from) {
   return terms;
 }
 
+void write_transcript(ByteSink& to, const Transcript& transcript) {
+  const auto& [conversation, tokens] = transcript;
+  put(to, static_cast<std::uint32_t>(conversation.format));
+  put(to, static_cast<std::uint32_t>(conversation.control));
+  put(to, std::string_view(conversation.system));
+  put(to, std::string_view(conversation.text));
+  put(to, static_cast<std::uint32_t>(conversation.said.size()));
+  for (const auto& message : conversation.said) put(to, std::string_view(message));
+  put(to, static_cast<std::uint32_t>(tokens.size()));
+  put(to, std::span<const Token>(tokens));
+}
+
+/// A number of things that take at least four bytes each, so that a list of them can be allocated.
+std::size_t count_of(ByteCursor& from, const char* what) {
+  const auto count = from.take<std::uint32_t>(what);
+  if (count > from.left() / 4) from.fail(fmt::format("{} are {}, {} bytes are left", what, count, from.left()));
+  return count;
+}
+
+Conversation read_conversation(ByteCursor& from) {
+  Conversation out;
+  out.format = choice<PromptFormat>(from.take<std::uint32_t>("the prompt's format"), "the prompt's format", from);
+  out.control = choice<ControlTokens>(from.take<std::uint32_t>("what control tokens are"), "what control tokens are", from);
+  out.system = from.text("the system message");
+  out.text = from.text("the text");
+  out.said.resize(count_of(from, "the messages"));
+  for (auto& message : out.said) message = from.text("a message");
+  return out;
+}
+
+Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
+  Transcript out{read_conversation(from), {}};
+  out.tokens.resize(count_of(from, "the tokens"));
+  from.read(std::span<Token>(out.tokens), "the tokens");
+  const auto count = out.tokens.size();
+  if (count < static_cast<std::size_t>(seen) || count > static_cast<std::size_t>(kMostTokens))
+    from.fail(fmt::format("it has {} tokens, {} have been seen", count, seen));
+  for (const Token token : out.tokens) {
+    if (token < 0 || token >= vocabulary) from.fail(fmt::format("a token is {}, the vocabulary has {}", token, vocabulary));
+  }
+  return out;
+}
+
 /// That the file is about this model.
 void check_model(const SavedHead& head, const ModelIdentity& model, const std::string& path) {
   if (head.model == model) return;
@@ -168,9 +211,7 @@ void SavedHead::write(ByteSink& to) const {
   for (const auto number : {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.forced.sinks, terms.forced.recent})
     put(to, number);
   for (const auto& layer : limit) put(to, std::span<const int>(layer));
-  put(to, static_cast<std::uint32_t>(form.format));
-  put(to, static_cast<std::uint32_t>(form.cut));
-  put(to, std::string_view(form.system));
+  write_transcript(to, transcript);
 }
 
 SavedHead SavedHead::read(ByteCursor& from, int sections) {
@@ -187,17 +228,15 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
   if (heads * static_cast<std::size_t>(head.model.layers) > from.left() / sizeof(std::int32_t))
     from.fail(fmt::format("its head has no room for the limits of {} layers of {} KV heads", head.model.layers, heads));
   for (int layer = 0; layer < head.model.layers; ++layer) from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
-  head.form.format = choice<PromptFormat>(from.take<std::uint32_t>("the prompt's format"), "the prompt's format", from);
-  head.form.cut = choice<Cut>(from.take<std::uint32_t>("where the prompt ends"), "where the prompt ends", from);
-  head.form.system = from.text("the system message");
+  head.transcript = read_transcript(from, head.seen, head.model.vocabulary);
   from.finish("the head");
   return head;
 }
 
-void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, const PromptForm& form,
-                    std::span<const float> logits) {
+void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, std::span<const float> logits,
+                    const Transcript& transcript) {
   MemorySink head;
-  SavedHead{cache.options, cache.options.spec.print_full(), model, cache.seen, cache.terms, cache.limit, form}.write(head);
+  SavedHead{cache.options, cache.options.spec.print_full(), model, cache.seen, cache.terms, cache.limit, transcript}.write(head);
   const int summaries = summaries_of(cache.method(), cache.seen);
   std::vector<std::size_t> lengths{head.bytes().size()};
   for (int layer = 0; layer < cache.lanes.layers(); ++layer) lengths.push_back(cache.lanes.layer(layer).saved_bytes(summaries));
@@ -231,7 +270,7 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
   auto logits = read_logits(reader.section(last), hparams.n_vocab);
   auto sequence = std::make_unique<Cache::Impl>(
       Cache::Impl{head.options, &hparams, &account, std::move(lanes), head.seen, head.terms, std::move(head.limit)});
-  return {Cache(std::move(sequence)), std::move(logits), std::move(head.form)};
+  return {Cache(std::move(sequence)), std::move(logits), std::move(head.transcript)};
 }
 
 }  // namespace winnow::engine

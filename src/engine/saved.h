@@ -41,7 +41,7 @@ struct SavedHead {
   std::int32_t seen = 0;
   policy::Terms terms;
   std::vector<std::vector<int>> limit;  ///< [layer][KV head]
-  PromptForm form;
+  Transcript transcript;
 
   void write(ByteSink& to) const;
   /// Throws InputError for what cannot be; whether it fits a model is another question.
@@ -52,8 +52,8 @@ struct SavedHead {
 inline int layer_section(int layer) { return layer + 1; }
 
 /// Writes a sequence. Throws what the sink throws.
-void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, const PromptForm& form,
-                    std::span<const float> logits);
+void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, std::span<const float> logits,
+                    const Transcript& transcript);
 
 /// Reads a sequence for a model. Throws InputError when it is damaged or another model's, MemoryError; nothing that would let a later step
 /// read or write outside of a lane is let through.

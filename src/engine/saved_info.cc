@@ -71,7 +71,7 @@ SavedInfo describe_saved(const std::string& path) {
   info.n_head_kv = head.model.kv_heads;
   info.head_dim = head.model.head_dim;
   info.tokens_seen = head.seen;
-  info.form = head.form;
+  info.transcript = head.transcript;
   info.entries_per_head_mean = lengths.mean();
   info.entries_min = lengths.least;
   info.entries_max = lengths.most;

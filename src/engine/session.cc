@@ -158,9 +158,15 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
   s.stepper.run(rows, logits);
 }
 
-void Session::save(const std::string& path, const Cache& cache, std::span<const float> logits, const PromptForm& form) const {
+void Session::save(const std::string& path, const Cache& cache, std::span<const float> logits, const Transcript& transcript) const {
+  const auto& sequence = cache.impl();
+  check_tokens(transcript.tokens, impl_->hparams);
+  if (transcript.tokens.size() < static_cast<std::size_t>(sequence.seen)) {
+    throw UsageError(
+        fmt::format("a transcript of {} tokens is not that of a cache that has seen {}", transcript.tokens.size(), sequence.seen));
+  }
   ReplacingFile file(path);
-  engine::write_sequence(file, cache.impl(), engine::identity_of(impl_->hparams, impl_->model->hash()), form, logits);
+  engine::write_sequence(file, sequence, engine::identity_of(impl_->hparams, impl_->model->hash()), logits, transcript);
   file.commit();
 }
 

@@ -59,50 +59,40 @@ std::string Vocab::piece(Token token) const {
 
 bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
 
-std::string Vocab::render(const std::string& system, const std::vector<Message>& messages) const {
+std::vector<std::string> Vocab::chat_frame(const std::string& system, int questions) const {
   const char* const name = llama_model_chat_template(model_.get(), nullptr);
   if (name == nullptr) throw UsageError(fmt::format("{}: the model has no chat template: use --raw", path_));
-  std::vector<llama_chat_message> all;
-  if (!system.empty()) all.push_back({"system", system.c_str()});
-  for (const auto& message : messages) all.push_back({message.role, message.content.c_str()});
+  // No template treats this content specially, and it cannot be part of one.
+  const std::string content = "\x01winnow\x01";
+  std::vector<llama_chat_message> messages;
+  if (!system.empty()) messages.push_back({"system", system.c_str()});
+  for (int i = 0; i < questions; ++i) {
+    if (i > 0) messages.push_back({"assistant", content.c_str()});
+    messages.push_back({"user", content.c_str()});
+  }
   std::string out(4096 + 2 * system.size(), '\0');
-  const auto apply = [&] {
-    return llama_chat_apply_template(name, all.data(), all.size(), true, out.data(), static_cast<int>(out.size()));
+  const auto render = [&] {
+    return llama_chat_apply_template(name, messages.data(), messages.size(), true, out.data(), static_cast<int>(out.size()));
   };
-  int n = apply();
+  int n = render();
   if (n > static_cast<int>(out.size())) {
     out.resize(static_cast<std::size_t>(n));
-    n = apply();
+    n = render();
   }
   if (n < 0) throw UsageError(fmt::format("{}: libllama does not know the model's chat template: use --raw", path_));
   out.resize(static_cast<std::size_t>(n));
-  return out;
-}
-
-namespace {
-
-// No template treats these contents specially, and they cannot be part of one.
-constexpr std::string_view kFirst = "\x01winnow\x01";
-constexpr std::string_view kSecond = "\x02winnow\x02";
-
-}  // namespace
-
-Vocab::Frame Vocab::chat_frame(const std::string& system) const {
-  const std::string text = render(system, {{"user", std::string(kFirst)}});
-  const auto at = text.find(kFirst);
-  if (at == std::string::npos) throw UsageError(fmt::format("{}: libllama does not know the model's chat template: use --raw", path_));
-  return {text.substr(0, at), text.substr(at + kFirst.size())};
-}
-
-Vocab::Frame Vocab::next_frame(const std::string& system) const {
-  const std::string text = render(system, {{"user", "-"}, {"assistant", std::string(kFirst)}, {"user", std::string(kSecond)}});
-  const auto answer = text.find(kFirst);
-  const auto question = text.find(kSecond);
-  if (answer == std::string::npos || question == std::string::npos || answer > question) {
-    throw UsageError(fmt::format("{}: the model's chat template does not allow a second question: use --raw", path_));
+  std::vector<std::string> frame;
+  std::size_t begin = 0;
+  for (auto at = out.find(content); at != std::string::npos; at = out.find(content, begin)) {
+    frame.push_back(out.substr(begin, at - begin));
+    begin = at + content.size();
   }
-  const auto before = answer + kFirst.size();
-  return {text.substr(before, question - before), text.substr(question + kSecond.size())};
+  frame.push_back(out.substr(begin));
+  if (frame.size() != 2 * static_cast<std::size_t>(questions)) {
+    throw UsageError(fmt::format("{}: the model's chat template does not put {} {} as they are: use --raw", path_, questions,
+                                 questions == 1 ? "question" : "questions"));
+  }
+  return frame;
 }
 
 }  // namespace winnow::model

@@ -26,24 +26,13 @@ class Vocab {
   std::string piece(Token token) const;
   bool ends(Token token) const;
 
-  /// What the chat template puts before and after the content of one user message (with `system` before it, unless it is empty), up to
-  /// where the answer begins. Throws UsageError when libllama does not know the template, or there is none.
-  struct Frame {
-    std::string before;
-    std::string after;
-  };
-  Frame chat_frame(const std::string& system) const;
-  /// The same for a second user message after an answer that is empty: `before` ends the answer.
-  Frame next_frame(const std::string& system) const;
+  /// What the chat template puts before, between and after the contents of a conversation's messages: `questions` of the user, with an
+  /// answer after each but the last (and `system` before all, unless it is empty), up to where the next answer begins. 2 * questions
+  /// pieces. REQUIRES: questions >= 1. Throws UsageError when libllama does not know the template, there is none, or it leaves contents
+  /// out.
+  std::vector<std::string> chat_frame(const std::string& system, int questions) const;
 
  private:
-  struct Message {
-    const char* role;
-    std::string content;
-  };
-  /// A conversation in the template's words, up to where the next answer begins.
-  std::string render(const std::string& system, const std::vector<Message>& messages) const;
-
   struct Free {
     void operator()(llama_model* model) const;
   };

@@ -24,10 +24,35 @@ struct Parsed {
   std::string full;
 };
 
+/// Options as they were typed, on top of the defaults.
+struct Given {
+  policy::Options values;
+  std::set<std::string> keys;  ///< those that were typed
+};
+
+/// ":key=value,…" of all options, in declared order.
+std::string all(const policy::Options& values, const std::vector<policy::Option>& declared) {
+  std::string out;
+  for (const auto& o : declared) out += fmt::format("{}{}={}", out.empty() ? ":" : ",", o.name, values.text(o.name));
+  return out;
+}
+
+/// The same of those that differ from their default.
+std::string changed(const policy::Options& values, const std::vector<policy::Option>& declared) {
+  std::vector<policy::Option> different;
+  std::copy_if(declared.begin(), declared.end(), std::back_inserter(different),
+               [&](const auto& o) { return values.text(o.name) != o.default_text(); });
+  return all(values, different);
+}
+
+/// What `positions` is for methods that evict at every step, where a text does not say.
+enum class OpenPositions : std::uint8_t { preset, cache };
+
 /// spec := name [":" key "=" value {"," key "=" value}] | name "(" spec ")" [":" …]
 class Parser {
  public:
-  Parser(std::string_view text, const policy::Registry& registry) : text_(text), registry_(registry) {
+  Parser(std::string_view text, const policy::Registry& registry, OpenPositions open = OpenPositions::preset)
+      : text_(text), registry_(registry), open_(open) {
     if (text.size() > kMaxLength) throw UsageError(fmt::format("the spec has {} characters, {} are possible", text.size(), kMaxLength));
   }
 
@@ -74,10 +99,20 @@ class Parser {
       if (is_wrapper(name)) fail(fmt::format("{} needs a method in brackets", name));
       throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name), policy::suggest(name, names(registry_.presets))));
     }
-    const Given given = options(name, found->options);
+    Given given = options(name, found->options);
     policy::Method method = build(*found, given.values);
+    if (settle_positions(given, found->options, method)) method = build(*found, given.values);
     method.name = name;
-    return {std::move(method), name + given.changed, name + given.all};
+    return {std::move(method), name + changed(given.values, found->options), name + all(given.values, found->options)};
+  }
+
+  /// Whether the method's positions were open and are now settled otherwise than its preset does.
+  bool settle_positions(Given& given, const std::vector<policy::Option>& declared, const policy::Method& method) const {
+    const bool may = std::any_of(declared.begin(), declared.end(), [](const auto& o) { return o.name == "positions"; });
+    if (open_ == OpenPositions::preset || !may || given.keys.count("positions") > 0 || method.schedule != policy::Schedule::step)
+      return false;
+    given.values.set("positions", std::string("cache"));
+    return true;
   }
 
   /// Options that are good one by one but not together.
@@ -97,32 +132,20 @@ class Parser {
     const Given given = options(name, found->options);
     policy::Method method = found->apply(inner.method, given.values);
     method.name = fmt::format("{}({})", name, inner.method.name);
-    return {std::move(method), fmt::format("{}({}){}", name, inner.canonical, given.changed),
-            fmt::format("{}({}){}", name, inner.full, given.all)};
+    return {std::move(method), fmt::format("{}({}){}", name, inner.canonical, changed(given.values, found->options)),
+            fmt::format("{}({}){}", name, inner.full, all(given.values, found->options))};
   }
 
-  struct Given {
-    policy::Options values;
-    std::string changed;  ///< ":key=value,…" of what differs from the default, in declared order
-    std::string all;
-  };
-
   Given options(const std::string& owner, const std::vector<policy::Option>& declared) {
-    Given given{policy::Options(declared), "", ""};
+    Given given{policy::Options(declared), {}};
     if (take(':')) {
-      std::set<std::string> seen;
-      do option(owner, declared, given.values, seen);
+      do option(owner, declared, given);
       while (another_option());
-    }
-    for (const auto& o : declared) {
-      const auto pair = fmt::format("{}={}", o.name, given.values.text(o.name));
-      given.all += (given.all.empty() ? ":" : ",") + pair;
-      if (given.values.text(o.name) != o.default_text()) given.changed += (given.changed.empty() ? ":" : ",") + pair;
     }
     return given;
   }
 
-  void option(const std::string& owner, const std::vector<policy::Option>& declared, policy::Options& values, std::set<std::string>& seen) {
+  void option(const std::string& owner, const std::vector<policy::Option>& declared, Given& given) {
     const std::string key(word("an option's name", "():,="));
     if (!take('=')) fail(fmt::format("expected '=' after {}", policy::printable(key)));
     const auto value = word("a value", "():,=");
@@ -130,8 +153,8 @@ class Parser {
     if (found == declared.end()) {
       throw UsageError(fmt::format("{} has no option '{}': {}", owner, policy::printable(key), policy::suggest(key, names(declared))));
     }
-    if (!seen.insert(key).second) fail(fmt::format("{} is given twice", key));
-    values.set(key, found->check(owner, value));
+    if (!given.keys.insert(key).second) fail(fmt::format("{} is given twice", key));
+    given.values.set(key, found->check(owner, value));
   }
 
   /// A comma goes on with this spec's options when `key=` follows it; else it is a list's.
@@ -156,6 +179,7 @@ class Parser {
 
   std::string_view text_;
   const policy::Registry& registry_;
+  OpenPositions open_;
   std::size_t at_ = 0;
 };
 
@@ -170,6 +194,11 @@ Spec Spec::parse(std::string_view text) { return parse(text, policy::built_in())
 
 Spec Spec::parse(std::string_view text, const policy::Registry& registry) {
   Parsed parsed = Parser(text, registry).one();
+  return {std::move(parsed.method), std::move(parsed.canonical), std::move(parsed.full)};
+}
+
+Spec Spec::parse_endless(std::string_view text) {
+  Parsed parsed = Parser(text, policy::built_in(), OpenPositions::cache).one();
   return {std::move(parsed.method), std::move(parsed.canonical), std::move(parsed.full)};
 }
 

@@ -63,9 +63,16 @@ class SavedTest : public testing::Test {
 
   Prefilled prefill(const CacheOptions& options, int n) { return session_.prefill(tokens(n), std::span(&options, 1)); }
 
+  void save(const Cache& cache, std::span<const float> logits) { session_.save(path_, cache, logits, transcript_of(cache)); }
+
   Restored through_file(const Cache& cache, std::span<const float> logits) {
-    session_.save(path_, cache, logits, {PromptFormat::raw, Cut::after_question, "be brief"});
+    save(cache, logits);
     return session_.load(path_);
+  }
+
+  /// Words, and as many tokens as the cache has seen and two more.
+  Transcript transcript_of(const Cache& cache) const {
+    return {{"a text", {"one", "", "two"}, "be brief", PromptFormat::raw, ControlTokens::parsed}, tokens(cache.stats().tokens_seen + 2)};
   }
 
   /// The restored sequence is the one that was saved, and stays it for 20 steps.
@@ -113,7 +120,7 @@ class SmallFile : public SavedTest {
   SmallFile() : SavedTest(1) {
     const auto options = options_of("h2o", "8", "q4_0");
     const auto prefilled = prefill(options, 12);
-    session_.save(path_, prefilled.caches.front(), {}, {});
+    save(prefilled.caches.front(), {});
     bytes_ = file();
   }
   Bytes bytes_;
@@ -159,9 +166,14 @@ TEST_F(SavedTest, says_what_it_is) {
   const auto prefilled = prefill(options_of("ada-snapkv:window=8", "30%", "q8_0/f16"), 100);
   const auto& cache = prefilled.caches.front();
   const auto restored = through_file(cache, prefilled.logits);
-  EXPECT_EQ(restored.form.format, PromptFormat::raw);
-  EXPECT_EQ(restored.form.cut, Cut::after_question);
-  EXPECT_EQ(restored.form.system, "be brief");
+  for (const Transcript& transcript : {restored.transcript, describe_saved(path_).transcript}) {
+    EXPECT_EQ(transcript.tokens, tokens(102));
+    EXPECT_EQ(transcript.conversation.text, "a text");
+    EXPECT_EQ(transcript.conversation.said, (std::vector<std::string>{"one", "", "two"}));
+    EXPECT_EQ(transcript.conversation.system, "be brief");
+    EXPECT_EQ(transcript.conversation.format, PromptFormat::raw);
+    EXPECT_EQ(transcript.conversation.control, ControlTokens::parsed);
+  }
   EXPECT_TRUE(is_saved(path_));
   EXPECT_FALSE(is_saved(folder_ / "tiny.gguf"));
   const auto info = describe_saved(path_);
@@ -187,7 +199,7 @@ TEST_F(SavedTest, the_same_sequence_gives_the_same_bytes) {
   Bytes first;
   for (int round = 0; round < 2; ++round) {
     const auto prefilled = prefill(options, 100);
-    session_.save(path_, prefilled.caches.front(), prefilled.logits, {});
+    save(prefilled.caches.front(), prefilled.logits);
     if (round == 0) first = file();
   }
   EXPECT_EQ(file(), first);
@@ -195,7 +207,7 @@ TEST_F(SavedTest, the_same_sequence_gives_the_same_bytes) {
 
 TEST_F(SavedTest, another_model_or_rope_is_refused) {
   const auto prefilled = prefill(options_of("full", ""), 20);
-  session_.save(path_, prefilled.caches.front(), {}, {});
+  save(prefilled.caches.front(), {});
   const auto message = [&](const std::shared_ptr<const Model>& model) -> std::string {
     try {
       Session(model, {1, Precision::automatic, 64}).load(path_);
@@ -229,9 +241,14 @@ TEST_F(SavedTest, a_save_that_fails_leaves_what_was_there) {
     begun.write(Bytes(50));
   }
   EXPECT_EQ(file(), before);
-  EXPECT_THROW(session_.save(folder_ / "", prefilled.caches.front(), {}, {}), InputError);
-  EXPECT_THROW(session_.save("/dev/full", prefilled.caches.front(), {}, {}), InputError);
-  EXPECT_THROW(session_.save(folder_ / "absent/saved.kv", prefilled.caches.front(), {}, {}), InputError);
+  const auto& cache = prefilled.caches.front();
+  const Transcript transcript = transcript_of(cache);
+  EXPECT_THROW(session_.save(folder_ / "", cache, {}, transcript), InputError);
+  EXPECT_THROW(session_.save("/dev/full", cache, {}, transcript), InputError);
+  EXPECT_THROW(session_.save(folder_ / "absent/saved.kv", cache, {}, transcript), InputError);
+  EXPECT_THROW(session_.save(path_, cache, {}, {{}, tokens(19)}), UsageError);
+  EXPECT_THROW(session_.save(path_, cache, {}, {{}, std::vector<Token>(20, -1)}), InputError);
+  EXPECT_EQ(file(), before);
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "")) EXPECT_NE(entry.path().extension(), ".part");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
@@ -264,7 +281,7 @@ TEST_F(SmallFile, another_version_says_so) {
 TEST_F(SmallFile, no_number_in_it_is_trusted) {
   for (const auto& method : {"full", "streaming-llm", "h2o", "tova", "cam", "quest", "infllm", "ada(h2o)", "tova:positions=cache"}) {
     auto prefilled = prefill(options_of(method, "64"), 80);
-    session_.save(path_, prefilled.caches.front(), prefilled.logits, {});
+    save(prefilled.caches.front(), prefilled.logits);
     const auto whole = file();
     const std::size_t until = std::min<std::size_t>(whole.size() - 4, 1200);
     for (std::size_t at = 12; at < until; ++at) {

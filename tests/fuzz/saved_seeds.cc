@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
     const auto prefilled = session.prefill(tokens, std::span(&options, 1));
     std::string name = spec;
     for (char& c : name) c = c == ':' || c == '=' ? '-' : c;
-    session.save(std::string(argv[1]) + "/" + name, prefilled.caches.front(), prefilled.logits, {});
+    session.save(std::string(argv[1]) + "/" + name, prefilled.caches.front(), prefilled.logits,
+                 {{"a text", {"a question", "an answer"}, "be brief"}, tokens});
   }
 }

@@ -84,6 +84,7 @@ class Writer {
     gguf_set_val_u32(gguf_.get(), "tokenizer.ggml.bos_token_id", 1);
     gguf_set_val_u32(gguf_.get(), "tokenizer.ggml.eos_token_id", 2);
     gguf_set_val_bool(gguf_.get(), "tokenizer.ggml.add_bos_token", true);
+    if (!m_.chat_template.empty()) gguf_set_val_str(gguf_.get(), "tokenizer.chat_template", m_.chat_template.c_str());
   }
 
   void tensors() {

@@ -22,6 +22,7 @@ struct TinyModel {
   bool rope_factors = false;  ///< a rope_freqs tensor, as Llama 3.1 has
   float linear_scaling = 0;   ///< 0: none
   std::uint32_t seed = 1;
+  std::string chat_template;  ///< a text, or the name of one that libllama knows; empty: none
 };
 
 /// Writes a GGUF with a byte-level SentencePiece vocabulary (259 tokens, made up to a multiple of 32).

@@ -1,0 +1,116 @@
+#include "cli/arguments.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.h"
+#include "cli/wording.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
+  command.add_option("-m,--model", o.model, "GGUF model")->envname("WINNOW_MODEL");
+  for (auto* const option : {command.add_option("-f,--file", o.file, "text to read, - for stdin"),
+                             command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
+                             command.add_flag("--special", a.special, "control tokens in the text are tokens"),
+                             command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
+    a.not_with_load.push_back(option);
+}
+
+void add_cache_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
+  for (auto* const option :
+       {command.add_option("--kv", a.kv, "method: full, snapkv:window=16, … (see winnow methods)"),
+        command.add_option("--budget", a.budget, "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
+        command.add_option("--kv-type", a.kv_type, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")})
+    a.not_with_load.push_back(option);
+  command.add_option("--load-kv", o.load_kv,
+                     "go on from this file, which run --save-kv or a chat's /save has written, instead of reading a text");
+}
+
+void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
+  auto& g = o.generate;
+  command.add_option("-n,--max-tokens", g.max_tokens, "longest answer, in tokens")->check(CLI::NonNegativeNumber);
+  command.add_option("--seed", g.sampling.seed, "seed of the sampler");
+  command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
+  command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");
+  command.add_option("--top-p", g.sampling.top_p, "sample from the most probable that make up p");
+  command.add_option("--min-p", g.sampling.min_p, "sample from those at least this share as probable as the best");
+  command.add_option("--repeat-penalty", g.sampling.repeat_penalty, "divides the logits of repeated tokens, 1: off");
+  command.add_option("--stop", g.stop, "text that ends the answer; may be given several times");
+  command.add_flag("--ignore-eos", a.ignore_eos, "go on after the end of the answer");
+}
+
+void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
+  a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores)");
+  command.add_option("--precision", a.precision, "auto or f32")->check(CLI::IsMember({"auto", "bf16", "f32"}));
+  command.add_option("--pack", a.pack, "how weights are packed for long prompts")->check(CLI::IsMember({"auto", "layer", "resident"}));
+  command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
+  command.add_option("--rope-scaling", o.loading.rope_scaling, "none or linear:FACTOR instead of the file's");
+  command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
+  command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
+}
+
+/// A saved cache brings its own cache options and its prompt's form.
+SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
+  SavedInfo saved = describe_saved(o.load_kv);
+  const Conversation& conversation = saved.transcript.conversation;
+  for (const auto* const option : a.not_with_load) {
+    if (option->count() == 0) continue;
+    throw UsageError(fmt::format("{} does not go with --load-kv {}: it holds {} tokens that were read with {}, {}, {}", option->get_name(),
+                                 o.load_kv, saved.tokens_seen, described(saved.cache), name_of(conversation.format),
+                                 where_it_ends(conversation)));
+  }
+  o.cache = saved.cache;
+  o.prompt.format = conversation.format;
+  o.prompt.control = conversation.control;
+  o.prompt.system = conversation.system;
+  return saved;
+}
+
+void take_given(const CommonArguments& a, CommonOptions& o) {
+  o.cache.spec = Spec::parse(a.kv);
+  if (!a.budget.empty()) o.cache.budget = Budget::parse(a.budget);
+  o.cache.kv_type = KvType::parse(a.kv_type);
+  o.cache.check();
+  if (o.cache.budget && o.cache.spec == Spec()) log().info("full keeps everything: the budget {} is not used", a.budget);
+  o.prompt.format = a.raw ? PromptFormat::raw : PromptFormat::chat;
+  o.prompt.control = a.special ? ControlTokens::parsed : ControlTokens::as_text;
+}
+
+void check_machine(const CommonArguments& a, CommonOptions& o) {
+  if (a.threads_given->count() > 0 && a.threads < 1)
+    throw UsageError(std::to_string(a.threads) + " threads cannot run anything: at least 1 is needed");
+  o.session.threads = a.threads;
+  if (a.precision == "bf16") throw UsageError("--precision bf16: this build computes attention in f32 only (use auto or f32)");
+  if (a.precision == "f32") o.session.precision = Precision::f32;
+  if (a.pack != "auto") throw UsageError("--pack " + a.pack + ": this build multiplies with ggml's packed weights only (use auto)");
+}
+
+}  // namespace
+
+void add_common_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
+  add_prompt_options(command, arguments, options);
+  add_cache_options(command, arguments, options);
+  add_generation_options(command, arguments, options);
+  add_machine_options(command, arguments, options);
+}
+
+std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o) {
+  set_verbosity(a.verbose ? Verbosity::verbose : o.quiet ? Verbosity::quiet : Verbosity::normal);
+  check_machine(a, o);
+  o.generate.end = a.ignore_eos ? EndOfSequence::ignored : EndOfSequence::stops;
+  std::optional<SavedInfo> saved;
+  if (o.load_kv.empty()) {
+    take_given(a, o);
+  } else {
+    saved = take_saved(a, o);
+  }
+  if (o.model.empty()) throw UsageError("no model: give -m MODEL.gguf or set WINNOW_MODEL");
+  return saved;
+}
+
+}  // namespace winnow::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "winnow/saved.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace winnow::cli {
+
+/// What CLI11 fills in for the options of every command that answers, before it can be checked.
+struct CommonArguments {
+  std::string kv = "full";
+  std::string budget;
+  std::string kv_type = "f16";
+  std::string precision = "auto";
+  std::string pack = "auto";
+  bool raw = false;
+  bool special = false;
+  bool ignore_eos = false;
+  bool verbose = false;
+  int threads = 0;
+  CLI::Option* threads_given = nullptr;
+  std::vector<CLI::Option*> not_with_load;  ///< what a saved cache has settled; a command adds its own
+};
+
+/// Adds the options to a command; both structures must outlive it.
+void add_common_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
+
+/// Turns words into values; with --load-kv, the file's own, which is what it returns. Throws UsageError for what cannot be, InputError for
+/// the file; sets the log's verbosity.
+std::optional<SavedInfo> check_common(const CommonArguments& arguments, CommonOptions& options);
+
+}  // namespace winnow::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "cli/talk.h"
+
+namespace winnow::cli {
+
+/// `winnow chat`: a conversation whose lines come from a terminal or from stdin. Throws winnow::Error.
+void chat_command(const CommonOptions& options);
+
+/// What a command may look at and change.
+struct ChatState {
+  Talk& talk;
+  std::optional<Reply> last;  ///< of the last line that was answered
+};
+
+/// What a conversation that was loaded holds, in a few words.
+std::string resumed(const Talk& talk);
+
+enum class AfterCommand : std::uint8_t { goes_on, ends };
+
+/// Does what a line that begins with / asks for; what it says goes to stderr. Throws winnow::Error; an unknown command names the nearest.
+AfterCommand run_chat_command(const std::string& line, ChatState& state);
+
+}  // namespace winnow::cli

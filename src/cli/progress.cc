@@ -1,0 +1,31 @@
+#include "cli/progress.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+namespace winnow::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What is done sooner is not worth a line.
+constexpr std::chrono::milliseconds kSoon{500};
+
+}  // namespace
+
+void show_progress(Session& session) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  session.on_progress([begin = std::optional<Clock::time_point>()](double share) mutable {
+    if (!begin) begin = Clock::now();
+    const bool shown = Clock::now() - *begin >= kSoon;
+    if (shown) std::fprintf(stderr, "\rreading the prompt: %3.0f %%%s", 100 * share, share >= 1 ? "\r\033[K" : "");
+    if (shown) std::fflush(stderr);
+    if (share >= 1) begin.reset();
+  });
+}
+
+}  // namespace winnow::cli

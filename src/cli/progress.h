@@ -1,0 +1,10 @@
+#pragma once
+
+#include "winnow/session.h"
+
+namespace winnow::cli {
+
+/// Shows how far a prompt has been read: one line on stderr that is written over, on a terminal alone.
+void show_progress(Session& session);
+
+}  // namespace winnow::cli

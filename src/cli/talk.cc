@@ -1,0 +1,142 @@
+#include "cli/talk.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "base/log.h"
+#include "cli/output.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_between(Clock::time_point begin, Clock::time_point end) { return std::chrono::duration<double, std::milli>(end - begin).count(); }
+
+void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+Talk::Talk(Session& session, const CommonOptions& options) : session_(session), options_(options), cache_options_(options.cache) {
+  if (!options.load_kv.empty()) {
+    load(options.load_kv);
+    return;
+  }
+  Conversation& conversation = transcript_.conversation;
+  conversation.system = options.prompt.system;
+  conversation.format = options.prompt.format;
+  conversation.control = options.prompt.control;
+  if (!options.file.empty()) conversation.text = read_text(options.file);
+}
+
+Reply Talk::say(const std::string& words, const OnText& on_text) {
+  Transcript next = with(words);
+  warn_about_length(next.tokens.size());
+  std::optional<CacheMark> mark;
+  if (cache_) mark = cache_->mark();
+  try {
+    return read_and_answer(std::move(next), on_text);
+  } catch (...) {
+    if (mark) {
+      cache_->go_back(std::move(*mark));
+    } else {
+      cache_.reset();
+    }
+    throw;
+  }
+}
+
+Reply Talk::read_and_answer(Transcript next, const OnText& on_text) {
+  Reply reply;
+  reply.tokens_read = static_cast<int>(next.tokens.size()) - (cache_ ? cache_->stats().tokens_seen : 0);
+  const auto begin = Clock::now();
+  const auto logits = read(next.tokens);
+  const auto middle = Clock::now();
+  reply.generation = answer(logits, on_text);
+  reply.read_ms = ms_between(begin, middle);
+  reply.answer_ms = ms_between(middle, Clock::now());
+  next.conversation.said.push_back(reply.generation.text);
+  append(next.tokens, reply.generation.tokens);
+  transcript_ = std::move(next);
+  return reply;
+}
+
+Transcript Talk::with(const std::string& words) {
+  const Model& model = session_.model();
+  Transcript next = transcript_;
+  auto& said = next.conversation.said;
+  const bool raw = next.conversation.format == PromptFormat::raw;
+  const std::string spoken = raw ? (said.empty() ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
+  if (said.size() % 2 == 1) said.emplace_back();                                       // a question that was saved without an answer
+  said.push_back(spoken);
+  if (transcript_.tokens.empty()) {
+    next.tokens = model.tokenize(next.conversation);
+    return next;
+  }
+  const Turn turn = model.turn(transcript_.conversation, spoken);
+  if (turn.past == Past::unchanged) {
+    append(next.tokens, turn.tokens);
+    return next;
+  }
+  log().info("the model's template puts earlier messages otherwise than when they were read: the conversation is read anew");
+  next.tokens = model.tokenize(next.conversation);
+  cache_.reset();
+  return next;
+}
+
+void Talk::warn_about_length(std::size_t tokens) {
+  const int trained = session_.model().info().ctx_train;
+  if (warned_ || tokens <= static_cast<std::size_t>(trained)) return;
+  warned_ = true;
+  log().warn("the conversation has {} tokens, the model was trained with {}: answers may suffer", tokens, trained);
+}
+
+std::vector<float> Talk::read(const std::vector<Token>& tokens) {
+  if (cache_) return session_.extend(*cache_, std::span(tokens).subspan(static_cast<std::size_t>(cache_->stats().tokens_seen)));
+  Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
+  cache_ = std::move(prefilled.caches.front());
+  return std::move(prefilled.logits);
+}
+
+Generation Talk::answer(const std::vector<float>& logits, const OnText& on_text) {
+  Cache* const cache = &*cache_;
+  return std::move(generate(session_, std::span(&cache, 1), std::span(&logits, 1), options_.generate, on_text).front());
+}
+
+void Talk::keep_by(const CacheOptions& cache) {
+  cache_options_ = cache;
+  cache_.reset();
+}
+
+void Talk::reset() {
+  transcript_.conversation.said.clear();
+  transcript_.tokens.clear();
+  cache_.reset();
+  warned_ = false;
+}
+
+void Talk::save(const std::string& path) const {
+  if (transcript_.tokens.empty()) throw UsageError("there is nothing to save: nothing has been said yet");
+  if (!cache_) {
+    throw UsageError(
+        fmt::format("there is no cache to save: the {} tokens so far are read anew with your next line, save after it", tokens()));
+  }
+  session_.save(path, *cache_, {}, transcript_);
+}
+
+void Talk::load(const std::string& path) {
+  Restored restored = session_.load(path);
+  cache_ = std::move(restored.cache);
+  cache_options_ = cache_->options();
+  transcript_ = std::move(restored.transcript);
+  warned_ = false;
+}
+
+std::optional<CacheStats> Talk::stats() const { return cache_ ? std::optional(cache_->stats()) : std::nullopt; }
+
+}  // namespace winnow::cli

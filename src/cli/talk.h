@@ -1,0 +1,63 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+
+namespace winnow::cli {
+
+/// An answer with what it took.
+struct Reply {
+  Generation generation;
+  int tokens_read = 0;  ///< before the answer could begin
+  double read_ms = 0;
+  double answer_ms = 0;
+};
+
+/// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed when its question
+/// has been seen; later turns are appended. Nothing is read before a turn needs it.
+class Talk {
+ public:
+  /// Keeps references to both. With --load-kv it goes on from that file. Throws winnow::Error.
+  Talk(Session& session, const CommonOptions& options);
+
+  /// Says something and streams the answer. When it throws, the conversation is as it was before; an answer that is interrupted stays part
+  /// of it. Throws winnow::Error.
+  Reply say(const std::string& words, const OnText& on_text);
+
+  /// Drops the cache: the next turn reads the whole conversation anew, and compresses it by these options.
+  void keep_by(const CacheOptions& cache);
+  /// Forgets what was said.
+  void reset();
+
+  /// Writes the conversation and its cache to a file. Throws UsageError where there is no cache, and what Session::save() throws.
+  void save(const std::string& path) const;
+  /// Goes on with a conversation that was saved, and its cache options. When it throws, this one is as it was before.
+  void load(const std::string& path);
+
+  const CacheOptions& cache_options() const { return cache_options_; }
+  /// Tokens of the conversation so far.
+  int tokens() const { return static_cast<int>(transcript_.tokens.size()); }
+  /// Empty where nothing has been read yet, or will be anew.
+  std::optional<CacheStats> stats() const;
+
+ private:
+  /// The conversation with these words, up to where the answer begins. Drops a cache that its tokens do not go on from.
+  Transcript with(const std::string& words);
+  void warn_about_length(std::size_t tokens);
+  /// Reads what the cache has not seen; returns the logits of the last token.
+  std::vector<float> read(const std::vector<Token>& tokens);
+  Generation answer(const std::vector<float>& logits, const OnText& on_text);
+  Reply read_and_answer(Transcript transcript, const OnText& on_text);
+
+  Session& session_;
+  const CommonOptions& options_;
+  CacheOptions cache_options_;
+  Transcript transcript_;  ///< answers as they came; the cache may lack the last tokens
+  std::optional<Cache> cache_;
+  bool warned_ = false;
+};
+
+}  // namespace winnow::cli

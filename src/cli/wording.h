@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "winnow/session.h"
+
+namespace winnow::cli {
+
+/// How things are called in messages.
+const char* name_of(PromptFormat format);
+
+/// The spec as typed, the budget and the entries' type.
+std::string described(const CacheOptions& cache);
+/// The same with all options of the spec.
+std::string described_in_full(const CacheOptions& cache);
+
+/// What may come next in a conversation, said by what it ends with.
+const char* where_it_ends(const Conversation& conversation);
+
+}  // namespace winnow::cli

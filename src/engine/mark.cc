@@ -1,0 +1,39 @@
+#include <utility>
+
+#include "engine/cache_impl.h"
+
+namespace winnow {
+
+namespace {
+
+/// Whether all that decoding does to the lanes is to append to them, and taking the last entries away undoes it: where entries lie at their
+/// ranks, a lane that loses one turns all its keys.
+bool only_appends(const policy::Method& method) {
+  return !method.changes_while_decoding() && method.summary_rows == 0 && method.positions == policy::Positions::text;
+}
+
+void drop_from(cache::LayerLanes& lanes, int head, std::int32_t position) {
+  while (lanes.length(head) > 0 && lanes.position(head, lanes.length(head) - 1) >= position) lanes.remove(head, lanes.length(head) - 1);
+}
+
+}  // namespace
+
+CacheMark Cache::mark() const {
+  CacheMark mark{impl_->seen, {}};
+  if (!only_appends(impl_->method())) mark.copy = clone();
+  return mark;
+}
+
+void Cache::go_back(CacheMark mark) {
+  if (mark.copy) {
+    *this = std::move(*mark.copy);
+    return;
+  }
+  for (int layer = 0; layer < impl_->lanes.layers(); ++layer) {
+    for (int head = 0; head < impl_->hparams->n_head_kv; ++head) drop_from(impl_->lanes.layer(layer), head, mark.tokens_seen);
+  }
+  impl_->seen = mark.tokens_seen;
+  impl_->attended = -1;  // of a step that has not been
+}
+
+}  // namespace winnow

@@ -1,0 +1,317 @@
+"""What `winnow chat` does with lines from a script and from a terminal.
+
+chat.py WINNOW MAKE_TINY_GGUF      the real model too, where WINNOW_TEST_MODEL names it
+"""
+
+import json
+import os
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+WINNOW, TINY = sys.argv[1:3]
+PATIENCE = 120
+
+
+def chat(lines, *arguments, code=0, **options):
+    """Answers and everything else."""
+    environment = {k: v for k, v in os.environ.items() if k != "WINNOW_MODEL"}
+    text = "".join(line + "\n" for line in lines)
+    threads = [] if "--threads" in arguments else ["--threads", "2"]
+    command = [WINNOW, "chat", *threads, *arguments]
+    result = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=PATIENCE, env=environment, **options)
+    assert result.returncode == code, (arguments, lines, result.returncode, result.stderr)
+    return result.stdout, result.stderr
+
+
+def seen(errors):
+    """Tokens, least and most entries, of each /stats."""
+    return [tuple(map(int, found)) for found in re.findall(r"^(\d+) tokens seen, entries per head: (\d+) min, [\d.]+ mean, (\d+) max", errors, re.MULTILINE)]
+
+
+def check_turns(model, raw_model):
+    ten = ["-m", model, "-n", "10", "--ignore-eos"]
+    answers, errors = chat(["hello", "/stats", "and you?", "/stats"], *ten)
+    (first, least, most), (second, _, _) = seen(errors)
+    assert least == most == first and second > first + 10, errors
+    assert "f16" in errors and "held of" in errors and re.search(r"last line: \d+ tokens read at \d+ t/s, 10 answered", errors), errors
+    assert "cut after 10 tokens" in errors
+    assert chat(["hello", "and you?"], *ten)[0] == answers, "greedy answers repeat"
+    assert chat(["hello", "and you?"], *ten, "-q")[1] == ""
+
+    _, errors = chat(["hello", "and you?", "/stats", "/kv full", "/stats", "what?", "/stats"], *ten)
+    before, after = seen(errors)
+    assert "starts anew" in errors and "no cache" in errors and after[0] > before[0], errors
+
+    # A per-step method's memory is constant, a one-shot method's lanes grow by each turn.
+    turns = ["some words to read " * 6, "/stats", "and more of them", "/stats"]
+    assert [s[2] for s in seen(chat(turns, *ten, "--kv", "streaming-llm", "--budget", "40")[1])] == [40, 40]
+    growing = [s[2] for s in seen(chat(turns, *ten, "--kv", "snapkv:window=8", "--budget", "40")[1])]
+    assert 40 < growing[0] < growing[1], growing
+    again = chat([*turns, "/kv snapkv:window=8 50", "more", "/stats"], *ten, "--kv", "snapkv:window=8", "--budget", "40")[1]
+    assert seen(again)[-1][2] == 50 + 9, "compressed anew; the last token of an answer is read with the next turn"
+
+    raw_answers, errors = chat(["hello", "/reset", "hello", "/stats"], "-m", raw_model, "--raw", "-n", "5", "--ignore-eos")
+    assert "forgotten" in errors and len(seen(errors)) == 1
+    half = len(raw_answers) // 2
+    assert raw_answers[:half] == raw_answers[half:], raw_answers
+
+
+def check_commands(model):
+    few = ["-m", model, "-n", "3", "--ignore-eos"]
+    _, errors = chat(["/help", "/kv", "/kv streaming-llm 30", "/kv", "", "  ", "/exit", "never said"], *few)
+    for command in ("/help", "/stats", "/kv [SPEC [BUDGET]]", "/reset", "/save FILE", "/load FILE", "/exit"):
+        assert command in errors, command
+    assert "full, f16" in errors and "streaming-llm:sinks=4,positions=cache @ 30, f16 from your first line on" in errors
+    answers, errors = chat(["/stast", "/kv snapky", "/kv snapkv", "/kv a b c", "/save", "/load a b", " /words"], *few, code=1)
+    lines = errors.splitlines()
+    for part in ("line 1: there is no command /stast: did you mean /stats?", "did you mean snapkv", "line 3: snapkv needs a budget",
+                 "takes [SPEC [BUDGET]]", "line 5: /save takes FILE, not 0 words", "line 6: /load takes FILE, not 2 words",
+                 "6 of 7 lines went wrong"):  # fmt: skip
+        assert sum(part in line for line in lines) == 1, (part, lines)
+    assert answers, "the last line was answered"
+    assert chat(["hi"], *few, "-f", "-", code=2)[1].count("\n") == 1
+    assert "--raw" in chat(["hi"], "-m", model.replace("chat", "raw"), code=1)[1]
+    assert "Example" in subprocess.run([WINNOW, "chat", "--help"], capture_output=True, text=True).stdout
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([WINNOW, "chat", *few], input="hi\nho\n", stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    assert result.returncode == 1 and result.stderr.count("cannot write to stdout") == 1, result.stderr
+
+
+def check_limits(model, folder):
+    few = ["-m", model, "-n", "3", "--ignore-eos"]
+    errors = chat(["many words " * 30, "more", "and more"], *few)[1]
+    assert errors.count("was trained with 256") == 1, errors
+
+    with open(f"{folder}/text.txt", "w") as file:
+        file.write("some words to read " * 20)
+    _, errors = chat(["what?", "/stats", "/reset", "why?", "/stats"], *few, "-f", f"{folder}/text.txt", "--kv", "snapkv:window=8", "--budget", "50")
+    assert [s[1:] for s in seen(errors)] == [(52, 52)] * 2, errors
+
+    command = [WINNOW, "chat", *few, "--threads", "1"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(b"hello\n/stats\n")
+    process.stdin.flush()
+    errors = b""
+    while b"last line" not in errors:
+        errors += process.stderr.readline()
+    with open(f"/proc/{process.pid}/status") as file:
+        used = int(re.search(r"VmPeak:\s+(\d+) kB", file.read()).group(1)) << 10
+    resource.prlimit(process.pid, resource.RLIMIT_AS, (used + (12 << 20),) * 2)
+    answers, rest = process.communicate(b"some words " * 30_000 + b"\n/stats\nand you?\n", timeout=PATIENCE)
+    errors = (errors + rest).decode(errors="replace")
+    if "AddressSanitizer" not in errors:  # its shadow alone is terabytes
+        stats = seen(errors)
+        assert process.returncode == 1 and "line 3: " in errors and len(stats) == 2 and stats[0] == stats[1], errors
+        assert answers.decode(errors="replace") == chat(["hello", "and you?"], *few, "--threads", "1")[0], "the turn that failed has left nothing"
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, command, environment):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(command[0], command, {**os.environ, "TERM": "xterm", **environment})
+        self.all = ""
+
+    def type(self, text):
+        time.sleep(0.1)  # a program that has just shown its prompt sets the terminal up
+        os.write(self.fd, text.encode())
+
+    def until(self, pattern, patience=PATIENCE):
+        """What comes up to the pattern."""
+        got, end = "", time.time() + patience
+        while time.time() < end:
+            if not select.select([self.fd], [], [], 0.1)[0]:
+                continue
+            try:
+                got += os.read(self.fd, 4096).decode(errors="replace")
+            except OSError:
+                break
+            if re.search(pattern, got):
+                return got
+        raise AssertionError(f"no {pattern!r} in {got!r}")
+
+    def exit_code(self):
+        end = time.time() + PATIENCE
+        while time.time() < end:
+            try:
+                os.read(self.fd, 4096)
+            except OSError:
+                break
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+PROMPT = r"(^|\n|\r)> $"
+
+
+def check_terminal(model, folder, say="hello", *more):
+    command = [WINNOW, "chat", "--threads", "1", "-m", model, "-n", "1000000", "--ignore-eos", *more]
+    terminal = Terminal(command, {"XDG_STATE_HOME": f"{folder}/state"})
+    assert "/help" in terminal.until(PROMPT)
+    terminal.type(say + "\n")
+    terminal.until(r"(\S\s*){100}")  # it streams: this answer would take hours
+    terminal.type("\x03")
+    terminal.until(PROMPT)
+    terminal.type("/stats\n")
+    stats = terminal.until(PROMPT)
+    first = seen(stats.replace("\r", ""))
+    assert len(first) == 1 and first[0][0] > 10, stats
+    terminal.type("given up")
+    terminal.until("given up")
+    terminal.type("\x03")
+    terminal.until(PROMPT)
+    terminal.type("/stats\n")
+    assert seen(terminal.until(PROMPT).replace("\r", "")) == first, "a line that was given up is not said"
+    terminal.type("\x1b[A\x1b[A\n")  # the history: /stats once, as it repeats, and before it what was said
+    terminal.until(r"(\S\s*){100}")
+    terminal.type("\x03")
+    terminal.until(PROMPT)
+    terminal.type("/nonsense\n")
+    assert "did you mean" in terminal.until(PROMPT)
+    terminal.type("\x04")
+    assert terminal.exit_code() == 0, "what went wrong has been seen"
+    with open(f"{folder}/state/winnow/chat_history") as file:
+        remembered = file.read()
+    assert say.replace(" ", r"\040") in remembered and "given" not in remembered, remembered
+
+
+def check_history_is_a_comfort(model, folder):
+    with open(f"{folder}/file", "w"):
+        pass
+    terminal = Terminal([WINNOW, "chat", "-m", model, "-n", "3"], {"XDG_STATE_HOME": f"{folder}/file"})  # a file cannot hold one
+    terminal.until(PROMPT)
+    terminal.type("hello\n")
+    assert "winnow:" not in terminal.until(PROMPT)
+    terminal.type("/exit\n")
+    assert terminal.exit_code() == 0
+
+
+def check_script_interrupt(model):
+    process = subprocess.Popen([WINNOW, "chat", "-m", model, "-n", "1000000", "--ignore-eos"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(b"hello\nnever said\n")
+    process.stdin.flush()
+    process.stdout.read(10)  # it is answering
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, (process.returncode, errors)
+
+
+def flip(path, at):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 0x10]))
+
+
+def check_saved(model, folder, *method):
+    """A conversation that is saved goes on in another process as it would have, and what is no saved conversation changes nothing."""
+    few = ["-m", model, "-n", "12", "--ignore-eos"]
+    saved = f"{folder}/talk.kv"
+    begun, unsaved = ["hello", "some words to read " * 3], ["and you?", "what else?"]
+    answers, _ = chat([*begun, *unsaved], *few, *method)
+    first, errors = chat([*begun, f"/save {saved}"], *few, *method)
+    assert answers.startswith(first) and f"saved {saved}: " in errors, errors
+    rest, errors = chat(["/stats", *unsaved], *few, "--load-kv", saved)
+    assert first + rest == answers, (first, rest, answers)
+    assert f"{saved}: " in errors and seen(errors), errors
+    assert chat([f"/load {saved}", *unsaved], *few)[0] == rest, "/load is --load-kv"
+    assert chat(["never", "/reset", f"/load {saved}", *unsaved, "/stats"], *few, *method)[0].endswith(rest)
+    size = os.path.getsize(saved)
+    for name, damage in (("cut", lambda path: os.truncate(path, size // 2)), ("flipped", lambda path: flip(path, size // 2))):
+        damaged = f"{folder}/{name}.kv"
+        shutil.copy(saved, damaged)
+        damage(damaged)
+        out, errors = chat([*begun, f"/load {damaged}", *unsaved], *few, *method, code=1)
+        assert out == answers, "the conversation goes on as if nothing had been"
+        assert sum(line.startswith("winnow: line 3: ") and damaged in line for line in errors.splitlines()) == 1, errors
+        assert chat(["hi"], *few, "--load-kv", damaged, code=1)[1].count("\n") == 1
+
+
+def check_saved_refusals(model, other, folder):
+    few = ["-m", model, "-n", "3", "--ignore-eos"]
+    saved = f"{folder}/full.kv"
+    lines = [f"/save {saved}", "hello", "/kv streaming-llm 40", f"/save {saved}", "and?", f"/save {saved}", "/save /dev/full", f"/load {folder}/absent", f"/load {other}"]
+    errors = chat(lines, *few, code=1)[1]
+    for part in ("line 1: there is nothing to save", "line 4: there is no cache to save", "line 7: ", "line 8: ", "is not a saved cache", "5 of 9 lines"):
+        assert part in errors, (part, errors)
+    assert "was saved with the model" in chat(["hi"], "-m", other, "--load-kv", saved, code=1)[1]
+    for option in (["--kv", "full"], ["--budget", "30"], ["--kv-type", "f32"], ["-f", saved], ["--raw"], ["--system", "x"], ["--special"]):
+        for command in (["chat"], ["run", "-p", "hi"]):
+            result = subprocess.run([WINNOW, *command, *few, "--load-kv", saved, *option], capture_output=True, text=True, timeout=PATIENCE)
+            assert result.returncode == 2 and result.stderr.count("\n") == 1, result.stderr
+            for part in (option[0], "streaming-llm @ 40, f16", "chat", "after an answer"):
+                assert part in result.stderr, (part, result.stderr)
+
+
+def check_saved_by_run(model, folder):
+    """What run has read is gone on with in chat, and the other way round."""
+    text, saved = f"{folder}/words.txt", f"{folder}/run.kv"
+    with open(text, "w") as file:
+        file.write("some words to read " * 10)
+    few = ["-m", model, "-n", "8", "--ignore-eos"]
+
+    def run(*arguments, code=0):
+        result = subprocess.run([WINNOW, "run", "--threads", "2", *few, *arguments], capture_output=True, text=True, errors="replace", timeout=PATIENCE)
+        assert result.returncode == code, result.stderr
+        return result
+
+    run("-f", text, "--kv", "snapkv:window=8", "--budget", "60", "--save-kv", saved)
+    asked = run("--load-kv", saved, "-p", "what?").stdout
+    answers, errors = chat(["what?", "/stats", "and?", f"/save {saved}.2", "/kv full", "why?", "/stats"], *few, "--load-kv", saved)
+    assert answers.startswith(asked), "the same tokens are read after the text"
+    (before, _, most), (after, least, _) = seen(errors)
+    assert most < before and least == after > before, "read anew from the words that the file holds"
+    assert run("--load-kv", f"{saved}.2", "-p", "why?").stdout
+    assert "ends with an answer" in run("--load-kv", f"{saved}.2", code=1).stderr
+    shown = json.loads(subprocess.run([WINNOW, "inspect", "--json", f"{saved}.2"], capture_output=True, text=True).stdout)
+    assert shown["ends"] == "after an answer" and shown["said"][::2] == ["what?", "and?"] and shown["text_bytes"] == 190, shown
+    whole = run("-f", text, "-p", "what?", "--save-kv", saved).stdout
+    assert run("--load-kv", saved).stdout == whole, "the question is answered"
+    assert chat(["and?", "/stats"], *few, "--load-kv", saved)[0] == run("--load-kv", saved, "-p", "and?").stdout
+
+
+def check_positions(model):
+    """A per-step method's entries lie at their index in the cache, unless the spec says otherwise."""
+    few = ["-m", model, "-n", "3", "--ignore-eos", "--budget", "40", "--kv"]
+    for spec, full in (("h2o", "positions=cache"), ("h2o:positions=absolute", "positions=absolute"), ("ada(h2o)", "positions=cache"), ("snapkv", "positions=absolute")):
+        _, errors = chat(["hello", "/stats", f"/kv {spec} 50", "/stats"], *few, spec)
+        assert errors.count(full) == 3, (spec, errors)
+
+
+def check_real(model):
+    answers, _ = chat(["What is the capital of France?", "And of Italy?"], "-m", model, "-n", "40")
+    anew, _ = chat(["What is the capital of France?", "/kv full", "And of Italy?"], "-m", model, "-n", "40")
+    assert "Paris" in answers and "Rome" in answers, answers
+    assert answers == anew, "turns that are appended are read as the whole conversation is"
+
+
+with tempfile.TemporaryDirectory() as work:
+    with_template, without = f"{work}/chat.gguf", f"{work}/raw.gguf"
+    subprocess.run([TINY, with_template, "llama", "chatml"], check=True)
+    subprocess.run([TINY, without], check=True)
+    check_turns(with_template, without)
+    check_commands(with_template)
+    check_limits(with_template, work)
+    check_terminal(with_template, work)
+    check_history_is_a_comfort(with_template, work)
+    check_script_interrupt(with_template)
+    for method in ([], ["--kv", "h2o", "--budget", "40"], ["--kv", "ada-snapkv:window=8", "--budget", "40", "--kv-type", "q8_0"], ["--kv", "quest", "--budget", "64"]):
+        check_saved(with_template, work, *method)
+    check_saved(without, work, "--raw", "--kv", "streaming-llm", "--budget", "40")
+    check_saved_refusals(with_template, without, work)
+    check_saved_by_run(with_template, work)
+    check_positions(with_template)
+    if os.environ.get("WINNOW_TEST_MODEL"):
+        check_real(os.environ["WINNOW_TEST_MODEL"])
+        check_terminal(os.environ["WINNOW_TEST_MODEL"], work, "Tell me a long story.")
+print("all as expected")

@@ -1,0 +1,147 @@
+// Conversations: the tokens of their turns, and caches that take a turn back.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/session.h"
+
+namespace winnow {
+namespace {
+
+std::shared_ptr<const Model> load_tiny(const std::string& chat_template) {
+  const test::TempFolder folder;
+  test::TinyModel tiny;
+  tiny.chat_template = chat_template;
+  write_tiny_gguf(tiny, folder / "tiny.gguf");
+  return Model::load(folder / "tiny.gguf");
+}
+
+void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+/// What a chat has read at the end: each turn as it came, with the answers between.
+std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, Past past = Past::unchanged) {
+  Conversation read = whole;
+  read.said = {whole.said.front()};
+  std::vector<Token> out = model.tokenize(read);
+  for (std::size_t i = 1; i + 1 < whole.said.size(); i += 2) {
+    append(out, model.tokenize(whole.said[i]));
+    read.said.push_back(whole.said[i]);
+    const Turn turn = model.turn(read, whole.said[i + 1]);
+    EXPECT_EQ(turn.past, past);
+    append(out, turn.tokens);
+    read.said.push_back(whole.said[i + 1]);
+  }
+  return out;
+}
+
+const std::vector<std::string> kSaid = {"one <|im_end|>", "two", "three", "four", "five"};
+
+TEST(Turns, MakeTheWholeConversation) {
+  for (const auto* name : {"chatml", "llama2", "gemma"}) {
+    const auto model = load_tiny(name);
+    for (const std::string system : {"", "be brief"}) {
+      for (const std::string text : {"", "a text"}) {
+        const Conversation conversation{text, kSaid, system, PromptFormat::chat, ControlTokens::as_text};
+        EXPECT_EQ(turn_by_turn(*model, conversation), model->tokenize(conversation)) << name;
+      }
+    }
+  }
+}
+
+TEST(Turns, BeginAsAPromptDoes) {
+  const auto model = load_tiny("chatml");
+  const Prompt prompt = model->tokenize(PromptText{"a text", "a question", "be brief", PromptFormat::chat, ControlTokens::as_text});
+  std::vector<Token> both = prompt.text;
+  append(both, prompt.question);
+  EXPECT_EQ(model->tokenize(Conversation{"a text", {"a question"}, "be brief"}), both);
+}
+
+TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
+  for (const auto format : {PromptFormat::chat, PromptFormat::raw}) {
+    const auto model = load_tiny("chatml");
+    const Prompt prompt = model->tokenize(PromptText{"a text", "a question", "be brief", format, ControlTokens::as_text});
+    const Conversation text{"a text", {}, "be brief", format, ControlTokens::as_text};
+    EXPECT_EQ(model->tokenize(text), prompt.text);
+    EXPECT_EQ(model->turn(text, "a question").tokens, prompt.question);
+  }
+}
+
+TEST(Turns, LeaveAnAnswerEmptyThatIsNotThere) {
+  const auto model = load_tiny("chatml");
+  const Conversation asked{"a text", {"one"}, "be brief"};
+  const Conversation whole{"a text", {"one", "", "two"}, "be brief"};
+  std::vector<Token> read = model->tokenize(asked);
+  append(read, model->turn(asked, "two").tokens);
+  EXPECT_EQ(read, model->tokenize(whole));
+}
+
+TEST(Turns, RawOnesAreBytes) {
+  const auto model = load_tiny("");
+  const Conversation conversation{"", {"a", "b", "c"}, "", PromptFormat::raw, ControlTokens::as_text};
+  const std::string space = "\u2581";  // SentencePiece's, before each piece of text
+  std::string bytes;
+  for (const Token token : turn_by_turn(*model, conversation)) bytes += model->piece(token);
+  for (auto at = bytes.find(space); at != std::string::npos; at = bytes.find(space)) bytes.erase(at, space.size());
+  EXPECT_EQ(bytes, "abc");
+  EXPECT_THROW(model->tokenize(Conversation{"", {"a"}, ""}), UsageError) << "no template";
+}
+
+TEST(Turns, SayWhenTheTemplateRewritesThePast) {
+  const auto model = load_tiny("gpt-oss");  // marks where an answer's text begins only when the answer is given to it
+  turn_by_turn(*model, {"", kSaid, ""}, Past::rewritten);
+}
+
+TEST(Turns, OfTheRealModelMakeTheWholeConversation) {
+  const auto path = test::real_model();
+  if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
+  const auto model = Model::load(*path);
+  const Conversation conversation{"", kSaid, "be brief"};
+  EXPECT_EQ(turn_by_turn(*model, conversation), model->tokenize(conversation));
+}
+
+TEST(Turns, RefuseWhatHasNoPlaceForAnAnswer) {
+  const auto model = load_tiny("chatml");
+  EXPECT_THROW(model->tokenize(Conversation{"", {"a", "b"}, ""}), UsageError);
+  EXPECT_THROW(model->tokenize(Conversation{"", {}, ""}), InputError);
+  EXPECT_THROW(model->tokenize(Conversation{"", {""}, ""}), InputError);
+}
+
+class GoBack : public testing::TestWithParam<const char*> {};
+
+std::vector<Token> some_tokens(int n, int first) {
+  std::vector<Token> out;
+  for (int i = 0; i < n; ++i) out.push_back(3 + (first + 7 * i) % 200);
+  return out;
+}
+
+TEST_P(GoBack, LeavesTheCacheAsItWas) {
+  const auto model = load_tiny("");
+  Session session(model, {.threads = 2});
+  CacheOptions options;
+  options.spec = Spec::parse(GetParam());
+  options.budget = Budget::parse("40");
+  auto prefilled = session.prefill(some_tokens(100, 1), std::span(&options, 1));
+  Cache& cache = prefilled.caches.front();
+  session.extend(cache, some_tokens(5, 2));
+  Cache untouched = cache.clone();
+
+  CacheMark mark = cache.mark();
+  session.extend(cache, some_tokens(70, 3));
+  cache.go_back(std::move(mark));
+
+  EXPECT_EQ(cache.stats().tokens_seen, 105);
+  EXPECT_EQ(cache.kept(), untouched.kept());
+  const auto expected = session.extend(untouched, some_tokens(30, 4));
+  const auto logits = session.extend(cache, some_tokens(30, 4));
+  for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-3 * (1 + std::abs(expected[i])));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, GoBack,
+                         testing::Values("full", "snapkv:window=8", "snapkv:window=8,positions=cache", "streaming-llm", "h2o", "cam",
+                                         "quest"));
+
+}  // namespace
+}  // namespace winnow
