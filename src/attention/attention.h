@@ -33,8 +33,11 @@ class PrefillAttention {
   ~PrefillAttention();
 
   /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last chunk's reduce() is
-  /// done. Throws MemoryError, and is then to be called again before run(). run() and reduce() do not throw.
-  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count, std::span<Observation* const> observers);
+  /// done. They record what these rows give to `recorded` alone; the probabilities are those of the whole rows. REQUIRES: observers have
+  /// room for all keys that are recorded and seen, and a power only with all keys. Throws MemoryError, and is then to be called again
+  /// before run(). run() and reduce() do not throw.
+  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count, std::span<Observation* const> observers,
+             KeyRange recorded = {});
   void run(Worker worker);
   /// Adds what the blocks saw to the observations, in an order that does not depend on the number of threads.
   void reduce(Worker worker);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -22,6 +24,12 @@ struct ObservedRows {
   bool operator==(const ObservedRows&) const = default;
   /// Whether row i of a prompt of n rows is observed.
   bool contains(int i, int n) const;
+};
+
+/// Some consecutive keys; by default all.
+struct KeyRange {
+  int begin = 0;
+  int end = std::numeric_limits<int>::max();
 };
 
 /// What is done over the observed rows with the attention probabilities of each key.
@@ -47,6 +55,8 @@ class Observation {
   const Observe& what() const { return what_; }
   int query_heads() const { return query_heads_; }
   int size() const { return n_; }
+  /// As if nothing had been seen.
+  void clear() { std::fill(values_.begin(), values_.end(), 0.0F); }
   /// Statistics of one query head, [n].
   std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
   std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }

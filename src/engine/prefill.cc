@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "engine/cache_impl.h"
+#include "engine/replay.h"
 #include "policy/method.h"
 
 namespace winnow::engine {
@@ -14,6 +15,7 @@ namespace winnow::engine {
 struct Watchers {
   std::vector<attention::Observation*> observations;
   std::vector<attention::QueryMoments*> moments;
+  attention::KeyRange recorded = {};  ///< by the observations
 
   void add(const Watchers& others) {
     observations.insert(observations.end(), others.observations.begin(), others.observations.end());
@@ -61,7 +63,7 @@ class ChunkAttention : public graph::AttentionOp {
     }
     if (worker.index != 0) return;
     try {
-      attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations);
+      attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations, watchers_.recorded);
     } catch (...) {
       error_ = std::current_exception();  // the other threads are past this stage's barrier before they look
     }
@@ -74,17 +76,18 @@ class ChunkAttention : public graph::AttentionOp {
   std::exception_ptr error_;
 };
 
-int longest(std::span<const std::vector<Token>> questions) {
-  std::size_t most = 0;
-  for (const auto& question : questions) most = std::max(most, question.size());
-  return static_cast<int>(most);
-}
-
-std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {
-  return rows * static_cast<std::size_t>(hparams.n_embd) * sizeof(float);
-}
-
 }  // namespace
+
+/// What is read again behind a prompt, and what that shows of the layer that is being read.
+struct Prefill::Replay {
+  struct Rows {
+    int first_row = 0;
+    int count = 0;
+  };
+  std::vector<policy::Passage> passages;
+  std::vector<Rows> rows = {};  ///< of each passage
+  attention::Observation observation;
+};
 
 /// One prompt of the pass: where its own rows lie in the hidden states, and the caches that it fills.
 struct Prefill::Branch {
@@ -98,6 +101,9 @@ struct Prefill::Branch {
   std::vector<attention::Observe> wanted;            ///< without repeats
   std::vector<attention::Observation> observations;  ///< of the layer that is being read
   std::map<int, attention::QueryMoments> moments;    ///< by the first position that enters them
+  std::vector<Replay> replays;                       ///< without repeats
+  std::vector<std::size_t> replay_of;                ///< [cache] index into replays; beyond them: none
+  int longest_passage = 0;                           ///< rows
   Watchers watchers() {
     Watchers out;
     for (auto& o : observations) out.observations.push_back(&o);
@@ -118,6 +124,7 @@ struct Prefill::Branch {
       indices.push_back(static_cast<std::size_t>(found - wanted.begin()));
       if (found == wanted.end()) wanted.push_back(what);
     }
+    add_replay(passages_of(options, hparams, tokens), hparams.n_head);
     caches.emplace_back(std::make_unique<Cache::Impl>(
         Cache::Impl{options,
                     &hparams,
@@ -128,8 +135,23 @@ struct Prefill::Branch {
                     {}}));
   }
 
+  void add_replay(const std::vector<policy::Passage>& passages, int query_heads) {
+    constexpr auto kNone = ~std::size_t{0};
+    const auto found = std::find_if(replays.begin(), replays.end(), [&](const Replay& r) { return r.passages == passages; });
+    replay_of.push_back(passages.empty() ? kNone : static_cast<std::size_t>(found - replays.begin()));
+    if (passages.empty() || found != replays.end()) return;
+    const attention::Observe largest{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max};
+    replays.push_back({passages, {}, attention::Observation(largest, query_heads, tokens)});
+  }
+
+  const attention::Observation* replayed(std::size_t cache) const {
+    const auto index = replay_of[cache];
+    return index < replays.size() ? &replays[index].observation : nullptr;
+  }
+
   void begin_layer(const model::Hparams& hparams) {
     observations.clear();
+    for (auto& replay : replays) replay.observation.clear();
     for (const auto& what : wanted) observations.emplace_back(what, hparams.n_head, tokens);
     moments.clear();
     for (const auto& cache : caches) {
@@ -143,25 +165,52 @@ Prefill::Prefill(const PrefillContext& context, std::span<const Token> text, std
                  std::span<const CacheOptions> caches)
     : context_(context),
       text_(text.begin(), text.end()),
+      branches_(branches_of(context, static_cast<int>(text.size()), questions, caches)),
       scratch_(context.account, scratch_type(context.options.precision, caches), context.hparams.n_head_kv, context.hparams.head_dim,
-               static_cast<int>(text.size()) + longest(questions)) {
-  int rows = static_cast<int>(text_.size());
-  for (const auto& question : questions) {
-    Branch branch;
-    branch.first_row = rows;
-    branch.own = static_cast<int>(question.size());
-    branch.tokens = static_cast<int>(text.size() + question.size());
-    for (const auto& options : caches) branch.add(options, context);
-    branches_.push_back(std::move(branch));
-    rows += static_cast<int>(question.size());
+               longest(branches_)) {
+  std::vector<Token> rows = text_;
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    branches_[i].first_row = static_cast<int>(rows.size());
+    rows.insert(rows.end(), questions[i].begin(), questions[i].end());
+    add_passages(branches_[i], questions[i], rows);
   }
-  hidden_ = Buffer(context.account, hidden_bytes(context.hparams, static_cast<std::size_t>(rows)), "the hidden states of the prompt");
-  std::vector<Token> all = text_;
-  for (const auto& question : questions) all.insert(all.end(), question.begin(), question.end());
-  context_.executor.embed(all, hidden_.as<float>().data());
+  hidden_ = Buffer(context.account, hidden_bytes(context.hparams, rows.size()), "the hidden states of the prompt");
+  context_.executor.embed(rows, hidden_.as<float>().data());
 }
 
 Prefill::~Prefill() = default;
+
+std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context, int text, std::span<const std::vector<Token>> questions,
+                                                  std::span<const CacheOptions> caches) {
+  std::vector<Branch> out;
+  for (const auto& question : questions) {
+    Branch branch;
+    branch.own = static_cast<int>(question.size());
+    branch.tokens = text + branch.own;
+    branch.longest_passage = replay_size(caches, context.hparams, context.vocab, branch.tokens).longest;
+    for (const auto& options : caches) branch.add(options, context);
+    out.push_back(std::move(branch));
+  }
+  return out;
+}
+
+int Prefill::longest(const std::vector<Branch>& branches) {
+  int most = 0;
+  for (const auto& branch : branches) most = std::max(most, branch.tokens + branch.longest_passage);
+  return most;
+}
+
+void Prefill::add_passages(Branch& branch, std::span<const Token> question, std::vector<Token>& rows) const {
+  std::vector<Token> prompt = text_;
+  prompt.insert(prompt.end(), question.begin(), question.end());
+  for (auto& replay : branch.replays) {
+    for (const auto& passage : replay.passages) {
+      const auto tokens = tokens_of(passage, prompt, context_.vocab);
+      replay.rows.push_back({static_cast<int>(rows.size()), static_cast<int>(tokens.size())});
+      rows.insert(rows.end(), tokens.begin(), tokens.end());
+    }
+  }
+}
 
 std::vector<Prefilled> Prefill::run() {
   for (int layer = 0; layer < context_.hparams.n_layer; ++layer) run_layer(layer);
@@ -185,7 +234,18 @@ void Prefill::run_layer(int layer) {
   for (auto& branch : branches_) {
     scratch_.truncate(text);
     run_rows(layer, branch.first_row, branch.own, text, branch.watchers());
+    for (auto& replay : branch.replays) run_again(layer, branch, replay);
+    scratch_.truncate(branch.tokens);
     compress(layer, branch);
+  }
+}
+
+void Prefill::run_again(int layer, const Branch& branch, Replay& replay) {
+  for (std::size_t i = 0; i < replay.passages.size(); ++i) {
+    const auto& passage = replay.passages[i];
+    scratch_.truncate(branch.tokens);
+    run_rows(layer, replay.rows[i].first_row, replay.rows[i].count, branch.tokens,
+             {{&replay.observation}, {}, {passage.first, passage.first + passage.count}});
   }
 }
 
@@ -215,7 +275,8 @@ void Prefill::compress(int layer, Branch& branch) {
     for (const auto index : branch.observed[i]) seen.push_back(branch.observations[index]);
     const auto moments = branch.moments.find(cache.method().query_moments_from);
     const policy::LayerView view{
-        layer, hparams.n_layer, shape, &scratch_, seen, moments == branch.moments.end() ? nullptr : &moments->second, &hparams.rope};
+        layer,         hparams.n_layer,   shape, &scratch_, seen, moments == branch.moments.end() ? nullptr : &moments->second,
+        &hparams.rope, branch.replayed(i)};
     const int layer_budget = branch.layer_budgets[i][static_cast<std::size_t>(layer)];
     const auto plan = policy::plan(cache.method(), view, branch.budgets[i], layer_budget);
     cache.lanes.layer(layer).commit(plan, scratch_);
@@ -233,35 +294,6 @@ std::vector<float> Prefill::logits_of(const Branch& branch) {
   std::vector<float> logits(static_cast<std::size_t>(context_.hparams.n_vocab));
   context_.executor.logits(hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(last) * context_.hparams.n_embd, 1, logits.data());
   return logits;
-}
-
-ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches) {
-  if (precision == Precision::f32) return ElementType::f32;
-  const auto all = [&](auto&& fits) {
-    return std::all_of(caches.begin(), caches.end(), [&](const CacheOptions& c) { return fits(c.kv_type.key) && fits(c.kv_type.value); });
-  };
-  if (all([](ElementType t) { return t == ElementType::f16 || t == ElementType::q8_0 || t == ElementType::q4_0; })) {
-    return ElementType::f16;
-  }
-  if (all([](ElementType t) { return t == ElementType::bf16; })) return ElementType::bf16;
-  return ElementType::f32;
-}
-
-std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows, std::span<const int> prompts,
-                          std::span<const CacheOptions> caches) {
-  const auto heads = static_cast<std::size_t>(hparams.n_head_kv);
-  const int longest_prompt = prompts.empty() ? shared : *std::max_element(prompts.begin(), prompts.end());
-  const std::size_t scratch =
-      2 * heads * cache::row_bytes(scratch_type(options.precision, caches), hparams.head_dim) * static_cast<std::size_t>(longest_prompt);
-  std::size_t lanes = 0;
-  for (const int tokens : prompts) {
-    for (const auto& c : caches) {
-      const int entries = kept_entries(c, hparams, tokens);
-      lanes += static_cast<std::size_t>(entries) * heads * static_cast<std::size_t>(hparams.n_layer) *
-               (cache::entry_bytes(lane_shape(c, hparams)));
-    }
-  }
-  return hidden_bytes(hparams, static_cast<std::size_t>(rows)) + scratch + lanes;
 }
 
 }  // namespace winnow::engine

@@ -9,6 +9,7 @@
 #include "cache/scratch.h"
 #include "graph/executor.h"
 #include "model/hparams.h"
+#include "model/vocab.h"
 #include "winnow/session.h"
 
 namespace winnow::engine {
@@ -18,6 +19,7 @@ struct PrefillContext {
   graph::Executor& executor;
   attention::PrefillAttention& attention;
   const model::Hparams& hparams;
+  const model::Vocab& vocab;
   MemoryAccount& account;
   const SessionOptions& options;
   const std::function<void(double)>& progress;
@@ -26,8 +28,9 @@ struct PrefillContext {
 struct Watchers;
 
 /// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every question in turn
-/// over the text's keys and values (rows of the scratch are given back in between), and each finished prompt is compressed at once. So a
-/// layer's full cache is all that is ever held, for any number of questions and cache options.
+/// over the text's keys and values (rows of the scratch are given back in between), then what its methods read again, passage by passage in
+/// the same way, and each finished prompt is compressed at once. So a layer's full cache is all that is ever held, for any number of
+/// questions and cache options.
 class Prefill {
  public:
   Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
@@ -36,11 +39,17 @@ class Prefill {
   std::vector<Prefilled> run();
 
  private:
+  struct Replay;
   struct Branch;
 
-  void embed();
+  static std::vector<Branch> branches_of(const PrefillContext& context, int text, std::span<const std::vector<Token>> questions,
+                                         std::span<const CacheOptions> caches);
+  static int longest(const std::vector<Branch>& branches);
+  /// Adds the tokens of the passages that are read again behind one prompt.
+  void add_passages(Branch& branch, std::span<const Token> question, std::vector<Token>& rows) const;
   void run_layer(int layer);
   void run_rows(int layer, int first_row, int count, int first_position, const Watchers& watchers);
+  void run_again(int layer, const Branch& branch, Replay& replay);
   void compress(int layer, Branch& branch);
   std::vector<float> logits_of(const Branch& branch);
 
@@ -48,15 +57,18 @@ class Prefill {
   std::vector<Token> text_;
   std::vector<Branch> branches_;
   cache::LayerScratch scratch_;
-  Buffer hidden_;  ///< [text, then each question][n_embd] f32
+  Buffer hidden_;  ///< [text, then each question with its passages][n_embd] f32
   int rows_done_ = 0;
 };
+
+/// Bytes of the hidden states of so many rows.
+std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
 
 /// The type of the scratch: one that loses nothing which a lane would keep.
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
 
 /// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, the lanes.
-std::size_t prefill_bytes(const model::Hparams& hparams, const SessionOptions& options, int shared, int rows, std::span<const int> prompts,
-                          std::span<const CacheOptions> caches);
+std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options, int shared, int rows,
+                          std::span<const int> prompts, std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

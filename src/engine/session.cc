@@ -94,7 +94,8 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::
     rows += question.size();
   }
   for (const auto& c : caches) c.check();
-  const auto need = engine::prefill_bytes(hparams, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
+  const auto need =
+      engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
   if (need > available_memory()) {
     throw MemoryError(
         fmt::format("reading {} tokens needs {} for hidden states, one layer's keys and values and what is kept; {} are available", rows,
@@ -106,7 +107,7 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::
     graph::Executor& executor;
     ~Unset() { executor.set_stop({}); }
   } unset{executor};
-  const engine::PrefillContext context{executor, prefill_attention, hparams, account, options, progress};
+  const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress};
   return engine::Prefill(context, text, questions, caches).run();
 }
 
@@ -176,7 +177,8 @@ Restored Session::load(const std::string& path) {
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
-  return engine::prefill_bytes(impl_->hparams, impl_->options, tokens, tokens, std::span<const int>(&tokens, 1), caches);
+  return engine::prefill_bytes(impl_->hparams, impl_->model->impl().vocab, impl_->options, tokens, tokens, std::span<const int>(&tokens, 1),
+                               caches);
 }
 
 MemoryUse Session::memory() const { return {impl_->account.held(), impl_->account.peak()}; }

@@ -34,6 +34,7 @@ struct LayerView {
   std::span<const attention::Observation> observations;  ///< in the order of Method::observe
   const attention::QueryMoments* moments = nullptr;      ///< set for methods that ask for them
   const Rope* rope = nullptr;
+  const attention::Observation* replayed = nullptr;  ///< of Method::replay; set for methods that have it when something goes
   int tokens() const { return scratch->size(); }
 };
 
@@ -102,6 +103,22 @@ using ForcedPart = Part<Forced(const Prompt&, int budget)>;
 /// Which queries' attention is recorded.
 using ObservePart = Part<std::vector<attention::Observe>(const Prompt&, int budget)>;
 
+/// Tokens that are read once more behind a prompt, at the positions that follow it, to see what they attend to: `ask`, the `cue` tokens of
+/// the prompt before `first`, `reply`, then the prompt's tokens [first, first + count). They see the prompt and one another, and leave
+/// nothing behind. Recorded is the largest probability that any of them gives to each of the tokens [first, first + count).
+struct Passage {
+  std::string ask;
+  int cue = 0;  ///< at most `first`
+  std::string reply;
+  int first = 0;
+  int count = 0;
+
+  bool operator==(const Passage&) const = default;
+};
+
+/// What is read once more, passage by passage; each of them sees the prompt alone. Not called where everything stays.
+using ReplayPart = Part<std::vector<Passage>(const Prompt&)>;
+
 /// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot of each, and the
 /// attention it gave. The lanes are the method's to change.
 struct StepView {
@@ -165,6 +182,7 @@ enum class Positions : std::uint8_t {
 struct Method {
   std::string name;
   ObservePart observe;          ///< empty: nothing
+  ReplayPart replay;            ///< empty: nothing
   int query_moments_from = -1;  ///< first position whose query enters the moments; negative: they are not asked for
   ForcedPart forced;
   LeastPart least;                   ///< REQUIRES: set when the method needs a budget

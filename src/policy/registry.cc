@@ -47,6 +47,7 @@ const Registry& built_in() {
           with_positions(methods::knorm()),
           with_positions(methods::keydiff()),
           with_positions(methods::expected_attention()),
+          with_positions(methods::kvzip()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk()},
   };
@@ -70,6 +71,7 @@ std::string schedule_text(const Method& method) {
 std::vector<PartInfo> parts_of(const Method& method) {
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
   return {{"observe", text(method.observe, "nothing")},
+          {"replay", text(method.replay, "nothing")},
           {"score", text(method.score, "none")},
           {"budget over layers", text(method.over_layers, "uniform")},
           {"budget over heads", text(method.over_heads, "uniform")},

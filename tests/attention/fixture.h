@@ -97,12 +97,13 @@ struct Prompt {
   }
 
   /// Output [n - first][H_q][d] of tokens [first, n), `chunk` at a time.
-  std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {}) {
+  std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {}, KeyRange recorded = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
     PrefillAttention attention(account, shape, threads);
     for (int at = first; at < n; at += chunk) {
-      attention.begin(scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at), observations);
+      attention.begin(scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at), observations,
+                      recorded);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }

@@ -170,6 +170,40 @@ TEST(Observation, ThreadsDoNotChangeABit) {
   });
 }
 
+TEST(Observation, RecordsChosenKeysAsIfAllWereRecorded) {
+  Prompt prompt(shape_of(2, 3, 64), 193, ElementType::f16);
+  on_every_target([&] {
+    for (const int chunk : {7, 100, 512}) {
+      auto all = all_observations(prompt);
+      const auto out = prompt.prefill(0, chunk, 2, pointers(all));
+      for (const auto& [begin, end] : {std::pair{0, 1}, {0, 64}, {10, 130}, {64, 128}, {150, 193}, {192, 193}, {20, 20}}) {
+        auto some = all_observations(prompt);
+        EXPECT_EQ(prompt.prefill(0, chunk, 2, pointers(some), {begin, end}), out);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          for (int h = 0; h < prompt.shape.query_heads; ++h) {
+            for (int j = 0; j < prompt.n; ++j) {
+              ASSERT_EQ(some[i].head(h)[z(j)], j >= begin && j < end ? all[i].head(h)[z(j)] : 0.0F) << i << " " << j << " " << chunk;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Observation, NeedsNoRoomForKeysThatAreNotRecorded) {
+  Prompt prompt(shape_of(1, 3, 64), 200, ElementType::f16);
+  std::vector<Observation> all;
+  all.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 3, 200);
+  std::vector<Observation> few;
+  few.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 3, 100);
+  prompt.prefill(100, 64, 2, pointers(all));
+  prompt.prefill(100, 64, 2, pointers(few), {70, 100});
+  for (int h = 0; h < 3; ++h) {
+    for (int j = 70; j < 100; ++j) EXPECT_EQ(few[0].head(h)[z(j)], all[0].head(h)[z(j)]);
+  }
+}
+
 TEST(Observation, LeavesTheOutputRight) {
   Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f16);
   on_every_target([&] {

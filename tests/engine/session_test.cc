@@ -86,6 +86,19 @@ TEST_F(SessionTest, one_pass_for_many_specs_equals_a_pass_for_each) {
   }
 }
 
+TEST_F(SessionTest, the_bytes_that_are_foretold_are_needed) {
+  const auto ids = tokens(700);
+  for (const char* spec : {"full", "snapkv", "kvzip:chunk=100", "kvzip"}) {
+    const auto cache = options_of(spec, "40");
+    Session session(model_, {1, Precision::automatic, 32});
+    const auto before = session.memory().held;
+    const auto foretold = session.prefill_bytes(700, std::span(&cache, 1));
+    session.prefill(ids, std::span(&cache, 1));
+    EXPECT_GE(session.memory().peak - before, foretold) << spec;
+    EXPECT_LT(session.memory().peak - before, foretold + (4U << 20)) << spec;  // work space
+  }
+}
+
 TEST_F(SessionTest, questions_after_a_shared_text_are_as_if_alone) {
   const auto text = tokens(90);
   const std::vector<std::vector<Token>> questions = {tokens(7, 2), tokens(40, 3), {}};

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,10 @@ class DenseAttention : public graph::AttentionOp {
   }
 
   void set_rows(std::vector<Row> rows) { rows_ = std::move(rows); }
+
+  /// Shown the attention of every query that is read from now on. REQUIRES: one thread.
+  using Watcher = std::function<void(int layer, const Row& row, int query_head, std::span<const double> weights)>;
+  void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
 
   /// The rms of |q| |k| / d over all pairs of a query and a key that it has seen. REQUIRES: one thread.
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
@@ -85,10 +91,12 @@ class DenseAttention : public graph::AttentionOp {
     const double largest = *std::max_element(weights.begin(), weights.end());
     double sum = 0;
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
+    for (double& weight : weights) weight /= sum;
+    if (watcher_) watcher_(tensors.layer, where, head, weights);
     for (std::size_t i = 0; i < dim; ++i) {
       double out = 0;
       for (std::size_t j = 0; j < seen; ++j) out += weights[j] * values_[first + j * width() + i];
-      tensors.out[place + i] = static_cast<float>(out / sum);
+      tensors.out[place + i] = static_cast<float>(out);
     }
   }
 
@@ -97,6 +105,7 @@ class DenseAttention : public graph::AttentionOp {
   std::size_t sequences_;
   Mapping mapping_;
   std::vector<Row> rows_;
+  Watcher watcher_;
   std::vector<float> keys_;  ///< [layer][sequence][position][KV head][d]
   std::vector<float> values_;
   double gain_squares_ = 0;

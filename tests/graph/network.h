@@ -24,6 +24,7 @@ class Network {
   MemoryAccount& account() { return account_; }
   /// The rms of |q| |k| / d so far; see support/rounding.h.
   double gain() const { return attention_.gain(); }
+  DenseAttention& attention() { return attention_; }
   /// -1 turns RoPE the wrong way round.
   void set_rope_sign(int sign) { rope_sign_ = sign; }
 

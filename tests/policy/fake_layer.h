@@ -125,7 +125,8 @@ class FakeLayer {
     attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
     if (method.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    at({layer, layers, shape(), &scratch_, seen, &moments, &rope()});
+    const auto replayed = method.replay ? repetition(method.replay.call({n_, group_})) : attention::Observation({}, 0, 0);
+    at({layer, layers, shape(), &scratch_, seen, &moments, &rope(), &replayed});
   }
 
  private:
@@ -148,6 +149,20 @@ class FakeLayer {
         const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
         for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j)
           out.head(h)[static_cast<std::size_t>(j)] += row[static_cast<std::size_t>(j)];
+      }
+    }
+    return out;
+  }
+
+  /// The replay's rows attend like those that follow the prompt.
+  attention::Observation repetition(const std::vector<policy::Passage>& passages) const {
+    attention::Observation out({}, kv_heads_ * group_, n_);
+    for (int h = 0; h < kv_heads_ * group_; ++h) {
+      for (const auto& passage : passages) {
+        for (int j = passage.first; j < passage.first + passage.count; ++j) {
+          float& most = out.head(h)[static_cast<std::size_t>(j)];
+          for (int i = n_; i < n_ + passage.count; ++i) most = std::max(most, static_cast<float>(at(h, i, j)));
+        }
       }
     }
     return out;

@@ -204,7 +204,7 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
 
 TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
-  for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff"}) {
+  for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip"}) {
     for (const std::string spec :
          {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))", "pyramid(chunk({}))", "ada(chunk({}):per=head)"}) {
       if (inner == std::string("pyramidkv") && spec.find("pyramid") != std::string::npos) continue;

@@ -187,9 +187,9 @@ void end_block(const Block& b) {
 void weigh_retained(const Block& b) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
-  for (int tile = 0; tile < b.tiles(); ++tile) {
+  for (int tile = b.first_retained; tile < b.end_retained; ++tile) {
     for (int lane = 0; lane < b.lanes; lane += step) {
-      float* const at = b.tile_weight + static_cast<std::ptrdiff_t>(tile) * b.lanes + lane;
+      float* const at = b.weight_of(tile) + lane;
       const V then = hn::Load(d, at);
       const V shrink = exp2_of_negative(d, hn::Sub(then, hn::Load(d, b.max + lane)));
       const V nothing = hn::Zero(d);
@@ -204,7 +204,7 @@ void run(const Block& b) {
   for (int first = 0, tile = 0; first < b.visible_keys(); first += kTileKeys, ++tile) {
     const int count = std::min(kTileKeys, b.visible_keys() - first);
     const int rows = padded(count, kRegisterRows);
-    float* const p = b.tile_weight == nullptr ? b.p : b.p + static_cast<std::ptrdiff_t>(first) * b.lanes;
+    float* const p = b.retains(tile) ? b.tile_of(tile) : b.p;
     load_tile(b.keys, first, count, width, b.tile);
     multiply<Start::from_zero>(b.tile, width, 1, b.q_lanes, rows, width, b.lanes, p);
     if (first + rows - 1 <= b.first_key) {
@@ -212,12 +212,12 @@ void run(const Block& b) {
     } else {
       softmax_tile<true>(b, first, rows, width, p);
     }
-    if (b.tile_weight != nullptr) std::copy_n(b.max, b.lanes, b.tile_weight + static_cast<std::ptrdiff_t>(tile) * b.lanes);
+    if (b.retains(tile)) std::copy_n(b.max, b.lanes, b.weight_of(tile));
     load_tile(b.values, first, count, width, b.tile);
     multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.lanes, b.o_lanes);
   }
   end_block(b);
-  if (b.tile_weight != nullptr) weigh_retained(b);
+  weigh_retained(b);
 }
 
 void add_columns(const Columns& c, float* HWY_RESTRICT out) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <span>
+#include <cstddef>
 
 #include "cache/element.h"
 
@@ -30,22 +30,30 @@ struct Block {
   cache::Rows keys;
   cache::Rows values;
   // Work space of one thread.
-  int lanes = 0;                 ///< padded(group * tokens, kLanePadding)
-  float* q_lanes = nullptr;      ///< [padded d][lanes]
-  float* o_lanes = nullptr;      ///< [padded d][lanes]
-  float* max = nullptr;          ///< [lanes] largest logit, in units of ln 2
-  float* sum = nullptr;          ///< [lanes]
-  float* limit = nullptr;        ///< [lanes] last key that a lane sees
-  float* tile = nullptr;         ///< [kTileKeys][padded d]
-  float* p = nullptr;            ///< [kTileKeys][lanes], or [tiles()][kTileKeys][lanes] when they are retained
-  float* tile_weight = nullptr;  ///< [tiles()][lanes] when retained, else null
+  int lanes = 0;             ///< padded(group * tokens, kLanePadding)
+  float* q_lanes = nullptr;  ///< [padded d][lanes]
+  float* o_lanes = nullptr;  ///< [padded d][lanes]
+  float* max = nullptr;      ///< [lanes] largest logit, in units of ln 2
+  float* sum = nullptr;      ///< [lanes]
+  float* limit = nullptr;    ///< [lanes] last key that a lane sees
+  float* tile = nullptr;     ///< [kTileKeys][padded d]
+  float* p = nullptr;        ///< [kTileKeys][lanes]
+  // Tiles [first_retained, end_retained) of probabilities are retained.
+  int first_retained = 0;
+  int end_retained = 0;
+  float* retained = nullptr;     ///< [retained_tiles()][kTileKeys][lanes]
+  float* tile_weight = nullptr;  ///< [retained_tiles()][lanes]
 
   int visible_keys() const { return first_key + tokens; }
   int tiles() const { return padded(visible_keys(), kTileKeys) / kTileKeys; }
+  int retained_tiles() const { return end_retained - first_retained; }
+  bool retains(int number) const { return number >= first_retained && number < end_retained; }
+  /// REQUIRES: retains(number).
+  float* tile_of(int number) const { return retained + static_cast<std::ptrdiff_t>(number - first_retained) * kTileKeys * lanes; }
+  float* weight_of(int number) const { return tile_weight + static_cast<std::ptrdiff_t>(number - first_retained) * lanes; }
 };
 
-/// Computes `out`. When the block retains, p[key][lane] * tile_weight[tile of key][lane] is then the probability A[lane, key] (0 where the
-/// mask is).
+/// Computes `out`. The probability A[lane, key] of a retained tile is then its [key][lane] * weight_of(tile)[lane] (0 where the mask is).
 void run_block(const Block& block);
 
 /// Some lanes of some retained keys of one tile.

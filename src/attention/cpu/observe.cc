@@ -11,15 +11,16 @@ namespace {
 
 /// Keys [begin, end) of one tile for the lanes of one head.
 struct Stripe {
-  int head;
   int begin;
   int end;
+  const float* p;  ///< of the first key
+  float* out;      ///< of the first key
 };
 
 /// The first tokens of the block whose row sees `key` under a band of `width`: all of them from some key on.
 int tokens_within(const Block& b, int key, int width) { return std::clamp(key + width - b.first_key + 1, 0, b.tokens); }
 
-void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const float* weight, float* out) {
+void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const float* weight) {
   const bool band = what.rows.kind == ObservedRows::Kind::band;
   Columns c;
   c.stride = b.lanes;
@@ -27,21 +28,17 @@ void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const 
   for (int key = s.begin; key < s.end; key += c.keys) {
     c.lanes = band ? tokens_within(b, key, what.rows.count) : b.tokens;
     c.keys = c.lanes < b.tokens ? 1 : s.end - key;
-    c.p = b.p + static_cast<std::ptrdiff_t>(key) * b.lanes + static_cast<std::ptrdiff_t>(s.head) * b.tokens;
+    c.p = s.p + static_cast<std::ptrdiff_t>(key - s.begin) * b.lanes;
     if (what.reduction == Reduction::sum) {
-      add_to_sums(c, out + key);
+      add_to_sums(c, s.out + (key - s.begin));
     } else {
-      raise_maxima(c, out + key);
+      raise_maxima(c, s.out + (key - s.begin));
     }
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// The observed rows of a block, each with its own power.
-void observe_powers(const Block& block, const Observation& observation, float* out, int stride) {
+void observe_powers(const Block& block, const Observation& observation, const Record& record) {
   const auto& power = observation.what().power;
   const int first_row = observation.size() - static_cast<int>(power.size());
   const int first_token = std::max(0, first_row - block.first_key);
@@ -51,25 +48,29 @@ void observe_powers(const Block& block, const Observation& observation, float* o
   p.tokens = block.tokens - first_token;
   if (p.tokens <= 0) return;
   p.power = power.data() + (block.first_key + first_token - first_row);
-  for (p.head = 0; p.head < block.group; ++p.head) add_powers(p, out + static_cast<std::ptrdiff_t>(p.head) * stride);
+  for (p.head = 0; p.head < block.group; ++p.head) add_powers(p, record.out + static_cast<std::ptrdiff_t>(p.head) * record.stride);
 }
 
 }  // namespace
 
-void observe(const Block& block, const Observation& observation, float* mask, float* weight, float* out, int stride) {
+void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record) {
   const Observe& what = observation.what();
-  if (!what.power.empty()) return observe_powers(block, observation, out, stride);
+  if (!what.power.empty()) return observe_powers(block, observation, record);
   for (int t = 0; t < block.tokens; ++t) mask[t] = what.rows.contains(block.first_key + t, observation.size()) ? 1.0F : 0.0F;
   // No row of the block is near enough to the keys before this one.
-  const int first = what.rows.kind == ObservedRows::Kind::band ? std::max(0, block.first_key - what.rows.count) : 0;
-  for (int tile = first / kTileKeys; tile < block.tiles(); ++tile) {
+  const int nearest = what.rows.kind == ObservedRows::Kind::band ? block.first_key - what.rows.count : 0;
+  const int first = std::max(record.keys.begin, nearest);
+  const int last = std::min(record.keys.end, block.visible_keys());
+  for (int tile = first / kTileKeys; tile * kTileKeys < last; ++tile) {
     const int begin = std::max(first, tile * kTileKeys);
-    const int end = std::min(block.visible_keys(), (tile + 1) * kTileKeys);
+    const int end = std::min(last, (tile + 1) * kTileKeys);
     for (int head = 0; head < block.group; ++head) {
       const std::ptrdiff_t first_lane = static_cast<std::ptrdiff_t>(head) * block.tokens;
-      const float* const from = block.tile_weight + static_cast<std::ptrdiff_t>(tile) * block.lanes + first_lane;
+      const float* const from = block.weight_of(tile) + first_lane;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
-      observe_stripe(block, what, {head, begin, end}, weight, out + static_cast<std::ptrdiff_t>(head) * stride);
+      const float* const p = block.tile_of(tile) + static_cast<std::ptrdiff_t>(begin - tile * kTileKeys) * block.lanes + first_lane;
+      float* const out = record.out + static_cast<std::ptrdiff_t>(head) * record.stride + (begin - record.keys.begin);
+      observe_stripe(block, what, {begin, end, p, out}, weight);
     }
   }
 }

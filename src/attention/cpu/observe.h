@@ -5,8 +5,15 @@
 
 namespace winnow::attention::cpu {
 
-/// Adds what a block that retained its probabilities saw, for one observation: out [group][stride], the first visible_keys() of each row.
-/// `mask` and `weight` are work space, [tokens] each.
-void observe(const Block& block, const Observation& observation, float* mask, float* weight, float* out, int stride);
+/// Where one observation's statistics of some keys go: [group][stride] from keys.begin on.
+struct Record {
+  KeyRange keys;
+  float* out = nullptr;
+  int stride = 0;
+};
+
+/// Adds what a block that retained its probabilities of those keys saw, for one observation. `mask` and `weight` are work space, [tokens]
+/// each.
+void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record);
 
 }  // namespace winnow::attention::cpu

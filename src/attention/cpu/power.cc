@@ -57,7 +57,7 @@ void add(const Powers& w, float* out) {
     const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(w.head) * b.tokens + token;
     const int count = std::min(step, w.tokens - i);
     const V last_key = hn::Iota(d, static_cast<float>(b.first_key + token));
-    add_rows({b.p + lane, b.tile_weight + lane, b.lanes, count, load_some(w.power + i, count), last_key}, b.visible_keys(), out);
+    add_rows({b.retained + lane, b.tile_weight + lane, b.lanes, count, load_some(w.power + i, count), last_key}, b.visible_keys(), out);
   }
 }
 

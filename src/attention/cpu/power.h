@@ -4,7 +4,7 @@
 
 namespace winnow::attention::cpu {
 
-/// Some rows of one head of a block that retained its probabilities, whose softmax is taken anew with logits that are multiplied by a
+/// Some rows of one head of a block that retained all its probabilities, whose softmax is taken anew with logits that are multiplied by a
 /// power.
 struct Powers {
   const Block* block = nullptr;

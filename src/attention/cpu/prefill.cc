@@ -47,7 +47,7 @@ struct PrefillAttention::Impl {
     int first_token;
     int tokens;
     bool is_observed = false;
-    /// Offset for each observation, [G][visible keys] floats; kNone where nothing of this item is observed.
+    /// Offset for each observation, [G][recorded keys] floats; kNone where nothing of this item is observed.
     std::vector<std::size_t> partial = {};
   };
   /// A block with its place in a thread's work space.
@@ -68,8 +68,10 @@ struct PrefillAttention::Impl {
   void run(const Item& item, float* memory);
   /// Tokens of a block of this item.
   int block_tokens(const Item& item) const { return item.is_observed ? std::min(observed_tokens, item.tokens) : item.tokens; }
-  /// Keys that the item's last token sees.
-  int visible_keys(const Item& item) const { return first + item.first_token + item.tokens; }
+  /// Keys that are recorded of those that the item's last token sees.
+  int recorded_keys(const Item& item) const {
+    return std::max(0, std::min(recorded.end, first + item.first_token + item.tokens) - recorded.begin);
+  }
   float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
@@ -79,6 +81,7 @@ struct PrefillAttention::Impl {
   float* out = nullptr;
   int first = 0;
   int count = 0;
+  KeyRange recorded;
   int observed_tokens = 0;  ///< tokens of a block that retains its probabilities
   std::vector<Observation*> observations;
   std::vector<Item> items;
@@ -94,13 +97,14 @@ PrefillAttention::PrefillAttention(MemoryAccount& account, const Shape& shape, i
 PrefillAttention::~PrefillAttention() = default;
 
 void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-                             std::span<Observation* const> observations) {
+                             std::span<Observation* const> observations, KeyRange recorded) {
   auto& s = *impl_;
   s.scratch = &scratch;
   s.q = q;
   s.out = out;
   s.first = first;
   s.count = count;
+  s.recorded = recorded;
   s.observations.assign(observations.begin(), observations.end());
   s.make_items();
   s.size_work_space();
@@ -113,7 +117,8 @@ void PrefillAttention::Impl::make_items() {
   partial_floats = 0;
   if (count == 0) return;
   const int tokens = std::clamp(kLanes / shape.group(), 1, count);
-  const int lanes = std::clamp(kRetainedFloats / (first + count) / kLanePadding * kLanePadding, kLanePadding, kLanes);
+  const int keys = std::max(1, std::min(recorded.end, first + count) - recorded.begin);
+  const int lanes = std::clamp(kRetainedFloats / keys / kLanePadding * kLanePadding, kLanePadding, kLanes);
   observed_tokens = std::max(1, lanes / shape.group());
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
@@ -127,7 +132,7 @@ PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int 
     const bool seen = observes_any(*o, first + first_token, tokens);
     item.partial.push_back(seen ? partial_floats : kNone);
     item.is_observed |= seen;
-    if (seen) partial_floats += static_cast<std::size_t>(shape.group()) * static_cast<std::size_t>(visible_keys(item));
+    if (seen) partial_floats += static_cast<std::size_t>(shape.group()) * static_cast<std::size_t>(recorded_keys(item));
   }
   return item;
 }
@@ -173,9 +178,13 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   l.mask = take(n);
   l.weight = take(n);
   b.tile = take(static_cast<std::size_t>(kTileKeys) * width);
-  const auto tiles = static_cast<std::size_t>(item.is_observed ? b.tiles() : 1);
-  if (item.is_observed) b.tile_weight = take(n * tiles);
-  b.p = take(n * tiles * static_cast<std::size_t>(kTileKeys));
+  b.p = take(n * static_cast<std::size_t>(kTileKeys));
+  if (!item.is_observed) return l;
+  b.first_retained = std::min(recorded.begin / kTileKeys, b.tiles());
+  b.end_retained = std::max(b.first_retained, std::min(b.tiles(), (recorded.end - 1) / kTileKeys + 1));
+  const auto tiles = static_cast<std::size_t>(b.retained_tiles());
+  b.tile_weight = take(n * tiles);
+  b.retained = take(n * tiles * static_cast<std::size_t>(kTileKeys));
   return l;
 }
 
@@ -186,7 +195,7 @@ void PrefillAttention::run(Worker worker) {
 }
 
 void PrefillAttention::Impl::run(const Item& item, float* memory) {
-  const int keys = visible_keys(item);
+  const int keys = recorded_keys(item);
   for (std::size_t index = 0; index < observations.size(); ++index) {
     if (item.partial[index] != kNone) std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);
   }
@@ -194,7 +203,8 @@ void PrefillAttention::Impl::run(const Item& item, float* memory) {
     const Layout l = layout(item, from, memory);
     cpu::run_block(l.block);
     for (std::size_t index = 0; index < observations.size(); ++index) {
-      if (item.partial[index] != kNone) cpu::observe(l.block, *observations[index], l.mask, l.weight, partial(item, index), keys);
+      if (item.partial[index] != kNone)
+        cpu::observe(l.block, *observations[index], l.mask, l.weight, {recorded, partial(item, index), keys});
     }
   }
 }
@@ -205,14 +215,13 @@ void PrefillAttention::reduce(Worker /*worker*/) {
     const auto index = static_cast<std::size_t>(task / s.shape.query_heads);
     const int head = task % s.shape.query_heads;
     Observation& o = *s.observations[index];
-    const auto into = o.head(head);
+    float* const into = o.head(head).data() + s.recorded.begin;
     for (const auto& item : s.items) {
       if (item.kv_head != head / s.shape.group() || item.partial[index] == Impl::kNone) continue;
-      const int keys = s.visible_keys(item);
+      const int keys = s.recorded_keys(item);
       const float* const from = s.partial(item, index) + static_cast<std::ptrdiff_t>(head % s.shape.group()) * keys;
       for (int key = 0; key < keys; ++key) {
-        const auto k = static_cast<std::size_t>(key);
-        into[k] = o.what().reduction == Reduction::sum ? into[k] + from[key] : std::max(into[k], from[key]);
+        into[key] = o.what().reduction == Reduction::sum ? into[key] + from[key] : std::max(into[key], from[key]);
       }
     }
   }

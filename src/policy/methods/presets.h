@@ -16,6 +16,7 @@ Preset h2o();
 Preset infllm();
 Preset keydiff();
 Preset knorm();
+Preset kvzip();
 Preset nacl();
 Preset pyramidkv();
 Preset quest();

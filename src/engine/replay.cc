@@ -1,0 +1,52 @@
+#include "engine/replay.h"
+
+#include <algorithm>
+
+#include "engine/cache_impl.h"
+
+namespace winnow::engine {
+
+namespace {
+
+std::vector<Token> words(const std::string& text, const model::Vocab& vocab) { return vocab.tokenize(text, ControlTokens::as_text); }
+
+int rows_of(const policy::Passage& passage, const model::Vocab& vocab) {
+  return static_cast<int>(words(passage.ask, vocab).size() + words(passage.reply, vocab).size()) + passage.cue + passage.count;
+}
+
+}  // namespace
+
+std::vector<policy::Passage> passages_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  const auto& method = options.spec.method();
+  if (!method.replay || tokens <= budget_entries(options, hparams, tokens)) return {};
+  return method.replay.call({tokens, hparams.n_head / hparams.n_head_kv});
+}
+
+std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt, const model::Vocab& vocab) {
+  std::vector<Token> out = words(passage.ask, vocab);
+  const auto append = [&out](std::span<const Token> more) { out.insert(out.end(), more.begin(), more.end()); };
+  const auto first = static_cast<std::size_t>(passage.first);
+  const auto cue = static_cast<std::size_t>(passage.cue);
+  append(prompt.subspan(first - cue, cue));
+  append(words(passage.reply, vocab));
+  append(prompt.subspan(first, static_cast<std::size_t>(passage.count)));
+  return out;
+}
+
+ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab, int tokens) {
+  std::vector<std::vector<policy::Passage>> counted;  // what several caches want is read once
+  ReplaySize size;
+  for (const auto& options : caches) {
+    const auto passages = passages_of(options, hparams, tokens);
+    if (std::find(counted.begin(), counted.end(), passages) != counted.end()) continue;
+    for (const auto& passage : passages) {
+      const int rows = rows_of(passage, vocab);
+      size.all += rows;
+      size.longest = std::max(size.longest, rows);
+    }
+    counted.push_back(passages);
+  }
+  return size;
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,49 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+#include "policy/score.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+/// The prompt in chunks, each as the reply to a request to repeat it. Those after the first are told by the tokens before them.
+std::vector<Passage> repeated(int tokens, int chunk) {
+  constexpr int kCue = 8;
+  std::vector<Passage> out;
+  for (int first = 0; first < tokens; first += chunk) {
+    const char* const ask =
+        first == 0 ? "\n\nRepeat the previous context exactly." : "\n\nRepeat the part of the previous context exactly, starting with ";
+    out.push_back({ask, std::min(kCue, first), "\n", first, std::min(chunk, tokens - first)});
+  }
+  return out;
+}
+
+}  // namespace
+
+/// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3): what the model needs to
+/// repeat the context is what any question will need. The context is read again behind itself, chunk by chunk; an entry is worth the
+/// largest attention that it gets from its own chunk. The paper ranks over all layers, this ranks within each.
+///   chunk  tokens that are repeated together
+///   sinks  first tokens that always stay
+Preset kvzip() {
+  return {.name = "kvzip",
+          .summary = "what the model looks at when it repeats the text, whatever the question",
+          .paper = "Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction",
+          .options = {{"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"},
+                      {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"}},
+          .build = [](const Options& options) {
+            const int chunk = options.integer("chunk");
+            Method method =
+                ranked_by("the largest attention from the repetition, over the query heads", options.integer("sinks"),
+                          [](const LayerView& view, const Forced&) { return reduce_group(*view.replayed, view.shape, Reduce::max); });
+            method.replay = {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
+                             [chunk](const Prompt& prompt) { return repeated(prompt.tokens, chunk); }};
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods

@@ -1,0 +1,182 @@
+// What a replay shows, against a network with textbook attention.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "graph/network.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/session.h"
+
+namespace winnow::test {
+namespace {
+
+std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+/// [layer][KV head][token]
+using Scores = std::vector<std::vector<std::vector<double>>>;
+
+/// One replay, as the paper's code has it: the request, the end of the chunk before, a line break, the chunk.
+std::vector<Token> repetition(const Model& model, const std::vector<Token>& text, int first, int end) {
+  auto out = model.tokenize(first == 0 ? "\n\nRepeat the previous context exactly."
+                                       : "\n\nRepeat the part of the previous context exactly, starting with ");
+  const auto append = [&out](const auto& from, const auto& to) { out.insert(out.end(), from, to); };
+  if (first > 0) append(text.begin() + first - 8, text.begin() + first);
+  const auto reply = model.tokenize("\n");
+  append(reply.begin(), reply.end());
+  append(text.begin() + first, text.begin() + end);
+  return out;
+}
+
+CacheOptions options_of(const std::string& spec, const std::string& budget = "", const std::string& kv_type = "f16") {
+  CacheOptions out;
+  out.spec = Spec::parse(spec);
+  if (!budget.empty()) out.budget = Budget::parse(budget);
+  out.kv_type = KvType::parse(kv_type);
+  return out;
+}
+
+class ReplayTest : public testing::Test {
+ protected:
+  ReplayTest() {
+    TinyModel tiny;
+    tiny.n_layer = 3;
+    tiny.n_head = 6;
+    tiny.n_head_kv = 2;
+    write_tiny_gguf(tiny, path_);
+    model_ = Model::load(path_);
+  }
+
+  /// Every chunk in a sequence of its own: the text, then the repetition, all rows at once; in double precision wherever attention is.
+  Scores reference(const std::vector<Token>& text, int chunk) const {
+    const int n = static_cast<int>(text.size());
+    Network network(path_, 1, 1, 2 * n + 200);
+    const auto& h = network.hparams();
+    Scores out(z(h.n_layer), std::vector<std::vector<double>>(z(h.n_head_kv), std::vector<double>(z(n))));
+    for (int first = 0; first < n; first += chunk) {
+      const int end = std::min(n, first + chunk);
+      auto tokens = text;
+      const auto more = repetition(*model_, text, first, end);
+      tokens.insert(tokens.end(), more.begin(), more.end());
+      std::vector<DenseAttention::Row> rows;
+      for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
+      network.attention().set_watcher([&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
+        auto& score = out[z(layer)][z(head / (h.n_head / h.n_head_kv))];
+        for (int j = first; row.position >= n && j < end; ++j) score[z(j)] = std::max(score[z(j)], weights[z(j)]);
+      });
+      network.step(tokens, rows);
+    }
+    return out;
+  }
+
+  std::vector<std::vector<std::vector<std::int32_t>>> kept(const std::vector<Token>& text, std::size_t cut, const std::string& spec,
+                                                           int budget) const {
+    const auto options = options_of(spec, std::to_string(budget), "f32");
+    Session session(model_, {2, Precision::f32, 32});
+    const std::vector<std::vector<Token>> question = {{text.begin() + static_cast<std::ptrdiff_t>(cut), text.end()}};
+    const auto prefilled = session.prefill(std::span(text).first(cut), question, std::span(&options, 1));
+    return prefilled.front().caches.front().kept();
+  }
+
+  std::vector<Token> tokens(int n, unsigned seed) const { return random_tokens(n, model_->info().n_vocab, seed); }
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "tiny.gguf";
+  std::shared_ptr<const Model> model_;
+};
+
+/// Nothing that is gone may be worth more than what stays, but for f32 arithmetic; tokens before `sinks` are not asked about.
+void expect_best(const std::vector<std::int32_t>& kept, const std::vector<double>& score, int sinks) {
+  double worst = 1;
+  double best = 0;
+  for (int j = sinks; j < static_cast<int>(score.size()); ++j) {
+    if (std::binary_search(kept.begin(), kept.end(), j)) {
+      worst = std::min(worst, score[z(j)]);
+    } else {
+      best = std::max(best, score[z(j)]);
+    }
+  }
+  EXPECT_GE(worst, best * (1 - 1e-4));
+}
+
+TEST_F(ReplayTest, kvzip_keeps_what_repeating_the_text_looks_at) {
+  const auto text = tokens(150, 1);
+  for (const int chunk : {50, 64, 2048}) {
+    const auto score = reference(text, chunk);
+    for (const std::size_t cut : {z(150), z(97)}) {  // with a question the whole prompt is repeated
+      const auto sets = kept(text, cut, "kvzip:chunk=" + std::to_string(chunk), 40);
+      for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+        for (std::size_t head = 0; head < sets[layer].size(); ++head) {
+          const auto& set = sets[layer][head];
+          EXPECT_EQ(set.size(), 40U);
+          EXPECT_EQ((std::vector<std::int32_t>{set.begin(), set.begin() + 4}), (std::vector<std::int32_t>{0, 1, 2, 3}));
+          SCOPED_TRACE("chunk " + std::to_string(chunk) + " layer " + std::to_string(layer) + " head " + std::to_string(head));
+          expect_best(set, score[layer][head], 4);
+        }
+      }
+    }
+  }
+}
+
+/// The same over all heads of a layer, whose lanes are then uneven.
+TEST_F(ReplayTest, heads_share_a_budget_by_what_repeating_the_text_looks_at) {
+  const auto text = tokens(150, 1);
+  const auto score = reference(text, 64);
+  const auto sets = kept(text, 150, "ada(kvzip:chunk=64):floor=0", 40);
+  bool uneven = false;
+  for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+    EXPECT_EQ(sets[layer][0].size() + sets[layer][1].size(), 80U);
+    uneven |= sets[layer][0].size() != 40U;
+    std::vector<std::int32_t> all;
+    std::vector<double> worth;
+    for (std::size_t head = 0; head < 2; ++head) {
+      for (const auto j : sets[layer][head]) {
+        if (j >= 4) all.push_back(static_cast<std::int32_t>(worth.size()) + j - 4);
+      }
+      worth.insert(worth.end(), score[layer][head].begin() + 4, score[layer][head].end());
+    }
+    expect_best(all, worth, 0);
+  }
+  EXPECT_TRUE(uneven);
+}
+
+/// A replay is extra rows behind the prompt: nobody else's attention, entries or logits may tell that it took place.
+TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
+  const auto text = tokens(110, 1);
+  const std::vector<std::vector<Token>> questions = {tokens(40, 3), tokens(7, 2)};
+  const std::vector<CacheOptions> others = {options_of("full"), options_of("ahakv", "40"), options_of("expected-attention", "40"),
+                                            options_of("h2o", "40", "q8_0")};
+  auto all = others;
+  all.insert(all.begin() + 1, options_of("kvzip:chunk=32", "40"));
+  all.push_back(options_of("ada(kvzip:chunk=32)", "40"));
+  all.push_back(options_of("kvzip", "60"));
+  Session session(model_, {2, Precision::automatic, 64});
+  auto alone = session.prefill(text, questions, others);
+  auto together = session.prefill(text, questions, all);
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    EXPECT_EQ(alone[i].logits, together[i].logits);
+    for (std::size_t c = 0; c < others.size(); ++c) {
+      auto& beside = together[i].caches[c == 0 ? 0 : c + 1];
+      EXPECT_EQ(alone[i].caches[c].kept(), beside.kept()) << others[c].spec.print();
+      for (const Token token : tokens(10, 5))
+        EXPECT_EQ(session.extend(alone[i].caches[c], std::span(&token, 1)), session.extend(beside, std::span(&token, 1)));
+    }
+  }
+}
+
+TEST_F(ReplayTest, a_replay_leaves_no_trace_but_what_stays) {
+  const auto ids = tokens(150, 1);
+  const std::vector<CacheOptions> caches = {options_of("kvzip:chunk=64", "149", "f32"), options_of("kvzip:chunk=64", "150", "f32"),
+                                            options_of("full", "", "f32")};
+  Session session(model_, {2, Precision::f32, 64});
+  const auto prefilled = session.prefill(ids, caches);
+  EXPECT_EQ(prefilled.caches[0].stats().tokens_seen, 150);
+  EXPECT_EQ(prefilled.caches[0].stats().entries_max, 149);
+  EXPECT_EQ(prefilled.caches[1].kept(), prefilled.caches[2].kept());
+  for (const auto& layer : prefilled.caches[0].kept()) {
+    for (const auto& head : layer) EXPECT_LT(head.back(), 150);
+  }
+}
+
+}  // namespace
+}  // namespace winnow::test
