@@ -27,6 +27,9 @@ class PackedRows {
   std::vector<float> columns_;  ///< [dim][stride]
 };
 
+/// Adds the query's product with each row, [rows.count]; rows of f32.
+void add_products(std::span<const float> query, const cache::Rows& rows, std::span<float> out);
+
 /// Cosine of each row with the query, [rows.count]; 0 where either has no length.
 void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out);
 

@@ -272,6 +272,12 @@ std::span<float> LayerLanes::summary(int head, int block) {
 
 std::span<const float> LayerLanes::summary(int head, int block) const { return const_cast<LayerLanes*>(this)->summary(head, block); }
 
+Rows LayerLanes::summaries(int head, int block, int end) const {
+  const int count = std::min(end - block, kSummaries - block % kSummaries);
+  return {reinterpret_cast<const std::byte*>(summary(head, block).data()), static_cast<std::size_t>(shape_.summary_floats) * sizeof(float),
+          count, shape_.summary_floats, ElementType::f32};
+}
+
 void LayerLanes::unrotate(int head) {
   if (is_unrotated(head)) return;
   unrotated_[static_cast<std::size_t>(head)] = 1;

@@ -134,6 +134,8 @@ class LayerLanes {
   /// What the method has stored for a block, [summary_floats]; blocks are the method's own.
   std::span<float> summary(int head, int block);
   std::span<const float> summary(int head, int block) const;
+  /// Summaries of blocks [block, end) that lie together, from the first on: at most those, at least one.
+  Rows summaries(int head, int block, int end) const;
   /// Makes sure that there are summaries of `blocks` blocks of each head. Throws MemoryError.
   void reserve_summaries(int blocks);
 

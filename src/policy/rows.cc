@@ -5,9 +5,20 @@
 #include <numeric>
 #include <utility>
 
+#include "attention/products.h"
+
 namespace winnow::policy {
 
 double norm(std::span<const float> row) { return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0)); }
+
+void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector, std::span<float> out) {
+  const int blocks = static_cast<int>(out.size());
+  for (int block = 0; block < blocks;) {
+    const auto some = lanes.summaries(head, block, blocks);
+    attention::add_products(vector, some, out.subspan(static_cast<std::size_t>(block)));
+    block += some.count;
+  }
+}
 
 Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const Forced&)> score) {
   Method method;

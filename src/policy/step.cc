@@ -5,12 +5,12 @@
 
 namespace winnow::policy {
 
-void group_mean(const StepView& view, int kv_head, std::vector<float>& out) {
+void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int first) {
   const int group = view.shape.group();
-  out.assign(static_cast<std::size_t>(view.lanes.entries(kv_head)), 0.0F);
+  out.assign(static_cast<std::size_t>(view.lanes.entries(kv_head) - first), 0.0F);
   for (int g = 0; g < group; ++g) {
-    const auto attention = view.attention(kv_head * group + g);
-    for (std::size_t slot = 0; slot < out.size(); ++slot) out[slot] += attention[slot];
+    const float* const attention = view.attention(kv_head * group + g).data() + first;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += attention[i];
   }
   for (float& x : out) x /= static_cast<float>(group);
 }

@@ -9,8 +9,8 @@
 /// Pieces that per-step methods are made of.
 namespace winnow::policy {
 
-/// Mean attention of a KV head's query heads, by slot, then by follower, [entries].
-void group_mean(const StepView& view, int kv_head, std::vector<float>& out);
+/// Mean attention of a KV head's query heads, by slot, then by follower, [entries - first].
+void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int first = 0);
 
 /// The same with each head's softmax taken anew with logits that are multiplied by `gain`.
 void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out);

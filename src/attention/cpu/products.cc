@@ -10,7 +10,7 @@
 // After foreach_target.h, which defines the target that this pass compiles for.
 #include <hwy/highway.h>
 
-#include "attention/cpu/rows-inl.h"
+#include "attention/cpu/logits-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -55,6 +55,12 @@ void multiply(const float* left, int rows, int dim, const float* columns, int st
   for (; i < rows; ++i) {
     rows_of<1>(left + static_cast<std::ptrdiff_t>(i) * dim, dim, columns, stride, out + static_cast<std::ptrdiff_t>(i) * stride);
   }
+}
+
+/// At most kStretchKeys rows; `memory` [kStretchKeys].
+void add_products_of(const float* query, const cache::Rows& rows, float* memory, float* out) {
+  logits_of<1, float>({query, memory, nullptr}, rows);
+  for (int i = 0; i < rows.count; ++i) out[i] += memory[i];
 }
 
 /// A row's product with the query and its squared length.
@@ -112,6 +118,7 @@ constexpr int kColumnsTogether = 32;
 
 namespace cpu {
 HWY_EXPORT(multiply);
+HWY_EXPORT(add_products_of);
 HWY_EXPORT(cosines_of_rows);
 }  // namespace cpu
 
@@ -128,6 +135,14 @@ PackedRows::PackedRows(std::span<const float> rows, int dim)
 
 void PackedRows::multiply(std::span<const float> left, std::span<float> out) const {
   HWY_DYNAMIC_DISPATCH(cpu::multiply)(left.data(), static_cast<int>(left.size()) / dim_, dim_, columns_.data(), stride_, out.data());
+}
+
+void add_products(std::span<const float> query, const cache::Rows& rows, std::span<float> out) {
+  alignas(64) float memory[cpu::kStretchKeys];
+  for (int first = 0; first < rows.count; first += cpu::kStretchKeys) {
+    const int count = std::min(cpu::kStretchKeys, rows.count - first);
+    HWY_DYNAMIC_DISPATCH(cpu::add_products_of)(query.data(), rows.slice(first, count), memory, out.data() + first);
+  }
 }
 
 void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out) {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "attention/products.h"
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
 
@@ -46,37 +47,49 @@ class MeanRotation {
 };
 
 /// Logits that queries to come will give on average, were they normal: scale k·mean + scale^2 k' covariance k / 2.
-struct Expected {
-  std::vector<float> mean;
-  std::vector<float> half_covariance;  ///< of the upper triangle, off-diagonal elements doubled
+class Expected {
+ public:
+  Expected(const LayerView& view, int head, const MeanRotation& rotation)
+      : dim_(static_cast<std::size_t>(view.shape.head_dim)),
+        mean_(scaled_mean(view, head, rotation)),
+        half_covariance_(scaled_half_covariance(view, head, rotation), view.shape.head_dim) {}
 
-  Expected(const LayerView& view, int head, const MeanRotation& rotation) {
-    const auto dim = static_cast<std::size_t>(view.shape.head_dim);
-    const double scale = view.shape.scale;
+  /// Of some keys [n][d] that lie together.
+  void logits(std::span<const float> keys, std::span<float> out) {
+    const auto stride = static_cast<std::size_t>(half_covariance_.stride());
+    products_.resize(out.size() * stride);
+    half_covariance_.multiply(keys, products_);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const float* const key = keys.data() + i * dim_;
+      const float* const product = products_.data() + i * stride;
+      out[i] = 0;
+      for (std::size_t c = 0; c < dim_; ++c) out[i] += key[c] * (mean_[c] + product[c]);
+    }
+  }
+
+ private:
+  static std::vector<float> scaled_mean(const LayerView& view, int head, const MeanRotation& rotation) {
     auto m = view.moments->mean(head);
-    auto c = view.moments->covariance(head);
     rotation.apply(m.data(), 1);
+    std::vector<float> out;
+    for (const double x : m) out.push_back(static_cast<float>(x * view.shape.scale));
+    return out;
+  }
+  static std::vector<float> scaled_half_covariance(const LayerView& view, int head, const MeanRotation& rotation) {
+    const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+    auto c = view.moments->covariance(head);
     for (std::size_t i = 0; i < dim; ++i) rotation.apply(c.data() + i * dim, 1);
     for (std::size_t i = 0; i < dim; ++i) rotation.apply(c.data() + i, dim);
-    for (const double x : m) mean.push_back(static_cast<float>(x * scale));
-    half_covariance.resize(dim * dim);
-    for (std::size_t i = 0; i < dim; ++i) {
-      for (std::size_t j = i; j < dim; ++j)
-        half_covariance[i * dim + j] = static_cast<float>(c[i * dim + j] * scale * scale * (i == j ? 0.5 : 1.0));
-    }
+    const double scale = view.shape.scale;
+    std::vector<float> out;
+    for (const double x : c) out.push_back(static_cast<float>(x * scale * scale / 2));
+    return out;
   }
 
-  float logit(std::span<const float> key) const {
-    const std::size_t dim = key.size();
-    float sum = 0;
-    for (std::size_t i = 0; i < dim; ++i) {
-      const float* const row = half_covariance.data() + i * dim;
-      float product = mean[i];
-      for (std::size_t j = i; j < dim; ++j) product += row[j] * key[j];
-      sum += product * key[i];
-    }
-    return sum;
-  }
+  std::size_t dim_;
+  std::vector<float> mean_;                ///< [d]
+  attention::PackedRows half_covariance_;  ///< [d][d]
+  std::vector<float> products_;
 };
 
 void soften(std::vector<float>& x) {
@@ -86,19 +99,36 @@ void soften(std::vector<float>& x) {
   for (float& v : x) v = static_cast<float>(v / sum);
 }
 
+/// Mean over the query heads of a group of the attention that their queries to come will give.
+void add_attention(const LayerView& view, int head, const MeanRotation& rotation, std::span<float> out) {
+  constexpr int kTogether = 64;
+  const auto& keys = view.scratch->keys(head);
+  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  std::vector<Expected> group;
+  for (int g = 0; g < view.shape.group(); ++g) group.emplace_back(view, head * view.shape.group() + g, rotation);
+  std::vector<std::vector<float>> attention(group.size(), std::vector<float>(out.size()));
+  std::vector<float> rows(kTogether * dim);
+  for (int first = 0; first < keys.count; first += kTogether) {
+    const auto count = static_cast<std::size_t>(std::min(kTogether, keys.count - first));
+    for (std::size_t i = 0; i < count; ++i) {
+      cache::decode_row(keys.type, keys.row(first + static_cast<int>(i)), std::span(rows).subspan(i * dim, dim));
+    }
+    for (std::size_t g = 0; g < group.size(); ++g) {
+      group[g].logits(std::span(rows).first(count * dim), std::span(attention[g]).subspan(static_cast<std::size_t>(first), count));
+    }
+  }
+  for (auto& of_head : attention) {
+    soften(of_head);
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] += of_head[j] / static_cast<float>(group.size());
+  }
+}
+
 Scores expected_attention(const LayerView& view, int future) {
   const MeanRotation rotation(*view.rope, view.tokens(), future);
   Scores scores(view.shape.kv_heads, view.tokens());
-  std::vector<float> attention(static_cast<std::size_t>(view.tokens()));
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    for (int g = 0; g < view.shape.group(); ++g) {
-      const Expected expected(view, head * view.shape.group() + g, rotation);
-      for_each_row(view.scratch->keys(head),
-                   [&](int j, std::span<const float> key) { attention[static_cast<std::size_t>(j)] = expected.logit(key); });
-      soften(attention);
-      for (std::size_t j = 0; j < attention.size(); ++j) of_head[j] += attention[j] / static_cast<float>(view.shape.group());
-    }
+    add_attention(view, head, rotation, of_head);
     for_each_row(view.scratch->values(head),
                  [&](int j, std::span<const float> value) { of_head[static_cast<std::size_t>(j)] *= static_cast<float>(norm(value)); });
   }

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <vector>
 
 #include "policy/methods/presets.h"
+#include "policy/rows.h"
 #include "policy/score.h"
 #include "policy/select.h"
 #include "policy/step.h"
@@ -65,9 +65,9 @@ void follow(const StepView& view) {
   for (int head = 0; head < view.shape.kv_heads; ++head) {
     auto& lanes = view.lanes;
     const int length = lanes.length(head);
-    group_mean(view, head, attention);
-    for (int slot = std::max(0, length - sizes.local); slot < length; ++slot)
-      lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot)];
+    const int first = std::max(0, length - sizes.local);
+    group_mean(view, head, attention, first);
+    for (int slot = first; slot < length; ++slot) lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot - first)];
     if (length < view.terms.budget) continue;
     const bool first_time = !lanes.is_unrotated(head);
     lanes.unrotate(head);
@@ -79,15 +79,14 @@ void follow(const StepView& view) {
 /// length.
 std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blocks) {
   std::vector<float> out(static_cast<std::size_t>(blocks));
-  std::vector<float> query(static_cast<std::size_t>(view.shape.head_dim));
-  for (int h = 0; h < view.shape.query_heads; ++h) {
-    const auto from = view.query_of(h);
-    query.assign(from.begin(), from.end());
-    view.lanes.shape().unrotates->shift(query.data(), static_cast<std::int64_t>(sizes.local) - view.position);
-    for (int b = 0; b < blocks; ++b) {
-      const auto summary = view.lanes.summary(h / view.shape.group(), b);
-      out[static_cast<std::size_t>(b)] += std::inner_product(query.begin(), query.end(), summary.begin(), 0.0F);
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
+    std::vector<float> queries(static_cast<std::size_t>(view.shape.head_dim));
+    for (int g = 0; g < view.shape.group(); ++g) {
+      const auto query = view.query_of(head * view.shape.group() + g);
+      for (std::size_t i = 0; i < queries.size(); ++i) queries[i] += query[i];
     }
+    view.lanes.shape().unrotates->shift(queries.data(), static_cast<std::int64_t>(sizes.local) - view.position);
+    add_products_with_summaries(view.lanes, head, queries, out);
   }
   return out;
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "policy/methods/presets.h"
@@ -38,12 +37,19 @@ void summarize_token(const StepView& view, int page) {
   }
 }
 
-/// The most that a query's product with any key of a page can be.
-float bound(std::span<const float> query, std::span<const float> summary) {
-  const std::size_t dim = query.size();
-  float sum = 0;
-  for (std::size_t i = 0; i < dim; ++i) sum += std::max(query[i] * summary[i], query[i] * summary[dim + i]);
-  return sum;
+/// What the bounds of a group's products with a page are the product of the page's summary with, [2][d]: a channel's largest product is
+/// with the page's largest key where the query is positive and with the least where it is negative.
+std::vector<float> bounding(const AttendView& view, int head) {
+  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  std::vector<float> out(2 * dim);
+  for (int g = 0; g < view.shape.group(); ++g) {
+    const auto query = view.query_of(head * view.shape.group() + g);
+    for (std::size_t i = 0; i < dim; ++i) {
+      out[i] += std::max(query[i], 0.0F);
+      out[dim + i] += std::min(query[i], 0.0F);
+    }
+  }
+  return out;
 }
 
 /// The best `count` pages of one head and the last, as ranges of slots.
@@ -52,11 +58,7 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, int cou
   const int pages = (length + page - 1) / page;
   if (pages <= count) return {};
   std::vector<float> scores(static_cast<std::size_t>(pages));
-  for (int p = 0; p < pages; ++p) {
-    const auto summary = view.lanes.summary(head, p);
-    for (int g = 0; g < view.shape.group(); ++g)
-      scores[static_cast<std::size_t>(p)] += bound(view.query_of(head * view.shape.group() + g), summary);
-  }
+  add_products_with_summaries(view.lanes, head, bounding(view, head), scores);
   auto chosen = top(scores, count - 1, {0, 1});
   chosen.push_back(pages - 1);
   cache::AttendPlan plan;
