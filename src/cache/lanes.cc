@@ -156,19 +156,14 @@ void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepP
   }
 }
 
-int LayerLanes::tail_pages() const {
+void LayerLanes::reserve(int count) {
   int longest = 0;
   for (std::size_t head = 0; head < length_.size(); ++head) {
-    longest = std::max(longest, length_[head] - (block_first_[head + 1] - block_first_[head]));
+    longest = std::max(longest, length_[head] + count - (block_first_[head + 1] - block_first_[head]));
   }
-  return (longest + kPage - 1) / kPage;
-}
-
-void LayerLanes::reserve(int count) {
-  for (std::size_t head = 0; head < length_.size(); ++head) {
-    const int tail = length_[head] + count - (block_first_[head + 1] - block_first_[head]);
-    while (static_cast<int>(pages_.size()) * kPage < tail) pages_.push_back(make_store(*account_, shape_, shape_.kv_heads * kPage));
-  }
+  const auto wanted = static_cast<std::size_t>((longest + kPage - 1) / kPage);
+  while (pages_.size() > wanted) pages_.pop_back();
+  while (pages_.size() < wanted) pages_.push_back(make_store(*account_, shape_, shape_.kv_heads * kPage));
 }
 
 LayerLanes::Entry LayerLanes::entry(int head, int slot) const {
@@ -227,8 +222,6 @@ void LayerLanes::fill_slot(int head, int slot) {
     }
     followers(head).move(last, slot);
   }
-  const auto wanted = static_cast<std::size_t>(tail_pages()) + 1;  // one to come: a lane that hovers about a page's end must not thrash
-  if (pages_.size() > wanted) pages_.resize(wanted);
 }
 
 void LayerLanes::reserve_followers(int count) {

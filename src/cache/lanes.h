@@ -73,8 +73,8 @@ struct LaneStretch {
 
 /// The kept entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is a block of exactly
 /// as many entries as the prompt left, plus a tail of pages for the tokens that came after. Entries are addressed by slot: 0 … length-1,
-/// block first; the order of slots means nothing, positions do. Not thread-safe, except that append() and replace() may run on different
-/// heads at the same time.
+/// block first; the order of slots means nothing, positions do. Not thread-safe, except that what changes one head's entries may run beside
+/// what changes another's; reserve…() and what names no head may not.
 class LayerLanes {
  public:
   /// Tokens of one tail page.
@@ -89,14 +89,14 @@ class LayerLanes {
   /// Encodes what `plan` keeps of the scratch. REQUIRES: the lanes are empty. Throws MemoryError.
   void commit(const KeepPlan& plan, const LayerScratch& scratch);
 
-  /// Makes sure that every head can take `count` more entries without allocating. Throws MemoryError.
+  /// Makes sure that every head can take `count` more entries without allocating, and frees pages that are not needed for that. Throws
+  /// MemoryError.
   void reserve(int count);
   /// Adds an entry at the end of one lane: slot length(head). REQUIRES: reserve(). Its state starts at 0.
   void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
   /// Overwrites one entry. Its state starts at 0.
   void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
-  /// Drops one entry and its followers; the lane's last entry moves into its slot. Pages that no head uses any more are freed, but for one
-  /// to come.
+  /// Drops one entry and its followers; the lane's last entry moves into its slot.
   void remove(int head, int slot);
   /// Makes sure that every head can take `count` more followers without allocating. Throws MemoryError.
   void reserve_followers(int count);
@@ -188,7 +188,6 @@ class LayerLanes {
   Entry entry(int head, int slot) const;
   /// Slots from `slot` on whose entries lie together.
   int together(int head, int slot) const;
-  int tail_pages() const;
   void commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch);
   void commit_followers(int head, const KeepPlan& plan, const LayerScratch& scratch);
   void write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);

@@ -120,16 +120,25 @@ class LaneAttention : public graph::AttentionOp {
     return probabilities_ + watched.first + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
   }
 
-  /// Each row's method sees what its query attended to.
+  /// Each row's method sees what its query attended to: head by head, the threads in turn.
   void follow(int layer, Worker worker) const {
-    for (auto row = static_cast<std::size_t>(worker.index); row < rows_.size(); row += static_cast<std::size_t>(worker.count)) {
-      auto& cache = *rows_[row].cache;
-      const Watched& watched = watched_[row];
-      const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, 0);
-      if (!cache.method().step) continue;
-      cache.method().step.call({layer, shape_, cache.lanes.layer(layer), rows_[row].position, cache.terms,
-                                cache.limit[static_cast<std::size_t>(layer)], probabilities, watched.stride});
+    int task = 0;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      const auto& method = rows_[row].cache->method();
+      if (!method.step) continue;
+      const int together = method.one_set_per_layer ? hparams_.n_head_kv : 1;
+      for (int head = 0; head < hparams_.n_head_kv; head += together) {
+        if (task++ % worker.count == worker.index) follow_heads(layer, row, head, head + together);
+      }
     }
+  }
+
+  void follow_heads(int layer, std::size_t row, int first_head, int end_head) const {
+    auto& cache = *rows_[row].cache;
+    const Watched& watched = watched_[row];
+    const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, 0);
+    cache.method().step.call({layer, shape_, cache.lanes.layer(layer), rows_[row].position, cache.terms,
+                              cache.limit[static_cast<std::size_t>(layer)], first_head, end_head, probabilities, watched.stride});
   }
 
   attention::DecodeAttention& attention_;

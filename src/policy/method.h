@@ -128,6 +128,8 @@ struct StepView {
   std::int32_t position = 0;  ///< of the token
   const Terms& terms;
   std::span<const int> limit;  ///< [H_kv] entries that a lane may have
+  int first_head = 0;          ///< KV heads that this call is about: [first_head, end_head)
+  int end_head = 0;
   const float* probabilities = nullptr;
   int stride = 0;
 
@@ -138,7 +140,8 @@ struct StepView {
   }
 };
 
-/// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit.
+/// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for one KV head at a
+/// time, by several threads, or, where heads share one set, for all of them.
 using StepPart = Part<void(const StepView&)>;
 /// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose entry leaves.
 using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;

@@ -252,7 +252,8 @@ class FakeDecode {
         row[lanes_.length(head) + i] = probability(h, lanes_.followers(head).positions()[static_cast<std::size_t>(i)]);
       }
     }
-    if (spec_.method().step) spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, probabilities.data(), stride});
+    if (spec_.method().step)
+      spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, 0, shape.kv_heads, probabilities.data(), stride});
     ++position_;
   }
 

@@ -127,23 +127,42 @@ inline cache::Rows decoded(const cache::Rows& rows, float* memory) {
   return {reinterpret_cast<const std::byte*>(memory), width * sizeof(float), rows.count, rows.dim, ElementType::f32};
 }
 
+/// Turns pairs (x, y) by one angle each.
+HWY_INLINE void turn_pairs(V& x, V& y, V cosine, V sine) {
+  const V turned = hn::NegMulAdd(y, sine, hn::Mul(x, cosine));
+  y = hn::MulAdd(x, sine, hn::Mul(y, cosine));
+  x = turned;
+}
+
 /// Turns pair (x, y) of a row by one angle each: `angles` has the cosines, then the sines.
 inline void turn(float* HWY_RESTRICT row, const float* HWY_RESTRICT angles, int pairs, Rope::Pairing pairing) {
-  const float* const sines = angles + pairs;
-  if (pairing == Rope::Pairing::adjacent) {
-    for (int i = 0; i < pairs; ++i) {
-      const float x = row[2 * i];
-      const float y = row[2 * i + 1];
-      row[2 * i] = x * angles[i] - y * sines[i];
-      row[2 * i + 1] = x * sines[i] + y * angles[i];
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  const bool adjacent = pairing == Rope::Pairing::adjacent;
+  int i = 0;
+  for (; i + step <= pairs; i += step) {
+    V x;
+    V y;
+    if (adjacent) {
+      hn::LoadInterleaved2(d, row + 2 * i, x, y);
+    } else {
+      x = hn::LoadU(d, row + i);
+      y = hn::LoadU(d, row + pairs + i);
     }
-  } else {
-    for (int i = 0; i < pairs; ++i) {
-      const float x = row[i];
-      const float y = row[pairs + i];
-      row[i] = x * angles[i] - y * sines[i];
-      row[pairs + i] = x * sines[i] + y * angles[i];
+    turn_pairs(x, y, hn::LoadU(d, angles + i), hn::LoadU(d, angles + pairs + i));
+    if (adjacent) {
+      hn::StoreInterleaved2(x, y, d, row + 2 * i);
+    } else {
+      hn::StoreU(x, d, row + i);
+      hn::StoreU(y, d, row + pairs + i);
     }
+  }
+  for (; i < pairs; ++i) {
+    float* const x = row + (adjacent ? 2 * i : i);
+    float* const y = adjacent ? x + 1 : x + pairs;
+    const float turned = *x * angles[i] - *y * angles[pairs + i];
+    *y = *x * angles[pairs + i] + *y * angles[i];
+    *x = turned;
   }
 }
 

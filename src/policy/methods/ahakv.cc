@@ -68,7 +68,7 @@ void accumulate(const StepView& view, DecodeGain kind, bool paper) {
   const int keys = kind == DecodeGain::position ? view.position + 1 : view.terms.prompt.tokens;
   const double gain = kind == DecodeGain::none ? 1 : step_gain(keys, view.terms.budget, paper);
   std::vector<float> attention;
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
+  for (int head = view.first_head; head < view.end_head; ++head) {
     if (gain == 1) {
       group_mean(view, head, attention);
     } else {

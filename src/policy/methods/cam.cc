@@ -96,7 +96,7 @@ void merge_into_next(const StepView& view, int head, const Leaver& leaver, const
 
 void follow(const StepView& view, const Rule& rule) {
   std::vector<float> attention;
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
+  for (int head = view.first_head; head < view.end_head; ++head) {
     group_mean(view, head, attention);
     add_to_column(view, head, 0, attention);
     while (too_long(view, head)) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -43,11 +44,7 @@ std::vector<attention::Observe> observe(const Rule& rule, const Prompt& prompt, 
           {{ObservedRows::Kind::last, std::min(rule.window, prompt.tokens), {}}, attention::Reduction::sum, {}}};
 }
 
-double sum(std::span<const float> x) {
-  double out = 0;
-  for (const float value : x) out += value;
-  return out;
-}
+double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }
 
 Scores score(const Rule& rule, const LayerView& view, const Forced& forced) {
   Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
@@ -229,7 +226,7 @@ Preset ems() {
                                                  reduce_group(view.observations[kPast], view.shape, Reduce::mean), none};
                             }};
             method.step = {"the center of least score, which joins another or goes", [rule](const StepView& view) {
-                             for (int head = 0; head < view.shape.kv_heads; ++head) Lane(rule, view, head).step();
+                             for (int head = view.first_head; head < view.end_head; ++head) Lane(rule, view, head).step();
                            }};
             return method;
           }};

@@ -25,7 +25,7 @@ Scores by_count(Scores scores, const LayerView& view) {
 /// Each query's attention adds to what the entries have received; where a lane is too long the entry with the least leaves.
 void accumulate(const StepView& view, bool count) {
   std::vector<float> attention;
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
+  for (int head = view.first_head; head < view.end_head; ++head) {
     group_mean(view, head, attention);
     add_to_column(view, head, 0, attention);
     evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) {

@@ -62,7 +62,7 @@ void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms)
 void follow(const StepView& view) {
   const Sizes sizes(view.terms.budget);
   std::vector<float> attention;
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
+  for (int head = view.first_head; head < view.end_head; ++head) {
     auto& lanes = view.lanes;
     const int length = lanes.length(head);
     const int first = std::max(0, length - sizes.local);

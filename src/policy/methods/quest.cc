@@ -28,7 +28,7 @@ void summarize_prompt(const LayerView& view, cache::LayerLanes& lanes, int page)
 void summarize_token(const StepView& view, int page) {
   std::vector<float> key(static_cast<std::size_t>(view.shape.head_dim));
   std::vector<cache::LanePiece> pieces;
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
+  for (int head = view.first_head; head < view.end_head; ++head) {
     const int slot = view.lanes.length(head) - 1;
     pieces.clear();
     view.lanes.pieces(head, {slot, slot + 1}, pieces);

@@ -114,7 +114,7 @@ struct Refresh {
 
   void follow(const StepView& view) const {
     if (!is_due(view.terms, view.position) || view.lanes.length(0) <= view.terms.budget) return;
-    for (int head = 0; head < view.shape.kv_heads; ++head) {
+    for (int head = view.first_head; head < view.end_head; ++head) {
       Rows rows;
       for (int g = 0; g < view.shape.group(); ++g) rows.push_back(view.attention(head * view.shape.group() + g));
       mark(view.lanes, head, rows, view.terms);

@@ -30,7 +30,7 @@ void keep_attended(const StepView& view) {
     for (std::size_t slot = 0; slot < length; ++slot) mean[slot] += attention[slot];
   }
   // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a step needs.
-  for (int head = 0; head < view.shape.kv_heads; ++head)
+  for (int head = view.first_head; head < view.end_head; ++head)
     evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) { return mean[static_cast<std::size_t>(stretch.first + i)]; });
 }
 
