@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -238,8 +239,9 @@ class FakeDecode {
     return out;
   }
 
-  /// The method follows.
-  void follow() {
+  /// The method follows, all heads at once, or each in a thread of its own.
+  enum class Heads : std::uint8_t { together, in_threads };
+  void follow(Heads heads = Heads::together) {
     const auto shape = layer_.shape();
     int stride = 0;
     for (int head = 0; head < shape.kv_heads; ++head) stride = std::max(stride, lanes_.entries(head));
@@ -252,14 +254,23 @@ class FakeDecode {
         row[lanes_.length(head) + i] = probability(h, lanes_.followers(head).positions()[static_cast<std::size_t>(i)]);
       }
     }
-    if (spec_.method().step)
-      spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, 0, shape.kv_heads, probabilities.data(), stride});
+    const auto follow = [&](int first, int end) {
+      if (!spec_.method().step) return;
+      spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, first, end, probabilities.data(), stride});
+    };
+    if (heads == Heads::together || spec_.method().one_set_per_layer) {
+      follow(0, shape.kv_heads);
+    } else {
+      std::vector<std::thread> team;
+      for (int head = 0; head < shape.kv_heads; ++head) team.emplace_back(follow, head, head + 1);
+      for (auto& thread : team) thread.join();
+    }
     ++position_;
   }
 
-  void step() {
+  void step(Heads heads = Heads::together) {
     enter();
-    follow();
+    follow(heads);
   }
 
   std::vector<std::int32_t> kept(int head) const {
