@@ -28,7 +28,8 @@ Followers::Range Followers::of(std::int32_t slot, std::int32_t slot_end) const {
 
 void Followers::reserve(int count) {
   if (count_ + count <= capacity_) return;
-  const int capacity = (count_ + count + kTogether - 1) / kTogether * kTogether;
+  // What a prompt leaves is known; what comes later grows by steps.
+  const int capacity = count_ == 0 ? count : (count_ + count + kTogether - 1) / kTogether * kTogether;
   Buffer memory(*account_, static_cast<std::size_t>(capacity) * bytes(columns_), "entries that share vectors");
   for (int a = 0; a < arrays(); ++a) {
     std::copy_n(array(a), count_, memory.as<std::uint32_t>().data() + static_cast<std::ptrdiff_t>(a) * capacity);

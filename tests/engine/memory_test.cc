@@ -1,0 +1,70 @@
+// What a cache holds is what its entries take: for every method, encoding and budget.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "engine/cache_impl.h"
+#include "engine/model_impl.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/methods.h"
+#include "winnow/session.h"
+
+namespace winnow {
+namespace {
+
+constexpr int kTokens = 1300;
+
+/// Bytes that the entries, followers and summaries of a cache take by themselves.
+double needed(const Cache& cache, const model::Hparams& hparams) {
+  const auto& method = cache.impl().method();
+  auto shape = engine::lane_shape(cache.options(), hparams);
+  shape.followers = 0;
+  const auto stats = cache.stats();
+  const double followers = method.retrieves ? 0 : stats.attended_per_head_mean - stats.entries_per_head_mean;
+  const double blocks = shape.summary_floats == 0 ? 0 : std::ceil(static_cast<double>(kTokens) / method.summary_block / 64 + 1) * 64;
+  const double of_head = stats.entries_per_head_mean * static_cast<double>(cache::entry_bytes(shape)) +
+                         followers * static_cast<double>(cache::Followers::bytes(shape.state_columns)) +
+                         blocks * shape.summary_floats * sizeof(float);
+  return of_head * hparams.n_layer * hparams.n_head_kv;
+}
+
+TEST(Memory, is_what_the_entries_take) {
+  const test::TempFolder folder;
+  test::TinyModel tiny;
+  tiny.n_layer = 2;
+  tiny.n_head = 6;
+  tiny.n_head_kv = 2;
+  write_tiny_gguf(tiny, folder / "tiny.gguf");
+  const auto model = Model::load(folder / "tiny.gguf");
+  const auto& hparams = model->impl().weights->hparams();
+  std::vector<CacheOptions> all;
+  for (const auto& method : list_methods()) {
+    for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
+      for (const char* budget : {"64", "512", "10%"}) {
+        auto& o = all.emplace_back();
+        o.spec = Spec::parse(method.name);
+        o.kv_type = KvType::parse(type);
+        if (o.spec.method().needs_budget()) o.budget = Budget::parse(budget);
+      }
+    }
+  }
+  std::mt19937 random(1);
+  std::uniform_int_distribution<Token> any(3, model->info().n_vocab - 1);
+  std::vector<Token> tokens(kTokens);
+  for (Token& token : tokens) token = any(random);
+  Session session(model, {1, Precision::automatic, 512});
+  const auto prefilled = session.prefill(tokens, all);
+  for (const auto& cache : prefilled.caches) {
+    const auto held = static_cast<double>(cache.stats().bytes_held);
+    const auto& o = cache.options();
+    EXPECT_LE(held, 1.03 * needed(cache, hparams)) << o.spec.print() << ", " << o.kv_type.print() << (o.budget ? " @ " + o.budget->print() : "");
+    EXPECT_GE(held, needed(cache, hparams) * (o.spec.method().summary_rows > 0 ? 0.5 : 1)) << o.spec.print();
+    if (o.spec.method().evicts()) {
+      EXPECT_EQ(cache.stats().entries_per_head_mean, o.budget->entries(kTokens, 1, 1, 1)) << o.spec.print();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace winnow
