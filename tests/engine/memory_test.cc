@@ -58,7 +58,8 @@ TEST(Memory, is_what_the_entries_take) {
   for (const auto& cache : prefilled.caches) {
     const auto held = static_cast<double>(cache.stats().bytes_held);
     const auto& o = cache.options();
-    EXPECT_LE(held, 1.03 * needed(cache, hparams)) << o.spec.print() << ", " << o.kv_type.print() << (o.budget ? " @ " + o.budget->print() : "");
+    EXPECT_LE(held, 1.03 * needed(cache, hparams))
+        << o.spec.print() << ", " << o.kv_type.print() << (o.budget ? " @ " + o.budget->print() : "");
     EXPECT_GE(held, needed(cache, hparams) * (o.spec.method().summary_rows > 0 ? 0.5 : 1)) << o.spec.print();
     if (o.spec.method().evicts()) {
       EXPECT_EQ(cache.stats().entries_per_head_mean, o.budget->entries(kTokens, 1, 1, 1)) << o.spec.print();

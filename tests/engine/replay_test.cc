@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/network.h"
+#include "support/cache_options.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/session.h"
@@ -28,13 +29,7 @@ std::vector<Token> repetition(const Model& model, const std::vector<Token>& text
   return out;
 }
 
-CacheOptions options_of(const std::string& spec, const std::string& budget = "", const std::string& kv_type = "f16") {
-  CacheOptions out;
-  out.spec = Spec::parse(spec);
-  if (!budget.empty()) out.budget = Budget::parse(budget);
-  out.kv_type = KvType::parse(kv_type);
-  return out;
-}
+using test::options_of;
 
 class ReplayTest : public testing::Test {
  protected:

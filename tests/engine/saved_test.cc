@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "engine/model_impl.h"
+#include "support/cache_options.h"
 #include "support/reseal.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -23,13 +24,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-CacheOptions options_of(const std::string& spec, const std::string& budget, const std::string& kv_type = "f16") {
-  CacheOptions out;
-  out.spec = Spec::parse(spec);
-  if (!budget.empty()) out.budget = Budget::parse(budget);
-  out.kv_type = KvType::parse(kv_type);
-  return out;
-}
+using test::options_of;
 
 class SavedTest : public testing::Test {
  protected:

@@ -9,6 +9,7 @@
 
 #include "cache/lanes.h"
 #include "policy/method.h"
+#include "support/cache_options.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -18,13 +19,7 @@
 namespace winnow {
 namespace {
 
-CacheOptions options_of(const std::string& spec, const std::string& budget = "", const std::string& kv_type = "f16") {
-  CacheOptions out;
-  out.spec = Spec::parse(spec);
-  if (!budget.empty()) out.budget = Budget::parse(budget);
-  out.kv_type = KvType::parse(kv_type);
-  return out;
-}
+using test::options_of;
 
 class SessionTest : public testing::Test {
  protected:

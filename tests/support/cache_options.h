@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "winnow/session.h"
+
+namespace winnow::test {
+
+/// What a command line would have said; an empty budget is none.
+inline CacheOptions options_of(const std::string& spec, const std::string& budget = "", const std::string& kv_type = "f16") {
+  CacheOptions out;
+  out.spec = Spec::parse(spec);
+  if (!budget.empty()) out.budget = Budget::parse(budget);
+  out.kv_type = KvType::parse(kv_type);
+  return out;
+}
+
+}  // namespace winnow::test
