@@ -7,8 +7,8 @@ namespace winnow::cache {
 
 namespace {
 
-/// Growing by this many keeps what is allocated near what is used.
-constexpr int kTogether = 32;
+/// Memory grows and shrinks by this many: few, so that what is allocated is what is used.
+constexpr int kTogether = 8;
 
 }  // namespace
 
@@ -27,9 +27,8 @@ Followers::Range Followers::of(std::int32_t slot, std::int32_t slot_end) const {
 }
 
 void Followers::reserve(int count) {
-  if (count_ + count <= capacity_) return;
-  // What a prompt leaves is known; what comes later grows by steps.
-  const int capacity = count_ == 0 ? count : (count_ + count + kTogether - 1) / kTogether * kTogether;
+  const int capacity = (count_ + count + kTogether - 1) / kTogether * kTogether;
+  if (capacity == capacity_) return;
   Buffer memory(*account_, static_cast<std::size_t>(capacity) * bytes(columns_), "entries that share vectors");
   for (int a = 0; a < arrays(); ++a) {
     std::copy_n(array(a), count_, memory.as<std::uint32_t>().data() + static_cast<std::ptrdiff_t>(a) * capacity);

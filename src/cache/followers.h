@@ -47,7 +47,7 @@ class Followers {
   Range of(std::int32_t slot, std::int32_t slot_end) const;
   Range of(std::int32_t slot) const { return of(slot, slot + 1); }
 
-  /// Makes sure that `count` more can be added without allocating. Throws MemoryError.
+  /// Makes sure that `count` more can be added without allocating, and frees what is not needed for that. Throws MemoryError.
   void reserve(int count);
   /// Adds one behind those of the same slot; its columns and rank are 0. Returns its index. REQUIRES: reserve().
   int add(const Follower& follower);
