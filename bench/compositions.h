@@ -1,6 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -36,5 +38,18 @@ struct Compositions {
     return out;
   }
 };
+
+/// Parses a program's arguments and does its work; its exit status.
+template <class Work>
+int run_program(CLI::App& app, int argc, char** argv, const Work& work) {
+  CLI11_PARSE(app, argc, argv);
+  try {
+    work();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
 
 }  // namespace winnow::bench

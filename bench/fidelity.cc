@@ -139,12 +139,5 @@ int main(int argc, char** argv) {
   app.add_option("--steps", options.steps, "tokens that are compared");
   app.add_option("--prompts", options.prompts, "prompts of each file");
   compositions.add_options(app);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options, compositions.options());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  return winnow::bench::run_program(app, argc, argv, [&] { run(options, compositions.options()); });
 }

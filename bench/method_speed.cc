@@ -98,12 +98,5 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads);
   app.add_option("--repetitions", options.repetitions)->check(CLI::PositiveNumber);
   compositions.add_options(app);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options, compositions.options());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  return winnow::bench::run_program(app, argc, argv, [&] { run(options, compositions.options()); });
 }

@@ -125,12 +125,5 @@ int main(int argc, char** argv) {
   app.add_option("--protocol", protocol, "whether the question is seen before the cache is compressed")
       ->check(CLI::IsMember({"aware", "agnostic"}));
   compositions.add_options(app);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(model, folder, lengths, protocol, compositions.options());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  return winnow::bench::run_program(app, argc, argv, [&] { run(model, folder, lengths, protocol, compositions.options()); });
 }

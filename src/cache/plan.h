@@ -45,4 +45,13 @@ struct AttendRange {
 /// What one head's query reads of its lane. Empty: all of it, unturned.
 using AttendPlan = std::vector<AttendRange>;
 
+/// Adds slots [begin, end), unturned, to a plan: to its last range where they go on from it.
+inline void extend(AttendPlan& plan, std::int32_t begin, std::int32_t end) {
+  if (!plan.empty() && plan.back().end == begin) {
+    plan.back().end = end;
+  } else {
+    plan.push_back({begin, end, 0});
+  }
+}
+
 }  // namespace winnow::cache

@@ -63,13 +63,7 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, int cou
   chosen.push_back(pages - 1);
   cache::AttendPlan plan;
   for (const auto p : chosen) {
-    const int begin = p * page;
-    const int end = std::min(length, begin + page);
-    if (!plan.empty() && plan.back().end == begin) {
-      plan.back().end = end;
-    } else {
-      plan.push_back({begin, end, 0});
-    }
+    cache::extend(plan, p * page, std::min(length, (p + 1) * page));
   }
   return plan;
 }

@@ -130,12 +130,7 @@ struct Refresh {
       auto& plan = plans[static_cast<std::size_t>(head)];
       plan.push_back({0, forced.sinks, 0});
       for (int slot = forced.sinks; slot < length - forced.recent; ++slot) {
-        if (view.lanes.state(head, 0, slot) == 0) continue;
-        if (plan.back().end == slot) {
-          ++plan.back().end;
-        } else {
-          plan.push_back({slot, slot + 1, 0});
-        }
+        if (view.lanes.state(head, 0, slot) != 0) cache::extend(plan, slot, slot + 1);
       }
       plan.push_back({length - forced.recent, length, 0});
     }
