@@ -148,8 +148,10 @@ class Session {
   const Model& model() const;
   int threads() const;
 
- private:
   struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
   std::unique_ptr<Impl> impl_;
 };
 

@@ -6,15 +6,13 @@
 #include <thread>
 #include <utility>
 
-#include "attention/attention.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "engine/cache_impl.h"
-#include "engine/decode.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
 #include "engine/saved.h"
-#include "graph/executor.h"
+#include "engine/session_impl.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -53,35 +51,19 @@ void CacheOptions::check() const {
   }
 }
 
-struct Session::Impl {
-  Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
-      : model(std::move(m)),
-        options(with_defaults(o)),
-        hparams(model->impl().weights->hparams()),
-        shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
-        executor(*model->impl().weights, options.threads, account),
-        prefill_attention(account, shape, options.threads),
-        decode_attention(account, shape, hparams.rope, options.threads),
-        stepper(executor, decode_attention, hparams, account) {}
+Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
+    : model(std::move(m)),
+      options(with_defaults(o)),
+      hparams(model->impl().weights->hparams()),
+      shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
+      executor(*model->impl().weights, options.threads, account),
+      prefill_attention(account, shape, options.threads),
+      decode_attention(account, shape, hparams.rope, options.threads),
+      stepper(executor, decode_attention, hparams, account) {}
 
-  std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
-                                 std::span<const CacheOptions> caches);
-  void check_stop() const {
-    if (stop && stop()) throw Interrupted("interrupted");
-  }
-
-  std::shared_ptr<const Model> model;
-  SessionOptions options;
-  MemoryAccount account;  // before everything that reports to it
-  const model::Hparams& hparams;
-  attention::Shape shape;
-  graph::Executor executor;
-  attention::PrefillAttention prefill_attention;
-  attention::DecodeAttention decode_attention;
-  engine::Stepper stepper;
-  std::function<void(double)> progress;
-  std::function<bool()> stop;
-};
+void Session::Impl::check_stop() const {
+  if (stop && stop()) throw Interrupted("interrupted");
+}
 
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                               std::span<const CacheOptions> caches) {
