@@ -20,6 +20,7 @@ namespace {
 using winnow::Token;
 
 struct Options {
+  int threads = 0;
   std::string model;
   std::vector<std::string> files;
   std::string protocol = "aware";
@@ -111,7 +112,9 @@ void follow(winnow::Session& session, std::span<const Token> prompt, const Optio
 
 void run(const Options& options, const std::vector<winnow::CacheOptions>& methods) {
   const auto model = winnow::Model::load(options.model);
-  winnow::Session session(model, {});
+  winnow::SessionOptions session_options;
+  session_options.threads = options.threads;
+  winnow::Session session(model, session_options);
   std::vector<Fidelity> results(methods.size());
   const auto prompts = prompts_of(*model, options);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -138,6 +141,7 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", options.tokens, "longest prompt");
   app.add_option("--steps", options.steps, "tokens that are compared");
   app.add_option("--prompts", options.prompts, "prompts of each file");
+  app.add_option("--threads", options.threads, "0: all cores");
   compositions.add_options(app);
   return winnow::bench::run_program(app, argc, argv, [&] { run(options, compositions.options()); });
 }

@@ -85,12 +85,12 @@ struct Found {
 };
 
 void run(const std::string& model_path, const std::string& folder, const std::vector<int>& lengths, const std::string& protocol,
-         const std::vector<winnow::CacheOptions>& options) {
+         const std::vector<winnow::CacheOptions>& options, const winnow::SessionOptions& session_options) {
   const auto model = winnow::Model::load(model_path);
   const std::string all = essays(folder);
   std::vector<Found> found(options.size());
   std::map<std::string, int> asked;
-  winnow::Session session(model, {});
+  winnow::Session session(model, session_options);
   for (const int length : lengths) {
     for (const Needle& needle : kNeedles) {
       for (const int depth : {0, 25, 50, 75, 100}) {
@@ -118,12 +118,14 @@ int main(int argc, char** argv) {
   std::string folder;
   std::vector<int> lengths = {1000, 2000, 4000};
   std::string protocol = "aware";
+  winnow::SessionOptions session;
   winnow::bench::Compositions compositions({"64", "128", "256", "512", "1024"});
   app.add_option("MODEL", model)->required();
   app.add_option("FOLDER", folder)->required();
   app.add_option("--tokens", lengths, "lengths of the texts")->delimiter(',');
   app.add_option("--protocol", protocol, "whether the question is seen before the cache is compressed")
       ->check(CLI::IsMember({"aware", "agnostic"}));
+  app.add_option("--threads", session.threads, "0: all cores");
   compositions.add_options(app);
-  return winnow::bench::run_program(app, argc, argv, [&] { run(model, folder, lengths, protocol, compositions.options()); });
+  return winnow::bench::run_program(app, argc, argv, [&] { run(model, folder, lengths, protocol, compositions.options(), session); });
 }

@@ -40,12 +40,12 @@ struct Representative {
 
 /// What asking wants to know of one layer of a document beside its keys and values. Queries and keys are rotated as from position 0.
 struct LayerFacts {
-  std::vector<float> local_query;                ///< [H_q][d] mean query over the local blocks
-  std::vector<float> edge_key;                   ///< [H_kv][d] mean key over the initial and local blocks
-  std::vector<float> block_keys;                 ///< [middle][H_kv][d] mean key of each middle block
-  std::vector<Representative> representatives;   ///< [middle]
-  std::vector<std::int32_t> outliers;            ///< tokens whose exponent is a low outlier, ascending
-  std::vector<float> received;                   ///< [H_kv][N] attention that each token got from those behind it, mean over the group
+  std::vector<float> local_query;               ///< [H_q][d] mean query over the local blocks
+  std::vector<float> edge_key;                  ///< [H_kv][d] mean key over the initial and local blocks
+  std::vector<float> block_keys;                ///< [middle][H_kv][d] mean key of each middle block
+  std::vector<Representative> representatives;  ///< [middle]
+  std::vector<std::int32_t> outliers;           ///< tokens whose exponent is a low outlier, ascending
+  std::vector<float> received;                  ///< [H_kv][N] attention that each token got from those behind it, mean over the group
 
   bool operator==(const LayerFacts&) const = default;
 };
