@@ -79,7 +79,7 @@ enum class Precision : std::uint8_t {
 };
 
 struct SessionOptions {
-  int threads = 0;  ///< 0: all cores
+  int threads = 0;  ///< 0: all cores that the process may use
   Precision precision = Precision::automatic;
   int chunk = 512;  ///< tokens of a prompt that pass through a layer together
 };

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/cores.h"
 #include "base/log.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
@@ -45,7 +46,7 @@ void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions
 }
 
 void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
-  a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores)");
+  a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores that may be used)");
   command.add_option("--precision", a.precision, "auto or f32")->check(CLI::IsMember({"auto", "bf16", "f32"}));
   command.add_option("--pack", a.pack, "how weights are packed for long prompts")->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
@@ -84,6 +85,9 @@ void take_given(const CommonArguments& a, CommonOptions& o) {
 void check_machine(const CommonArguments& a, CommonOptions& o) {
   if (a.threads_given->count() > 0 && a.threads < 1)
     throw UsageError(std::to_string(a.threads) + " threads cannot run anything: at least 1 is needed");
+  if (a.threads > usable_cores())
+    log().warn("{0} threads share {1} core{2}, and spin while they wait for each other: {1} would be faster", a.threads, usable_cores(),
+               usable_cores() == 1 ? "" : "s");
   o.session.threads = a.threads;
   if (a.precision == "bf16") throw UsageError("--precision bf16: this build computes attention in f32 only (use auto or f32)");
   if (a.precision == "f32") o.session.precision = Precision::f32;

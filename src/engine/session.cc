@@ -3,9 +3,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "engine/cache_impl.h"
@@ -25,7 +25,7 @@ constexpr int kExtendRows = 64;
 SessionOptions with_defaults(SessionOptions options) {
   if (options.threads < 0) throw UsageError(fmt::format("cannot run on {} threads: at least 1 is needed", options.threads));
   if (options.chunk < 1) throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", options.chunk));
-  if (options.threads == 0) options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (options.threads == 0) options.threads = usable_cores();
   return options;
 }
 

@@ -4,6 +4,7 @@ run.py WINNOW MAKE_TINY_GGUF
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,8 +12,8 @@ import tempfile
 WINNOW, TINY = sys.argv[1:3]
 
 
-def run(*arguments, code=0):
-    result = subprocess.run([WINNOW, *arguments], capture_output=True, text=True, errors="replace", timeout=120)
+def run(*arguments, code=0, **process):
+    result = subprocess.run([WINNOW, *arguments], capture_output=True, text=True, errors="replace", timeout=120, **process)
     assert result.returncode == code, (arguments, result.returncode, result.stderr)
     return result
 
@@ -38,6 +39,12 @@ with tempfile.TemporaryDirectory() as folder:
     assert one["cache"]["entries_min"] == one["cache"]["entries_max"] == 40
     n = one["tokens"]["prompt"]
     assert one["cache"]["bytes_full"] == n * 2 * 2 * 64 * 4, "layers * KV heads * dimensions * (key and value in f16)"
+
+    core = {min(os.sched_getaffinity(0))}
+    on_one_core = run(*base, "--json", preexec_fn=lambda: os.sched_setaffinity(0, core))
+    assert json.loads(on_one_core.stdout)["system"]["threads"] == 1, "no more threads than cores that may be used"
+    assert "share" not in on_one_core.stderr
+    assert "3 threads share 1 core" in run(*base, "--dry-run", "--threads", "3", preexec_fn=lambda: os.sched_setaffinity(0, core)).stderr
 
     kept = json.load(open(f"{folder}/kept.json"))
     assert kept["n_prompt"] == n and len(kept["layers"]) == 2 and len(kept["layers"][0]) == 2
