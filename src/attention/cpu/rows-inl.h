@@ -134,13 +134,16 @@ HWY_INLINE void turn_pairs(V& x, V& y, V cosine, V sine) {
   x = turned;
 }
 
-/// Turns pair (x, y) of a row by one angle each: `angles` has the cosines, then the sines.
-inline void turn(float* HWY_RESTRICT row, const float* HWY_RESTRICT angles, int pairs, Rope::Pairing pairing) {
+/// Turns pair (x, y) of a row by one angle each.
+inline void turn(float* HWY_RESTRICT row, const Angles& angles, int pairs, Rope::Pairing pairing) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   const bool adjacent = pairing == Rope::Pairing::adjacent;
   int i = 0;
   for (; i + step <= pairs; i += step) {
+    V cosine = hn::LoadU(d, angles.coarse + i);
+    V sine = hn::LoadU(d, angles.coarse + pairs + i);
+    turn_pairs(cosine, sine, hn::LoadU(d, angles.fine + i), hn::LoadU(d, angles.fine + pairs + i));
     V x;
     V y;
     if (adjacent) {
@@ -149,7 +152,7 @@ inline void turn(float* HWY_RESTRICT row, const float* HWY_RESTRICT angles, int 
       x = hn::LoadU(d, row + i);
       y = hn::LoadU(d, row + pairs + i);
     }
-    turn_pairs(x, y, hn::LoadU(d, angles + i), hn::LoadU(d, angles + pairs + i));
+    turn_pairs(x, y, cosine, sine);
     if (adjacent) {
       hn::StoreInterleaved2(x, y, d, row + 2 * i);
     } else {
@@ -160,8 +163,10 @@ inline void turn(float* HWY_RESTRICT row, const float* HWY_RESTRICT angles, int 
   for (; i < pairs; ++i) {
     float* const x = row + (adjacent ? 2 * i : i);
     float* const y = adjacent ? x + 1 : x + pairs;
-    const float turned = *x * angles[i] - *y * angles[pairs + i];
-    *y = *x * angles[pairs + i] + *y * angles[i];
+    const float cosine = angles.coarse[i] * angles.fine[i] - angles.coarse[pairs + i] * angles.fine[pairs + i];
+    const float sine = angles.coarse[pairs + i] * angles.fine[i] + angles.coarse[i] * angles.fine[pairs + i];
+    const float turned = *x * cosine - *y * sine;
+    *y = *x * sine + *y * cosine;
     *x = turned;
   }
 }

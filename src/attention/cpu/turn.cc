@@ -1,22 +1,21 @@
 #include "attention/cpu/turn.h"
 
-#include <cstring>
-#include <utility>
-
 namespace winnow::attention::cpu {
+
+Buffer TurnTable::multiples(std::int32_t step, std::int32_t count) const {
+  const auto row = static_cast<std::size_t>(2 * pairs());
+  Buffer out(*account_, static_cast<std::size_t>(count) * row * sizeof(float), "the table of rotations");
+  float* to = out.as<float>().data();
+  for (std::int32_t i = 0; i < count; ++i, to += row) rope_->angles(static_cast<std::int64_t>(i) * step, to);
+  return out;
+}
 
 void TurnTable::reserve(std::int32_t end) {
   if (end <= end_) return;
-  const std::int32_t room = end + end / 2;
-  const auto row = static_cast<std::size_t>(2 * pairs());
-  Buffer grown(*account_, static_cast<std::size_t>(room) * row * sizeof(float), "the table of rotations");
-  if (!values_.empty()) std::memcpy(grown.data(), values_.data(), values_.size());
-  float* to = grown.as<float>().data() + static_cast<std::size_t>(end_) * row;
-  for (std::int32_t position = end_; position < room; ++position, to += row) {
-    rope_->angles(position, to);
-  }
-  values_ = std::move(grown);
-  end_ = room;
+  if (fine_.empty()) fine_ = multiples(1, kFine);
+  const std::int32_t rows = end / kFine + end / (2 * kFine) + 1;
+  coarse_ = multiples(kFine, rows);
+  end_ = rows * kFine;
 }
 
 }  // namespace winnow::attention::cpu

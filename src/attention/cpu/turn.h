@@ -7,9 +7,19 @@
 
 namespace winnow::attention::cpu {
 
+/// Cosines and sines of the angles that add up to those of one position: of a multiple of TurnTable::kFine and of the rest. Both are
+/// [pairs] cosines, then as many sines.
+struct Angles {
+  const float* coarse;
+  const float* fine;
+};
+
 /// Cosines and sines of all positions below a bound that grows: rows that are turned when they are read are too many for computing them.
+/// A table with a row for each position would not stay in a cache, and reading it would take longer than everything else about a row.
 class TurnTable {
  public:
+  static constexpr std::int32_t kFine = 64;
+
   TurnTable(MemoryAccount& account, const Rope& rope) : account_(&account), rope_(&rope) {}
 
   /// Makes sure of positions [0, end). Throws MemoryError.
@@ -17,13 +27,19 @@ class TurnTable {
 
   int pairs() const { return static_cast<int>(rope_->frequency.size()); }
   Rope::Pairing pairing() const { return rope_->pairing; }
-  /// [pairs] cosines, then as many sines.
-  const float* at(std::int32_t position) const { return values_.as<float>().data() + static_cast<std::ptrdiff_t>(position) * 2 * pairs(); }
+  Angles at(std::int32_t position) const { return {row(coarse_, position / kFine), row(fine_, position % kFine)}; }
 
  private:
+  const float* row(const Buffer& rows, std::int32_t index) const {
+    return rows.as<float>().data() + static_cast<std::ptrdiff_t>(index) * 2 * pairs();
+  }
+  /// Angles of `count` multiples of a step, from 0 on.
+  Buffer multiples(std::int32_t step, std::int32_t count) const;
+
   MemoryAccount* account_;
   const Rope* rope_;
-  Buffer values_;
+  Buffer coarse_;
+  Buffer fine_;
   std::int32_t end_ = 0;
 };
 
