@@ -43,7 +43,8 @@ struct DecodeAttention::Impl {
     const auto width = static_cast<std::size_t>(shape.head_dim);
     const auto group = static_cast<std::size_t>(shape.group());
     const auto rows = static_cast<std::size_t>(cpu::kTogether * cpu::decoded_width(shape.head_dim));
-    per_thread = 2 * group * kStretchKeys + rows + (group * width + 15) / 16 * 16;  // whole cache lines: threads share none
+    const auto split = static_cast<std::size_t>(cpu::split_width(shape.head_dim, turns.pairs(), turns.width()));
+    per_thread = 2 * group * kStretchKeys + rows + (group * (width + split) + 15) / 16 * 16;  // whole cache lines: threads share none
     per_item = group * (width + 2);
     work = Buffer(account, static_cast<std::size_t>(threads_) * per_thread * sizeof(float), "attention's work space");
   }
@@ -157,6 +158,7 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& t
     turn_queries(want, queries);
     turned = want;
   }
+  stretch.split = queries + group * shape.head_dim;
   stretch.q = queries;
   stretch.heads = shape.group();
   set_rows(item, stretch);

@@ -127,50 +127,6 @@ inline cache::Rows decoded(const cache::Rows& rows, float* memory) {
   return {reinterpret_cast<const std::byte*>(memory), width * sizeof(float), rows.count, rows.dim, ElementType::f32};
 }
 
-/// Turns pairs (x, y) by one angle each.
-HWY_INLINE void turn_pairs(V& x, V& y, V cosine, V sine) {
-  const V turned = hn::NegMulAdd(y, sine, hn::Mul(x, cosine));
-  y = hn::MulAdd(x, sine, hn::Mul(y, cosine));
-  x = turned;
-}
-
-/// Turns pair (x, y) of a row by one angle each.
-inline void turn(float* HWY_RESTRICT row, const Angles& angles, int pairs, Rope::Pairing pairing) {
-  const D d;
-  const int step = static_cast<int>(hn::Lanes(d));
-  const bool adjacent = pairing == Rope::Pairing::adjacent;
-  int i = 0;
-  for (; i + step <= pairs; i += step) {
-    V cosine = hn::LoadU(d, angles.coarse + i);
-    V sine = hn::LoadU(d, angles.coarse + pairs + i);
-    turn_pairs(cosine, sine, hn::LoadU(d, angles.fine + i), hn::LoadU(d, angles.fine + pairs + i));
-    V x;
-    V y;
-    if (adjacent) {
-      hn::LoadInterleaved2(d, row + 2 * i, x, y);
-    } else {
-      x = hn::LoadU(d, row + i);
-      y = hn::LoadU(d, row + pairs + i);
-    }
-    turn_pairs(x, y, cosine, sine);
-    if (adjacent) {
-      hn::StoreInterleaved2(x, y, d, row + 2 * i);
-    } else {
-      hn::StoreU(x, d, row + i);
-      hn::StoreU(y, d, row + pairs + i);
-    }
-  }
-  for (; i < pairs; ++i) {
-    float* const x = row + (adjacent ? 2 * i : i);
-    float* const y = adjacent ? x + 1 : x + pairs;
-    const float cosine = angles.coarse[i] * angles.fine[i] - angles.coarse[pairs + i] * angles.fine[pairs + i];
-    const float sine = angles.coarse[pairs + i] * angles.fine[i] + angles.coarse[i] * angles.fine[pairs + i];
-    const float turned = *x * cosine - *y * sine;
-    *y = *x * sine + *y * cosine;
-    *x = turned;
-  }
-}
-
 /// At most kTogether rows as the kernels read them: quantized ones as f32 in `memory` [kTogether][decoded_width(d)].
 inline cache::Rows readable(const cache::Rows& rows, float* memory) {
   return rows.type == ElementType::q8_0 || rows.type == ElementType::q4_0 ? decoded(rows, memory) : rows;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <numbers>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/stretch.cc"
@@ -13,6 +14,7 @@
 
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/logits-inl.h"
+#include "attention/cpu/turned-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -84,50 +86,93 @@ void pass_of(const Heads& h, const cache::Rows& rows) {
   }
 }
 
-void turn_to(const Stretch& s, int entry, float* row) { turn(row, s.table->at(s.turns[entry]), s.table->pairs(), s.table->pairing()); }
-
-/// Keys of some entries, turned to where they count as lying.
-cache::Rows keys_of(const Stretch& s, int first) {
-  const cache::Rows some = s.keys.slice(first, std::min(kTogether, s.keys.count - first));
-  if (s.turns == nullptr) return readable(some, s.rows);
-  const cache::Rows rows = decoded(some, s.rows);
-  for (int i = 0; i < rows.count; ++i) turn_to(s, first + i, s.rows + static_cast<std::ptrdiff_t>(i) * decoded_width(rows.dim));
-  return rows;
-}
-
-/// Keys of some followers: each its founder's, scaled and turned.
-cache::Rows followers_keys(const Stretch& s, int first) {
-  const int count = std::min(kTogether, s.followers - first);
-  const int width = decoded_width(s.keys.dim);
-  for (int i = 0; i < count; ++i) {
-    float* HWY_RESTRICT const row = s.rows + static_cast<std::ptrdiff_t>(i) * width;
-    decode_row_of(s.keys, s.founders[first + i] - s.first_founder, row);
-    for (int c = 0; c < width; ++c) row[c] *= s.scales[first + i];
-    turn_to(s, first + i, row);
-  }
-  return {reinterpret_cast<const std::byte*>(s.rows), static_cast<std::size_t>(width) * sizeof(float), count, s.keys.dim, ElementType::f32};
-}
-
-/// Some rows and all heads, kHeadsTogether at a time; logits or weights are `x` [heads][kStretchKeys], for these rows from `first` on.
-template <Pass kPass>
-void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
-  for (int head = 0; head < s.heads; head += kHeadsTogether) {
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * rows.dim;
-    const Heads h{s.q + at, x + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at};
-    switch (std::min(kHeadsTogether, s.heads - head)) {
+/// Calls each(first head, number of heads) for all heads, kHeadsTogether at a time; the number is a constant's type.
+template <class Each>
+HWY_INLINE void for_heads(int heads, const Each& each) {
+  for (int head = 0; head < heads; head += kHeadsTogether) {
+    switch (std::min(kHeadsTogether, heads - head)) {
       case 1:
-        pass_of<kPass, 1>(h, rows);
+        each(head, std::integral_constant<int, 1>());
         break;
       case 2:
-        pass_of<kPass, 2>(h, rows);
+        each(head, std::integral_constant<int, 2>());
         break;
       case 3:
-        pass_of<kPass, std::min(3, kHeadsTogether)>(h, rows);
+        each(head, std::integral_constant<int, std::min(3, kHeadsTogether)>());
         break;
       default:
-        pass_of<kPass, kHeadsTogether>(h, rows);
+        each(head, std::integral_constant<int, kHeadsTogether>());
         break;
     }
+  }
+}
+
+/// Some rows and all heads; logits or weights are `x` [heads][kStretchKeys], for these rows from `first` on.
+template <Pass kPass>
+void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
+  for_heads(s.heads, [&](int head, auto count) {
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * rows.dim;
+    pass_of<kPass, count()>({s.q + at, x + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at}, rows);
+  });
+}
+
+/// Keys of some entries and where each counts as lying; a follower's is its founder's.
+void set_keys(const Stretch& s, int first, TurnedKeys& keys) {
+  const bool quantized = s.keys.type == ElementType::q8_0 || s.keys.type == ElementType::q4_0;
+  keys.count = std::min(kTogether, s.entries() - first);
+  for (int i = 0; i < keys.count; ++i) {
+    const int row = s.founders == nullptr ? first + i : s.founders[first + i] - s.first_founder;
+    float* const decoded = s.rows + static_cast<std::ptrdiff_t>(i) * decoded_width(s.keys.dim);
+    if (quantized) decode_row_of(s.keys, row, decoded);
+    keys.row[i] = quantized ? reinterpret_cast<const std::byte*>(decoded) : s.keys.row(row);
+    keys.angles[i] = s.table->at(s.turns[first + i]);
+  }
+  for (int i = keys.count; i % kKeysTogether != 0; ++i) {
+    keys.row[i] = keys.row[i - 1];
+    keys.angles[i] = keys.angles[i - 1];
+  }
+}
+
+template <class T>
+void turned_logits_of_type(const Stretch& s, const TurnedKeys& keys, int first) {
+  for_heads(s.heads, [&](int head, auto count) {
+    const std::ptrdiff_t at = head;
+    turned_logits_of<count(), T>({s.split + at * keys.query_width(), s.logits + at * kStretchKeys + first, nullptr}, keys);
+  });
+}
+
+/// Logits of keys that are turned to where they count as lying.
+void turned_logits(const Stretch& s) {
+  TurnedKeys keys;
+  keys.dim = s.keys.dim;
+  keys.pairs = s.table->pairs();
+  keys.width = s.table->width();
+  keys.pairing = s.table->pairing();
+  for (std::ptrdiff_t head = 0; head < s.heads; ++head) split_query(s.q + head * keys.dim, keys, s.split + head * keys.query_width());
+  for (int first = 0; first < s.entries(); first += kTogether) {
+    set_keys(s, first, keys);
+    switch (s.keys.type) {
+      case ElementType::f16:
+        turned_logits_of_type<hwy::float16_t>(s, keys, first);
+        break;
+      case ElementType::bf16:
+        turned_logits_of_type<hwy::bfloat16_t>(s, keys, first);
+        break;
+      default:
+        turned_logits_of_type<float>(s, keys, first);
+        break;
+    }
+  }
+  for (int head = 0; head < s.heads && s.founders != nullptr; ++head) {
+    float* HWY_RESTRICT const logits = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
+    for (int i = 0; i < s.followers; ++i) logits[i] *= s.scales[i];
+  }
+}
+
+void plain_logits(const Stretch& s) {
+  for (int first = 0; first < s.keys.count; first += kTogether) {
+    const cache::Rows some = s.keys.slice(first, std::min(kTogether, s.keys.count - first));
+    pass<Pass::logits>(s, readable(some, s.rows), s.logits, first);
   }
 }
 
@@ -167,8 +212,10 @@ void gather_weights(const Stretch& s) {
 
 void run(const Stretch& s) {
   const bool follow = s.founders != nullptr;
-  for (int first = 0; first < s.entries(); first += kTogether) {
-    pass<Pass::logits>(s, follow ? followers_keys(s, first) : keys_of(s, first), s.logits, first);
+  if (s.turns != nullptr) {
+    turned_logits(s);
+  } else {
+    plain_logits(s);
   }
   for (int head = 0; head < s.heads; ++head) {
     soften(s, head);

@@ -13,6 +13,9 @@ inline constexpr int kTogether = 32;
 /// Floats of a decoded quantized row: whole blocks of 32.
 constexpr int decoded_width(int dim) { return (dim + 31) / 32 * 32; }
 
+/// Floats of a query whose rotated pairs are split into two halves of `width` each; the rest is not rotated.
+constexpr int split_width(int dim, int pairs, int width) { return dim - 2 * pairs + 2 * width; }
+
 /// The query heads of a group over at most kStretchKeys entries: rows, or followers of at most as many rows.
 struct Stretch {
   const float* q = nullptr;  ///< [heads][d], scaled
@@ -29,6 +32,7 @@ struct Stretch {
   float* logits = nullptr;   ///< work space [heads][kStretchKeys], 64-byte aligned
   float* weights = nullptr;  ///< the same, for followers
   float* rows = nullptr;     ///< work space [kTogether][decoded_width(d)]
+  float* split = nullptr;    ///< work space [heads][split_width()], for turns
   float* capture = nullptr;  ///< where exp(q·k - m) is copied to, [heads][capture_stride], or null
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values

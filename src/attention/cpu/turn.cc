@@ -1,12 +1,24 @@
 #include "attention/cpu/turn.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
 namespace winnow::attention::cpu {
 
 Buffer TurnTable::multiples(std::int32_t step, std::int32_t count) const {
-  const auto row = static_cast<std::size_t>(2 * pairs());
-  Buffer out(*account_, static_cast<std::size_t>(count) * row * sizeof(float), "the table of rotations");
-  float* to = out.as<float>().data();
-  for (std::int32_t i = 0; i < count; ++i, to += row) rope_->angles(static_cast<std::int64_t>(i) * step, to);
+  const auto half = static_cast<std::size_t>(width());
+  Buffer out(*account_, static_cast<std::size_t>(count) * 2 * half * sizeof(float), "the table of rotations");
+  const auto rows = out.as<float>();
+  std::fill(rows.begin(), rows.end(), 0.0F);
+  std::vector<float> angles(static_cast<std::size_t>(2 * pairs()));
+  const auto sines = angles.begin() + pairs();
+  for (std::int32_t i = 0; i < count; ++i) {
+    rope_->angles(static_cast<std::int64_t>(i) * step, angles.data());
+    float* const row = rows.data() + static_cast<std::size_t>(i) * 2 * half;
+    std::copy(angles.begin(), sines, row);
+    std::copy(sines, angles.end(), row + half);
+  }
   return out;
 }
 

@@ -8,7 +8,7 @@
 namespace winnow::attention::cpu {
 
 /// Cosines and sines of the angles that add up to those of one position: of a multiple of TurnTable::kFine and of the rest. Both are
-/// [pairs] cosines, then as many sines.
+/// [TurnTable::width()] cosines, then as many sines.
 struct Angles {
   const float* coarse;
   const float* fine;
@@ -26,12 +26,16 @@ class TurnTable {
   void reserve(std::int32_t end);
 
   int pairs() const { return static_cast<int>(rope_->frequency.size()); }
+  /// Whole vectors of every target that have room for the pairs; what is behind the last pair is 0.
+  int width() const { return (pairs() + kVector - 1) / kVector * kVector; }
   Rope::Pairing pairing() const { return rope_->pairing; }
   Angles at(std::int32_t position) const { return {row(coarse_, position / kFine), row(fine_, position % kFine)}; }
 
  private:
+  static constexpr int kVector = 16;
+
   const float* row(const Buffer& rows, std::int32_t index) const {
-    return rows.as<float>().data() + static_cast<std::ptrdiff_t>(index) * 2 * pairs();
+    return rows.as<float>().data() + static_cast<std::ptrdiff_t>(index) * 2 * width();
   }
   /// Angles of `count` multiples of a step, from 0 on.
   Buffer multiples(std::int32_t step, std::int32_t count) const;
