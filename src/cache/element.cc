@@ -1,5 +1,6 @@
 #include "cache/element.h"
 
+#include <ggml-cpu.h>
 #include <ggml.h>
 
 #include <algorithm>
@@ -22,6 +23,39 @@ std::size_t padded(ElementType type, int dim) {
   return (static_cast<std::size_t>(dim) + block - 1) / block * block;
 }
 
+/// The conversions of the CPU backend round as the plain ones of ggml do, by vectors; on some machines they need a table.
+void prepare_conversions() {
+  static const bool kReady = [] {
+    ggml_cpu_init();
+    return true;
+  }();
+  static_cast<void>(kReady);
+}
+
+void encode(ElementType type, const float* from, std::byte* out, std::int64_t n) {
+  switch (type) {
+    case ElementType::f16:
+      prepare_conversions();
+      return ggml_cpu_fp32_to_fp16(from, reinterpret_cast<ggml_fp16_t*>(out), n);
+    case ElementType::bf16:
+      return ggml_cpu_fp32_to_bf16(from, reinterpret_cast<ggml_bf16_t*>(out), n);
+    default:
+      return ggml_get_type_traits(ggml_type_of(type))->from_float_ref(from, out, n);
+  }
+}
+
+void decode(ElementType type, const std::byte* from, float* out, std::int64_t n) {
+  switch (type) {
+    case ElementType::f16:
+      prepare_conversions();
+      return ggml_cpu_fp16_to_fp32(reinterpret_cast<const ggml_fp16_t*>(from), out, n);
+    case ElementType::bf16:
+      return ggml_cpu_bf16_to_fp32(reinterpret_cast<const ggml_bf16_t*>(from), out, n);
+    default:
+      return ggml_get_type_traits(ggml_type_of(type))->to_float(from, out, n);
+  }
+}
+
 }  // namespace
 
 std::size_t row_bytes(ElementType type, int dim) { return ggml_row_size(ggml_type_of(type), static_cast<std::int64_t>(padded(type, dim))); }
@@ -32,14 +66,13 @@ void encode_row(ElementType type, std::span<const float> row, std::byte* out) {
     return;
   }
   const auto n = padded(type, static_cast<int>(row.size()));
-  const auto encode = ggml_get_type_traits(ggml_type_of(type))->from_float_ref;
   if (n == row.size()) {
-    encode(row.data(), out, static_cast<std::int64_t>(n));
+    encode(type, row.data(), out, static_cast<std::int64_t>(n));
     return;
   }
   std::vector<float> whole(n, 0.0F);
   std::copy(row.begin(), row.end(), whole.begin());
-  encode(whole.data(), out, static_cast<std::int64_t>(n));
+  encode(type, whole.data(), out, static_cast<std::int64_t>(n));
 }
 
 void decode_row(ElementType type, const std::byte* row, std::span<float> out) {
@@ -48,13 +81,12 @@ void decode_row(ElementType type, const std::byte* row, std::span<float> out) {
     return;
   }
   const auto n = padded(type, static_cast<int>(out.size()));
-  const auto decode = ggml_get_type_traits(ggml_type_of(type))->to_float;
   if (n == out.size()) {
-    decode(row, out.data(), static_cast<std::int64_t>(n));
+    decode(type, row, out.data(), static_cast<std::int64_t>(n));
     return;
   }
   std::vector<float> whole(n);
-  decode(row, whole.data(), static_cast<std::int64_t>(n));
+  decode(type, row, whole.data(), static_cast<std::int64_t>(n));
   std::copy_n(whole.begin(), out.size(), out.begin());
 }
 

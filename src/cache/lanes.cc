@@ -322,12 +322,14 @@ void LayerLanes::overwrite(int head, int slot, std::span<const float> key, std::
 
 void LayerLanes::key(int head, int slot, std::span<float> out) const { decode_row(shape_.type.key, entry(head, slot).key, out); }
 
-void LayerLanes::add_to_value(int head, int slot, std::span<const float> addend) {
+void LayerLanes::add_to_values(int head, std::span<const int> slots, std::span<const float> addend) {
   std::vector<float> value(addend.size());
-  std::byte* const at = entry(head, slot).value;
-  decode_row(shape_.type.value, at, value);
-  for (std::size_t i = 0; i < value.size(); ++i) value[i] += addend[i];
-  encode_row(shape_.type.value, value, at);
+  for (const int slot : slots) {
+    std::byte* const at = entry(head, slot).value;
+    decode_row(shape_.type.value, at, value);
+    for (std::size_t i = 0; i < value.size(); ++i) value[i] += addend[i];
+    encode_row(shape_.type.value, value, at);
+  }
 }
 
 void LayerLanes::value(int head, int slot, std::span<float> out) const { decode_row(shape_.type.value, entry(head, slot).value, out); }

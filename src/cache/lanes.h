@@ -114,8 +114,8 @@ class LayerLanes {
   void value(int head, int slot, std::span<float> out) const;
   /// Stores other vectors for an entry, [d] each. REQUIRES: un-rotated keys.
   void overwrite(int head, int slot, std::span<const float> key, std::span<const float> value);
-  /// Adds to one entry's value, [d]; encoded anew.
-  void add_to_value(int head, int slot, std::span<const float> addend);
+  /// Adds to the values of some entries, [d]; encoded anew.
+  void add_to_values(int head, std::span<const int> slots, std::span<const float> addend);
 
   /// Entries with vectors of their own.
   int length(int head) const;

@@ -71,27 +71,48 @@ void merge_prompt(const LayerView& view, const Forced& forced, cache::KeepPlan& 
   }
 }
 
-/// Spreads the value of an entry that leaves a lane over the next ones by position.
-void merge_into_next(const StepView& view, int head, const Leaver& leaver, const Rule& rule) {
-  const auto& forced = view.terms.forced;
-  std::vector<std::pair<std::int32_t, int>> behind;
-  double recent = 0;
+/// What the recent entries of a lane have received, the mean.
+double recent_mean(const StepView& view, int head) {
+  const int count = view.terms.forced.recent;
+  double sum = 0;
   view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
-    for (int i = 0; i < stretch.count(); ++i) {
-      const auto position = stretch.positions[static_cast<std::size_t>(i)];
-      if (position > view.position - forced.recent) recent += stretch.column(0)[static_cast<std::size_t>(i)];
-      if (position > leaver.position) behind.emplace_back(position, stretch.first + i);
+    const auto received = stretch.column(0);
+    for (std::size_t i = 0; i < received.size(); ++i) {
+      if (stretch.positions[i] > view.position - count) sum += received[i];
     }
   });
+  return count > 0 ? sum / count : 0;
+}
+
+/// Slots of the next entries behind a position, at most `count`, in any order.
+std::vector<int> next_behind(const StepView& view, int head, std::int32_t position, std::size_t count) {
+  std::vector<std::pair<std::int32_t, int>> behind;
+  behind.reserve(static_cast<std::size_t>(view.lanes.length(head)));
+  view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
+    for (int i = 0; i < stretch.count(); ++i) {
+      const auto other = stretch.positions[static_cast<std::size_t>(i)];
+      if (other > position) behind.emplace_back(other, stretch.first + i);
+    }
+  });
+  if (count < behind.size()) {
+    std::nth_element(behind.begin(), behind.begin() + static_cast<std::ptrdiff_t>(count), behind.end());
+    behind.resize(count);
+  }
+  std::vector<int> slots;
+  slots.reserve(behind.size());
+  for (const auto& entry : behind) slots.push_back(entry.second);
+  return slots;
+}
+
+/// Spreads the value of an entry that leaves a lane over the next ones by position.
+void merge_into_next(const StepView& view, int head, const Leaver& leaver, const Rule& rule) {
   const double received = view.lanes.state(head, 0, leaver.slot);
-  if (forced.recent == 0 || !rule.merges(received, recent / forced.recent, view.layer, head, leaver.position)) return;
-  const std::size_t spread = static_cast<std::size_t>(rule.spread_over(forced));
-  const auto end = behind.begin() + static_cast<std::ptrdiff_t>(std::min(spread, behind.size()));
-  std::partial_sort(behind.begin(), end, behind.end());
+  if (!rule.merges(received, recent_mean(view, head), view.layer, head, leaver.position)) return;
+  const std::size_t spread = static_cast<std::size_t>(rule.spread_over(view.terms.forced));
   std::vector<float> share(static_cast<std::size_t>(view.shape.head_dim));
   view.lanes.value(head, leaver.slot, share);
   for (float& x : share) x /= static_cast<float>(spread);
-  for (auto it = behind.begin(); it != end; ++it) view.lanes.add_to_value(head, it->second, share);
+  view.lanes.add_to_values(head, next_behind(view, head, leaver.position, spread), share);
 }
 
 void follow(const StepView& view, const Rule& rule) {
