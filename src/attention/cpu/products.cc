@@ -63,27 +63,42 @@ void add_products_of(const float* query, const cache::Rows& rows, float* memory,
   for (int i = 0; i < rows.count; ++i) out[i] += memory[i];
 }
 
-/// A row's product with the query and its squared length.
+/// kKeysTogether rows' products with the query and their squared lengths; where fewer are left, the last one stands in for the others.
 template <class T>
-HWY_INLINE void cosine_of(const T* row, const float* query, int dim, float query_length, float* out) {
+HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const float* query, float* products, float* squares) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
-  V product = hn::Zero(d);
-  V square = hn::Zero(d);
-  for (int c = 0; c < dim; c += step) {
-    const bool whole = c + step <= dim;
-    const V x = whole ? load(row + c) : load_n(row + c, dim - c);
-    const V y = whole ? load(query + c) : load_n(query + c, dim - c);
-    product = hn::MulAdd(x, y, product);
-    square = hn::MulAdd(x, x, square);
+  const T* row[kKeysTogether];
+  V product[kKeysTogether];
+  V square[kKeysTogether];
+  for (int j = 0; j < kKeysTogether; ++j) {
+    row[j] = reinterpret_cast<const T*>(rows.row(std::min(first + j, rows.count - 1)));
+    product[j] = square[j] = hn::Zero(d);
   }
-  const float length = std::sqrt(hn::GetLane(hn::SumOfLanes(d, square))) * query_length;
-  *out = length > 0 ? hn::GetLane(hn::SumOfLanes(d, product)) / length : 0.0F;
+  for (int c = 0; c < rows.dim; c += step) {
+    const bool whole = c + step <= rows.dim;
+    const V y = whole ? load(query + c) : load_n(query + c, rows.dim - c);
+    for (int j = 0; j < kKeysTogether; ++j) {
+      const V x = whole ? load(row[j] + c) : load_n(row[j] + c, rows.dim - c);
+      product[j] = hn::MulAdd(x, y, product[j]);
+      square[j] = hn::MulAdd(x, x, square[j]);
+    }
+  }
+  sum_lanes(product, products);
+  sum_lanes(square, squares);
 }
 
 template <class T>
 void cosines_of(const cache::Rows& rows, const float* query, float query_length, float* out) {
-  for (int i = 0; i < rows.count; ++i) cosine_of(reinterpret_cast<const T*>(rows.row(i)), query, rows.dim, query_length, out + i);
+  for (int first = 0; first < rows.count; first += kKeysTogether) {
+    float products[kKeysTogether];
+    float squares[kKeysTogether];
+    products_and_squares<T>(rows, first, query, products, squares);
+    for (int j = 0; j < std::min(kKeysTogether, rows.count - first); ++j) {
+      const float length = std::sqrt(squares[j]) * query_length;
+      out[first + j] = length > 0 ? products[j] / length : 0.0F;
+    }
+  }
 }
 
 void cosines_of_rows(const cache::Rows& rows, const float* query, float query_length, float* memory, float* out) {
