@@ -1,6 +1,7 @@
 #include "cache/lanes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -25,6 +26,13 @@ void recode(const Rows& from, int index, ElementType type, std::byte* out) {
   std::vector<float> row(static_cast<std::size_t>(from.dim));
   decode_row(from.type, from.row(index), row);
   encode_row(type, row, out);
+}
+
+/// x = max(x, y), beside other threads that do the same.
+void raise(std::int32_t& x, std::int32_t y) {
+  const std::atomic_ref shared(x);
+  std::int32_t seen = shared.load(std::memory_order_relaxed);
+  while (seen < y && !shared.compare_exchange_weak(seen, y, std::memory_order_relaxed)) continue;
 }
 
 }  // namespace
@@ -186,7 +194,7 @@ void LayerLanes::write(int head, int slot, std::int32_t position, std::span<cons
   encode_row(shape_.type.value, value, to.value);
   *to.position = position;
   if (to.rank != nullptr) *to.rank = entries(head) - 1;
-  end_ = std::max(end_, position + 1);
+  raise(end_, position + 1);
   for (int column = 0; column < shape_.state_columns; ++column) to.state[static_cast<std::size_t>(column) * to.state_step] = 0.0F;
 }
 

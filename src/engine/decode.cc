@@ -1,7 +1,9 @@
 #include "engine/decode.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <mutex>
 
 namespace winnow::engine {
 
@@ -23,12 +25,13 @@ class LaneAttention : public graph::AttentionOp {
         shape_{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
         rows_(rows),
         watched_(watched),
-        probabilities_(probabilities) {}
+        probabilities_(probabilities),
+        plans_(rows.size() * static_cast<std::size_t>(hparams.n_head_kv)) {}
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     switch (number) {
       case 0:
-        if (worker.index == 0) store(tensors);
+        store(tensors, worker);
         break;
       case 1:
         if (!error_) attention_.run(worker);
@@ -47,19 +50,54 @@ class LaneAttention : public graph::AttentionOp {
   }
 
  private:
-  /// By one thread: a token's K and V are a few hundred numbers, and what later rows read depends on earlier ones.
-  void store(const Tensors& tensors) {
+  /// What tokens leave in a lane and what they read of it is a matter of that lane, so the threads take heads in turn; a sequence's rows
+  /// follow one another, since what later ones read depends on earlier ones. The last thread to be done gathers what all will read.
+  void store(const Tensors& tensors, Worker worker) {
+    try {
+      int task = 0;
+      for (int row = 0; row < tensors.rows;) {
+        const int end = end_of_sequence(row);
+        const int together = rows_[static_cast<std::size_t>(row)].cache->method().heads_read_alike ? hparams_.n_head_kv : 1;
+        for (int head = 0; head < hparams_.n_head_kv; head += together) {
+          if (task++ % worker.count == worker.index) store_heads(tensors, row, end, head, head + together);
+        }
+        row = end;
+      }
+    } catch (...) {
+      keep_error();
+    }
+    if (stored_.fetch_add(1, std::memory_order_acq_rel) + 1 < worker.count) return;
+    stored_.store(0, std::memory_order_relaxed);
+    if (!error_) begin(tensors);
+  }
+
+  void begin(const Tensors& tensors) {
     try {
       reads_.clear();
-      for (int row = 0; row < tensors.rows; ++row) {
-        for (int head = 0; head < hparams_.n_head_kv; ++head) {
-          enter(tensors, row, head);
-        }
-        read(tensors, row);
-      }
+      for (int row = 0; row < tensors.rows; ++row) read(tensors.layer, row);
       attention_.begin(reads_, tensors.q, tensors.out, tensors.rows);
     } catch (...) {
-      error_ = std::current_exception();
+      keep_error();
+    }
+  }
+
+  void keep_error() {
+    const std::lock_guard lock(error_mutex_);
+    error_ = std::current_exception();
+  }
+
+  /// Rows of one sequence stand together.
+  int end_of_sequence(int row) const {
+    const auto* const cache = rows_[static_cast<std::size_t>(row)].cache;
+    int end = row + 1;
+    while (end < static_cast<int>(rows_.size()) && rows_[static_cast<std::size_t>(end)].cache == cache) ++end;
+    return end;
+  }
+
+  void store_heads(const Tensors& tensors, int row, int end_row, int first_head, int end_head) {
+    for (; row < end_row; ++row) {
+      for (int head = first_head; head < end_head; ++head) enter(tensors, row, head);
+      plan(tensors, row, first_head, end_head);
     }
   }
 
@@ -79,29 +117,43 @@ class LaneAttention : public graph::AttentionOp {
     }
   }
 
-  void read(const Tensors& tensors, int row) {
+  std::span<cache::AttendPlan> plans_of(int row) {
+    const auto heads = static_cast<std::size_t>(hparams_.n_head_kv);
+    return std::span(plans_).subspan(static_cast<std::size_t>(row) * heads, heads);
+  }
+
+  void plan(const Tensors& tensors, int row, int first_head, int end_head) {
     const auto& step = rows_[static_cast<std::size_t>(row)];
     const auto& lanes = step.cache->lanes.layer(tensors.layer);
     const auto& method = step.cache->method();
-    plans_.assign(static_cast<std::size_t>(hparams_.n_head_kv), {});
+    const auto plans = plans_of(row);
+    for (int head = first_head; head < end_head; ++head) plans[static_cast<std::size_t>(head)].clear();
     if (method.attend) {
       const auto width = static_cast<std::ptrdiff_t>(hparams_.n_head) * hparams_.head_dim;
-      method.attend.call({tensors.layer, shape_, lanes, step.position, step.cache->terms, tensors.q + row * width}, plans_);
+      method.attend.call({tensors.layer, shape_, lanes, step.position, step.cache->terms, tensors.q + row * width, first_head, end_head},
+                         plans);
     }
-    for (int head = 0; head < hparams_.n_head_kv; ++head) {
-      auto& plan = plans_[static_cast<std::size_t>(head)];
+    for (int head = first_head; head < end_head; ++head) {
+      auto& plan = plans[static_cast<std::size_t>(head)];
       // Where entries count as lying at their ranks, the query is at the last one.
       const bool ranked = lanes.is_unrotated(head) && lanes.shape().has_ranks();
       const std::int64_t shift = ranked ? static_cast<std::int64_t>(lanes.entries(head)) - 1 - step.position : 0;
       if (plan.empty()) plan.push_back({0, lanes.length(head), shift});
-      for (const auto& range : plan) read_range(lanes, row, head, range);
+    }
+  }
+
+  void read(int layer, int row) {
+    const auto& lanes = rows_[static_cast<std::size_t>(row)].cache->lanes.layer(layer);
+    const auto plans = plans_of(row);
+    for (int head = 0; head < hparams_.n_head_kv; ++head) {
+      for (const auto& range : plans[static_cast<std::size_t>(head)]) read_range(lanes, row, head, range);
     }
   }
 
   void read_range(const cache::LayerLanes& lanes, int row, int head, const cache::AttendRange& range) {
     const Watched& watched = watched_[static_cast<std::size_t>(row)];
     auto* const cache = rows_[static_cast<std::size_t>(row)].cache;
-    const bool last = row + 1 == static_cast<int>(rows_.size()) || rows_[static_cast<std::size_t>(row) + 1].cache != cache;
+    const bool last = row + 1 == end_of_sequence(row);
     pieces_.clear();
     lanes.pieces(head, range, pieces_);
     for (const auto& piece : pieces_) {
@@ -149,7 +201,9 @@ class LaneAttention : public graph::AttentionOp {
   float* probabilities_;
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
-  std::vector<cache::AttendPlan> plans_;
+  std::vector<cache::AttendPlan> plans_;  ///< [rows][H_kv]
+  std::atomic<int> stored_ = 0;           ///< threads that are done with storing
+  std::mutex error_mutex_;
   std::exception_ptr error_;
 };
 

@@ -153,6 +153,8 @@ struct AttendView {
   std::int32_t position = 0;  ///< of the token
   const Terms& terms;
   const float* query = nullptr;  ///< [H_q][d], rotated to the token's position
+  int first_head = 0;            ///< KV heads that this call is about: [first_head, end_head)
+  int end_head = 0;
 
   std::span<const float> query_of(int head) const {
     const auto dim = static_cast<std::size_t>(shape.head_dim);
@@ -160,7 +162,8 @@ struct AttendView {
   }
 };
 
-/// What a query reads of each lane, for methods that turn or narrow it: one plan for each KV head, empty on entry.
+/// What a query reads of each lane, for methods that turn or narrow it: one plan for each KV head, empty on entry. Called for one KV head
+/// at a time, by several threads, or, where heads read alike, for all of them.
 using AttendPart = Part<void(const AttendView&, std::span<cache::AttendPlan> plans)>;
 /// What is done once when a layer's lanes have been filled: summaries of blocks.
 using SettlePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
@@ -207,6 +210,7 @@ struct Method {
   Attention watches = Attention::seen;  ///< what step gets to see
   SettlePart settle;                    ///< empty: nothing to do
   AttendPart attend;                    ///< empty: everything
+  bool heads_read_alike = false;        ///< attend makes one choice for all heads of a layer
   bool retrieves = false;               ///< keeps all, and attends to a budget's worth of it
   Positions positions = Positions::text;
   double followers = 0;    ///< entries without vectors of their own that merging leaves, at most, for each entry of the budget

@@ -235,7 +235,7 @@ class FakeDecode {
   std::vector<cache::AttendPlan> plans(int layer) const {
     const auto q = query();
     std::vector<cache::AttendPlan> out(static_cast<std::size_t>(layer_.shape().kv_heads));
-    spec_.method().attend.call({layer, layer_.shape(), lanes_, position_, terms_, q.data()}, out);
+    spec_.method().attend.call({layer, layer_.shape(), lanes_, position_, terms_, q.data(), 0, layer_.shape().kv_heads}, out);
     return out;
   }
 

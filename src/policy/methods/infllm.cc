@@ -135,6 +135,7 @@ Preset infllm() {
             method.summary_rows = 1;
             method.settle = {"representatives of each block", settle};
             method.step = {"nothing; blocks that leave the local window get representatives", follow};
+            method.heads_read_alike = true;
             method.attend = {"to first tokens, the local window and the most relevant blocks", attend};
             return method;
           }};

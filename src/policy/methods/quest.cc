@@ -99,7 +99,7 @@ Preset quest() {
             method.attend = {"to the pages with the largest bound on their products, by the KV head",
                              [page, dense](const AttendView& view, std::span<cache::AttendPlan> plans) {
                                const int count = (view.terms.budget + page - 1) / page;
-                               for (int head = 0; head < view.shape.kv_heads && view.layer >= dense; ++head) {
+                               for (int head = view.first_head; head < view.end_head && view.layer >= dense; ++head) {
                                  plans[static_cast<std::size_t>(head)] = best_pages(view, head, page, count);
                                }
                              }};

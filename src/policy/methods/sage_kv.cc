@@ -123,10 +123,10 @@ struct Refresh {
 
   /// Sinks, runs of selected entries, and the recent ones.
   void attend(const AttendView& view, std::span<cache::AttendPlan> plans) const {
-    const int length = view.lanes.length(0);
+    const int length = view.lanes.length(view.first_head);
     if (is_due(view.terms, view.position) || length <= view.terms.budget) return;
     const auto& forced = view.terms.forced;
-    for (int head = 0; head < view.shape.kv_heads; ++head) {
+    for (int head = view.first_head; head < view.end_head; ++head) {
       auto& plan = plans[static_cast<std::size_t>(head)];
       plan.push_back({0, forced.sinks, 0});
       for (int slot = forced.sinks; slot < length - forced.recent; ++slot) {
