@@ -121,6 +121,12 @@ class Session {
   /// Appends tokens to a sequence (a question to a compressed text): returns the logits of the last one, [n_vocab].
   std::vector<float> extend(Cache& cache, std::span<const Token> tokens);
 
+  /// Compresses the last tokens that a sequence has seen (a question and its answer) as a prompt of their own, with the budget of the
+  /// sequence, or the least that the method works with: they are read once more, layer by layer, behind what is left of what came before
+  /// them, which stays as it is. Nothing happens where they fit into the budget, and where the method evicts nothing, or at every step.
+  /// When it throws the sequence goes on as it was. Throws UsageError when it has not seen so many tokens.
+  void compress(Cache& cache, std::span<const Token> tokens);
+
   /// One decode step of a batch: tokens[i] is appended to caches[i]; logits [batch][n_vocab]. The caches are all different.
   void step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits);
 

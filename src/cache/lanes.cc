@@ -164,6 +164,50 @@ void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepP
   }
 }
 
+int LayerLanes::slots_before(int head, std::int32_t position) const {
+  int slots = length(head);
+  while (slots > 0 && this->position(head, slots - 1) >= position) --slots;
+  return slots;
+}
+
+void LayerLanes::put_from(std::int32_t position, LayerLanes&& others) {
+  LayerLanes joined(*account_, shape_);
+  std::vector<int> before;
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    const auto h = static_cast<std::size_t>(head);
+    before.push_back(slots_before(head, position));
+    joined.block_first_[h + 1] = joined.block_first_[h] + before.back() + others.length(head);
+    joined.followers_[h].reserve(followers(head).of(0, before.back()).count() + others.followers(head).count());
+  }
+  joined.block_ = make_store(*account_, shape_, joined.block_first_.back());
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    const auto h = static_cast<std::size_t>(head);
+    if (is_unrotated(head) || others.is_unrotated(head)) {
+      unrotate(head);
+      others.unrotate(head);
+    }
+    joined.unrotated_[h] = unrotated_[h];
+    joined.add_slots(head, *this, before[h]);
+    joined.add_slots(head, others, others.length(head));
+    if (shape_.has_ranks()) joined.rank(head);
+  }
+  joined.end_ = std::max(end_, others.end_);
+  joined.summaries_ = std::move(summaries_);
+  *this = std::move(joined);
+}
+
+void LayerLanes::add_slots(int head, const LayerLanes& from, int slots) {
+  const int first = length(head);
+  length_[static_cast<std::size_t>(head)] += slots;
+  for (int slot = 0; slot < slots; ++slot) copy_entry(from.entry(head, slot), entry(head, first + slot));
+  const auto& all = from.followers(head);
+  const auto some = all.of(0, slots);
+  for (auto i = static_cast<std::size_t>(some.first); i < static_cast<std::size_t>(some.end); ++i) {
+    const auto index = static_cast<std::size_t>(followers(head).add({first + all.slots()[i], all.positions()[i], all.scales()[i]}));
+    for (int column = 0; column < shape_.state_columns; ++column) followers(head).column(column)[index] = all.column(column)[i];
+  }
+}
+
 void LayerLanes::reserve(int count) {
   int longest = 0;
   for (std::size_t head = 0; head < length_.size(); ++head) {
@@ -219,16 +263,18 @@ void LayerLanes::remove(int head, int slot) {
 void LayerLanes::fill_slot(int head, int slot) {
   const int last = --length_[static_cast<std::size_t>(head)];
   if (slot != last) {
-    const Entry from = entry(head, last);
-    const Entry to = entry(head, slot);
-    std::memcpy(to.key, from.key, strides_.key);
-    std::memcpy(to.value, from.value, strides_.value);
-    *to.position = *from.position;
-    if (to.rank != nullptr) *to.rank = *from.rank;
-    for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
-      to.state[column * to.state_step] = from.state[column * from.state_step];
-    }
+    copy_entry(entry(head, last), entry(head, slot));
     followers(head).move(last, slot);
+  }
+}
+
+void LayerLanes::copy_entry(const Entry& from, const Entry& to) const {
+  std::memcpy(to.key, from.key, strides_.key);
+  std::memcpy(to.value, from.value, strides_.value);
+  *to.position = *from.position;
+  if (to.rank != nullptr) *to.rank = *from.rank;
+  for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
+    to.state[column * to.state_step] = from.state[column * from.state_step];
   }
 }
 

@@ -89,6 +89,12 @@ class LayerLanes {
   /// Encodes what `plan` keeps of the scratch. REQUIRES: the lanes are empty. Throws MemoryError.
   void commit(const KeepPlan& plan, const LayerScratch& scratch);
 
+  /// Slots of a lane whose entries stand before a position. REQUIRES: the others come behind them.
+  int slots_before(int head, std::int32_t position) const;
+  /// Puts the entries of other lanes of the same shape in the place of those from a position on; all then lie in one block of exactly their
+  /// number. REQUIRES: slots_before(). Throws MemoryError before anything has changed.
+  void put_from(std::int32_t position, LayerLanes&& others);
+
   /// Makes sure that every head can take `count` more entries without allocating, and frees pages that are not needed for that. Throws
   /// MemoryError.
   void reserve(int count);
@@ -207,6 +213,10 @@ class LayerLanes {
   void close_ranks(int head, std::int32_t leaving);
   /// Adds the followers of the rows in pieces from `first_piece` on.
   void add_followers(int head, std::size_t first_piece, std::vector<LanePiece>& out) const;
+  void copy_entry(const Entry& from, const Entry& to) const;
+  /// Adds the first slots of a lane of `from`, with their followers, behind what a lane has. REQUIRES: room for them, un-rotated keys in
+  /// both or in neither.
+  void add_slots(int head, const LayerLanes& from, int slots);
   /// The lane's last entry moves into a slot that has become free.
   void fill_slot(int head, int slot);
 

@@ -93,6 +93,7 @@ class Chat {
     const auto finish = state_.last->generation.finish;
     if (finish == FinishReason::interrupted && audience_ == Audience::script) throw Interrupted("interrupted");
     if (finish == FinishReason::length) log().info("the answer was cut after {} tokens (-n)", max_tokens_);
+    talk_.settle();
   }
 
   Talk talk_;

@@ -100,12 +100,24 @@ std::vector<float> Talk::read(const std::vector<Token>& tokens) {
   if (cache_) return session_.extend(*cache_, std::span(tokens).subspan(static_cast<std::size_t>(cache_->stats().tokens_seen)));
   Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
   cache_ = std::move(prefilled.caches.front());
+  settled_ = tokens.size();
   return std::move(prefilled.logits);
 }
 
 Generation Talk::answer(const std::vector<float>& logits, const OnText& on_text) {
   Cache* const cache = &*cache_;
   return std::move(generate(session_, std::span(&cache, 1), std::span(&logits, 1), options_.generate, on_text).front());
+}
+
+void Talk::settle() {
+  const std::size_t seen = cache_ ? static_cast<std::size_t>(cache_->stats().tokens_seen) : settled_;
+  if (seen <= settled_) return;
+  try {
+    session_.compress(*cache_, std::span(transcript_.tokens).subspan(settled_, seen - settled_));
+    settled_ = seen;
+  } catch (const Interrupted&) {
+    log().info("the last {} tokens are not compressed yet", seen - settled_);
+  }
 }
 
 void Talk::keep_by(const CacheOptions& cache) {
@@ -132,6 +144,7 @@ void Talk::save(const std::string& path) const {
 void Talk::load(const std::string& path) {
   Restored restored = session_.load(path);
   cache_ = std::move(restored.cache);
+  settled_ = static_cast<std::size_t>(cache_->stats().tokens_seen);
   cache_options_ = cache_->options();
   transcript_ = std::move(restored.transcript);
   warned_ = false;

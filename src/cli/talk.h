@@ -17,7 +17,7 @@ struct Reply {
 };
 
 /// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed when its question
-/// has been seen; later turns are appended. Nothing is read before a turn needs it.
+/// has been seen; what comes after it is appended, and compressed by settle(). Nothing is read before a turn needs it.
 class Talk {
  public:
   /// Keeps references to both. With --load-kv it goes on from that file. Throws winnow::Error.
@@ -26,6 +26,10 @@ class Talk {
   /// Says something and streams the answer. When it throws, the conversation is as it was before; an answer that is interrupted stays part
   /// of it. Throws winnow::Error.
   Reply say(const std::string& words, const OnText& on_text);
+
+  /// Has a one-shot method compress what the last turn added, as a prompt of its own. When it throws or is stopped, that waits for the next
+  /// turn's end. Throws MemoryError.
+  void settle();
 
   /// Drops the cache: the next turn reads the whole conversation anew, and compresses it by these options.
   void keep_by(const CacheOptions& cache);
@@ -57,6 +61,7 @@ class Talk {
   CacheOptions cache_options_;
   Transcript transcript_;  ///< answers as they came; the cache may lack the last tokens
   std::optional<Cache> cache_;
+  std::size_t settled_ = 0;  ///< tokens that the cache has seen and that need not be compressed any more
   bool warned_ = false;
 };
 

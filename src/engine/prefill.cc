@@ -1,7 +1,6 @@
 #include "engine/prefill.h"
 
 #include <algorithm>
-#include <exception>
 #include <map>
 #include <numeric>
 
@@ -10,73 +9,6 @@
 #include "policy/method.h"
 
 namespace winnow::engine {
-
-/// Who looks on while rows pass through a layer.
-struct Watchers {
-  std::vector<attention::Observation*> observations;
-  std::vector<attention::QueryMoments*> moments;
-  attention::KeyRange recorded = {};  ///< by the observations
-
-  void add(const Watchers& others) {
-    observations.insert(observations.end(), others.observations.begin(), others.observations.end());
-    moments.insert(moments.end(), others.moments.begin(), others.moments.end());
-  }
-};
-
-namespace {
-
-/// A chunk of a prompt at one layer: K and V go to the scratch, its queries read the scratch up to themselves.
-class ChunkAttention : public graph::AttentionOp {
- public:
-  ChunkAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, int first, const Watchers& watchers)
-      : attention_(attention), scratch_(scratch), first_(first), watchers_(watchers) {}
-
-  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
-    switch (number) {
-      case 0:
-        store(tensors, worker);
-        break;
-      case 1:
-        if (!error_) attention_.run(worker);
-        break;
-      case 2:
-        if (!error_) attention_.reduce(worker);
-        break;
-      default:
-        for (auto* const moments : watchers_.moments) {
-          moments->add(tensors.q, scratch_.positions().subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(tensors.rows)),
-                       worker);
-        }
-        break;
-    }
-  }
-
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  void store(const Tensors& tensors, Worker worker) {
-    const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
-    for (int row = worker.index; row < tensors.rows; row += worker.count) {
-      scratch_.store(first_ + row, tensors.k + row * width, tensors.v + row * width);
-    }
-    if (worker.index != 0) return;
-    try {
-      attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations, watchers_.recorded);
-    } catch (...) {
-      error_ = std::current_exception();  // the other threads are past this stage's barrier before they look
-    }
-  }
-
-  attention::PrefillAttention& attention_;
-  cache::LayerScratch& scratch_;
-  int first_;
-  const Watchers& watchers_;
-  std::exception_ptr error_;
-};
-
-}  // namespace
 
 /// What is read again behind a prompt, and what that shows of the layer that is being read.
 struct Prefill::Replay {
@@ -100,7 +32,7 @@ struct Prefill::Branch {
   std::vector<std::vector<std::size_t>> observed;    ///< [cache] indices into observations, in the method's order
   std::vector<attention::Observe> wanted;            ///< without repeats
   std::vector<attention::Observation> observations;  ///< of the layer that is being read
-  std::map<int, attention::QueryMoments> moments;    ///< by the first position that enters them
+  std::map<int, attention::QueryMoments> moments;    ///< by the prompt's first token that enters them
   std::vector<Replay> replays;                       ///< without repeats
   std::vector<std::size_t> replay_of;                ///< [cache] index into replays; beyond them: none
   int longest_passage = 0;                           ///< rows
@@ -149,14 +81,15 @@ struct Prefill::Branch {
     return index < replays.size() ? &replays[index].observation : nullptr;
   }
 
-  void begin_layer(const model::Hparams& hparams) {
+  /// `past` tokens come before the prompt.
+  void begin_layer(const model::Hparams& hparams, int past) {
     observations.clear();
     for (auto& replay : replays) replay.observation.clear();
     for (const auto& what : wanted) observations.emplace_back(what, hparams.n_head, tokens);
     moments.clear();
     for (const auto& cache : caches) {
       const int first = cache.impl().method().query_moments_from;
-      if (first >= 0) moments.try_emplace(first, hparams.n_head, hparams.head_dim, hparams.rope, first);
+      if (first >= 0) moments.try_emplace(first, hparams.n_head, hparams.head_dim, hparams.rope, past + first);
     }
   }
 };
@@ -212,6 +145,8 @@ void Prefill::add_passages(Branch& branch, std::span<const Token> question, std:
   }
 }
 
+int Prefill::past_tokens() const { return context_.past == nullptr ? 0 : context_.past->tokens; }
+
 std::vector<Prefilled> Prefill::run() {
   for (int layer = 0; layer < context_.hparams.n_layer; ++layer) run_layer(layer);
   std::vector<Prefilled> out;
@@ -225,7 +160,7 @@ std::vector<Prefilled> Prefill::run() {
 void Prefill::run_layer(int layer) {
   Watchers everyone;
   for (auto& branch : branches_) {
-    branch.begin_layer(context_.hparams);
+    branch.begin_layer(context_.hparams, past_tokens());
     everyone.add(branch.watchers());
   }
   const int text = static_cast<int>(text_.size());
@@ -252,18 +187,24 @@ void Prefill::run_again(int layer, const Branch& branch, Replay& replay) {
 void Prefill::run_rows(int layer, int first_row, int count, int first_position, const Watchers& watchers) {
   const auto& hparams = context_.hparams;
   const int total = static_cast<int>(hidden_.size() / hidden_bytes(hparams, 1)) * hparams.n_layer;
-  for (int done = 0; done < count; done += context_.options.chunk) {
-    const int n = std::min(context_.options.chunk, count - done);
+  const int chunk = context_.past == nullptr ? context_.options.chunk : LaterAttention::kRows;
+  for (int done = 0; done < count; done += chunk) {
+    const int n = std::min(chunk, count - done);
     std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
-    std::iota(positions.begin(), positions.end(), first_position + done);
+    std::iota(positions.begin(), positions.end(), past_tokens() + first_position + done);
     const int first = scratch_.extend(positions);
-    ChunkAttention attention(context_.attention, scratch_, first, watchers);
+    const auto attention = attention_of(layer, first, watchers);
     float* rows = hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(first_row + done) * hparams.n_embd;
-    context_.executor.run_layer(layer, rows, positions, attention);
-    attention.rethrow();
+    context_.executor.run_layer(layer, rows, positions, *attention);
+    attention->rethrow();
     rows_done_ += n;
     if (context_.progress) context_.progress(static_cast<double>(rows_done_) / total);
   }
+}
+
+std::unique_ptr<PromptAttention> Prefill::attention_of(int layer, int first, const Watchers& watchers) {
+  if (context_.past != nullptr) return std::make_unique<LaterAttention>(*context_.past, layer, scratch_, first, watchers);
+  return std::make_unique<ChunkAttention>(context_.attention, scratch_, first, watchers);
 }
 
 void Prefill::compress(int layer, Branch& branch) {

@@ -7,6 +7,7 @@
 
 #include "attention/attention.h"
 #include "cache/scratch.h"
+#include "engine/prompt_attention.h"
 #include "graph/executor.h"
 #include "model/hparams.h"
 #include "model/vocab.h"
@@ -23,9 +24,8 @@ struct PrefillContext {
   MemoryAccount& account;
   const SessionOptions& options;
   const std::function<void(double)>& progress;
+  Past* past = nullptr;  ///< set: the prompt comes behind that
 };
-
-struct Watchers;
 
 /// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every question in turn
 /// over the text's keys and values (rows of the scratch are given back in between), then what its methods read again, passage by passage in
@@ -47,8 +47,10 @@ class Prefill {
   static int longest(const std::vector<Branch>& branches);
   /// Adds the tokens of the passages that are read again behind one prompt.
   void add_passages(Branch& branch, std::span<const Token> question, std::vector<Token>& rows) const;
+  int past_tokens() const;
   void run_layer(int layer);
   void run_rows(int layer, int first_row, int count, int first_position, const Watchers& watchers);
+  std::unique_ptr<PromptAttention> attention_of(int layer, int first, const Watchers& watchers);
   void run_again(int layer, const Branch& branch, Replay& replay);
   void compress(int layer, Branch& branch);
   std::vector<float> logits_of(const Branch& branch);

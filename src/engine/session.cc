@@ -38,6 +38,15 @@ void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) 
   }
 }
 
+/// How tokens that come later in a sequence are compressed: as a prompt of their own that no budget is too small for.
+CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hparams, int tokens) {
+  CacheOptions options = sequence.options;
+  const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv};
+  const int budget = std::max(engine::budget_entries(options, hparams, tokens), policy::least_budget(sequence.method(), prompt));
+  options.budget = Budget::parse(std::to_string(budget));
+  return options;
+}
+
 }  // namespace
 
 void CacheOptions::check() const {
@@ -64,7 +73,6 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
 }
-
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                               std::span<const CacheOptions> caches) {
   std::vector<int> prompts;
@@ -78,19 +86,37 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::
   for (const auto& c : caches) c.check();
   const auto need =
       engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
-  if (need > available_memory()) {
-    throw MemoryError(
-        fmt::format("reading {} tokens needs {} for hidden states, one layer's keys and values and what is kept; {} are available", rows,
-                    format_bytes(need), format_bytes(available_memory())),
-        need);
-  }
-  executor.set_stop(stop);
-  struct Unset {  // decode steps are short and must not stop half-way: entries would be in some layers only
-    graph::Executor& executor;
-    ~Unset() { executor.set_stop({}); }
-  } unset{executor};
+  check_memory(need, rows);
+  const Stops stops(*this);
   const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress};
   return engine::Prefill(context, text, questions, caches).run();
+}
+
+void Session::Impl::check_memory(std::size_t need, std::size_t tokens) const {
+  if (need <= available_memory()) return;
+  throw MemoryError(
+      fmt::format("reading {} tokens needs {} for hidden states, one layer's keys and values and what is kept; {} are available", tokens,
+                  format_bytes(need), format_bytes(available_memory())),
+      need);
+}
+
+void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> tokens) {
+  check_tokens(tokens, hparams);
+  const int count = static_cast<int>(tokens.size());
+  if (count > sequence.seen)
+    throw UsageError(fmt::format("cannot compress {} tokens of a sequence that has seen {}", count, sequence.seen));
+  if (sequence.method().schedule != policy::Schedule::once) return;
+  const CacheOptions later = options_later(sequence, hparams, count);
+  if (count <= engine::budget_entries(later, hparams, count)) return;
+  check_memory(engine::prefill_bytes(hparams, model->impl().vocab, options, count, count, std::span(&count, 1), std::span(&later, 1)),
+               tokens.size());
+  const Stops stops(*this);
+  engine::Past past{account, decode_attention, shape, sequence.lanes, sequence.seen - count};
+  const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress, &past};
+  const std::vector<std::vector<Token>> nothing_more(1);
+  auto read = engine::Prefill(context, tokens, nothing_more, std::span(&later, 1)).run();
+  auto& kept = read.front().caches.front().impl().lanes;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) sequence.lanes.layer(layer).put_from(past.tokens, std::move(kept.layer(layer)));
 }
 
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
@@ -125,6 +151,8 @@ std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) 
   }
   return logits;
 }
+
+void Session::compress(Cache& cache, std::span<const Token> tokens) { impl_->compress(cache.impl(), tokens); }
 
 void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits) {
   auto& s = *impl_;

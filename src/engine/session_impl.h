@@ -19,8 +19,20 @@ struct Session::Impl {
 
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
+  void compress(Cache::Impl& sequence, std::span<const Token> tokens);
+  /// Throws MemoryError when a pass over so many tokens cannot have its memory.
+  void check_memory(std::size_t need, std::size_t tokens) const;
   /// Throws Interrupted.
   void check_stop() const;
+
+  /// Lets a pass over a prompt be stopped. Decode steps are short and must not stop half-way: entries would be in some layers only.
+  struct Stops {
+    explicit Stops(Impl& impl) : executor(impl.executor) { executor.set_stop(impl.stop); }
+    ~Stops() { executor.set_stop({}); }
+    Stops(const Stops&) = delete;
+    Stops& operator=(const Stops&) = delete;
+    graph::Executor& executor;
+  };
 
   std::shared_ptr<const Model> model;
   SessionOptions options;

@@ -189,7 +189,7 @@ struct Method {
   std::string name;
   ObservePart observe;          ///< empty: nothing
   ReplayPart replay;            ///< empty: nothing
-  int query_moments_from = -1;  ///< first position whose query enters the moments; negative: they are not asked for
+  int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: they are not asked for
   ForcedPart forced;
   LeastPart least;                   ///< REQUIRES: set when the method needs a budget
   ScorePart score;                   ///< empty: nothing but the forced entries stays

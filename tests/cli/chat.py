@@ -36,6 +36,11 @@ def seen(errors):
     return [tuple(map(int, found)) for found in re.findall(r"^(\d+) tokens seen, entries per head: (\d+) min, [\d.]+ mean, (\d+) max", errors, re.MULTILINE)]
 
 
+def means(errors):
+    """Mean entries of each /stats."""
+    return [float(mean) for mean in re.findall(r"min, ([\d.]+) mean", errors)]
+
+
 def check_turns(model, raw_model):
     ten = ["-m", model, "-n", "10", "--ignore-eos"]
     answers, errors = chat(["hello", "/stats", "and you?", "/stats"], *ten)
@@ -50,11 +55,18 @@ def check_turns(model, raw_model):
     before, after = seen(errors)
     assert "starts anew" in errors and "no cache" in errors and after[0] > before[0], errors
 
-    # A per-step method's memory is constant, a one-shot method's lanes grow by each turn.
+    # A per-step method's memory is constant, a one-shot method's lanes grow by what is left of each turn.
     turns = ["some words to read " * 6, "/stats", "and more of them", "/stats"]
     assert [s[2] for s in seen(chat(turns, *ten, "--kv", "streaming-llm", "--budget", "40")[1])] == [40, 40]
     growing = [s[2] for s in seen(chat(turns, *ten, "--kv", "snapkv:window=8", "--budget", "40")[1])]
     assert 40 < growing[0] < growing[1], growing
+    long = ["some words to read " * 6, "/stats", "and many more of them " * 9, "/stats", "and more " * 20, "/stats"]
+    for budget, left in (("40", lambda turn: 40), ("25%", lambda turn: turn // 4)):
+        for method in ("snapkv", "ada-snapkv"):
+            errors = chat(long, *ten, "--kv", f"{method}:window=8", "--budget", budget)[1]
+            tokens, entries = [s[0] for s in seen(errors)], means(errors)
+            for turn in (1, 2):
+                assert entries[turn] - entries[turn - 1] == left(tokens[turn] - tokens[turn - 1]), (method, budget, errors)
     again = chat([*turns, "/kv snapkv:window=8 50", "more", "/stats"], *ten, "--kv", "snapkv:window=8", "--budget", "40")[1]
     assert seen(again)[-1][2] == 50 + 9, "compressed anew; the last token of an answer is read with the next turn"
 
@@ -307,7 +319,7 @@ with tempfile.TemporaryDirectory() as work:
     check_terminal(with_template, work)
     check_history_is_a_comfort(with_template, work)
     check_script_interrupt(with_template)
-    for method in ([], ["--kv", "h2o", "--budget", "40"], ["--kv", "ada-snapkv:window=8", "--budget", "40", "--kv-type", "q8_0"], ["--kv", "quest", "--budget", "64"]):
+    for method in ([], ["--kv", "h2o", "--budget", "40"], ["--kv", "ada-snapkv:window=8", "--budget", "40", "--kv-type", "q8_0"], ["--kv", "snapkv:window=8", "--budget", "15%"], ["--kv", "quest", "--budget", "64"]):
         check_saved(with_template, work, *method)
     check_saved(without, work, "--raw", "--kv", "streaming-llm", "--budget", "40")
     check_saved_refusals(with_template, without, work)

@@ -124,7 +124,7 @@ void add_attention(const LayerView& view, int head, const MeanRotation& rotation
 }
 
 Scores expected_attention(const LayerView& view, int future) {
-  const MeanRotation rotation(*view.rope, view.tokens(), future);
+  const MeanRotation rotation(*view.rope, view.scratch->positions().back() + 1, future);
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);

@@ -1,0 +1,134 @@
+#include "engine/prompt_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace winnow::engine {
+
+void PromptAttention::stage(int number, const Tensors& tensors, Worker worker) noexcept {
+  switch (number) {
+    case 0:
+      store(tensors, worker);
+      break;
+    case 1:
+      if (!error_) attend(worker);
+      break;
+    case 2:
+      if (!error_) reduce(worker);
+      break;
+    default:
+      if (!error_) observe(worker);
+      for (auto* const moments : watchers_.moments) {
+        moments->add(tensors.q, scratch_.positions().subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(tensors.rows)),
+                     worker);
+      }
+      break;
+  }
+}
+
+void PromptAttention::store(const Tensors& tensors, Worker worker) {
+  const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
+  for (int row = worker.index; row < tensors.rows; row += worker.count) {
+    scratch_.store(first_ + row, tensors.k + row * width, tensors.v + row * width);
+  }
+  if (worker.index != 0) return;
+  try {
+    begin(tensors);
+  } catch (...) {
+    error_ = std::current_exception();  // the other threads are past this stage's barrier before they look
+  }
+}
+
+void ChunkAttention::begin(const Tensors& tensors) {
+  attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations, watchers_.recorded);
+}
+
+LaterAttention::LaterAttention(Past& past, int layer, cache::LayerScratch& scratch, int first, const Watchers& watchers)
+    : PromptAttention(scratch, first, watchers), past_(past), lanes_(past.lanes.layer(layer)) {
+  for (int head = 0; head < past.shape.kv_heads; ++head) {
+    slots_.push_back(lanes_.slots_before(head, past.tokens));
+    entries_.push_back(slots_.back() + lanes_.followers(head).of(0, slots_.back()).count());
+  }
+}
+
+void LaterAttention::begin(const Tensors& tensors) {
+  rows_ = tensors.rows;
+  stride_ = *std::max_element(entries_.begin(), entries_.end()) + first_ + rows_;
+  const auto bytes = static_cast<std::size_t>(rows_) * static_cast<std::size_t>(past_.shape.query_heads) *
+                     static_cast<std::size_t>(stride_) * sizeof(float);
+  if (past_.probabilities.size() < bytes)
+    past_.probabilities = Buffer(past_.account, bytes + bytes / 2, "attention probabilities of a turn");
+  reads_.clear();
+  for (int row = first_; row < first_ + rows_; ++row) {
+    for (int head = 0; head < past_.shape.kv_heads; ++head) read(row, head);
+  }
+  past_.attention.begin(reads_, tensors.q, tensors.out, rows_);
+}
+
+void LaterAttention::read(int row, int head) {
+  const auto h = static_cast<std::size_t>(head);
+  const std::int32_t position = scratch_.positions()[static_cast<std::size_t>(row)];
+  // Where entries count as lying at their ranks, the scratch's rows have the ranks behind them.
+  const bool ranked = lanes_.is_unrotated(head) && lanes_.shape().has_ranks();
+  const std::int64_t shift = ranked ? static_cast<std::int64_t>(entries_[h]) + row - position : 0;
+  pieces_.clear();
+  lanes_.pieces(head, {0, slots_[h], shift}, pieces_);
+  const int own = row + 1;
+  pieces_.push_back({scratch_.keys(head).slice(0, own), scratch_.values(head).slice(0, own)});
+  // Of the lane, slots come before followers, in the order of their numbers.
+  pieces_.back().first = entries_[h];
+  for (auto& piece : pieces_) {
+    if (piece.founders != nullptr) piece.first += slots_[h] - lanes_.length(head);  // numbered behind all slots of the lane
+    attention::DecodeRead read{row - first_, head, piece};
+    if (is_observed(row)) {
+      read.probabilities = probabilities_of(row, head * past_.shape.group()) + piece.first;
+      read.probabilities_stride = stride_;
+    }
+    reads_.push_back(read);
+  }
+}
+
+bool LaterAttention::is_observed(int row) const {
+  const auto sees = [row](const attention::Observation* o) { return o->what().rows.contains(row, o->size()); };
+  return std::any_of(watchers_.observations.begin(), watchers_.observations.end(), sees);
+}
+
+float* LaterAttention::probabilities_of(int row, int query_head) const {
+  const auto index = static_cast<std::ptrdiff_t>(row - first_) * past_.shape.query_heads + query_head;
+  return past_.probabilities.as<float>().data() + index * stride_;
+}
+
+void LaterAttention::observe(Worker worker) {
+  for (int head = worker.index; head < past_.shape.query_heads; head += worker.count) {
+    for (auto* const observation : watchers_.observations) {
+      for (int row = first_; row < first_ + rows_; ++row) {
+        if (observation->what().rows.contains(row, observation->size())) observe_row(*observation, row, head);
+      }
+    }
+  }
+}
+
+void LaterAttention::observe_row(attention::Observation& observation, int row, int head) const {
+  const auto& what = observation.what();
+  const int past = entries_[static_cast<std::size_t>(head / past_.shape.group())];
+  const float* const p = probabilities_of(row, head);
+  float power = 1;
+  double sum = 1;
+  if (!what.power.empty()) {
+    // softmax(g x) is softmax(x)^g over its sum.
+    power = what.power[what.power.size() - static_cast<std::size_t>(observation.size() - row)];
+    sum = 0;
+    for (int j = 0; j <= past + row; ++j) sum += std::pow(p[j], power);
+  }
+  const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
+  const int first = std::max(watchers_.recorded.begin, band ? row - what.rows.count : 0);
+  const int end = std::min(watchers_.recorded.end, row + 1);
+  const auto out = observation.head(head);
+  for (int j = first; j < end; ++j) {
+    const float x = power == 1 ? p[past + j] : static_cast<float>(std::pow(p[past + j], power) / sum);
+    float& to = out[static_cast<std::size_t>(j)];
+    to = what.reduction == attention::Reduction::sum ? to + x : std::max(to, x);
+  }
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,288 @@
+// Turns of a conversation that are compressed when they end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cache/lanes.h"
+#include "engine/cache_impl.h"
+#include "graph/network.h"
+#include "policy/method.h"
+#include "support/cache_options.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/methods.h"
+#include "winnow/session.h"
+
+namespace winnow::test {
+namespace {
+
+std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+using Positions = std::vector<std::int32_t>;
+
+class CompressTest : public testing::Test {
+ protected:
+  explicit CompressTest(int layers = 3) {
+    TinyModel tiny;
+    tiny.n_layer = layers;
+    tiny.n_head = 6;
+    tiny.n_head_kv = 2;
+    write_tiny_gguf(tiny, path_);
+    model_ = Model::load(path_);
+  }
+
+  std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
+
+  /// A prompt of `first` tokens that is compressed, and the others behind it.
+  Cache read(Session& session, std::span<const Token> text, int first, const CacheOptions& options) const {
+    Cache cache = std::move(session.prefill(text.first(z(first)), std::span(&options, 1)).caches.front());
+    if (z(first) < text.size()) session.extend(cache, text.subspan(z(first)));
+    return cache;
+  }
+
+  /// Held against textbook attention: what a turn keeps behind a prompt, with snapkv:window=8,kernel=1 or ada around it.
+  void expect_what_the_last_rows_attend_to(int prompt, const std::string& spec, bool shared) const;
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "tiny.gguf";
+  std::shared_ptr<const Model> model_;
+};
+
+class CompressOneLayer : public CompressTest {
+ protected:
+  CompressOneLayer() : CompressTest(1) {}
+};
+
+/// Specs of every method that can evict once.
+std::vector<std::string> one_shot_specs() {
+  std::vector<std::string> out;
+  for (const auto& method : list_methods()) {
+    const auto has = [&](const char* name) {
+      return std::any_of(method.options.begin(), method.options.end(), [&](const auto& o) { return o.name == name; });
+    };
+    std::vector<std::string> options;
+    if (has("when")) options.emplace_back("when=prefill");
+    if (has("window")) options.emplace_back("window=8");
+    std::string spec = method.name;
+    for (std::size_t i = 0; i < options.size(); ++i) spec += (i == 0 ? ":" : ",") + options[i];
+    if (Spec::parse(spec).method().schedule != policy::Schedule::once) continue;
+    out.push_back(spec);
+    if (has("positions")) out.push_back(spec + (options.empty() ? ":" : ",") + "positions=cache");
+  }
+  for (const char* spec : {"ada(h2o:when=prefill):floor=0", "chunk(snapkv:window=8)", "kvzip:chunk=64"}) out.emplace_back(spec);
+  return out;
+}
+
+/// Behind nothing, a turn is a prompt: the same entries stay, and what comes next sees the same of them.
+TEST_F(CompressTest, all_that_was_read_keeps_what_a_prompt_would) {
+  const auto text = tokens(150);
+  const auto specs = one_shot_specs();
+  ASSERT_GT(specs.size(), 20U);
+  Session session(model_, {1, Precision::f32, 32});
+  for (const auto& spec : specs) {
+    const auto options = options_of(spec, "40", "f32");
+    Cache turn = read(session, text, 40, options);
+    ASSERT_EQ(turn.stats().entries_min, 150) << spec;
+    session.compress(turn, text);
+    Cache prompt = read(session, text, 150, options);
+    EXPECT_EQ(turn.kept(), prompt.kept()) << spec;
+    EXPECT_EQ(turn.stats().bytes_held, prompt.stats().bytes_held) << spec;
+    const auto next = tokens(10, 2);
+    EXPECT_LT(worst_row(session.extend(turn, next), session.extend(prompt, next), model_->info().n_vocab), 1e-4) << spec;
+  }
+}
+
+/// Nothing that is gone may be worth more than what stays, but for f32 arithmetic.
+void expect_best(const Positions& kept, const std::vector<double>& score) {
+  double worst = 1e9;
+  double best = 0;
+  for (std::size_t j = 0; j < score.size(); ++j) {
+    if (std::binary_search(kept.begin(), kept.end(), static_cast<std::int32_t>(j))) {
+      worst = std::min(worst, score[j]);
+    } else {
+      best = std::max(best, score[j]);
+    }
+  }
+  EXPECT_GE(worst, best * (1 - 1e-4));
+}
+
+/// Those of a lane from position `first` on, counted from there.
+Positions behind(const Positions& positions, int first) {
+  Positions out;
+  for (const auto p : positions) {
+    if (p >= first) out.push_back(p - first);
+  }
+  return out;
+}
+
+void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::string& spec, bool shared) const {
+  constexpr int kTurn = 90;
+  constexpr int kBudget = 40;
+  constexpr int kWindow = 8;
+  const auto text = tokens(prompt + kTurn);
+  Session session(model_, {1, Precision::f32, 32});
+  Cache cache = read(session, text, prompt, options_of(spec, std::to_string(kBudget), "f32"));
+  const auto before = cache.kept();
+  session.compress(cache, std::span(text).subspan(z(prompt)));
+  const auto after = cache.kept();
+
+  // What is left of the prompt and the turn share each row's attention.
+  Network network(path_, 1, 1, prompt + kTurn);
+  const auto& h = network.hparams();
+  std::vector<std::vector<std::vector<double>>> score(z(h.n_layer), std::vector<std::vector<double>>(z(h.n_head_kv)));
+  for (auto& layer : score) {
+    for (auto& head : layer) head.resize(z(kTurn));
+  }
+  network.attention().set_watcher([&](int layer, const DenseAttention::Row& row, int query_head, std::span<const double> weights) {
+    if (row.position < prompt + kTurn - kWindow) return;
+    const int head = query_head / (h.n_head / h.n_head_kv);
+    double sum = 0;
+    for (const auto p : before[z(layer)][z(head)]) sum += p <= row.position ? weights[z(p)] : 0;
+    for (int j = prompt; j <= row.position; ++j) score[z(layer)][z(head)][z(j - prompt)] += weights[z(j)] / sum;
+  });
+  std::vector<DenseAttention::Row> rows;
+  for (int i = 0; i < prompt + kTurn; ++i) rows.push_back({0, i});
+  network.step(text, rows);
+
+  for (std::size_t layer = 0; layer < after.size(); ++layer) {
+    Positions all;
+    std::vector<double> worth;
+    for (std::size_t head = 0; head < after[layer].size(); ++head) {
+      SCOPED_TRACE(spec + " layer " + std::to_string(layer) + " head " + std::to_string(head));
+      const auto own = behind(after[layer][head], prompt);
+      const auto past = [&](const Positions& p) { return Positions(p.begin(), std::lower_bound(p.begin(), p.end(), prompt)); };
+      EXPECT_EQ(past(after[layer][head]), past(before[layer][head])) << "the prompt's entries stay as they are";
+      for (int i = kTurn - kWindow; i < kTurn; ++i) EXPECT_TRUE(std::binary_search(own.begin(), own.end(), i));
+      auto candidates = score[layer][head];
+      candidates.resize(z(kTurn - kWindow));
+      for (const auto j : own) {
+        if (j < kTurn - kWindow) all.push_back(static_cast<std::int32_t>(worth.size()) + j);
+      }
+      worth.insert(worth.end(), candidates.begin(), candidates.end());
+      if (shared) continue;
+      EXPECT_EQ(own.size(), z(kBudget));
+      expect_best(own, candidates);
+    }
+    EXPECT_EQ(all.size(), 2U * (kBudget - kWindow));
+    if (shared) expect_best(all, worth);
+  }
+}
+
+TEST_F(CompressTest, a_turn_keeps_what_its_last_rows_attend_to) {
+  expect_what_the_last_rows_attend_to(40, "snapkv:window=8,kernel=1", false);
+  expect_what_the_last_rows_attend_to(40, "ada(snapkv:window=8,kernel=1):floor=0", true);
+}
+
+/// In a single layer, keys and queries do not depend on what was kept before, so that the reference need not either.
+TEST_F(CompressOneLayer, a_turn_behind_what_is_left_of_a_prompt_keeps_what_its_last_rows_attend_to) {
+  expect_what_the_last_rows_attend_to(100, "snapkv:window=8,kernel=1", false);
+  expect_what_the_last_rows_attend_to(100, "ada(snapkv:window=8,kernel=1):floor=0", true);
+}
+
+/// Where the left entries lie side by side, their ranks are as far from one another as their positions.
+TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
+  const auto text = tokens(140);
+  std::vector<std::vector<std::vector<Positions>>> kept;
+  for (const std::string positions : {"absolute", "cache"}) {
+    Session session(model_, {2, Precision::f32, 32});
+    Cache cache = read(session, text, 40, options_of("snapkv:window=8,positions=" + positions, "40", "f32"));
+    Cache shorter = read(session, std::span(text).first(40), 40, cache.options());
+    for (int layer = 0; layer < shorter.impl().lanes.layers(); ++layer) {
+      auto& lanes = shorter.impl().lanes.layer(layer);
+      for (int head = 0; head < 2; ++head) {
+        while (lanes.length(head) > 25) {
+          int oldest = 0;
+          for (int slot = 0; slot < lanes.length(head); ++slot)
+            oldest = lanes.position(head, slot) < lanes.position(head, oldest) ? slot : oldest;
+          lanes.remove(head, oldest);
+        }
+        EXPECT_EQ(lanes.is_unrotated(head), positions == "cache");
+      }
+    }
+    session.extend(shorter, std::span(text).subspan(40));
+    session.compress(shorter, std::span(text).subspan(40));
+    kept.push_back({shorter.kept()});
+    EXPECT_EQ(shorter.stats().entries_max, 25 + 40);
+    session.compress(cache, std::span(text).subspan(40));
+    EXPECT_NE(cache.kept(), shorter.kept());
+  }
+  EXPECT_EQ(kept[0], kept[1]);
+}
+
+TEST_F(CompressTest, a_turn_that_fits_changes_no_bit) {
+  const auto text = tokens(150);
+  for (const char* spec : {"snapkv:window=8", "ada(h2o:when=prefill)", "h2o", "quest", "full"}) {
+    Session session(model_, {});
+    Cache cache = read(session, text, 100, options_of(spec, spec == std::string("full") ? "" : "64"));
+    Cache untouched = cache.clone();
+    session.compress(cache, std::span(text).subspan(100));
+    EXPECT_EQ(cache.kept(), untouched.kept());
+    EXPECT_EQ(session.extend(cache, tokens(5, 3)), session.extend(untouched, tokens(5, 3))) << spec;
+  }
+}
+
+TEST_F(CompressTest, bytes_follow_the_entries) {
+  const auto text = tokens(300);
+  const auto& info = model_->info();
+  for (const char* spec : {"snapkv:window=8", "ada-snapkv:window=8", "pyramid(ada(knorm))"}) {
+    for (const char* type : {"f16", "q8_0", "q4_0"}) {
+      Session session(model_, {});
+      Cache cache = read(session, std::span(text).first(200), 100, options_of(spec, "50", type));
+      const auto grown = cache.stats();
+      session.compress(cache, std::span(text).subspan(100, 100));
+      const auto held = [&] {
+        const auto stats = cache.stats();
+        const auto entry = cache::entry_bytes({info.n_head_kv, info.head_dim, KvType::parse(type), 0});
+        EXPECT_EQ(static_cast<double>(stats.bytes_held),
+                  stats.entries_per_head_mean * static_cast<double>(entry) * info.n_layer * info.n_head_kv);
+        return stats;
+      };
+      EXPECT_LT(held().bytes_held, grown.bytes_held);
+      EXPECT_EQ(held().entries_per_head_mean, 100) << spec << " " << type;
+      session.extend(cache, std::span(text).subspan(200));
+      session.compress(cache, std::span(text).subspan(200));
+      EXPECT_EQ(held().entries_per_head_mean, 150) << "three turns, each by the budget";
+      EXPECT_EQ(cache.stats().tokens_seen, 300);
+    }
+  }
+}
+
+TEST_F(CompressTest, no_budget_is_too_small_for_a_turn) {
+  const auto text = tokens(190);
+  Session session(model_, {});
+  Cache share = read(session, text, 100, options_of("snapkv:window=8", "10%"));
+  session.compress(share, std::span(text).subspan(100));
+  EXPECT_EQ(share.stats().entries_max, 10 + 9) << "the window and one entry more";
+  Cache more = read(session, text, 100, options_of("snapkv:window=8", "30%"));
+  session.compress(more, std::span(text).subspan(100));
+  EXPECT_EQ(more.stats().entries_max, 30 + 27);
+  EXPECT_THROW(session.compress(more, tokens(191)), UsageError);
+}
+
+/// A pass that is stopped, at any point, leaves all as it was.
+TEST_F(CompressTest, a_pass_that_is_stopped_changes_nothing) {
+  const auto text = tokens(190);
+  Session session(model_, {});
+  Cache cache = read(session, text, 100, options_of("ada-snapkv:window=8", "40"));
+  Cache untouched = cache.clone();
+  int stopped = 0;
+  for (int most = 0;; most = 2 * most + 1) {
+    int asked = 0;
+    session.on_stop([&] { return asked++ >= most; });
+    try {
+      session.compress(cache, std::span(text).subspan(100));
+      break;
+    } catch (const Interrupted&) {
+      ++stopped;
+      EXPECT_EQ(cache.kept(), untouched.kept());
+    }
+  }
+  EXPECT_GT(stopped, 3);
+  session.on_stop({});
+  session.compress(untouched, std::span(text).subspan(100));
+  EXPECT_EQ(session.extend(cache, tokens(5, 3)), session.extend(untouched, tokens(5, 3)));
+}
+
+}  // namespace
+}  // namespace winnow::test
