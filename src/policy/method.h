@@ -30,7 +30,7 @@ struct LayerView {
   int layer = 0;
   int layers = 0;
   attention::Shape shape;
-  const cache::LayerScratch* scratch = nullptr;          ///< keys and values of all tokens
+  const cache::LayerScratch* scratch = nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
   std::span<const attention::Observation> observations;  ///< in the order of Method::observe
   const attention::QueryMoments* moments = nullptr;      ///< set for methods that ask for them
   const Rope* rope = nullptr;
