@@ -185,7 +185,7 @@ TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
   const auto text = tokens(140);
   std::vector<std::vector<std::vector<Positions>>> kept;
   for (const std::string positions : {"absolute", "cache"}) {
-    Session session(model_, {2, Precision::f32, 32});
+    Session session(model_, {1, Precision::f32, 32});
     Cache cache = read(session, text, 40, options_of("snapkv:window=8,positions=" + positions, "40", "f32"));
     Cache shorter = read(session, std::span(text).first(40), 40, cache.options());
     for (int layer = 0; layer < shorter.impl().lanes.layers(); ++layer) {
@@ -213,7 +213,7 @@ TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
 TEST_F(CompressTest, a_turn_that_fits_changes_no_bit) {
   const auto text = tokens(150);
   for (const char* spec : {"snapkv:window=8", "ada(h2o:when=prefill)", "h2o", "quest", "full"}) {
-    Session session(model_, {});
+    Session session(model_, {.threads = 1});
     Cache cache = read(session, text, 100, options_of(spec, spec == std::string("full") ? "" : "64"));
     Cache untouched = cache.clone();
     session.compress(cache, std::span(text).subspan(100));
@@ -227,7 +227,7 @@ TEST_F(CompressTest, bytes_follow_the_entries) {
   const auto& info = model_->info();
   for (const char* spec : {"snapkv:window=8", "ada-snapkv:window=8", "pyramid(ada(knorm))"}) {
     for (const char* type : {"f16", "q8_0", "q4_0"}) {
-      Session session(model_, {});
+      Session session(model_, {.threads = 1});
       Cache cache = read(session, std::span(text).first(200), 100, options_of(spec, "50", type));
       const auto grown = cache.stats();
       session.compress(cache, std::span(text).subspan(100, 100));
@@ -250,7 +250,7 @@ TEST_F(CompressTest, bytes_follow_the_entries) {
 
 TEST_F(CompressTest, no_budget_is_too_small_for_a_turn) {
   const auto text = tokens(190);
-  Session session(model_, {});
+  Session session(model_, {.threads = 1});
   Cache share = read(session, text, 100, options_of("snapkv:window=8", "10%"));
   session.compress(share, std::span(text).subspan(100));
   EXPECT_EQ(share.stats().entries_max, 10 + 9) << "the window and one entry more";
@@ -263,7 +263,7 @@ TEST_F(CompressTest, no_budget_is_too_small_for_a_turn) {
 /// A pass that is stopped, at any point, leaves all as it was.
 TEST_F(CompressTest, a_pass_that_is_stopped_changes_nothing) {
   const auto text = tokens(190);
-  Session session(model_, {});
+  Session session(model_, {.threads = 1});
   Cache cache = read(session, text, 100, options_of("ada-snapkv:window=8", "40"));
   Cache untouched = cache.clone();
   int stopped = 0;
