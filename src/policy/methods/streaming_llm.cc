@@ -25,7 +25,7 @@ int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
 /// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their distances are right;
 /// before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's last index.
 void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) {
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
+  for (int head = view.first_head; head < view.end_head; ++head) {
     const int length = view.lanes.length(head);
     const std::int64_t shift = static_cast<std::int64_t>(length) - 1 - view.position;
     if (shift == 0) continue;  // nothing has left the cache: index and position agree
