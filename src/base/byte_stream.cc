@@ -13,6 +13,8 @@ void put(ByteSink& to, std::string_view text) {
   put(to, std::span<const char>(text));
 }
 
+void MemorySink::write(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+
 void MemorySource::read(std::size_t at, std::span<std::byte> out) const {
   if (!out.empty()) std::memcpy(out.data(), bytes_.data() + at, out.size());
 }
@@ -25,6 +27,13 @@ void ByteCursor::read(std::span<std::byte> out, std::string_view what) {
   need(out.size(), what);
   from_->read(at_, out);
   at_ += out.size();
+}
+
+ByteCursor ByteCursor::part(std::size_t bytes, std::string_view what) {
+  need(bytes, what);
+  const ByteCursor out(*from_, at_, at_ + bytes);
+  at_ += bytes;
+  return out;
 }
 
 std::string ByteCursor::text(std::string_view what) {

@@ -35,7 +35,7 @@ void put(ByteSink& to, std::string_view text);
 /// Collects bytes in memory.
 class MemorySink : public ByteSink {
  public:
-  void write(std::span<const std::byte> bytes) override { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+  void write(std::span<const std::byte> bytes) override;
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
  private:
@@ -83,6 +83,8 @@ class ByteCursor {
     read(std::span<T>(&value, 1), what);
     return value;
   }
+  /// A cursor over the next so many bytes, which are then behind this one.
+  ByteCursor part(std::size_t bytes, std::string_view what);
   /// What put() has written; nothing is allocated before it is known to be there.
   std::string text(std::string_view what);
 

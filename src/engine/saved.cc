@@ -126,23 +126,6 @@ Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
   return out;
 }
 
-/// That the file is about this model.
-void check_model(const SavedHead& head, const ModelIdentity& model, const std::string& path) {
-  if (head.model == model) return;
-  const auto name = [](const ModelIdentity& m) {
-    return fmt::format("{} ({}, hash {:016x})", m.name.empty() ? "unnamed" : m.name, m.arch, m.file);
-  };
-  if (head.model.file != model.file) {
-    throw InputError(fmt::format("{} was saved with the model {}, which is not {}", path, name(head.model), name(model)));
-  }
-  if (head.model.rope != model.rope) {
-    throw InputError(
-        fmt::format("{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options", path,
-                    name(model), head.model.rope, model.rope));
-  }
-  throw InputError(fmt::format("{} is damaged: it has another shape than its model {}", path, name(model)));
-}
-
 /// That the numbers are those which this program would have settled: a spec's defaults may differ between versions, and later steps rely
 /// on them.
 void check_terms(const SavedHead& head, const model::Hparams& hparams, const ByteCursor& from) {
@@ -200,6 +183,20 @@ ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash
           hparams.head_dim, hparams.n_vocab};
 }
 
+void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what) {
+  if (saved == model) return;
+  const auto name = [](const ModelIdentity& m) {
+    return fmt::format("{} ({}, hash {:016x})", m.name.empty() ? "unnamed" : m.name, m.arch, m.file);
+  };
+  if (saved.file != model.file) throw InputError(fmt::format("{} was saved with the model {}, which is not {}", what, name(saved), name(model)));
+  if (saved.rope != model.rope) {
+    throw InputError(
+        fmt::format("{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options", what,
+                    name(model), saved.rope, model.rope));
+  }
+  throw InputError(fmt::format("{} is damaged: it has another shape than its model {}", what, name(model)));
+}
+
 void SavedHead::write(ByteSink& to) const {
   put(to, std::string_view(options.spec.print()));
   put(to, std::string_view(spec_full));
@@ -255,7 +252,7 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
   reader.verify(0, "its head");
   ByteCursor contents = reader.section(0);
   SavedHead head = SavedHead::read(contents, reader.count());
-  check_model(head, model, from.name());
+  check_model(head.model, model, from.name());
   check_terms(head, hparams, contents);
 
   cache::LaneSet lanes(lane_shape(head.options, hparams), hparams.n_layer, &account);

@@ -33,6 +33,9 @@ struct ModelIdentity {
 
 ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash);
 
+/// That what was saved with a model is for this one. Throws InputError that begins with `what`.
+void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what);
+
 /// All of a saved sequence but its lanes and logits.
 struct SavedHead {
   CacheOptions options;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "winnow/model.h"
+
+namespace winnow {
+
+/// A document to be read once and asked about often.
+struct DocumentText {
+  std::string text;
+  ControlTokens control = ControlTokens::as_text;
+  std::vector<Token> tokens = {};  ///< for those who tokenise by themselves: all of them, with BOS; empty: those of `text`
+};
+
+}  // namespace winnow

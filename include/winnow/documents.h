@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "winnow/document.h"
+#include "winnow/session.h"
+
+namespace winnow {
+
+/// What a store knows of a document.
+struct DocumentInfo {
+  using Time = std::chrono::system_clock::time_point;
+
+  std::string name;
+  std::vector<std::string> tags;
+  std::string id;      ///< of its content: equal for equal tokens, read by the same model and kept in the same way
+  CacheOptions cache;  ///< how it is kept: `full`, or what it was compressed by
+  std::string model_name;
+  std::string model_arch;
+  std::uint64_t model_hash = 0;
+  int n_layer = 0;
+  int tokens = 0;
+  std::size_t bytes = 0;  ///< of its values in the store; names of one content share them
+  Time added;             ///< under this name
+  Time used;              ///< when it was last opened for a session, to the hour
+};
+
+/// A document that is to be added.
+struct NewDocument {
+  std::string name;  ///< 1 to 200 bytes without control characters
+  std::vector<std::string> tags;
+  DocumentText text;
+};
+
+/// What adding a document came to.
+struct AddedDocument {
+  enum class Outcome : std::uint8_t {
+    added,      ///< the name is new
+    replaced,   ///< the name stood for another content
+    unchanged,  ///< the name stood for the same content: nothing was read
+  };
+  Outcome outcome = Outcome::added;
+  bool was_read = false;  ///< false: the content was there already, under this name or another
+  DocumentInfo info;
+  double read_ms = 0;   ///< prefill
+  double store_ms = 0;  ///< until it was on the disk
+};
+
+/// What verify() has found wrong.
+struct DocumentDamage {
+  std::string name;  ///< empty: no document's in particular
+  std::string what;  ///< one sentence
+};
+
+/// What to do where there is no store yet.
+enum class MissingStore : std::uint8_t { is_created, is_an_error };
+
+/// Documents that were read once, each with its keys and values, in a folder or on a Redis server.
+///
+/// Any number of threads, processes and (with Redis) machines may use one store at the same time: what one adds or removes, others see whole
+/// or not at all, and a process that is killed leaves nothing half-written behind. A document that is removed while somebody reads it is an
+/// InputError there. What add() and the others have returned from is on the disk; with Redis, it is what the server makes of it.
+/// All calls throw InputError when the store cannot be reached, read or written (a full disk, no permission, a server that is gone) or is
+/// damaged, with one sentence that names it.
+class DocumentStore {
+ public:
+  /// `where` is a folder, redis://HOST[:PORT][/DATABASE], or empty for the user's data directory. Throws UsageError, InputError.
+  explicit DocumentStore(const std::string& where = "", MissingStore missing = MissingStore::is_created);
+  DocumentStore(DocumentStore&&) noexcept;
+  DocumentStore& operator=(DocumentStore&&) noexcept;
+  ~DocumentStore();
+
+  /// The folder or the server's address.
+  const std::string& where() const;
+
+  /// Reads a document and keeps it, with its full cache or compressed. What is known already is not read again; another content under a known
+  /// name replaces it. Throws InputError for an empty document or one longer than the model's context, UsageError for a name or for options
+  /// that documents cannot be kept by, and what Session::prefill() throws; the store is then as it was.
+  AddedDocument add(Session& session, const NewDocument& document, const CacheOptions& cache = {});
+
+  /// By name.
+  std::vector<DocumentInfo> list() const;
+  /// Throws InputError, with the nearest name, when there is none of that name.
+  DocumentInfo info(const std::string& name) const;
+
+  /// Removes all of these or, when one is not there, throws InputError and removes none.
+  void remove(std::span<const std::string> names);
+
+  /// Computes all checksums. `progress` is called with the share that is done. Throws only when the store cannot be read at all.
+  std::vector<DocumentDamage> verify(const std::function<void(double)>& progress = {}) const;
+
+  /// Writes a document to a file of its own; what was there stays until all is on the disk.
+  void export_to(const std::string& name, const std::string& path) const;
+  /// Adds what export_to() has written, under its name there or another one. Throws InputError when the file is no exported document, of
+  /// another version, truncated or damaged.
+  AddedDocument import_from(const std::string& path, const std::string& name = "");
+
+  /// Removes those documents that were not used for the longest time until the others' values take at most so many bytes. Returns what was
+  /// removed. A folder does not become smaller; what is free in it is used for the next documents.
+  std::vector<DocumentInfo> gc(std::size_t max_bytes);
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow

@@ -1,0 +1,89 @@
+#include "winnow/documents.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <utility>
+
+#include "engine/cache_impl.h"
+#include "engine/model_impl.h"
+#include "engine/session_impl.h"
+#include "multi/archive.h"
+#include "multi/ingest.h"
+#include "winnow/error.h"
+
+namespace winnow {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+
+std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
+  const DocumentText& text = document.text;
+  if (text.text.empty() && text.tokens.empty()) throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
+  auto tokens = text.tokens;
+  if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, "", PromptFormat::raw, text.control});
+  const auto context = static_cast<std::size_t>(model.info().ctx_train);
+  if (tokens.size() > context)
+    throw InputError(fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));
+  return tokens;
+}
+
+store::Missing missing(MissingStore what) {
+  return what == MissingStore::is_created ? store::Missing::is_created : store::Missing::is_an_error;
+}
+
+}  // namespace
+
+DocumentStore::DocumentStore(const std::string& where, MissingStore what)
+    : impl_(std::make_unique<Impl>(Impl{multi::Archive(store::open(where.empty() ? store::default_folder() : where, missing(what)))})) {}
+DocumentStore::DocumentStore(DocumentStore&&) noexcept = default;
+DocumentStore& DocumentStore::operator=(DocumentStore&&) noexcept = default;
+DocumentStore::~DocumentStore() = default;
+
+const std::string& DocumentStore::where() const { return impl_->archive.where(); }
+
+AddedDocument DocumentStore::add(Session& session, const NewDocument& document, const CacheOptions& cache) {
+  const multi::Label label{document.name, document.tags};
+  label.check();
+  cache.check();
+  DocumentText text = document.text;
+  text.tokens = tokens_of(session.model(), document);
+  const auto model = engine::identity_of(session.impl().hparams, session.model().hash());
+  AddedDocument out;
+  auto begin = Clock::now();
+  if (!impl_->archive.name(label, multi::content_id(model, cache, text.tokens), out.outcome)) {
+    const auto read = multi::ingest(session, text, cache);
+    out.was_read = true;
+    out.read_ms = ms_since(begin);
+    begin = Clock::now();
+    out.outcome = impl_->archive.put(label, read.head, read.cache.impl().lanes);
+  }
+  out.store_ms = ms_since(begin);
+  out.info = info(document.name);
+  return out;
+}
+
+std::vector<DocumentInfo> DocumentStore::list() const { return impl_->archive.list(); }
+DocumentInfo DocumentStore::info(const std::string& name) const { return impl_->archive.info(name); }
+void DocumentStore::remove(std::span<const std::string> names) { impl_->archive.remove(names); }
+std::vector<DocumentDamage> DocumentStore::verify(const std::function<void(double)>& progress) const {
+  return impl_->archive.verify(progress);
+}
+std::vector<DocumentInfo> DocumentStore::gc(std::size_t max_bytes) { return impl_->archive.gc(max_bytes); }
+
+void DocumentStore::export_to(const std::string& name, const std::string& path) const { impl_->archive.export_to(name, path); }
+
+AddedDocument DocumentStore::import_from(const std::string& path, const std::string& name) {
+  const auto begin = Clock::now();
+  multi::Label label{name, {}};
+  AddedDocument out;
+  out.outcome = impl_->archive.import_from(path, label);
+  out.store_ms = ms_since(begin);
+  out.info = info(label.name);
+  return out;
+}
+
+}  // namespace winnow

@@ -1,0 +1,259 @@
+// Records are fields of one hash, which is watched while a step is made; values are strings. A value is written before the step that
+// makes it known, with a time to live that this step takes away: what a killed process leaves behind vanishes by itself.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "store/redis_connection.h"
+#include "store/stores.h"
+#include "winnow/error.h"
+
+namespace winnow::store {
+
+namespace {
+
+constexpr const char* kRecords = "winnow:records";
+constexpr const char* kValuePrefix = "winnow:value:";
+constexpr const char* kUnconfirmedSeconds = "3600";
+constexpr std::size_t kPiece = std::size_t{4} << 20U;  ///< of a value, sent at once
+constexpr int kTries = 1000;
+
+std::string value_key(const std::string& key) { return kValuePrefix + key; }
+std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::span<const std::byte> bytes_of(const redisReply& reply) { return std::as_bytes(std::span(text_of(reply))); }
+Bytes copy_of(const redisReply& reply) {
+  const auto bytes = bytes_of(reply);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::optional<Bytes> find_record(RedisConnection& redis, const std::string& key) {
+  const auto reply = redis.ask({"HGET", kRecords, key});
+  return reply->type == REDIS_REPLY_NIL ? std::nullopt : std::optional(copy_of(*reply));
+}
+
+Records find_records(RedisConnection& redis, const std::string& prefix) {
+  const auto reply = redis.ask({"HGETALL", kRecords});
+  Records out;
+  for (std::size_t i = 0; i + 1 < reply->elements; i += 2) {
+    std::string key(text_of(*reply->element[i]));
+    if (key.starts_with(prefix)) out.emplace(std::move(key), copy_of(*reply->element[i + 1]));
+  }
+  return out;
+}
+
+/// Sends a value in pieces.
+class AppendingSink : public ByteSink {
+ public:
+  AppendingSink(RedisConnection& redis, std::string key) : redis_(redis), key_(std::move(key)) {
+    redis_.ask({"SET", key_, "", "EX", kUnconfirmedSeconds});
+  }
+  void write(std::span<const std::byte> bytes) override {
+    written_ += bytes.size();
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min(bytes.size(), kPiece - piece_.size()));
+      piece_.append(as_text(part));
+      bytes = bytes.subspan(part.size());
+      if (piece_.size() == kPiece) flush();
+    }
+  }
+  void flush() {
+    if (!piece_.empty()) redis_.ask({"APPEND", key_, piece_});
+    piece_.clear();
+  }
+  std::size_t written() const { return written_; }
+
+ private:
+  RedisConnection& redis_;
+  std::string key_;
+  std::string piece_;
+  std::size_t written_ = 0;
+};
+
+/// Makes a step: values are there already when it is tried, records are collected for the one moment when they change.
+class RedisChange : public Change {
+ public:
+  explicit RedisChange(RedisConnection& redis) : redis_(redis) {}
+
+  void begin() {
+    redis_.ask({"WATCH", kRecords});
+    records_.clear();
+    added_.clear();
+    erased_.clear();
+  }
+  /// False: somebody else was faster.
+  bool commit() {
+    confirm_values();
+    in_doubt_ = true;
+    redis_.send({"MULTI"});
+    std::size_t commands = 1;
+    const auto queue = [&](std::initializer_list<std::string_view> words) {
+      redis_.send(words);
+      ++commands;
+    };
+    for (const auto& key : added_) queue({"PERSIST", key});
+    for (const auto& [key, bytes] : records_) {
+      bytes ? queue({"HSET", kRecords, key, as_text(*bytes)}) : queue({"HDEL", kRecords, key});
+    }
+    for (const auto& key : erased_) queue({"UNLINK", key});
+    redis_.send({"EXEC"});
+    for (; commands > 0; --commands) redis_.next();
+    const auto all = redis_.next();
+    for (std::size_t i = 0; i < all->elements; ++i) {
+      if (all->element[i]->type == REDIS_REPLY_ERROR) throw InputError(fmt::format("the server refuses: {}", text_of(*all->element[i])));
+    }
+    in_doubt_ = false;
+    return all->type != REDIS_REPLY_NIL;
+  }
+  /// Values that were written and that no step has made known.
+  std::vector<std::string> unused() const {
+    std::vector<std::string> out;
+    std::set_difference(written_.begin(), written_.end(), added_.begin(), added_.end(), std::back_inserter(out));
+    return out;
+  }
+  /// Values to take back when a step fails: none when it may have happened all the same.
+  std::vector<std::string> abandoned() const { return in_doubt_ ? std::vector<std::string>() : std::vector(written_.begin(), written_.end()); }
+
+  std::optional<Bytes> record(const std::string& key) override {
+    if (const auto it = records_.find(key); it != records_.end()) return it->second;
+    return find_record(redis_, key);
+  }
+  Records records(const std::string& prefix) override {
+    Records out = find_records(redis_, prefix);
+    for (const auto& [key, bytes] : records_) {
+      if (!key.starts_with(prefix)) continue;
+      out.erase(key);
+      if (bytes) out.emplace(key, *bytes);
+    }
+    return out;
+  }
+  void put_record(const std::string& key, std::span<const std::byte> bytes) override {
+    records_.insert_or_assign(key, Bytes(bytes.begin(), bytes.end()));
+  }
+  void erase_record(const std::string& key) override { records_.insert_or_assign(key, std::nullopt); }
+  void add_value(const std::string& key, std::size_t size, const std::function<void(ByteSink&)>& fill) override {
+    const std::string full = value_key(key);
+    added_.insert(full);
+    if (!written_.insert(full).second) return;  // at an earlier try
+    AppendingSink sink(redis_, full);
+    fill(sink);
+    sink.flush();
+    if (sink.written() != size) throw std::logic_error("a value has not the bytes that were announced");
+  }
+  void erase_value(const std::string& key) override { erased_.insert(value_key(key)); }
+
+ private:
+  /// Makes sure that they are all there and stay long enough.
+  void confirm_values() {
+    for (const auto& key : added_) redis_.send({"EXPIRE", key, kUnconfirmedSeconds});
+    std::size_t there = 0;
+    for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next()->integer == 1 ? 1U : 0U;
+    if (there < added_.size()) throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there, added_.size()));
+  }
+
+  RedisConnection& redis_;
+  std::map<std::string, std::optional<Bytes>> records_;  ///< nothing: to be erased
+  std::set<std::string> added_;                          ///< values of this try
+  std::set<std::string> erased_;
+  std::set<std::string> written_;  ///< at any try
+  bool in_doubt_ = false;          ///< sent, not answered
+};
+
+/// The replies that a lease's parts lie in.
+using Replies = std::vector<RedisReply>;
+
+class RedisStore : public ByteStore {
+ public:
+  explicit RedisStore(const std::string& url) : pool_(RedisAddress::parse(url)) {
+    RedisPool::Use use(pool_);
+    use.connection().ask({"PING"});
+    use.done();
+  }
+
+  const std::string& name() const override { return pool_.address().url; }
+
+  std::optional<Bytes> record(const std::string& key) const override {
+    RedisPool::Use use(pool_);
+    auto out = find_record(use.connection(), key);
+    use.done();
+    return out;
+  }
+  Records records(const std::string& prefix) const override {
+    RedisPool::Use use(pool_);
+    auto out = find_records(use.connection(), prefix);
+    use.done();
+    return out;
+  }
+  std::optional<Lease> value(const std::string& key, std::span<const ByteRange> ranges) const override {
+    RedisPool::Use use(pool_);
+    auto& redis = use.connection();
+    const std::string full = value_key(key);
+    redis.send({"STRLEN", full});
+    for (const auto& range : ranges) {
+      if (range.begin >= range.end) continue;
+      redis.send({"GETRANGE", full, std::to_string(range.begin), range.end == SIZE_MAX ? "-1" : std::to_string(range.end - 1)});
+    }
+    Lease lease;
+    lease.size = static_cast<std::size_t>(redis.next()->integer);
+    const auto replies = std::make_shared<Replies>();
+    for (const auto& range : ranges) {
+      if (range.begin < range.end) replies->push_back(redis.next());
+      lease.parts.push_back(range.begin < range.end ? bytes_of(*replies->back()) : std::span<const std::byte>());
+    }
+    use.done();
+    lease.hold = replies;
+    return lease.size == 0 ? std::nullopt : std::optional(std::move(lease));
+  }
+  void change(const std::function<void(Change&)>& make) override {
+    RedisPool::Use use(pool_);
+    RedisChange change(use.connection());
+    std::minstd_rand random(std::random_device{}());
+    try {
+      for (int i = 0; i < kTries; ++i) {
+        change.begin();
+        make(change);
+        if (change.commit()) {
+          use.done();
+          return drop(change.unused());
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % (200U << std::min(i, 8))));
+      }
+      throw InputError(fmt::format("the documents in {} change so often that {} tries to change them failed", name(), kTries));
+    } catch (...) {
+      drop(change.abandoned());
+      throw;
+    }
+  }
+
+ private:
+  /// Values that nobody knows of. Where that fails they vanish in time.
+  void drop(const std::vector<std::string>& values) noexcept {
+    try {
+      if (values.empty()) return;
+      RedisPool::Use use(pool_);
+      for (const auto& key : values) use.connection().ask({"UNLINK", key});
+      use.done();
+    } catch (const Error&) {
+      return;
+    }
+  }
+
+  mutable RedisPool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteStore> open_redis(const std::string& url, Missing missing) {
+  auto store = std::make_unique<RedisStore>(url);
+  if (missing == Missing::is_an_error && store->records("").empty())
+    throw InputError(fmt::format("there are no documents in {}: `winnow docs add` makes a store there", url));
+  return store;
+}
+
+}  // namespace winnow::store

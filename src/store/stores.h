@@ -1,0 +1,15 @@
+#pragma once
+
+#include "store/byte_store.h"
+
+namespace winnow::store {
+
+/// A folder, by LMDB: values are read where they lie in its map.
+std::unique_ptr<ByteStore> open_folder(const std::string& folder, Missing missing);
+
+/// A server that many machines may share: values are copied.
+std::unique_ptr<ByteStore> open_redis(const std::string& url, Missing missing);
+
+inline constexpr const char* kRedisScheme = "redis://";
+
+}  // namespace winnow::store

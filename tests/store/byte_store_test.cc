@@ -1,0 +1,280 @@
+// What every kind of store does alike, and what happens where one cannot be used.
+#include "store/byte_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <thread>
+
+#include "store/any_store.h"
+#include "winnow/error.h"
+
+namespace winnow::store {
+namespace {
+
+Bytes bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+/// Bytes that differ from place to place.
+Bytes pattern(std::size_t size, int seed) {
+  Bytes out(size);
+  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>((i * 2654435761U + static_cast<std::size_t>(seed)) >> 7U);
+  return out;
+}
+
+std::string key_of(int number) { return std::to_string(100'000 + number); }
+
+void add(ByteStore& store, const std::string& key, const Bytes& value) {
+  store.change([&](Change& change) { change.add_value(key, value.size(), [&](ByteSink& to) { to.write(value); }); });
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class ByteStoreTest : public test::AnyStoreTest {};
+INSTANTIATE_TEST_SUITE_P(Stores, ByteStoreTest, testing::Values("memory", "lmdb", "redis"), test::name_of_store);
+
+TEST_P(ByteStoreTest, KeepsRecordsInOrderOfTheirKeys) {
+  const auto store = open();
+  store->change([](Change& change) {
+    change.put_record("n/b", bytes_of("2"));
+    change.put_record("n/a", bytes_of(std::string("1\0\n1", 4)));
+    change.put_record("c/a", bytes_of("3"));
+    change.put_record("n", bytes_of(""));
+  });
+  const auto some = open()->records("n/");
+  ASSERT_EQ(some.size(), 2U);
+  EXPECT_EQ(some.begin()->first, "n/a");
+  EXPECT_EQ(text_of(some.at("n/a")), std::string("1\0\n1", 4));
+  EXPECT_EQ(open()->records("").size(), 4U);
+  EXPECT_EQ(text_of(*open()->record("c/a")), "3");
+  EXPECT_EQ(text_of(*open()->record("n")), "");
+  EXPECT_FALSE(open()->record("c/b"));
+  EXPECT_TRUE(open()->records("x").empty());
+}
+
+TEST_P(ByteStoreTest, AStepSeesWhatItHasDoneItself) {
+  const auto store = open();
+  store->change([](Change& change) { change.put_record("n/a", bytes_of("old")); });
+  store->change([](Change& change) {
+    change.put_record("n/b", bytes_of("new"));
+    change.erase_record("n/a");
+    EXPECT_EQ(text_of(change.record("n/b").value()), "new");
+    EXPECT_FALSE(change.record("n/a"));
+    EXPECT_EQ(change.records("n/").size(), 1U);
+  });
+  EXPECT_EQ(open()->records("").size(), 1U);
+}
+
+TEST_P(ByteStoreTest, AStepThatThrowsHasNotHappened) {
+  const auto store = open();
+  EXPECT_THROW(store->change([](Change& change) {
+    change.put_record("n/a", bytes_of("1"));
+    change.add_value("0000", 3, [](ByteSink& to) { to.write(bytes_of("abc")); });
+    throw InputError("no");
+  }),
+               InputError);
+  EXPECT_TRUE(open()->records("").empty());
+  EXPECT_FALSE(open()->value("0000", {}));
+}
+
+TEST_P(ByteStoreTest, GivesPartsOfValues) {
+  const Bytes value = pattern(9'000'001, 1);  // more than one piece of what is sent to a server
+  add(*open(), "0000", value);
+  const std::vector<ByteRange> ranges{{0, 1}, {4096, 8192}, {8'999'999, 9'500'000}, {5, 5}, {10'000'000, 10'000'001}, kWhole};
+  const auto lease = open()->value("0000", ranges);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->size, value.size());
+  ASSERT_EQ(lease->parts.size(), ranges.size());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto begin = std::min(ranges[i].begin, value.size());
+    const auto end = std::max(begin, std::min(ranges[i].end, value.size()));
+    const auto& part = lease->parts[i];
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), value.begin() + static_cast<std::ptrdiff_t>(begin),
+                           value.begin() + static_cast<std::ptrdiff_t>(end)))
+        << i;
+  }
+  EXPECT_FALSE(open()->value("0001", ranges));
+}
+
+TEST_P(ByteStoreTest, ALeaseOutlivesItsValueAndItsStore) {
+  const Bytes value = pattern(100'000, 2);
+  add(*open(), "0000", value);
+  auto lease = open()->value("0000", std::span(&kWhole, 1));
+  open()->change([](Change& change) { change.erase_value("0000"); });
+  for (int i = 0; i < 10; ++i) add(*open(), "000" + std::to_string(i) + "11", pattern(100'000, 10 + i));  // would take the place of what is free
+  EXPECT_FALSE(open()->value("0000", {}));
+  EXPECT_TRUE(std::equal(value.begin(), value.end(), lease->parts.front().begin()));
+}
+
+TEST_P(ByteStoreTest, StepsOfManyThreadsAreDoneOneAfterAnother) {
+  constexpr int kThreads = 8;
+  constexpr int kSteps = 25;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, store = open()] {
+      for (int i = 0; i < kSteps; ++i) {
+        store->change([&](Change& change) {
+          const auto count = change.record("count");
+          const int before = count ? std::stoi(text_of(*count)) : 0;
+          change.put_record("count", bytes_of(std::to_string(before + 1)));
+        });
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(text_of(*open()->record("count")), std::to_string(kThreads * kSteps));
+}
+
+TEST_P(ByteStoreTest, ManyLeasesAtOnce) {
+  const auto store = open();
+  std::vector<Lease> leases;
+  for (int i = 0; i < 1500; ++i) {  // more than LMDB has places for readers
+    if (i < 100) add(*store, key_of(i), pattern(5000, i));
+    leases.push_back(*store->value(key_of(i % 100), std::span(&kWhole, 1)));
+  }
+  for (int i = 0; i < 1500; ++i) {
+    const Bytes expected = pattern(5000, i % 100);
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), leases[static_cast<std::size_t>(i)].parts.front().begin())) << i;
+  }
+}
+
+class FolderTest : public testing::Test {
+ protected:
+  std::unique_ptr<ByteStore> open(Missing missing = Missing::is_created) const { return store::open(path_, missing); }
+
+  test::TempFolder folder_;
+  std::string path_ = folder_ / "documents";
+};
+
+TEST_F(FolderTest, ValuesAreReadInPlace) {
+  add(*open(), "0000", pattern(100'000, 1));
+  const auto store = open();
+  const auto one = store->value("0000", std::span(&kWhole, 1));
+  const auto other = store->value("0000", std::span(&kWhole, 1));
+  EXPECT_EQ(one->parts.front().data(), other->parts.front().data());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(one->parts.front().data()) % 16, 0U);
+}
+
+TEST_F(FolderTest, SaysWhyItCannotBeOne) {
+  EXPECT_NE(refusal([&] { open(Missing::is_an_error); }).find("there are no documents in " + path_), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+
+  std::ofstream(path_) << "a file";
+  EXPECT_NE(refusal([&] { open(); }).find("it is not a folder"), std::string::npos);
+  std::filesystem::remove(path_);
+
+  std::filesystem::create_directory(path_);
+  std::ofstream(path_ + "/letter.txt") << "dear";
+  EXPECT_NE(refusal([&] { open(); }).find("it has other files (letter.txt)"), std::string::npos);
+  std::filesystem::remove(path_ + "/letter.txt");
+
+  std::ofstream(path_ + "/data.mdb") << std::string(10'000, 'x');
+  EXPECT_NE(refusal([&] { open(); }).find("no store of documents, or is damaged"), std::string::npos);
+}
+
+TEST_F(FolderTest, ACutFileIsRefused) {
+  add(*open(), "0000", pattern(1'000'000, 1));
+  const auto size = std::filesystem::file_size(path_ + "/data.mdb");
+  std::filesystem::resize_file(path_ + "/data.mdb", size / 2);
+  EXPECT_NE(refusal([&] { open(); }).find("is truncated: it has " + std::to_string(size / 2)), std::string::npos) << refusal([&] { open(); });
+}
+
+/// Runs in a process of its own, whose limits it may change.
+int in_child(const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(FolderTest, WorksWithLittleAddressSpace) {
+  EXPECT_EQ(in_child([&] {
+              const rlimit limit{std::size_t{1} << 30U, std::size_t{1} << 30U};
+              setrlimit(RLIMIT_AS, &limit);
+              const Bytes value = pattern(1'000'000, 1);
+              add(*open(), "0000", value);
+              const auto lease = open()->value("0000", std::span(&kWhole, 1));
+              return std::equal(value.begin(), value.end(), lease->parts.front().begin()) ? 0 : 1;
+            }),
+            0);
+  EXPECT_TRUE(open()->value("0000", {}));
+}
+
+TEST_F(FolderTest, AFileThatMayNotGrowKeepsWhatItHas) {
+  add(*open(), "0000", pattern(100'000, 1));
+  EXPECT_EQ(in_child([&] {
+              std::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit{1'000'000, 1'000'000};
+              setrlimit(RLIMIT_FSIZE, &limit);
+              const std::string why = refusal([&] { add(*open(), "0001", pattern(5'000'000, 2)); });
+              if (why.find("cannot add 4.8 MiB to the documents in " + path_) == std::string::npos) return 1;
+              add(*open(), "0002", pattern(100'000, 3));
+              return 0;
+            }),
+            0);
+  const auto store = open();
+  EXPECT_TRUE(store->value("0000", {}));
+  EXPECT_FALSE(store->value("0001", {}));
+  const auto lease = store->value("0002", std::span(&kWhole, 1));
+  const Bytes expected = pattern(100'000, 3);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), lease->parts.front().begin()));
+}
+
+TEST_F(FolderTest, AStoreThatCannotBeWrittenIsRead) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everything";
+  add(*open(), "0000", pattern(1000, 1));
+  std::filesystem::permissions(path_ + "/data.mdb", std::filesystem::perms::owner_read);
+  const auto store = open();
+  EXPECT_TRUE(store->value("0000", {}));
+  EXPECT_NE(refusal([&] { add(*store, "0001", pattern(10, 2)); }).find("Permission denied"), std::string::npos);
+}
+
+TEST(RedisTest, BadAddressesAreNamed) {
+  EXPECT_THROW(store::open("redis://localhost:port", Missing::is_created), UsageError);
+  EXPECT_THROW(store::open("redis://localhost:1/two", Missing::is_created), UsageError);
+  EXPECT_NE(refusal([] { store::open("redis://127.0.0.1:1", Missing::is_created); }).find("redis://127.0.0.1:1 cannot be reached"),
+            std::string::npos);
+}
+
+TEST(RedisTest, AServerThatIsGoneIsAnErrorAndOneThatIsBackIsNot) {
+  if (!test::RedisServer::is_installed()) GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
+  test::RedisServer server;
+  const auto store = store::open(server.url(), Missing::is_created);
+  add(*store, "0000", pattern(1000, 1));
+  server.stop();
+  EXPECT_NE(refusal([&] { store->value("0000", std::span(&kWhole, 1)); }).find("cannot be reached"), std::string::npos);
+  EXPECT_NE(refusal([&] { add(*store, "0001", pattern(1000, 1)); }).find("cannot be reached"), std::string::npos);
+}
+
+TEST(RedisTest, AFullServerRefusesAndKeepsWhatItHas) {
+  if (!test::RedisServer::is_installed()) GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
+  test::RedisServer server({"--maxmemory", "20mb", "--maxmemory-policy", "noeviction"});
+  const auto store = store::open(server.url(), Missing::is_created);
+  add(*store, "0000", pattern(1'000'000, 1));
+  EXPECT_NE(refusal([&] { add(*store, "0001", pattern(60'000'000, 2)); }).find("refuses: OOM"), std::string::npos);
+  EXPECT_FALSE(store->value("0001", {}));
+  add(*store, "0002", pattern(1'000'000, 3));
+  EXPECT_TRUE(store->value("0000", {}));
+}
+
+}  // namespace
+}  // namespace winnow::store

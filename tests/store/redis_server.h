@@ -1,0 +1,83 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/byte_store.h"
+#include "support/temp.h"
+#include "winnow/error.h"
+
+namespace winnow::test {
+
+/// A Redis server of one's own, on a free port of this machine, that ends with the object.
+class RedisServer {
+ public:
+  static bool is_installed() { return std::system("command -v redis-server >/dev/null 2>&1") == 0; }
+
+  explicit RedisServer(const std::vector<std::string>& options = {}) : port_(free_port()) {
+    std::vector<std::string> words = {"redis-server", "--port",       std::to_string(port_), "--bind", "127.0.0.1",  "--dir",
+                                      folder_ / "",   "--save",       "",                    "--logfile", folder_ / "log"};
+    words.insert(words.end(), options.begin(), options.end());
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    process_ = fork();
+    if (process_ == 0) {
+      execvp(arguments.front(), arguments.data());
+      _exit(127);
+    }
+    wait_until_up();
+  }
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+  ~RedisServer() { stop(); }
+
+  void stop() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    process_ = 0;
+  }
+  std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  static int free_port() {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    bind(fd, reinterpret_cast<const sockaddr*>(&address), size);
+    getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+    close(fd);
+    return ntohs(address.sin_port);
+  }
+  void wait_until_up() const {
+    for (int i = 0; i < 500; ++i) {
+      try {
+        store::open(url(), store::Missing::is_created);
+        return;
+      } catch (const InputError&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    }
+    throw std::runtime_error("redis-server does not answer");
+  }
+
+  TempFolder folder_;
+  int port_;
+  pid_t process_ = 0;
+};
+
+}  // namespace winnow::test
