@@ -13,21 +13,29 @@ namespace winnow::cli {
 
 namespace {
 
+void add_model_option(CLI::App& command, CommonOptions& o) { command.add_option("-m,--model", o.model, "GGUF model")->envname("WINNOW_MODEL"); }
+
+CLI::Option* add_special_option(CLI::App& command, CommonArguments& a) {
+  return command.add_flag("--special", a.special, "control tokens in the text are tokens");
+}
+
 void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
-  command.add_option("-m,--model", o.model, "GGUF model")->envname("WINNOW_MODEL");
   for (auto* const option : {command.add_option("-f,--file", o.file, "text to read, - for stdin"),
                              command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
-                             command.add_flag("--special", a.special, "control tokens in the text are tokens"),
+                             add_special_option(command, a),
                              command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
     a.not_with_load.push_back(option);
 }
 
-void add_cache_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
+void add_cache_options(CLI::App& command, CommonArguments& a) {
   for (auto* const option :
        {command.add_option("--kv", a.kv, "method: full, snapkv:window=16, … (see winnow methods)"),
         command.add_option("--budget", a.budget, "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
         command.add_option("--kv-type", a.kv_type, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")})
     a.not_with_load.push_back(option);
+}
+
+void add_load_option(CLI::App& command, CommonOptions& o) {
   command.add_option("--load-kv", o.load_kv,
                      "go on from this file, which run --save-kv or a chat's /save has written, instead of reading a text");
 }
@@ -97,9 +105,18 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
 }  // namespace
 
 void add_common_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
+  add_model_option(command, options);
   add_prompt_options(command, arguments, options);
-  add_cache_options(command, arguments, options);
+  add_cache_options(command, arguments);
+  add_load_option(command, options);
   add_generation_options(command, arguments, options);
+  add_machine_options(command, arguments, options);
+}
+
+void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
+  add_model_option(command, options);
+  add_special_option(command, arguments);
+  add_cache_options(command, arguments);
   add_machine_options(command, arguments, options);
 }
 

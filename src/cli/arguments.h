@@ -33,6 +33,9 @@ struct CommonArguments {
 /// Adds the options to a command; both structures must outlive it.
 void add_common_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
+/// Those of a command that reads texts and answers nothing: model, control tokens, how the cache is kept, machine.
+void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
+
 /// Turns words into values; with --load-kv, the file's own, which is what it returns. Throws UsageError for what cannot be, InputError for
 /// the file; sets the log's verbosity.
 std::optional<SavedInfo> check_common(const CommonArguments& arguments, CommonOptions& options);

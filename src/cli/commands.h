@@ -13,6 +13,7 @@ void add_run(CLI::App& app);
 void add_chat(CLI::App& app);
 void add_methods(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_docs(CLI::App& app);
 
 /// What Ctrl-C does.
 enum class OnInterrupt : std::uint8_t {

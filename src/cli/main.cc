@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   add_chat(app);
   add_methods(app);
   add_inspect(app);
+  add_docs(app);
   try {
     app.parse(argc, argv);
     return 0;

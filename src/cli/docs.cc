@@ -1,0 +1,202 @@
+// `winnow docs`: documents that are read once and kept.
+#include "cli/docs.h"
+
+#include <spdlog/fmt/chrono.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "cli/wording.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+struct Arguments : StoreOptions {
+  std::vector<std::string> names;
+  std::string file;
+  std::string as;
+  std::string tag;
+  std::string max_bytes;
+  bool json = false;
+};
+
+std::string utc(DocumentInfo::Time time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+void list(const Arguments& a) {
+  const auto store = open_store(a, MissingStore::is_an_error);
+  auto documents = store.list();
+  std::erase_if(documents, [&](const DocumentInfo& d) { return !a.tag.empty() && std::find(d.tags.begin(), d.tags.end(), a.tag) == d.tags.end(); });
+  if (a.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& document : documents) all.push_back(document_json(document));
+    return write_json({{"store", store.where()}, {"documents", std::move(all)}});
+  }
+  std::size_t widest = 0;
+  for (const auto& document : documents) widest = std::max(widest, document.name.size());
+  std::string out;
+  for (const auto& d : documents) {
+    out += fmt::format("{:<{}}  {:>7} tokens  {:>10}  {}{}\n", d.name, widest, d.tokens, format_bytes(d.bytes), described(d.cache),
+                       d.tags.empty() ? "" : "  [" + joined(d.tags) + "]");
+  }
+  write_stdout(out);
+}
+
+void show(const Arguments& a) {
+  const auto store = open_store(a, MissingStore::is_an_error);
+  const DocumentInfo d = store.info(a.names.front());
+  if (a.json) return write_json(document_json(d));
+  write_stdout(
+      fmt::format("{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added {}, used {}{}\n", d.name,
+                  d.tokens, described(d.cache), format_bytes(d.bytes), store.where(), d.model_name.empty() ? "unnamed" : d.model_name,
+                  d.model_arch, d.model_hash, d.n_layer, d.id, utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
+}
+
+/// The share that is done, on a terminal.
+std::function<void(double)> progress(const char* what) {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  return [what](double share) {
+    std::fprintf(stderr, "\r%s: %3.0f %%%s", what, 100 * share, share >= 1 ? "\r\033[K" : "");
+    std::fflush(stderr);
+  };
+}
+
+/// All are named before the error says how many there are.
+void verify(const Arguments& a) {
+  const auto store = open_store(a, MissingStore::is_an_error);
+  const auto damages = store.verify(progress("verifying"));
+  if (a.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& damage : damages) all.push_back({{"name", damage.name}, {"what", damage.what}});
+    write_json({{"store", store.where()}, {"damages", std::move(all)}});
+  } else {
+    for (const auto& damage : damages) write_stdout(damage.what + "\n");
+    if (damages.empty()) write_stdout(fmt::format("{} documents in {}: all checksums hold\n", store.list().size(), store.where()));
+  }
+  if (!damages.empty()) throw InputError(fmt::format("{} things are damaged in {}", damages.size(), store.where()));
+}
+
+/// A number of bytes as a budget has them, or a plain number.
+std::size_t bytes_of(const std::string& text) {
+  try {
+    const Budget budget = Budget::parse(text);
+    if (budget.unit() != Budget::Unit::percent) return static_cast<std::size_t>(budget.amount());
+  } catch (const UsageError&) {
+    if (text == "0") return 0;
+  }
+  throw UsageError(fmt::format("--max-bytes {} is no size: give bytes, such as 500MiB or 0", text));
+}
+
+void gc(const Arguments& a) {
+  const std::size_t most = bytes_of(a.max_bytes);
+  auto store = open_store(a, MissingStore::is_an_error);
+  const auto gone = store.gc(most);
+  if (a.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& document : gone) all.push_back(document_json(document));
+    return write_json({{"store", store.where()}, {"removed", std::move(all)}});
+  }
+  for (const auto& d : gone) write_stdout(fmt::format("removed {}, {}, last used {}\n", d.name, format_bytes(d.bytes), utc(d.used)));
+}
+
+void import(const Arguments& a) {
+  auto store = open_store(a, MissingStore::is_created);
+  const auto added = store.import_from(a.file, a.as);
+  if (a.json) return write_json(document_json(added.info));
+  write_stdout(fmt::format("{}: {} tokens, {}\n", added.info.name, added.info.tokens, format_bytes(added.info.bytes)));
+}
+
+CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string& about, const std::shared_ptr<Arguments>& a,
+                      void (*run)(const Arguments&)) {
+  auto* const command = docs.add_subcommand(name, about);
+  add_store_option(*command, *a);
+  command->callback([a, run] { run(*a); });
+  return *command;
+}
+
+}  // namespace
+
+void add_store_option(CLI::App& command, StoreOptions& options) {
+  command.add_option("--store", options.store, "folder, or redis://HOST[:PORT][/DATABASE] (default: the user's data directory)")
+      ->envname("WINNOW_STORE");
+}
+
+DocumentStore open_store(const StoreOptions& options, MissingStore missing) { return DocumentStore(options.store, missing); }
+
+nlohmann::ordered_json document_json(const DocumentInfo& d) {
+  return {{"name", d.name},
+          {"tags", d.tags},
+          {"id", d.id},
+          {"tokens", d.tokens},
+          {"spec", d.cache.spec.print()},
+          {"budget", d.cache.budget ? nlohmann::ordered_json(d.cache.budget->print()) : nlohmann::ordered_json()},
+          {"kv_type", d.cache.kv_type.print()},
+          {"bytes", d.bytes},
+          {"model", {{"name", d.model_name}, {"arch", d.model_arch}, {"hash", fmt::format("{:016x}", d.model_hash)}, {"n_layer", d.n_layer}}},
+          {"added", utc(d.added)},
+          {"used", utc(d.used)}};
+}
+
+void write_json(const nlohmann::ordered_json& json) { write_stdout(dump(json, 2) + "\n"); }
+
+void add_docs_keeping(CLI::App& docs) {
+  const auto a = std::make_shared<Arguments>();
+  const auto json = [&](CLI::App& command) { command.add_flag("--json", a->json, "as JSON"); };
+
+  auto& list_command = add_command(docs, "list", "say which documents there are", a, list);
+  list_command.add_option("--tag", a->tag, "only those with this tag");
+  json(list_command);
+
+  auto& show_command = add_command(docs, "show", "say what is known of a document", a, show);
+  show_command.add_option("NAME", a->names, "the document")->required()->expected(1);
+  json(show_command);
+
+  auto& remove_command = add_command(docs, "rm", "remove documents", a, [](const Arguments& o) { open_store(o, MissingStore::is_an_error).remove(o.names); });
+  remove_command.add_option("NAME", a->names, "all of these, or none when one is not there")->required();
+
+  json(add_command(docs, "verify", "compute all checksums", a, verify));
+
+  auto& export_command = add_command(docs, "export", "write a document to a file", a, [](const Arguments& o) {
+    open_store(o, MissingStore::is_an_error).export_to(o.names.front(), o.file);
+  });
+  export_command.add_option("NAME", a->names, "the document")->required()->expected(1);
+  export_command.add_option("-o,--output", a->file, "the file")->required();
+
+  auto& import_command = add_command(docs, "import", "add a document that was exported", a, import);
+  import_command.add_option("FILE", a->file, "what docs export has written")->required();
+  import_command.add_option("--name", a->as, "call it so (default: as it was called)");
+  json(import_command);
+
+  auto& gc_command = add_command(docs, "gc", "remove what was not used for the longest time", a, gc);
+  gc_command.add_option("--max-bytes", a->max_bytes, "what the others may take: 500MiB, 20GiB")->required();
+  json(gc_command);
+}
+
+void add_docs(CLI::App& app) {
+  auto* const docs = app.add_subcommand("docs", "documents that are read once and kept");
+  docs->require_subcommand(1);
+  add_docs_add(*docs);
+  add_docs_keeping(*docs);
+  docs->footer(
+      "Examples:\n  winnow docs add -m model.gguf manual.txt faq.txt --tag support\n  winnow docs list\n"
+      "  winnow docs verify --store redis://cache.example:6379\n  winnow docs gc --max-bytes 20GiB");
+}
+
+}  // namespace winnow::cli
