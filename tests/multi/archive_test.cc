@@ -98,7 +98,7 @@ TEST_P(ArchiveTest, GivesTheRowsThatWerePut) {
           ASSERT_EQ(lane.keys.count, stretches[s].end - stretches[s].begin);
           expect_lane(lane, document.lanes().layer(layer), h, stretches[s].begin);
           EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.keys.data) % 2, 0U);
-          if (lane.values.type == ElementType::f32) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.values.data) % 4, 0U);
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.values.data) % (lane.values.type == ElementType::f32 ? 4 : 2), 0U);
         }
       }
       const auto all = stored->read_all(layer);
