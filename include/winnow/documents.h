@@ -64,10 +64,10 @@ enum class MissingStore : std::uint8_t { is_created, is_an_error };
 
 /// Documents that were read once, each with its keys and values, in a folder or on a Redis server.
 ///
-/// Any number of threads, processes and (with Redis) machines may use one store at the same time: what one adds or removes, others see whole
-/// or not at all, and a process that is killed leaves nothing half-written behind. A document that is removed while somebody reads it is an
-/// InputError there. What add() and the others have returned from is on the disk; with Redis, it is what the server makes of it.
-/// All calls throw InputError when the store cannot be reached, read or written (a full disk, no permission, a server that is gone) or is
+/// Any number of threads, processes and (with Redis) machines may use one store at the same time: what one adds or removes, others see
+/// whole or not at all, and a process that is killed leaves nothing half-written behind. A document that is removed while somebody reads it
+/// is an InputError there. What add() and the others have returned from is on the disk; with Redis, it is what the server makes of it. All
+/// calls throw InputError when the store cannot be reached, read or written (a full disk, no permission, a server that is gone) or is
 /// damaged, with one sentence that names it.
 class DocumentStore {
  public:
@@ -80,9 +80,9 @@ class DocumentStore {
   /// The folder or the server's address.
   const std::string& where() const;
 
-  /// Reads a document and keeps it, with its full cache or compressed. What is known already is not read again; another content under a known
-  /// name replaces it. Throws InputError for an empty document or one longer than the model's context, UsageError for a name or for options
-  /// that documents cannot be kept by, and what Session::prefill() throws; the store is then as it was.
+  /// Reads a document and keeps it, with its full cache or compressed. What is known already is not read again; another content under a
+  /// known name replaces it. Throws InputError for an empty document or one longer than the model's context, UsageError for a name or for
+  /// options that documents cannot be kept by, and what Session::prefill() throws; the store is then as it was.
   AddedDocument add(Session& session, const NewDocument& document, const CacheOptions& cache = {});
 
   /// By name.

@@ -13,17 +13,19 @@ namespace winnow::cli {
 
 namespace {
 
-void add_model_option(CLI::App& command, CommonOptions& o) { command.add_option("-m,--model", o.model, "GGUF model")->envname("WINNOW_MODEL"); }
+void add_model_option(CLI::App& command, CommonOptions& o) {
+  command.add_option("-m,--model", o.model, "GGUF model")->envname("WINNOW_MODEL");
+}
 
 CLI::Option* add_special_option(CLI::App& command, CommonArguments& a) {
   return command.add_flag("--special", a.special, "control tokens in the text are tokens");
 }
 
 void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
-  for (auto* const option : {command.add_option("-f,--file", o.file, "text to read, - for stdin"),
-                             command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
-                             add_special_option(command, a),
-                             command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
+  for (auto* const option :
+       {command.add_option("-f,--file", o.file, "text to read, - for stdin"),
+        command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
+        add_special_option(command, a), command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
     a.not_with_load.push_back(option);
 }
 

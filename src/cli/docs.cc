@@ -43,7 +43,8 @@ std::string joined(const std::vector<std::string>& words) {
 void list(const Arguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   auto documents = store.list();
-  std::erase_if(documents, [&](const DocumentInfo& d) { return !a.tag.empty() && std::find(d.tags.begin(), d.tags.end(), a.tag) == d.tags.end(); });
+  std::erase_if(documents,
+                [&](const DocumentInfo& d) { return !a.tag.empty() && std::find(d.tags.begin(), d.tags.end(), a.tag) == d.tags.end(); });
   if (a.json) {
     auto all = nlohmann::ordered_json::array();
     for (const auto& document : documents) all.push_back(document_json(document));
@@ -63,10 +64,10 @@ void show(const Arguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const DocumentInfo d = store.info(a.names.front());
   if (a.json) return write_json(document_json(d));
-  write_stdout(
-      fmt::format("{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added {}, used {}{}\n", d.name,
-                  d.tokens, described(d.cache), format_bytes(d.bytes), store.where(), d.model_name.empty() ? "unnamed" : d.model_name,
-                  d.model_arch, d.model_hash, d.n_layer, d.id, utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
+  write_stdout(fmt::format(
+      "{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added {}, used {}{}\n", d.name, d.tokens,
+      described(d.cache), format_bytes(d.bytes), store.where(), d.model_name.empty() ? "unnamed" : d.model_name, d.model_arch, d.model_hash,
+      d.n_layer, d.id, utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
 }
 
 /// The share that is done, on a terminal.
@@ -141,17 +142,18 @@ void add_store_option(CLI::App& command, StoreOptions& options) {
 DocumentStore open_store(const StoreOptions& options, MissingStore missing) { return DocumentStore(options.store, missing); }
 
 nlohmann::ordered_json document_json(const DocumentInfo& d) {
-  return {{"name", d.name},
-          {"tags", d.tags},
-          {"id", d.id},
-          {"tokens", d.tokens},
-          {"spec", d.cache.spec.print()},
-          {"budget", d.cache.budget ? nlohmann::ordered_json(d.cache.budget->print()) : nlohmann::ordered_json()},
-          {"kv_type", d.cache.kv_type.print()},
-          {"bytes", d.bytes},
-          {"model", {{"name", d.model_name}, {"arch", d.model_arch}, {"hash", fmt::format("{:016x}", d.model_hash)}, {"n_layer", d.n_layer}}},
-          {"added", utc(d.added)},
-          {"used", utc(d.used)}};
+  return {
+      {"name", d.name},
+      {"tags", d.tags},
+      {"id", d.id},
+      {"tokens", d.tokens},
+      {"spec", d.cache.spec.print()},
+      {"budget", d.cache.budget ? nlohmann::ordered_json(d.cache.budget->print()) : nlohmann::ordered_json()},
+      {"kv_type", d.cache.kv_type.print()},
+      {"bytes", d.bytes},
+      {"model", {{"name", d.model_name}, {"arch", d.model_arch}, {"hash", fmt::format("{:016x}", d.model_hash)}, {"n_layer", d.n_layer}}},
+      {"added", utc(d.added)},
+      {"used", utc(d.used)}};
 }
 
 void write_json(const nlohmann::ordered_json& json) { write_stdout(dump(json, 2) + "\n"); }
@@ -168,7 +170,8 @@ void add_docs_keeping(CLI::App& docs) {
   show_command.add_option("NAME", a->names, "the document")->required()->expected(1);
   json(show_command);
 
-  auto& remove_command = add_command(docs, "rm", "remove documents", a, [](const Arguments& o) { open_store(o, MissingStore::is_an_error).remove(o.names); });
+  auto& remove_command =
+      add_command(docs, "rm", "remove documents", a, [](const Arguments& o) { open_store(o, MissingStore::is_an_error).remove(o.names); });
   remove_command.add_option("NAME", a->names, "all of these, or none when one is not there")->required();
 
   json(add_command(docs, "verify", "compute all checksums", a, verify));

@@ -47,22 +47,28 @@ std::vector<std::string> names_of(const Arguments& a) {
 
 const char* name_of(AddedDocument::Outcome outcome) {
   switch (outcome) {
-    case AddedDocument::Outcome::added: return "added";
-    case AddedDocument::Outcome::replaced: return "replaced";
-    default: return "unchanged";
+    case AddedDocument::Outcome::added:
+      return "added";
+    case AddedDocument::Outcome::replaced:
+      return "replaced";
+    default:
+      return "unchanged";
   }
 }
 
 nlohmann::ordered_json added_json(const AddedDocument& added) {
-  nlohmann::ordered_json out{{"outcome", name_of(added.outcome)}, {"was_read", added.was_read}, {"read_ms", added.read_ms}, {"store_ms", added.store_ms}};
+  nlohmann::ordered_json out{
+      {"outcome", name_of(added.outcome)}, {"was_read", added.was_read}, {"read_ms", added.read_ms}, {"store_ms", added.store_ms}};
   out.update(document_json(added.info));
   return out;
 }
 
 std::string line(const AddedDocument& added) {
   const auto& d = added.info;
-  const std::string times = added.was_read ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms) : "was there already";
-  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), d.name, d.tokens, described(d.cache), format_bytes(d.bytes), times);
+  const std::string times =
+      added.was_read ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms) : "was there already";
+  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), d.name, d.tokens, described(d.cache), format_bytes(d.bytes),
+                     times);
 }
 
 /// One that cannot be added is reported and the others go on.

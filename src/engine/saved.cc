@@ -188,7 +188,8 @@ void check_model(const ModelIdentity& saved, const ModelIdentity& model, const s
   const auto name = [](const ModelIdentity& m) {
     return fmt::format("{} ({}, hash {:016x})", m.name.empty() ? "unnamed" : m.name, m.arch, m.file);
   };
-  if (saved.file != model.file) throw InputError(fmt::format("{} was saved with the model {}, which is not {}", what, name(saved), name(model)));
+  if (saved.file != model.file)
+    throw InputError(fmt::format("{} was saved with the model {}, which is not {}", what, name(saved), name(model)));
   if (saved.rope != model.rope) {
     throw InputError(
         fmt::format("{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options", what,

@@ -30,7 +30,8 @@ DocumentInfo::Time time_of(std::int64_t ms) { return DocumentInfo::Time(std::chr
 
 void Label::check() const {
   if (name.empty() || name.size() > kLongestName || has_control_characters(name))
-    throw UsageError(fmt::format("a document cannot be called `{}`: a name has 1 to {} bytes without control characters", name, kLongestName));
+    throw UsageError(
+        fmt::format("a document cannot be called `{}`: a name has 1 to {} bytes without control characters", name, kLongestName));
   for (const auto& tag : tags) {
     if (tag.empty() || tag.size() > kLongestName || has_control_characters(tag))
       throw UsageError(fmt::format("`{}` is no tag: it has 1 to {} bytes without control characters", tag, kLongestName));
@@ -47,7 +48,8 @@ Archive::Archive(std::shared_ptr<store::ByteStore> bytes) : bytes_(std::move(byt
     bytes_->change([](store::Change& change) { change.put_record(kFormatKey, std::as_bytes(std::span(&kDocumentVersion, 1))); });
   }
   if (version != kDocumentVersion)
-    throw InputError(fmt::format("the documents in {} have format version {}, this program reads version {}", where(), version, kDocumentVersion));
+    throw InputError(
+        fmt::format("the documents in {} have format version {}, this program reads version {}", where(), version, kDocumentVersion));
 }
 
 std::string Archive::what(const std::string& name) const { return fmt::format("the document {} in {}", name, where()); }
@@ -134,7 +136,7 @@ void Archive::drop_unnamed(store::Change& change, const std::string& id) const {
 Archive::Found Archive::find(const std::string& name) const {
   for (int i = 0; i < kTries; ++i) {
     const auto named = bytes_->record(kNamePrefix + name);
-    if (!named) fail_unknown(name);
+    if (!named) fail_unknown(name, bytes_->records(kNamePrefix));
     Found found{NameRecord::read(*named, what(name)), {}};
     const auto content = bytes_->record(kContentPrefix + found.name.id);
     if (!content) continue;  // replaced between the two
@@ -144,10 +146,10 @@ Archive::Found Archive::find(const std::string& name) const {
   throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
 }
 
-void Archive::fail_unknown(const std::string& name) const {
+void Archive::fail_unknown(const std::string& name, const store::Records& names) const {
   std::string some;
   int left = 5;
-  for (const auto& [key, bytes] : bytes_->records(kNamePrefix)) {
+  for (const auto& [key, bytes] : names) {
     if (left-- == 0) {
       some += ", …";
       break;
@@ -197,7 +199,9 @@ std::vector<DocumentInfo> Archive::list() const {
 
 DocumentInfo Archive::info(const std::string& name) const { return info_of(name, find(name)); }
 
-std::shared_ptr<const Document> Archive::open(const std::string& name) const { return open_document(bytes_, find(name).content, what(name)); }
+std::shared_ptr<const Document> Archive::open(const std::string& name) const {
+  return open_document(bytes_, find(name).content, what(name));
+}
 
 std::shared_ptr<const Document> Archive::open(const std::string& name, const engine::ModelIdentity& model) {
   const Found found = find(name);
@@ -228,7 +232,7 @@ void Archive::remove(std::span<const std::string> names) {
   bytes_->change([&](store::Change& change) {
     for (const auto& name : names) {
       const auto found = change.record(kNamePrefix + name);
-      if (!found) fail_unknown(name);
+      if (!found) fail_unknown(name, change.records(kNamePrefix));
       std::string id;
       try {
         id = NameRecord::read(*found, what(name)).id;
@@ -248,7 +252,8 @@ std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
     std::size_t bytes = 0;
     for (const auto& [key, record] : change.records(kContentPrefix)) {
       const std::string id = key.substr(kContentPrefix.size());
-      bytes += static_cast<std::size_t>(contents.emplace(id, ContentRecord::read(record, content_what(id, where()))).first->second.value_bytes);
+      bytes +=
+          static_cast<std::size_t>(contents.emplace(id, ContentRecord::read(record, content_what(id, where()))).first->second.value_bytes);
     }
     std::vector<DocumentInfo> all;
     for (const auto& [key, record] : change.records(kNamePrefix)) {
@@ -256,7 +261,9 @@ std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
       const Found found{NameRecord::read(record, what(name)), {}};
       if (contents.contains(found.name.id)) all.push_back(info_of(name, {found.name, contents.at(found.name.id)}));
     }
-    const auto oldest = [](const DocumentInfo& a, const DocumentInfo& b) { return std::tie(a.used, a.added, a.name) < std::tie(b.used, b.added, b.name); };
+    const auto oldest = [](const DocumentInfo& a, const DocumentInfo& b) {
+      return std::tie(a.used, a.added, a.name) < std::tie(b.used, b.added, b.name);
+    };
     std::sort(all.begin(), all.end(), oldest);
     for (const auto& document : all) {
       if (bytes <= max_bytes) break;

@@ -27,7 +27,7 @@ struct Label {
 struct NewContent {
   std::string id;
   ContentRecord record;
-  std::vector<std::size_t> layer_bytes;                   ///< [layer]
+  std::vector<std::size_t> layer_bytes;                      ///< [layer]
   std::function<void(int layer, ByteSink& to)> write_layer;  ///< called once for each layer, in order
   std::size_t head_bytes = 0;
   std::function<store::Bytes()> head;  ///< called after the layers
@@ -76,7 +76,7 @@ class Archive {
   void drop_unnamed(store::Change& change, const std::string& id) const;
   void note_use(const Found& found) noexcept;
   void verify_content(const ContentRecord& content, const std::string& what) const;
-  [[noreturn]] void fail_unknown(const std::string& name) const;
+  [[noreturn]] void fail_unknown(const std::string& name, const store::Records& names) const;
 
   std::shared_ptr<store::ByteStore> bytes_;
 };

@@ -57,7 +57,8 @@ void write_facts(ByteSink& to, const LayerFacts& facts, const FactSizes& sizes) 
   write_floats(to, facts.local_query, sizes.local_query, "the local query");
   write_floats(to, facts.edge_key, sizes.edge_key, "the edge key");
   write_floats(to, facts.block_keys, sizes.block_keys, "the blocks' keys");
-  if (facts.representatives.size() != sizes.representatives) throw std::logic_error("a document has not one representative for each middle block");
+  if (facts.representatives.size() != sizes.representatives)
+    throw std::logic_error("a document has not one representative for each middle block");
   for (const auto& r : facts.representatives) {
     put(to, r.token);
     put(to, r.exponent);
@@ -131,7 +132,8 @@ DocumentHead DocumentHead::read(ByteCursor& from) {
 
   const auto facts = from.take<std::uint32_t>("the number of layers with facts");
   if (facts != 0 && facts != layers) from.fail(fmt::format("{} of {} layers have facts", facts, layers));
-  if (facts != 0 && !(out.saved.options.spec == Spec())) from.fail(fmt::format("it was compressed by {} and has facts all the same", out.saved.options.spec.print()));
+  if (facts != 0 && !(out.saved.options.spec == Spec()))
+    from.fail(fmt::format("it was compressed by {} and has facts all the same", out.saved.options.spec.print()));
   const FactSizes sizes = sizes_of(out.saved, from.left());
   for (std::uint32_t i = 0; i < facts; ++i) out.layers.push_back(read_facts(from, out.layout(), sizes));
   from.finish("its facts");

@@ -22,7 +22,8 @@ double ms_since(Clock::time_point begin) { return std::chrono::duration<double, 
 
 std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
   const DocumentText& text = document.text;
-  if (text.text.empty() && text.tokens.empty()) throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
+  if (text.text.empty() && text.tokens.empty())
+    throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
   auto tokens = text.tokens;
   if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, "", PromptFormat::raw, text.control});
   const auto context = static_cast<std::size_t>(model.info().ctx_train);

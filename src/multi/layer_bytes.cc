@@ -100,10 +100,12 @@ void check_plain_table(const engine::SavedHead& head, std::span<const std::span<
   }
   std::vector<std::int32_t> positions(static_cast<std::size_t>(head.seen));
   for (const auto& bytes : table.subspan(1)) {
-    if (bytes.size() != positions.size() * sizeof(std::int32_t)) fail(what, fmt::format("{} bytes do not hold {} positions", bytes.size(), positions.size()));
+    if (bytes.size() != positions.size() * sizeof(std::int32_t))
+      fail(what, fmt::format("{} bytes do not hold {} positions", bytes.size(), positions.size()));
     std::memcpy(positions.data(), bytes.data(), bytes.size());
     for (std::int32_t i = 0; i < head.seen; ++i) {
-      if (positions[static_cast<std::size_t>(i)] != i) fail(what, fmt::format("entry {} has position {}", i, positions[static_cast<std::size_t>(i)]));
+      if (positions[static_cast<std::size_t>(i)] != i)
+        fail(what, fmt::format("entry {} has position {}", i, positions[static_cast<std::size_t>(i)]));
     }
   }
 }
@@ -117,14 +119,16 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<c
   std::vector<KeptLane> out;
   for (const auto& extent : read_extents(layer, head.model.kv_heads, what)) {
     const std::size_t entries = extent.entries;
-    if (entries > static_cast<std::size_t>(head.seen) || at + entries * (sizeof(std::int32_t) + key_row + value_row + columns) > layer.size())
+    if (entries > static_cast<std::size_t>(head.seen) ||
+        at + entries * (sizeof(std::int32_t) + key_row + value_row + columns) > layer.size())
       fail(what, fmt::format("a lane has {} entries of {} tokens in {} bytes", entries, head.seen, layer.size() - at));
     KeptLane lane;
     lane.positions.resize(entries);
     if (entries > 0) std::memcpy(lane.positions.data(), layer.data() + at, entries * sizeof(std::int32_t));
     auto sorted = lane.positions;
     std::sort(sorted.begin(), sorted.end());
-    if (entries > 0 && (sorted.front() < 0 || sorted.back() >= head.seen || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()))
+    if (entries > 0 &&
+        (sorted.front() < 0 || sorted.back() >= head.seen || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()))
       fail(what, fmt::format("a lane has positions {} to {} of {} tokens, or one twice", sorted.front(), sorted.back(), head.seen));
     at += entries * sizeof(std::int32_t);
     lane.keys = {at, at + entries * key_row};
@@ -136,16 +140,19 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<c
   return out;
 }
 
-void check_layer(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes, const LayerSums& expected, const std::string& what) {
+void check_layer(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes, const LayerSums& expected,
+                 const std::string& what) {
   if (bytes.size() != expected.size) fail(what, fmt::format("it has {} bytes, expected {}", bytes.size(), expected.size));
   SummingSink sink(head, layer, nullptr);
   sink.write(bytes);
   const LayerSums sums = sink.sums();
   if (sums.table != expected.table)
-    fail(what, fmt::format("the checksum of {} is {:016x}, expected {:016x}", expected.blocks.empty() ? "its lanes" : "its positions", sums.table, expected.table));
+    fail(what, fmt::format("the checksum of {} is {:016x}, expected {:016x}", expected.blocks.empty() ? "its lanes" : "its positions",
+                           sums.table, expected.table));
   const auto wrong = std::mismatch(sums.blocks.begin(), sums.blocks.end(), expected.blocks.begin(), expected.blocks.end());
   if (wrong.first != sums.blocks.end())
-    fail(what, fmt::format("the checksum of block {} is {:016x}, expected {:016x}", wrong.first - sums.blocks.begin(), *wrong.first, *wrong.second));
+    fail(what, fmt::format("the checksum of block {} is {:016x}, expected {:016x}", wrong.first - sums.blocks.begin(), *wrong.first,
+                           *wrong.second));
   if (!is_plain(head)) {
     read_kept_lanes(head, bytes, what);
     return;

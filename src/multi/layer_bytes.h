@@ -93,6 +93,7 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<c
 void check_plain_table(const engine::SavedHead& head, std::span<const std::span<const std::byte>> table, const std::string& what);
 
 /// Everything that can be wrong with a layer's bytes. Throws InputError that begins with `what`.
-void check_layer(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes, const LayerSums& expected, const std::string& what);
+void check_layer(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes, const LayerSums& expected,
+                 const std::string& what);
 
 }  // namespace winnow::multi

@@ -31,7 +31,8 @@ auto unsealed(std::span<const std::byte> bytes, const std::string& what, const R
   const MemorySource source(contents, what);
   ByteCursor cursor(source, 0, contents.size());
   const auto version = cursor.take<std::uint32_t>("the format's version");
-  if (version != kDocumentVersion) throw InputError(fmt::format("{} has format version {}, this program reads version {}", what, version, kDocumentVersion));
+  if (version != kDocumentVersion)
+    throw InputError(fmt::format("{} has format version {}, this program reads version {}", what, version, kDocumentVersion));
   auto out = read(cursor);
   cursor.finish("what is known");
   return out;
@@ -50,7 +51,8 @@ LayerSums read_sums(ByteCursor& from, const engine::SavedHead& head) {
   out.size = from.take<std::uint64_t>("a layer's size");
   out.table = from.take<std::uint64_t>("a layer's checksum");
   const std::size_t blocks = is_plain(head) ? static_cast<std::size_t>(BlockLayout{head.seen}.blocks()) : 0;
-  if (blocks > from.left() / sizeof(std::uint64_t)) from.fail(fmt::format("the checksums of {} blocks do not fit in {} bytes", blocks, from.left()));
+  if (blocks > from.left() / sizeof(std::uint64_t))
+    from.fail(fmt::format("the checksums of {} blocks do not fit in {} bytes", blocks, from.left()));
   out.blocks.resize(blocks);
   from.read(std::span<std::uint64_t>(out.blocks), "the blocks' checksums");
   if (is_plain(head) && out.size != PlainLayer(head).size())
@@ -129,8 +131,18 @@ std::string ContentRecord::layer_key(int layer) const { return key_of(number, fm
 
 ContentRecord record_of(const engine::SavedHead& head, std::uint64_t number, std::uint64_t value_bytes, std::int64_t now) {
   const auto& o = head.options;
-  return {number,          o.spec.print(),    o.budget ? o.budget->print() : "", o.kv_type.print(), head.model.name, head.model.arch,
-          head.model.file, head.model.layers, head.seen,                         value_bytes,       now,             now};
+  return {number,
+          o.spec.print(),
+          o.budget ? o.budget->print() : "",
+          o.kv_type.print(),
+          head.model.name,
+          head.model.arch,
+          head.model.file,
+          head.model.layers,
+          head.seen,
+          value_bytes,
+          now,
+          now};
 }
 
 store::Bytes StoredHead::bytes() const {

@@ -21,14 +21,15 @@ std::size_t alignment_of(ElementType type) { return type == ElementType::f32 ? a
 /// What a layer's parts lie in.
 struct Held {
   std::shared_ptr<const void> lease;
-  std::list<store::Bytes> copies;                      ///< of rows whose numbers are not aligned where they lie
-  std::vector<std::vector<std::int32_t>> positions;    ///< of lanes that were compressed
+  std::list<store::Bytes> copies;                        ///< of rows whose numbers are not aligned where they lie
+  std::vector<std::vector<std::int32_t>> positions;      ///< of lanes that were compressed
   std::shared_ptr<const std::vector<std::int32_t>> all;  ///< 0, 1, …
 };
 
 /// Encoded rows where they lie, or where they were copied to.
 cache::Rows rows_of(Span bytes, std::size_t row, int dim, ElementType type, Held& held) {
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(type) != 0) bytes = held.copies.emplace_back(bytes.begin(), bytes.end());
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(type) != 0)
+    bytes = held.copies.emplace_back(bytes.begin(), bytes.end());
   return {bytes.data(), row, static_cast<int>(bytes.size() / row), dim, type};
 }
 
@@ -57,7 +58,8 @@ class StoredDocument : public Document {
   const KvType& type() const { return stored_.head.saved.options.kv_type; }
   std::string layer_name(int layer) const { return fmt::format("layer {} of {}", layer, what_); }
   std::atomic<bool>& verified(int layer, int block) const {
-    return verified_[static_cast<std::size_t>(layer) * static_cast<std::size_t>(1 + layout().blocks()) + static_cast<std::size_t>(block + 1)];
+    return verified_[static_cast<std::size_t>(layer) * static_cast<std::size_t>(1 + layout().blocks()) +
+                     static_cast<std::size_t>(block + 1)];
   }
 
   store::Lease lease(int layer, std::span<const store::ByteRange> ranges) const;
@@ -80,7 +82,8 @@ store::Lease StoredDocument::lease(int layer, std::span<const store::ByteRange> 
   auto found = from_->value(content_.layer_key(layer), ranges);
   if (!found) throw InputError(fmt::format("{} is gone: somebody has removed or replaced the document", layer_name(layer)));
   const auto expected = stored_.sums[static_cast<std::size_t>(layer)].size;
-  if (found->size != expected) throw InputError(fmt::format("{} is damaged: it has {} bytes, expected {}", layer_name(layer), found->size, expected));
+  if (found->size != expected)
+    throw InputError(fmt::format("{} is damaged: it has {} bytes, expected {}", layer_name(layer), found->size, expected));
   return std::move(*found);
 }
 
@@ -184,13 +187,14 @@ StoredHead read_head(const store::ByteStore& from, const ContentRecord& content,
   if (!found) throw InputError(fmt::format("{} is gone: somebody has removed or replaced it", what));
   StoredHead out = StoredHead::read(found->parts.front(), what);
   if (out.head.saved.model.layers != content.layers || out.head.saved.seen != content.tokens) {
-    throw InputError(fmt::format("{} is damaged: its head has {} layers and {} tokens, expected {} and {}", what, out.head.saved.model.layers,
-                                 out.head.saved.seen, content.layers, content.tokens));
+    throw InputError(fmt::format("{} is damaged: its head has {} layers and {} tokens, expected {} and {}", what,
+                                 out.head.saved.model.layers, out.head.saved.seen, content.layers, content.tokens));
   }
   return out;
 }
 
-std::shared_ptr<const Document> open_document(std::shared_ptr<const store::ByteStore> from, const ContentRecord& content, std::string what) {
+std::shared_ptr<const Document> open_document(std::shared_ptr<const store::ByteStore> from, const ContentRecord& content,
+                                              std::string what) {
   StoredHead head = read_head(*from, content, what);
   return std::make_shared<StoredDocument>(std::move(from), content, std::move(head), std::move(what));
 }

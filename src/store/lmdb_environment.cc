@@ -47,7 +47,8 @@ void prepare_folder(const std::string& folder, Missing missing) {
   if (error) refuse(folder, error.message());
   for (const auto& entry : first) {
     const auto name = entry.path().filename();
-    if (name != "lock.mdb" && name != "data.mdb") refuse(folder, fmt::format("it has other files ({}); name an empty folder", name.string()));
+    if (name != "lock.mdb" && name != "data.mdb")
+      refuse(folder, fmt::format("it has other files ({}); name an empty folder", name.string()));
   }
 }
 
@@ -83,7 +84,8 @@ std::shared_ptr<const LmdbEnvironment> LmdbEnvironment::open(const std::string& 
   const std::string path = fs::canonical(folder, error).string();
   if (error) refuse(folder, error.message());
   auto it = all.open.find(path);
-  if (it == all.open.end()) it = all.open.emplace(path, Registry::Entry{std::unique_ptr<LmdbEnvironment>(new LmdbEnvironment(folder))}).first;
+  if (it == all.open.end())
+    it = all.open.emplace(path, Registry::Entry{std::unique_ptr<LmdbEnvironment>(new LmdbEnvironment(folder))}).first;
   auto& entry = it->second;
   ++entry.users;
   return {entry.environment.get(), [path](const LmdbEnvironment*) { leave(path); }};

@@ -1,9 +1,9 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
-
-#include <spdlog/fmt/fmt.h>
 
 #include "base/format.h"
 #include "store/lmdb_environment.h"

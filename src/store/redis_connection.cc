@@ -46,7 +46,9 @@ RedisAddress RedisAddress::parse(const std::string& url) {
   return out;
 }
 
-std::string_view text_of(const redisReply& reply) { return reply.str == nullptr ? std::string_view() : std::string_view(reply.str, reply.len); }
+std::string_view text_of(const redisReply& reply) {
+  return reply.str == nullptr ? std::string_view() : std::string_view(reply.str, reply.len);
+}
 
 RedisConnection::RedisConnection(const RedisAddress& address)
     : url_(address.url), context_(redisConnectWithTimeout(address.host.c_str(), address.port, kConnectTime)) {
@@ -57,7 +59,9 @@ RedisConnection::RedisConnection(const RedisAddress& address)
   if (address.database != 0) ask({"SELECT", std::to_string(address.database)});
 }
 
-void RedisConnection::fail(const std::string& why) const { throw InputError(fmt::format("the documents in {} cannot be reached: {}", url_, why)); }
+void RedisConnection::fail(const std::string& why) const {
+  throw InputError(fmt::format("the documents in {} cannot be reached: {}", url_, why));
+}
 
 void RedisConnection::send(std::span<const std::string_view> words) {
   std::vector<const char*> data;
@@ -66,7 +70,8 @@ void RedisConnection::send(std::span<const std::string_view> words) {
     data.push_back(word.data());
     lengths.push_back(word.size());
   }
-  if (redisAppendCommandArgv(context_.get(), static_cast<int>(data.size()), data.data(), lengths.data()) != REDIS_OK) fail(context_->errstr);
+  if (redisAppendCommandArgv(context_.get(), static_cast<int>(data.size()), data.data(), lengths.data()) != REDIS_OK)
+    fail(context_->errstr);
 }
 
 RedisReply RedisConnection::next() {

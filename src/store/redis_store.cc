@@ -118,7 +118,9 @@ class RedisChange : public Change {
     return out;
   }
   /// Values to take back when a step fails: none when it may have happened all the same.
-  std::vector<std::string> abandoned() const { return in_doubt_ ? std::vector<std::string>() : std::vector(written_.begin(), written_.end()); }
+  std::vector<std::string> abandoned() const {
+    return in_doubt_ ? std::vector<std::string>() : std::vector(written_.begin(), written_.end());
+  }
 
   std::optional<Bytes> record(const std::string& key) override {
     if (const auto it = records_.find(key); it != records_.end()) return it->second;
@@ -154,7 +156,8 @@ class RedisChange : public Change {
     for (const auto& key : added_) redis_.send({"EXPIRE", key, kUnconfirmedSeconds});
     std::size_t there = 0;
     for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next()->integer == 1 ? 1U : 0U;
-    if (there < added_.size()) throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there, added_.size()));
+    if (there < added_.size())
+      throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there, added_.size()));
   }
 
   RedisConnection& redis_;

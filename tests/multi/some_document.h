@@ -71,8 +71,13 @@ class TinySession {
   SomeDocument read(const std::vector<Token>& tokens, const CacheOptions& options) {
     SomeDocument out{std::move(session->prefill(tokens, std::span(&options, 1)).caches.front()), {}};
     const auto& sequence = out.cache.impl();
-    out.head.saved = {options,        options.spec.print_full(), identity(), sequence.seen, sequence.terms,
-                      sequence.limit, {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
+    out.head.saved = {options,
+                      options.spec.print_full(),
+                      identity(),
+                      sequence.seen,
+                      sequence.terms,
+                      sequence.limit,
+                      {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
     if (options.spec == Spec()) {
       for (int layer = 0; layer < model->info().n_layer; ++layer)
         out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));

@@ -119,7 +119,8 @@ TEST_P(ByteStoreTest, ALeaseOutlivesItsValueAndItsStore) {
   add(*open(), "0000", value);
   auto lease = open()->value("0000", std::span(&kWhole, 1));
   open()->change([](Change& change) { change.erase_value("0000"); });
-  for (int i = 0; i < 10; ++i) add(*open(), "000" + std::to_string(i) + "11", pattern(100'000, 10 + i));  // would take the place of what is free
+  for (int i = 0; i < 10; ++i)
+    add(*open(), "000" + std::to_string(i) + "11", pattern(100'000, 10 + i));  // would take the place of what is free
   EXPECT_FALSE(open()->value("0000", {}));
   EXPECT_TRUE(std::equal(value.begin(), value.end(), lease->parts.front().begin()));
 }
@@ -194,7 +195,8 @@ TEST_F(FolderTest, ACutFileIsRefused) {
   add(*open(), "0000", pattern(1'000'000, 1));
   const auto size = std::filesystem::file_size(path_ + "/data.mdb");
   std::filesystem::resize_file(path_ + "/data.mdb", size / 2);
-  EXPECT_NE(refusal([&] { open(); }).find("is truncated: it has " + std::to_string(size / 2)), std::string::npos) << refusal([&] { open(); });
+  EXPECT_NE(refusal([&] { open(); }).find("is truncated: it has " + std::to_string(size / 2)), std::string::npos)
+      << refusal([&] { open(); });
 }
 
 /// Runs in a process of its own, whose limits it may change.

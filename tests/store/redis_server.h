@@ -1,6 +1,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -8,7 +9,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fcntl.h>
 #include <memory>
 #include <string>
 #include <thread>
@@ -26,8 +26,8 @@ class RedisServer {
   static bool is_installed() { return std::system("command -v redis-server >/dev/null 2>&1") == 0; }
 
   explicit RedisServer(const std::vector<std::string>& options = {}) : port_(free_port()) {
-    std::vector<std::string> words = {"redis-server", "--port",       std::to_string(port_), "--bind", "127.0.0.1",  "--dir",
-                                      folder_ / "",   "--save",       "",                    "--logfile", folder_ / "log"};
+    std::vector<std::string> words = {"redis-server", "--port", std::to_string(port_), "--bind",       "127.0.0.1", "--dir", folder_ / "",
+                                      "--save",       "",       "--logfile",           folder_ / "log"};
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
