@@ -54,6 +54,18 @@ struct SomeDocument {
   const cache::LaneSet& lanes() const { return cache.impl().lanes; }
 };
 
+inline SomeDocument document_of(Session& session, const std::vector<Token>& tokens, const CacheOptions& options) {
+  SomeDocument out{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), {}};
+  const auto& sequence = out.cache.impl();
+  const auto model = engine::identity_of(session.impl().hparams, session.model().hash());
+  out.head.saved = {options,        options.spec.print_full(), model, sequence.seen, sequence.terms,
+                    sequence.limit, {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
+  if (options.spec == Spec()) {
+    for (int layer = 0; layer < model.layers; ++layer) out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));
+  }
+  return out;
+}
+
 class TinySession {
  public:
   explicit TinySession(std::uint32_t seed = 1) {
@@ -68,22 +80,7 @@ class TinySession {
     session = std::make_unique<Session>(model, SessionOptions{2, Precision::automatic, 128});
   }
 
-  SomeDocument read(const std::vector<Token>& tokens, const CacheOptions& options) {
-    SomeDocument out{std::move(session->prefill(tokens, std::span(&options, 1)).caches.front()), {}};
-    const auto& sequence = out.cache.impl();
-    out.head.saved = {options,
-                      options.spec.print_full(),
-                      identity(),
-                      sequence.seen,
-                      sequence.terms,
-                      sequence.limit,
-                      {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
-    if (options.spec == Spec()) {
-      for (int layer = 0; layer < model->info().n_layer; ++layer)
-        out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));
-    }
-    return out;
-  }
+  SomeDocument read(const std::vector<Token>& tokens, const CacheOptions& options) { return document_of(*session, tokens, options); }
   SomeDocument read(int tokens, const CacheOptions& options = {}, unsigned seed = 1) { return read(some_tokens(tokens, seed), options); }
 
   engine::ModelIdentity identity() const { return engine::identity_of(session->impl().hparams, model->hash()); }

@@ -1,0 +1,250 @@
+"""What `winnow docs` keeps, and what it says when it cannot.
+
+docs.py WINNOW MAKE_TINY_GGUF
+"""
+
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+WINNOW, TINY = sys.argv[1:3]
+PATIENCE = 120
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="winnow-docs-"))
+
+
+def environment():
+    return {k: v for k, v in os.environ.items() if k not in ("WINNOW_MODEL", "WINNOW_STORE")} | {"XDG_DATA_HOME": str(FOLDER / "data")}
+
+
+def docs(*arguments, code=0, **options):
+    """stdout and stderr."""
+    result = subprocess.run([WINNOW, "docs", *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE, env=environment(), **options)
+    assert result.returncode == code, (arguments, result.returncode, result.stdout, result.stderr)
+    return result.stdout, result.stderr
+
+
+def refused(*arguments, says, code=1, **options):
+    errors = docs(*arguments, code=code, **options)[1]
+    for part in says if isinstance(says, tuple) else (says,):
+        assert part in errors, (arguments, part, errors)
+    assert "\n" not in errors.strip() or len(errors.strip().splitlines()) <= 2, errors
+
+
+def text(name, words, seed=0):
+    path = FOLDER / name
+    random.seed(seed)
+    path.write_text(" ".join(random.choice(["one", "two", "three", "four"]) for _ in range(words)))
+    return path
+
+
+def add(store, model, *files, **options):
+    return json.loads(docs("add", "-m", model, "--threads", 1, "--store", store, "--json", *files, **options)[0])["documents"]
+
+
+def listed(store):
+    return {d["name"]: d for d in json.loads(docs("list", "--store", store, "--json")[0])["documents"]}
+
+
+def check_life(store, model):
+    a, b = text("a.txt", 25), text("b.txt", 32, 1)
+    first = add(store, model, a, b, "--tag", "x", "--tag", "y")
+    assert [(d["name"], d["outcome"], d["was_read"], d["tags"]) for d in first] == [(n, "added", True, ["x", "y"]) for n in ("a.txt", "b.txt")], first
+    assert add(store, model, a)[0]["outcome"] == "unchanged"
+    text("a.txt", 33, 2)
+    assert add(store, model, a)[0]["outcome"] == "replaced"
+    small = add(store, model, b, "--name", "small", "--kv", "snapkv:window=8", "--budget", "20%", "--kv-type", "q8_0")[0]
+    assert small["spec"] == "snapkv:window=8" and small["budget"] == "20%" and small["kv_type"] == "q8_0"
+    whole = listed(store)
+    assert sorted(whole) == ["a.txt", "b.txt", "small"] and small["bytes"] < whole["b.txt"]["bytes"] / 2, whole
+    assert whole["b.txt"]["model"]["hash"] and len(whole["b.txt"]["id"]) == 32
+
+    out, _ = docs("list", "--store", store)
+    assert out.count("\n") == 3 and "snapkv:window=8 @ 20%, q8_0" in out and "[x, y]" in out, out
+    assert docs("list", "--store", store, "--tag", "x")[0].startswith("b.txt"), "a.txt was replaced without a tag"
+    out, _ = docs("show", "b.txt", "--store", store)
+    assert "tiny" in out and whole["b.txt"]["id"] in out and "tags x, y" in out, out
+    refused("show", "c", "--store", store, says=("there is no document c in", "it has a.txt, b.txt, small"))
+
+    docs("export", "b.txt", "-o", FOLDER / "b.doc", "--store", store)
+    docs("rm", "b.txt", "--store", store)
+    assert sorted(listed(store)) == ["a.txt", "small"]
+    docs("import", FOLDER / "b.doc", "--name", "back", "--store", store)
+    assert listed(store)["back"]["id"] == whole["b.txt"]["id"]
+    assert "3 documents in" in docs("verify", "--store", store)[0]
+    removed = json.loads(docs("gc", "--max-bytes", listed(store)["back"]["bytes"], "--store", store, "--json")[0])["removed"]
+    assert [d["name"] for d in removed] == ["a.txt", "small"], removed
+    docs("gc", "--max-bytes", "0", "--store", store)
+    assert not listed(store)
+
+
+def check_refusals(model):
+    store = FOLDER / "refusals"
+    refused("list", "--store", store, says=f"there are no documents in {store}")
+    assert not store.exists()
+    refused("list", says=f"there are no documents in {FOLDER}/data/winnow/documents")
+    long, good = text("long.txt", 200), text("good.txt", 10)
+    refused("add", "-m", model, "--store", store, long, says=("long.txt has", "tokens, the model's context 256"))
+    out, errors = docs("add", "-m", model, "--store", store, long, good, code=1)
+    assert "added good.txt" in out and "1 of 2 documents could not be added" in errors and "the model's context 256" in errors, (out, errors)
+    refused("add", "-m", model, "--store", store, good, long, "--name", "n", says="--name n cannot stand for 2 files", code=2)
+    refused("add", "-m", model, "--store", store, good, good, says="two files are called good.txt", code=2)
+    refused("add", "-m", model, "--store", store, "-", says="a document from stdin needs a name", code=2)
+    refused("add", "-m", model, "--store", store, good, "--kv", "snapkv", says="snapkv needs a budget", code=2)
+    refused("add", "-m", model, "--store", good, good, says="it is not a folder")
+    refused("add", "-m", model, "--store", store, FOLDER / "none.txt", says="none.txt")
+    refused("gc", "--store", store, "--max-bytes", "10%", says="no size", code=2)
+    refused("import", "--store", store, good, says="is not an exported document")
+    refused("list", "--store", "redis://127.0.0.1:1", says="cannot be reached")
+    docs("add", "-m", model, "--store", store, "-", "--name", "stdin", input="some words")
+    assert sorted(listed(store)) == ["good.txt", "stdin"]
+
+    data = store / "data.mdb"
+    whole = data.read_bytes()
+    data.write_bytes(whole[: len(whole) // 2])
+    refused("verify", "--store", store, says=(f"{data} is truncated", f"{len(whole) // 2} of"))
+    data.write_bytes(whole)
+    at = max(range(0, len(whole), 4096), key=lambda page: len(set(whole[page : page + 4096])))
+    data.write_bytes(whole[: at + 2000] + bytes([whole[at + 2000] ^ 1]) + whole[at + 2001 :])
+    out, errors = docs("verify", "--store", store, code=1)
+    assert "is damaged: the checksum of" in out and "1 things are damaged" in errors, (out, errors)
+    docs("add", "-m", model, "--store", FOLDER / "home", good)
+
+
+def check_default_place(model):
+    docs("add", "-m", model, text("good.txt", 10))
+    assert (FOLDER / "data/winnow/documents/data.mdb").exists() and "good.txt" in docs("list")[0]
+
+
+def check_full_disk(model):
+    """Where the file may not grow any more: what was acknowledged stays, and goes on to be used."""
+    store = FOLDER / "full"
+    add(store, model, text("first.txt", 30))
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    kept = ["first.txt"]
+    for i in range(20):
+        name = f"more{i}.txt"
+        result = subprocess.run([WINNOW, "docs", "add", "-m", model, "--threads", "1", "--store", store, text(name, 30, i)], capture_output=True,
+                                text=True, env=environment(), preexec_fn=limited, timeout=PATIENCE)  # fmt: skip
+        if result.returncode:
+            break
+        kept.append(name)
+    assert result.returncode == 1 and len(kept) > 1 and "cannot add" in result.stderr and f"to the documents in {store}" in result.stderr, result
+    assert sorted(listed(store)) == sorted(kept)
+    docs("verify", "--store", store)
+    add(store, model, text("last.txt", 30, 99))
+
+
+def start_add(store, model, *files):
+    return subprocess.Popen([WINNOW, "docs", "add", "-m", model, "--threads", "1", "-q", "--store", store, *files], env=environment(),
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
+
+
+def check_kills(store, model):
+    """kill -9 at twenty moments while adding: the store is whole after each, and what was acknowledged is there."""
+    files = [text(f"kill{i}.txt", 30, 100 + i) for i in range(30)]
+    add(store, model, files[0])
+    begin = time.monotonic()
+    for i in range(3):
+        assert start_add(store, model, *files[1:]).wait(PATIENCE) == 0
+        docs("rm", "--store", store, *(f.name for f in files[1:]))
+    whole = (time.monotonic() - begin) / 3
+    counts = set()
+    for i in range(20):
+        process = start_add(store, model, *files)
+        time.sleep(whole * (i + 1) / 20)
+        process.kill()
+        process.wait()
+        docs("verify", "--store", store)
+        there = listed(store)
+        assert files[0].name in there
+        counts.add(len(there))
+        more = [name for name in there if name != files[0].name]
+        if more:
+            docs("rm", "--store", store, *more)
+    assert len(counts) > 3, f"killed at the same moments only: {counts}"
+
+
+def check_concurrency(store, model):
+    """Processes that add the same and different documents, and others that remove them: nothing is torn, nothing that stays is lost."""
+    shared = [text(f"shared{i}.txt", 30, 200 + i) for i in range(3)]
+    adders = [start_add(store, model, *shared, text(f"own{i}.txt", 30, 300 + i)) for i in range(4)]
+    gone = text("gone.txt", 30, 400)
+    for _ in range(5):
+        add(store, model, gone)
+        removers = [subprocess.Popen([WINNOW, "docs", "rm", "gone.txt", "--store", store], env=environment(), stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        reader = subprocess.run([WINNOW, "docs", "export", "gone.txt", "-o", FOLDER / "gone.doc", "--store", store], capture_output=True, text=True, env=environment())
+        assert reader.returncode == 0 or "there is no document gone.txt" in reader.stderr or "is gone" in reader.stderr, reader.stderr
+        codes = []
+        for process in removers:
+            errors = process.communicate()[1]
+            codes.append(process.returncode)
+            assert process.returncode == 0 or "there is no document gone.txt" in errors, errors
+        assert sorted(codes) == [0, 1], "one of the two has removed it"
+    for process in adders:
+        errors = process.communicate()[1]
+        assert process.returncode == 0, errors
+    assert {f.name for f in shared} | {f"own{i}.txt" for i in range(4)} <= set(listed(store))
+    docs("verify", "--store", store)
+
+
+class Redis:
+    """A server of one's own."""
+
+    def __enter__(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(FOLDER)],
+                                        stdout=subprocess.DEVNULL)  # fmt: skip
+        for _ in range(250):
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.02)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def url(self, database):
+        return f"redis://127.0.0.1:{self.port}/{database}"
+
+
+def main():
+    tiny = FOLDER / "tiny.gguf"
+    subprocess.run([TINY, tiny], check=True)
+    check_refusals(tiny)
+    check_default_place(tiny)
+    check_full_disk(tiny)
+    check_life(FOLDER / "life", tiny)
+    check_kills(FOLDER / "kills", tiny)
+    check_concurrency(FOLDER / "many", tiny)
+    if shutil.which("redis-server") is None:
+        print("redis-server is not installed: the shared store is not tested")
+        return
+    with Redis() as redis:
+        check_life(redis.url(0), tiny)
+        check_kills(redis.url(1), tiny)
+        check_concurrency(redis.url(2), tiny)
+    refused("list", "--store", redis.url(0), says="cannot be reached")
+
+
+try:
+    main()
+finally:
+    shutil.rmtree(FOLDER)
