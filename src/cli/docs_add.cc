@@ -106,7 +106,7 @@ void add_docs_add(CLI::App& docs) {
   const auto a = std::make_shared<Arguments>();
   command->add_option("FILE", a->files, "texts, - for stdin")->required();
   command->add_option("--name", a->name, "what a single document is called (default: its file's name)");
-  command->add_option("--tag", a->tags, "tag of these documents; may be given several times");
+  command->add_option("--tag", a->tags, "tag of these documents; may be given several times")->allow_extra_args(false);
   add_store_option(*command, *a);
   add_reading_options(*command, a->common, a->options);
   command->add_flag("--json", a->json, "one JSON object on stdout");

@@ -56,7 +56,7 @@ def listed(store):
 
 def check_life(store, model):
     a, b = text("a.txt", 25), text("b.txt", 32, 1)
-    first = add(store, model, a, b, "--tag", "x", "--tag", "y")
+    first = add(store, model, "--tag", "x", "--tag", "y", a, b)
     assert [(d["name"], d["outcome"], d["was_read"], d["tags"]) for d in first] == [(n, "added", True, ["x", "y"]) for n in ("a.txt", "b.txt")], first
     assert add(store, model, a)[0]["outcome"] == "unchanged"
     text("a.txt", 33, 2)

@@ -20,7 +20,8 @@ void write(const std::string& path, winnow::store::Bytes head, const winnow::sto
   const auto length = static_cast<std::uint32_t>(head.size());
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(&length), sizeof(length));
-  for (const auto* const bytes : {&head, &layer}) file.write(reinterpret_cast<const char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
+  head.insert(head.end(), layer.begin(), layer.end());
+  file.write(reinterpret_cast<const char*>(head.data()), static_cast<std::streamsize>(head.size()));
 }
 
 }  // namespace

@@ -58,8 +58,13 @@ inline SomeDocument document_of(Session& session, const std::vector<Token>& toke
   SomeDocument out{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), {}};
   const auto& sequence = out.cache.impl();
   const auto model = engine::identity_of(session.impl().hparams, session.model().hash());
-  out.head.saved = {options,        options.spec.print_full(), model, sequence.seen, sequence.terms,
-                    sequence.limit, {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
+  out.head.saved = {options,
+                    options.spec.print_full(),
+                    model,
+                    sequence.seen,
+                    sequence.terms,
+                    sequence.limit,
+                    {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
   if (options.spec == Spec()) {
     for (int layer = 0; layer < model.layers; ++layer) out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));
   }

@@ -1,0 +1,93 @@
+// winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in memory. Every second block of each layer
+// is read: for the first time, when its checksum is computed, and again, when its rows are copied, as one who attends to them would touch them.
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "multi/archive.h"
+#include "times.h"
+#include "winnow/error.h"
+
+namespace {
+
+using winnow::multi::Archive;
+using winnow::multi::Document;
+using winnow::multi::Stretch;
+using winnow::bench::seconds_of;
+using winnow::bench::Times;
+
+constexpr int kRounds = 50;
+
+std::vector<Stretch> every_second_block(const Document& document) {
+  const auto layout = document.head().layout();
+  std::vector<Stretch> out;
+  for (int block = 0; block < layout.blocks(); block += 2) out.push_back({layout.begin(block), layout.end(block)});
+  return out;
+}
+
+void read(const Document& document, const std::vector<Stretch>& blocks) {
+  for (int layer = 0; layer < document.head().saved.model.layers; ++layer) document.read(layer, blocks);
+}
+
+/// Copies what is read to `to`, which grows to what is needed.
+std::size_t copy_out(const Document& document, const std::vector<Stretch>& blocks, std::vector<std::byte>& to) {
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < document.head().saved.model.layers; ++layer) {
+    const auto part = document.read(layer, blocks);
+    for (const auto& stretch : part.stretches) {
+      for (const auto& lane : stretch) {
+        for (const auto* const rows : {&lane.keys, &lane.values}) {
+          const std::size_t size = rows->stride * static_cast<std::size_t>(rows->count);
+          if (to.size() < bytes + size) to.resize(bytes + size);
+          std::memcpy(to.data() + bytes, rows->data, size);
+          bytes += size;
+        }
+      }
+    }
+  }
+  return bytes;
+}
+
+void print(const char* what, const Times& times, std::size_t bytes, const Times& copy) {
+  fmt::print("{:<32} {:8.2f} ms  {:6.2f} GB/s  {:5.2f} of a copy\n", what, 1e3 * times.least(), 1e-9 * static_cast<double>(bytes) / times.least(),
+             copy.least() / times.least());
+}
+
+void run(const char* where, const char* name) {
+  const Archive archive(winnow::store::open(where, winnow::store::Missing::is_an_error));
+  std::vector<std::byte> to;
+  const auto blocks = every_second_block(*archive.open(name));
+  const std::size_t bytes = copy_out(*archive.open(name), blocks, to);
+  const std::vector<std::byte> memory = to;
+  Times copy;
+  Times first;
+  Times again;
+  for (int i = 0; i < kRounds; ++i) {  // interleaved, so that what disturbs one disturbs all
+    copy.add(seconds_of([&] { std::memcpy(to.data(), memory.data(), bytes); }));
+    const auto document = archive.open(name);
+    first.add(seconds_of([&] { read(*document, blocks); }));
+    again.add(seconds_of([&] { copy_out(*document, blocks, to); }));
+  }
+  fmt::print("{} bytes in {} stretches of each layer of {} in {}; least of {}\n", bytes, blocks.size(), name, where, kRounds);
+  print("copied in memory", copy, bytes, copy);
+  print("read for the first time", first, bytes, copy);
+  print("read again and copied", again, bytes, copy);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: %s FOLDER|redis://HOST[:PORT][/DATABASE] NAME\n", argv[0]);
+    return 2;
+  }
+  try {
+    run(argv[1], argv[2]);
+    return 0;
+  } catch (const winnow::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
