@@ -1,5 +1,6 @@
-// winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in memory. Every second block of each layer
-// is read: for the first time, when its checksum is computed, and again, when its rows are copied, as one who attends to them would touch them.
+// winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in memory. Every second
+// block of each layer is read: for the first time, when its checksum is computed, and again, when its rows are copied, as one who attends
+// to them would touch them.
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
@@ -12,11 +13,11 @@
 
 namespace {
 
+using winnow::bench::seconds_of;
+using winnow::bench::Times;
 using winnow::multi::Archive;
 using winnow::multi::Document;
 using winnow::multi::Stretch;
-using winnow::bench::seconds_of;
-using winnow::bench::Times;
 
 constexpr int kRounds = 50;
 
@@ -51,8 +52,8 @@ std::size_t copy_out(const Document& document, const std::vector<Stretch>& block
 }
 
 void print(const char* what, const Times& times, std::size_t bytes, const Times& copy) {
-  fmt::print("{:<32} {:8.2f} ms  {:6.2f} GB/s  {:5.2f} of a copy\n", what, 1e3 * times.least(), 1e-9 * static_cast<double>(bytes) / times.least(),
-             copy.least() / times.least());
+  fmt::print("{:<32} {:8.2f} ms  {:6.2f} GB/s  {:5.2f} of a copy\n", what, 1e3 * times.least(),
+             1e-9 * static_cast<double>(bytes) / times.least(), copy.least() / times.least());
 }
 
 void run(const char* where, const char* name) {

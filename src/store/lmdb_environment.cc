@@ -159,6 +159,11 @@ void LmdbEnvironment::open_tables() {
   if (code != MDB_SUCCESS) fail(code, "open");
 }
 
+std::size_t LmdbEnvironment::free_bytes() const {
+  struct statvfs disk {};
+  return statvfs(folder_.c_str(), &disk) == 0 ? disk.f_bavail * disk.f_frsize : 0;
+}
+
 void LmdbEnvironment::fail(int code, const std::string& doing) const {
   std::string why = mdb_strerror(code);
   if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_INCOMPATIBLE || code == MDB_NOTFOUND) {
@@ -170,8 +175,7 @@ void LmdbEnvironment::fail(int code, const std::string& doing) const {
   } else if (code == MDB_READERS_FULL) {
     why = fmt::format("{} processes and threads read it already", kReaders);
   } else if (code == ENOSPC) {
-    struct statvfs disk {};
-    if (statvfs(folder_.c_str(), &disk) == 0) why += fmt::format(" ({} are free)", format_bytes(disk.f_bavail * disk.f_frsize));
+    why += fmt::format(" ({} are free)", format_bytes(free_bytes()));
   }
   throw InputError(fmt::format("cannot {} the documents in {}: {}", doing, folder_, why));
 }

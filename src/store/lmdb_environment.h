@@ -44,6 +44,8 @@ class LmdbEnvironment {
   MDB_dbi values() const { return values_; }
   const std::string& folder() const { return folder_; }
   bool is_read_only() const { return read_only_; }
+  /// What its disk has left.
+  std::size_t free_bytes() const;
   /// Throws InputError for what an LMDB call has returned.
   [[noreturn]] void fail(int code, const std::string& doing) const;
 

@@ -96,7 +96,11 @@ class LmdbChange : public Change {
     fill(sink);
     if (sink.left() > 0) throw std::logic_error("a value has fewer bytes than were announced");
   }
-  void erase_value(const std::string& key) override { erase(environment_.values(), key); }
+  void erase_value(const std::string& key) override {
+    erase(environment_.values(), key);
+    has_erased_ = true;
+  }
+  bool has_erased() const { return has_erased_; }
 
  private:
   void erase(MDB_dbi table, const std::string& key) {
@@ -104,13 +108,29 @@ class LmdbChange : public Change {
     if (const int code = mdb_del(txn_, table, &at, nullptr); code != MDB_SUCCESS && code != MDB_NOTFOUND) fail(code);
   }
   [[noreturn]] void fail(int code) const {
+    if (code == EIO && environment_.free_bytes() < added_) code = ENOSPC;  // LMDB's word for what was written in part
     environment_.fail(code, added_ > 0 ? fmt::format("add {} to", format_bytes(added_)) : "change");
   }
 
   const LmdbEnvironment& environment_;
   MDB_txn* txn_ = nullptr;
   std::size_t added_ = 0;
+  bool has_erased_ = false;
 };
+
+/// LMDB takes pages again that were freed two steps ago, so that whoever has removed something to make room would find none. The removal has
+/// happened, whatever becomes of this.
+void take_another_step(const LmdbEnvironment& environment) {
+  try {
+    LmdbChange change(environment);
+    const std::string nothing = "nothing";
+    change.put_record(nothing, {});
+    change.erase_record(nothing);
+    change.commit();
+  } catch (const InputError&) {
+    return;
+  }
+}
 
 class LmdbStore : public ByteStore {
  public:
@@ -144,12 +164,18 @@ class LmdbStore : public ByteStore {
   }
   void change(const std::function<void(Change&)>& make) override {
     if (environment_->is_read_only()) environment_->fail(EACCES, "change");
-    LmdbChange change(*environment_);
-    make(change);
-    change.commit();
+    if (make_and_commit(make) == Erased::something) take_another_step(*environment_);
   }
 
  private:
+  enum class Erased : std::uint8_t { nothing, something };
+  Erased make_and_commit(const std::function<void(Change&)>& make) {
+    LmdbChange change(*environment_);
+    make(change);
+    change.commit();
+    return change.has_erased() ? Erased::something : Erased::nothing;
+  }
+
   /// A lease outlives the store that gave it.
   struct Held {
     std::shared_ptr<const LmdbEnvironment> environment;

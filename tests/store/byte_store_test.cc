@@ -241,6 +241,16 @@ TEST_F(FolderTest, AFileThatMayNotGrowKeepsWhatItHas) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), lease->parts.front().begin()));
 }
 
+TEST_F(FolderTest, WhatIsErasedMakesRoomForTheNextValue) {
+  add(*open(), "0000", pattern(3'000'000, 1));
+  const auto size = std::filesystem::file_size(path_ + "/data.mdb");
+  for (int i = 1; i < 5; ++i) {
+    open()->change([&](Change& change) { change.erase_value("000" + std::to_string(i - 1)); });
+    add(*open(), "000" + std::to_string(i), pattern(3'000'000, i));
+  }
+  EXPECT_LT(std::filesystem::file_size(path_ + "/data.mdb"), size + 100'000);
+}
+
 TEST_F(FolderTest, AStoreThatCannotBeWrittenIsRead) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everything";
   add(*open(), "0000", pattern(1000, 1));
