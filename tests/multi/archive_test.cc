@@ -56,8 +56,8 @@ class ArchiveTest : public test::AnyStoreTest {
   /// Changes a value behind everybody's back.
   void damage(const std::string& key, const std::function<void(store::Bytes&)>& change) {
     const auto bytes = open();
-    const auto part = bytes->value(key, std::span(&store::kWhole, 1))->parts.front();
-    store::Bytes value(part.begin(), part.end());
+    const auto lease = bytes->value(key, std::span(&store::kWhole, 1));
+    store::Bytes value(lease->parts.front().begin(), lease->parts.front().end());
     change(value);
     bytes->change([&](store::Change& c) { c.erase_value(key); });
     bytes->change([&](store::Change& c) { c.add_value(key, value.size(), [&](ByteSink& to) { to.write(value); }); });
