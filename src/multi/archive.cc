@@ -3,8 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "multi/stored_document.h"
@@ -21,8 +19,6 @@ constexpr int kTries = 10;
 bool has_control_characters(const std::string& text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
-
-std::string content_what(const std::string& id, const std::string& where) { return fmt::format("the document {} in {}", id, where); }
 
 DocumentInfo::Time time_of(std::int64_t ms) { return DocumentInfo::Time(std::chrono::milliseconds(ms)); }
 
@@ -127,7 +123,7 @@ void Archive::drop_unnamed(store::Change& change, const std::string& id) const {
   }
   const auto found = change.record(kContentPrefix + id);
   if (!found) return;
-  const auto content = ContentRecord::read(*found, content_what(id, where()));
+  const auto content = ContentRecord::read(*found, what(id));
   change.erase_value(content.head_key());
   for (int layer = 0; layer < content.layers; ++layer) change.erase_value(content.layer_key(layer));
   change.erase_record(kContentPrefix + id);
@@ -242,92 +238,6 @@ void Archive::remove(std::span<const std::string> names) {
       if (!id.empty()) drop_unnamed(change, id);
     }
   });
-}
-
-std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
-  std::vector<DocumentInfo> gone;
-  bytes_->change([&](store::Change& change) {
-    gone.clear();
-    std::map<std::string, ContentRecord> contents;
-    std::size_t bytes = 0;
-    for (const auto& [key, record] : change.records(kContentPrefix)) {
-      const std::string id = key.substr(kContentPrefix.size());
-      bytes +=
-          static_cast<std::size_t>(contents.emplace(id, ContentRecord::read(record, content_what(id, where()))).first->second.value_bytes);
-    }
-    std::vector<DocumentInfo> all;
-    for (const auto& [key, record] : change.records(kNamePrefix)) {
-      const std::string name = key.substr(kNamePrefix.size());
-      const Found found{NameRecord::read(record, what(name)), {}};
-      if (contents.contains(found.name.id)) all.push_back(info_of(name, {found.name, contents.at(found.name.id)}));
-    }
-    const auto oldest = [](const DocumentInfo& a, const DocumentInfo& b) {
-      return std::tie(a.used, a.added, a.name) < std::tie(b.used, b.added, b.name);
-    };
-    std::sort(all.begin(), all.end(), oldest);
-    for (const auto& document : all) {
-      if (bytes <= max_bytes) break;
-      change.erase_record(kNamePrefix + document.name);
-      drop_unnamed(change, document.id);
-      if (!change.record(kContentPrefix + document.id)) bytes -= document.bytes;
-      gone.push_back(document);
-    }
-  });
-  return gone;
-}
-
-void Archive::verify_content(const ContentRecord& content, const std::string& what) const {
-  const StoredHead stored = read_head(*bytes_, content, what);
-  const auto& saved = stored.head.saved;
-  for (int layer = 0; layer < content.layers; ++layer) {
-    const std::string name = fmt::format("layer {} of {}", layer, what);
-    const auto found = bytes_->value(content.layer_key(layer), std::span(&store::kWhole, 1));
-    if (!found) throw InputError(fmt::format("{} is not there", name));
-    check_layer(saved, layer, found->parts.front(), stored.sums[static_cast<std::size_t>(layer)], name);
-  }
-}
-
-std::vector<DocumentDamage> Archive::verify(const std::function<void(double)>& progress) const {
-  std::vector<DocumentDamage> out;
-  const auto checked = [&](const std::string& name, const auto& check) {
-    try {
-      check();
-    } catch (const InputError& error) {
-      out.push_back({name, error.what()});
-    }
-  };
-  const auto all = bytes_->records("");
-  std::map<std::string, std::string> named;  ///< one name of each content
-  for (const auto& [key, record] : all) {
-    if (!key.starts_with(kNamePrefix)) continue;
-    const std::string name = key.substr(kNamePrefix.size());
-    checked(name, [&, &bytes = record] {
-      const auto id = NameRecord::read(bytes, what(name)).id;
-      named.emplace(id, name);
-      if (!all.contains(kContentPrefix + id)) throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
-    });
-  }
-  std::size_t done = 0;
-  for (const auto& [key, record] : all) {
-    if (progress) progress(static_cast<double>(done++) / static_cast<double>(all.size()));
-    if (!key.starts_with(kContentPrefix)) continue;
-    const std::string id = key.substr(kContentPrefix.size());
-    const auto it = named.find(id);
-    const std::string name = it == named.end() ? "" : it->second;
-    checked(name, [&, &bytes = record] {
-      if (name.empty()) throw InputError(fmt::format("{} has no name", content_what(id, where())));
-      const auto content = ContentRecord::read(bytes, what(name));
-      verify_content(content, what(name));
-    });
-  }
-  if (progress) progress(1);
-  // What somebody has removed or replaced meanwhile is not damaged.
-  std::erase_if(out, [&](const DocumentDamage& damage) {
-    const auto now = damage.name.empty() ? std::nullopt : bytes_->record(kNamePrefix + damage.name);
-    const auto before = damage.name.empty() ? all.end() : all.find(kNamePrefix + damage.name);
-    return before != all.end() && now != before->second;
-  });
-  return out;
 }
 
 }  // namespace winnow::multi

@@ -69,6 +69,7 @@ class Archive {
     NameRecord name;
     ContentRecord content;
   };
+  /// How messages begin: the document NAME (or ID) in WHERE.
   std::string what(const std::string& name) const;
   Found find(const std::string& name) const;
   DocumentInfo info_of(const std::string& name, const Found& found) const;

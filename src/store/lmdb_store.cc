@@ -118,8 +118,8 @@ class LmdbChange : public Change {
   bool has_erased_ = false;
 };
 
-/// LMDB takes pages again that were freed two steps ago, so that whoever has removed something to make room would find none. The removal has
-/// happened, whatever becomes of this.
+/// LMDB takes pages again that were freed two steps ago, so that whoever has removed something to make room would find none. The removal
+/// has happened, whatever becomes of this.
 void take_another_step(const LmdbEnvironment& environment) {
   try {
     LmdbChange change(environment);

@@ -209,6 +209,9 @@ int in_child(const std::function<int()>& work) {
 }
 
 TEST_F(FolderTest, WorksWithLittleAddressSpace) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer needs more itself";
+#endif
   EXPECT_EQ(in_child([&] {
               const rlimit limit{std::size_t{1} << 30U, std::size_t{1} << 30U};
               setrlimit(RLIMIT_AS, &limit);
