@@ -24,8 +24,14 @@ struct Shape {
   int group() const { return query_heads / kv_heads; }
 };
 
-/// Causal attention of a chunk of queries over a layer's scratch: query i sees rows [0, first + i] (the rows of the chunk itself included).
-/// Online softmax in f32, tile by tile; no [queries, keys] matrix is ever stored, except the probability tiles of observed rows of
+/// What each query of a chunk sees of a layer's scratch.
+struct Sight {
+  std::span<const std::int32_t> leading;   ///< [count] rows [0, leading[i]); ascending
+  std::span<const std::int32_t> own = {};  ///< [count] one row more, which is not among them; negative: none. Empty: none for all
+};
+
+/// Attention of a chunk of queries over a layer's scratch: of a prompt, where query i sees rows [0, first + i] (the rows of the chunk
+/// itself included), or of any tokens that see leading rows. Online softmax in f32, tile by tile; no [queries, keys] matrix is ever stored, except the probability tiles of observed rows of
 /// one query block. Used as: begin() by one thread, run() by the team, a barrier, reduce() by the team.
 class PrefillAttention {
  public:
@@ -38,6 +44,10 @@ class PrefillAttention {
   /// before run(). run() and reduce() do not throw.
   void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count, std::span<Observation* const> observers,
              KeyRange recorded = {});
+  /// The same for queries that see what `sight` says; nobody looks on. A query that sees nothing gives zeros.
+  void begin(const cache::LayerScratch& scratch, const float* q, float* out, const Sight& sight);
+  /// From the next run() on the logarithm of each query's sum of exp(logit), [count][H_q], goes to `sums`; null: nowhere.
+  void record_logsums(float* sums);
   void run(Worker worker);
   /// Adds what the blocks saw to the observations, in an order that does not depend on the number of threads.
   void reduce(Worker worker);

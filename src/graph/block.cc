@@ -76,6 +76,15 @@ ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int
   return ggml_add_inplace(context, hidden, feed_forward(context, h, w, norm(context, h, hidden, w.ffn_norm)));
 }
 
+ggml_tensor* add_keys_and_values(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden,
+                                 ggml_tensor* positions) {
+  const auto& w = weights.layer(layer);
+  ggml_tensor* const x = norm(context, weights.hparams(), hidden, w.attn_norm);
+  ggml_tensor* const k = rotated_heads(context, weights, linear(context, w.wk, w.bk, x), w.k_norm, positions);
+  ggml_tensor* const v = linear(context, w.wv, w.bv, x);
+  return ggml_concat(context, ggml_reshape_2d(context, k, v->ne[0], v->ne[1]), v, 0);
+}
+
 ggml_tensor* add_output(ggml_context* context, const model::Weights& weights, ggml_tensor* hidden) {
   return ggml_mul_mat(context, weights.output(), norm(context, weights.hparams(), hidden, weights.output_norm()));
 }

@@ -24,6 +24,10 @@ struct Hole {
 ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden, ggml_tensor* positions,
                        Hole& hole);
 
+/// A block's keys and values alone, side by side: [2 * H_kv * d, rows].
+ggml_tensor* add_keys_and_values(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden,
+                                 ggml_tensor* positions);
+
 /// The final norm and output matrix: logits [n_vocab, rows].
 ggml_tensor* add_output(ggml_context* context, const model::Weights& weights, ggml_tensor* hidden);
 

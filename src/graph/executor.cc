@@ -113,7 +113,7 @@ class Plan {
 
 struct Executor::Impl {
   Impl(const model::Weights& w, int n, MemoryAccount& a)
-      : weights(w), threads(n), account(a), layer_plan(a, 1), output_plan(a, 1), step_plan(a, w.hparams().n_layer) {
+      : weights(w), threads(n), account(a), layer_plan(a, 1), projection_plan(a, 1), output_plan(a, 1), step_plan(a, w.hparams().n_layer) {
     ggml_cpu_init();
     auto params = ggml_threadpool_params_default(n);
     pool.reset(ggml_threadpool_new(&params));
@@ -186,6 +186,7 @@ struct Executor::Impl {
   AttentionOp* attention = nullptr;
   std::function<bool()> stop;
   Plan layer_plan;
+  Plan projection_plan;
   Plan output_plan;
   Plan step_plan;
 };
@@ -208,6 +209,24 @@ void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t>
   ggml_tensor* const p = s.layer_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.layer_plan.finish(add_block(context, s.weights, layer, x, p, s.layer_plan.hole(0, &s.attention)), rows);
   s.compute(s.layer_plan);
+}
+
+void Executor::keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys, float* values) {
+  auto& s = *impl_;
+  s.set_positions(positions);
+  const auto& h = s.weights.hparams();
+  const int rows = static_cast<int>(positions.size());
+  ggml_context* const context = s.projection_plan.begin();
+  ggml_tensor* const x = s.projection_plan.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden));
+  ggml_tensor* const p = s.projection_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
+  s.projection_plan.finish(add_keys_and_values(context, s.weights, layer, x, p), rows);
+  s.compute(s.projection_plan);
+  const auto width = static_cast<std::size_t>(h.n_head_kv) * static_cast<std::size_t>(h.head_dim);
+  const float* from = s.projection_plan.result();
+  for (int row = 0; row < rows; ++row, from += 2 * width) {
+    std::memcpy(keys + static_cast<std::size_t>(row) * width, from, width * sizeof(float));
+    std::memcpy(values + static_cast<std::size_t>(row) * width, from + width, width * sizeof(float));
+  }
 }
 
 void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention,

@@ -28,6 +28,9 @@ class Executor {
   /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less.
   void run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention);
 
+  /// The keys, rotated to `positions`, and values that a layer makes of some rows, [n][H_kv][d] each; `hidden` stays as it is.
+  void keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys, float* values);
+
   /// All layers over some rows in one graph (decoding), then the final norm and output matrix for as many of the last rows as `logits`,
   /// [rows][n_vocab], has room for (none is possible).
   void step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention, std::span<float> logits);

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "fixture.h"
 
@@ -162,6 +165,95 @@ TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
       if (j >= 70 && j % 3 != 0) continue;
       ASSERT_EQ(sums.head(0)[z(j)], 0.0F) << "key " << j;
     }
+  });
+}
+
+/// Queries that see some leading rows and maybe one of their own, and what comes out in double precision.
+struct Seen {
+  std::vector<std::int32_t> leading;
+  std::vector<std::int32_t> own;
+
+  Seen(int rows, int queries, unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < queries; ++i) leading.push_back(static_cast<int>(random() % static_cast<unsigned>(rows - 1)));
+    std::sort(leading.begin(), leading.end());
+    leading.front() = 0;
+    for (const int n : leading) own.push_back(random() % 2 == 0 ? -1 : n + static_cast<int>(random() % static_cast<unsigned>(rows - n)));
+  }
+
+  reference::Result expected(const Prompt& prompt, int query, int head) const {
+    const int kv = head / prompt.shape.group();
+    auto keys = decoded(prompt.scratch.keys(kv), 0, leading[z(query)]);
+    auto values = decoded(prompt.scratch.values(kv), 0, leading[z(query)]);
+    if (const int row = own[z(query)]; row >= 0) {
+      for (const auto& [rows, into] : {std::pair(prompt.scratch.keys(kv), &keys), std::pair(prompt.scratch.values(kv), &values)}) {
+        const auto more = decoded(rows, row, row + 1);
+        into->insert(into->end(), more.begin(), more.end());
+      }
+    }
+    return reference::attend(prompt.query(query, head), keys, values, static_cast<double>(prompt.shape.scale));
+  }
+
+  void check(Prompt& prompt, int threads) const {
+    const int heads = prompt.shape.query_heads;
+    const std::size_t d = z(prompt.shape.head_dim);
+    std::vector<float> out(leading.size() * z(heads) * d, std::nanf(""));
+    std::vector<float> sums(leading.size() * z(heads), std::nanf(""));
+    PrefillAttention attention(prompt.account, prompt.shape, threads);
+    attention.record_logsums(sums.data());
+    attention.begin(prompt.scratch, prompt.q.data(), out.data(), {leading, own});
+    on_team(threads, [&](Worker w) { attention.run(w); });
+    on_team(threads, [&](Worker w) { attention.reduce(w); });
+    for (std::size_t i = 0; i < sums.size() && !testing::Test::HasFatalFailure(); ++i) {
+      const int query = static_cast<int>(i) / heads;
+      const auto want = expected(prompt, query, static_cast<int>(i) % heads);
+      const std::string where = "query " + std::to_string(query);
+      expect_close(std::span(out).subspan(i * d, d), want.out, want.out_error, where);
+      check_logsum(sums[i], want, where);
+    }
+  }
+
+  /// The sum's relative error is at most the largest of an exponential's and that of adding; the logarithm and the largest logit are
+  /// rounded.
+  static void check_logsum(float got, const reference::Result& want, const std::string& where) {
+    if (want.logit.empty()) {
+      EXPECT_EQ(got, -kInfinity) << where;
+      return;
+    }
+    const double top = *std::max_element(want.logit.begin(), want.logit.end());
+    double sum = 0;
+    double error = 0;
+    for (std::size_t j = 0; j < want.logit.size(); ++j) {
+      sum += std::exp(want.logit[j] - top);
+      error = std::max(error, want.weight_error[j] / std::max(want.weight[j], 1e-30));
+    }
+    const double expected = top + std::log(sum);
+    EXPECT_NEAR(static_cast<double>(got), expected, error + 4 * reference::kRoundoff * (std::abs(top) + std::abs(expected))) << where;
+  }
+};
+
+TEST(Prefill, QueriesMaySeeAnyNumberOfLeadingRowsAndOneMore) {
+  for (const auto& [rows, queries] : {std::pair(2, 1), {70, 65}, {300, 200}}) {
+    for (const int group : {1, 3}) {
+      Prompt prompt(shape_of(2, group, 80), rows, kScratchTypes[z(rows) % 3]);
+      prompt.q = noise(z(queries) * z(prompt.shape.query_heads * prompt.shape.head_dim), 9);
+      const Seen seen(rows, queries, 3);
+      on_every_target([&] { seen.check(prompt, 2); });
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
+  Prompt prompt(shape_of(2, 3, 64), 200, ElementType::f16);
+  std::vector<std::int32_t> leading(200);
+  std::iota(leading.begin(), leading.end(), 1);
+  on_every_target([&] {
+    std::vector<float> out(prompt.q.size());
+    PrefillAttention attention(prompt.account, prompt.shape, 1);
+    attention.begin(prompt.scratch, prompt.q.data(), out.data(), {leading});
+    attention.run({});
+    EXPECT_EQ(out, prompt.prefill(0, 200, 1));
   });
 }
 

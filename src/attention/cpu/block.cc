@@ -1,6 +1,7 @@
 #include "attention/cpu/block.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -121,13 +122,13 @@ void begin_block(const Block& b, int width) {
   std::fill_n(b.o_lanes, static_cast<std::ptrdiff_t>(width) * b.lanes, 0.0F);
   std::fill_n(b.max, b.lanes, kNothing);
   std::fill_n(b.sum, b.lanes, 0.0F);
-  std::fill_n(b.limit, b.lanes, static_cast<float>(b.first_key));
+  std::fill_n(b.limit, b.lanes, static_cast<float>(b.leading[0] - 1));
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
       const float* const q = b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
       for (int i = 0; i < b.head_dim; ++i) b.q_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] = q[i] * scale;
-      b.limit[lane] = static_cast<float>(b.first_key + t);
+      b.limit[lane] = static_cast<float>(b.leading[t] - 1);
     }
   }
 }
@@ -171,8 +172,48 @@ void softmax_tile(const Block& b, int first, int rows, int width, float* HWY_RES
   }
 }
 
+/// One key more for one lane.
+void fold_row(const Block& b, int lane, const float* HWY_RESTRICT key, const float* HWY_RESTRICT value) {
+  float s = 0;
+  for (int i = 0; i < b.head_dim; ++i) s += b.q_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] * key[i];
+  const float top = std::max(b.max[lane], s);
+  if (top == kNothing) return;
+  const float shrink = std::exp2(b.max[lane] - top);
+  const float p = std::exp2(s - top);
+  b.max[lane] = top;
+  b.sum[lane] = b.sum[lane] * shrink + p;
+  for (int i = 0; i < b.head_dim; ++i) {
+    float& o = b.o_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane];
+    o = o * shrink + p * value[i];
+  }
+}
+
+/// Folds the rows that single tokens see beside the leading ones.
+void fold_own(const Block& b, int width) {
+  for (int t = 0; t < b.tokens; ++t) {
+    if (b.own[t] < 0) continue;
+    float* const key = b.tile;
+    float* const value = b.tile + static_cast<std::ptrdiff_t>(kRegisterRows) * width;
+    load_tile(b.keys, b.own[t], 1, width, key);
+    load_tile(b.values, b.own[t], 1, width, value);
+    for (int g = 0; g < b.group; ++g) fold_row(b, g * b.tokens + t, key, value);
+  }
+}
+
+/// Logarithms of the sums, to base e.
+void write_logsums(const Block& b) {
+  for (int g = 0; g < b.group; ++g) {
+    for (int t = 0; t < b.tokens; ++t) {
+      const int lane = g * b.tokens + t;
+      b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] =
+          (b.max[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
+    }
+  }
+}
+
 /// Divides and brings the lanes back into rows.
 void end_block(const Block& b) {
+  if (b.logsum != nullptr) write_logsums(b);
   for (int lane = 0; lane < b.lanes; ++lane) b.sum[lane] = b.sum[lane] > 0 ? 1.0F / b.sum[lane] : 0.0F;
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
@@ -207,7 +248,7 @@ void run(const Block& b) {
     float* const p = b.retains(tile) ? b.tile_of(tile) : b.p;
     load_tile(b.keys, first, count, width, b.tile);
     multiply<Start::from_zero>(b.tile, width, 1, b.q_lanes, rows, width, b.lanes, p);
-    if (first + rows - 1 <= b.first_key) {
+    if (first + rows <= b.leading[0]) {
       softmax_tile<false>(b, first, rows, width, p);
     } else {
       softmax_tile<true>(b, first, rows, width, p);
@@ -216,6 +257,7 @@ void run(const Block& b) {
     load_tile(b.values, first, count, width, b.tile);
     multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.lanes, b.o_lanes);
   }
+  if (b.own != nullptr) fold_own(b, width);
   end_block(b);
   weigh_retained(b);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "cache/element.h"
 
@@ -15,7 +16,8 @@ inline constexpr int kLanePadding = 16;
 
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/// Some consecutive queries of the G heads that share a KV head, against all keys that they see. Everything is laid out with the queries
+/// Some consecutive queries of the G heads that share a KV head, against all keys that they see: leading rows, and maybe a row of its own
+/// for each. Everything is laid out with the queries
 /// along the vector ("lanes", lane = head in group * tokens + token), so neither keys nor values need to be transposed and softmax needs no
 /// horizontal step.
 struct Block {
@@ -26,7 +28,11 @@ struct Block {
   int group = 0;
   int head_dim = 0;
   float scale = 0;
-  int first_key = 0;  ///< token t sees keys [0, first_key + t]
+  int first_key = 0;                    ///< of a prompt: the place of token 0, which observers know it by
+  const std::int32_t* leading = nullptr;  ///< [tokens] token t sees keys [0, leading[t]); ascending
+  const std::int32_t* own = nullptr;      ///< [tokens] and this one; negative: none. Null: none for all
+  float* logsum = nullptr;                ///< first token, first head: [tokens][logsum_stride]; may be null
+  int logsum_stride = 0;
   cache::Rows keys;
   cache::Rows values;
   // Work space of one thread.
@@ -35,7 +41,7 @@ struct Block {
   float* o_lanes = nullptr;  ///< [padded d][lanes]
   float* max = nullptr;      ///< [lanes] largest logit, in units of ln 2
   float* sum = nullptr;      ///< [lanes]
-  float* limit = nullptr;    ///< [lanes] last key that a lane sees
+  float* limit = nullptr;    ///< [lanes] last leading key that a lane sees
   float* tile = nullptr;     ///< [kTileKeys][padded d]
   float* p = nullptr;        ///< [kTileKeys][lanes]
   // Tiles [first_retained, end_retained) of probabilities are retained.
@@ -44,7 +50,7 @@ struct Block {
   float* retained = nullptr;     ///< [retained_tiles()][kTileKeys][lanes]
   float* tile_weight = nullptr;  ///< [retained_tiles()][lanes]
 
-  int visible_keys() const { return first_key + tokens; }
+  int visible_keys() const { return leading[tokens - 1]; }
   int tiles() const { return padded(visible_keys(), kTileKeys) / kTileKeys; }
   int retained_tiles() const { return end_retained - first_retained; }
   bool retains(int number) const { return number >= first_retained && number < end_retained; }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "attention/attention.h"
@@ -69,9 +70,9 @@ struct PrefillAttention::Impl {
   /// Tokens of a block of this item.
   int block_tokens(const Item& item) const { return item.is_observed ? std::min(observed_tokens, item.tokens) : item.tokens; }
   /// Keys that are recorded of those that the item's last token sees.
-  int recorded_keys(const Item& item) const {
-    return std::max(0, std::min(recorded.end, first + item.first_token + item.tokens) - recorded.begin);
-  }
+  int recorded_keys(const Item& item) const { return std::max(0, std::min(recorded.end, last_seen(item)) - recorded.begin); }
+  int last_seen(const Item& item) const { return leading[static_cast<std::size_t>(item.first_token + item.tokens - 1)]; }
+  void begin(const cache::LayerScratch& rows, const float* queries, float* outputs, std::span<Observation* const> observers);
   float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
@@ -79,8 +80,11 @@ struct PrefillAttention::Impl {
   const cache::LayerScratch* scratch = nullptr;
   const float* q = nullptr;
   float* out = nullptr;
-  int first = 0;
+  int first = 0;  ///< of a prompt: the place of the chunk's first token
   int count = 0;
+  std::vector<std::int32_t> leading;  ///< [count]
+  std::vector<std::int32_t> own;      ///< [count] or empty
+  float* logsums = nullptr;           ///< [count][H_q]
   KeyRange recorded;
   int observed_tokens = 0;  ///< tokens of a block that retains its probabilities
   std::vector<Observation*> observations;
@@ -99,17 +103,37 @@ PrefillAttention::~PrefillAttention() = default;
 void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
                              std::span<Observation* const> observations, KeyRange recorded) {
   auto& s = *impl_;
-  s.scratch = &scratch;
-  s.q = q;
-  s.out = out;
   s.first = first;
   s.count = count;
   s.recorded = recorded;
-  s.observations.assign(observations.begin(), observations.end());
-  s.make_items();
-  s.size_work_space();
-  s.blocks.reset(static_cast<int>(s.items.size()));
-  s.reductions.reset(s.partial_floats == 0 ? 0 : static_cast<int>(s.observations.size()) * s.shape.query_heads);
+  s.leading.resize(static_cast<std::size_t>(count));
+  std::iota(s.leading.begin(), s.leading.end(), first + 1);
+  s.own.clear();
+  s.begin(scratch, q, out, observations);
+}
+
+void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q, float* out, const Sight& sight) {
+  auto& s = *impl_;
+  s.first = 0;
+  s.count = static_cast<int>(sight.leading.size());
+  s.recorded = {};
+  s.leading.assign(sight.leading.begin(), sight.leading.end());
+  s.own.assign(sight.own.begin(), sight.own.end());
+  s.begin(scratch, q, out, {});
+}
+
+void PrefillAttention::record_logsums(float* sums) { impl_->logsums = sums; }
+
+void PrefillAttention::Impl::begin(const cache::LayerScratch& rows, const float* queries, float* outputs,
+                                   std::span<Observation* const> observers) {
+  scratch = &rows;
+  q = queries;
+  out = outputs;
+  observations.assign(observers.begin(), observers.end());
+  make_items();
+  size_work_space();
+  blocks.reset(static_cast<int>(items.size()));
+  reductions.reset(partial_floats == 0 ? 0 : static_cast<int>(observations.size()) * shape.query_heads);
 }
 
 void PrefillAttention::Impl::make_items() {
@@ -117,7 +141,7 @@ void PrefillAttention::Impl::make_items() {
   partial_floats = 0;
   if (count == 0) return;
   const int tokens = std::clamp(kLanes / shape.group(), 1, count);
-  const int keys = std::max(1, std::min(recorded.end, first + count) - recorded.begin);
+  const int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
   const int lanes = std::clamp(kRetainedFloats / keys / kLanePadding * kLanePadding, kLanePadding, kLanes);
   observed_tokens = std::max(1, lanes / shape.group());
   // The longest first: the last items then end at about the same time.
@@ -166,6 +190,12 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.head_dim = shape.head_dim;
   b.scale = shape.scale;
   b.first_key = first + item.first_token + from;
+  b.leading = leading.data() + item.first_token + from;
+  if (!own.empty()) b.own = own.data() + item.first_token + from;
+  if (logsums != nullptr) {
+    b.logsum_stride = shape.query_heads;
+    b.logsum = logsums + static_cast<std::ptrdiff_t>(item.first_token + from) * b.logsum_stride + item.kv_head * shape.group();
+  }
   b.keys = scratch->keys(item.kv_head);
   b.values = scratch->values(item.kv_head);
   b.lanes = padded(b.tokens * shape.group(), kLanePadding);
