@@ -31,8 +31,9 @@ struct Sight {
 };
 
 /// Attention of a chunk of queries over a layer's scratch: of a prompt, where query i sees rows [0, first + i] (the rows of the chunk
-/// itself included), or of any tokens that see leading rows. Online softmax in f32, tile by tile; no [queries, keys] matrix is ever stored, except the probability tiles of observed rows of
-/// one query block. Used as: begin() by one thread, run() by the team, a barrier, reduce() by the team.
+/// itself included), or of any tokens that see leading rows. Online softmax in f32, tile by tile; no [queries, keys] matrix is ever stored,
+/// except the probability tiles of observed rows of one query block. Used as: begin() by one thread, run() by the team, a barrier, reduce()
+/// by the team.
 class PrefillAttention {
  public:
   PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads);

@@ -205,8 +205,7 @@ void write_logsums(const Block& b) {
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
-      b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] =
-          (b.max[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
+      b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] = (b.max[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
     }
   }
 }

@@ -28,7 +28,7 @@ struct Block {
   int group = 0;
   int head_dim = 0;
   float scale = 0;
-  int first_key = 0;                    ///< of a prompt: the place of token 0, which observers know it by
+  int first_key = 0;                      ///< of a prompt: the place of token 0, which observers know it by
   const std::int32_t* leading = nullptr;  ///< [tokens] token t sees keys [0, leading[t]); ascending
   const std::int32_t* own = nullptr;      ///< [tokens] and this one; negative: none. Null: none for all
   float* logsum = nullptr;                ///< first token, first head: [tokens][logsum_stride]; may be null

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "winnow/methods.h"
+#include "winnow/session.h"
+
+namespace winnow {
+
+namespace multi {
+class Document;
+struct AskMethod;
+}  // namespace multi
+
+/// How documents that were read one by one are put together for a question, read from a string such as `samkv:update=overwrite` or
+/// `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to copy, immutable, safe to share between threads.
+class AskSpec {
+ public:
+  /// `samkv`.
+  AskSpec();
+
+  /// Throws UsageError: an unknown method or option names the nearest one and lists all.
+  static AskSpec parse(std::string_view text);
+
+  /// Canonical form: the name and the options that differ from their default, in declared order. parse(print(s)) = s.
+  std::string print() const;
+  /// The same with every option written out.
+  std::string print_full() const;
+  std::string name() const;
+  bool needs_budget() const;
+
+  bool operator==(const AskSpec& other) const { return print() == other.print(); }
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  explicit AskSpec(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// All methods of asking with their options.
+std::vector<MethodInfo> list_ask_methods();
+
+struct AskOptions {
+  AskSpec method;
+  std::optional<Budget> budget;  ///< REQUIRES: set for a method that needs one (multi-infllm), not set for the others
+  KvType kv_type;                ///< of the cache that is made
+
+  /// Throws UsageError when these do not go together.
+  void check() const;
+};
+
+/// What a stage of asking took.
+struct AskStage {
+  std::string name;  ///< "question", "select", "assemble", "answer" (the question once more), "prefill"
+  double seconds = 0;
+};
+
+/// A question over several documents, ready to be answered by generate().
+struct Asked {
+  Cache cache;                ///< of the documents and the question
+  std::vector<float> logits;  ///< [n_vocab] after the question
+  /// Blocks of 64 tokens of which entries are kept, ascending: [layer][document][…].
+  std::vector<std::vector<std::vector<int>>> kept_blocks;
+  int document_tokens = 0;            ///< of all documents, as they were stored
+  double sequence_ratio = 0;          ///< kept entries of all, mean over layers (and heads)
+  double recompute_ratio = 0;         ///< recomputed entries of all
+  double recompute_ratio_of_kept = 0; ///< and of those that are kept
+  std::vector<AskStage> stages;       ///< in their order
+};
+
+/// Puts documents together, in their order, and reads a question over them. `question`: its tokens without BOS, with whatever closes the
+/// prompt. A document may be there twice: each copy has its own place. Documents of fewer than four blocks have no middle blocks, so samkv
+/// keeps all of them. A document that was compressed when it was added can only be put together as it is (`reuse`).
+/// Throws InputError for no documents, an empty question, or a document that is damaged, gone or another model's; UsageError for a method
+/// that cannot work on compressed documents; MemoryError; Interrupted.
+Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents, std::span<const Token> question,
+          const AskOptions& options);
+
+}  // namespace winnow

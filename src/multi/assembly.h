@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/session_impl.h"
+#include "multi/joint.h"
+#include "multi/pass.h"
+
+namespace winnow::multi {
+
+/// What becomes of a recomputed token's stored keys and values.
+enum class Update : std::uint8_t {
+  overwrite,
+  fusion,  ///< cos · new + (1 - cos) · old, keys and values apart, cosine of new and old over all heads, at least 0
+};
+
+/// Entries over all layers, counted once for all heads.
+struct EntryCount {
+  std::int64_t kept = 0;
+  std::int64_t recomputed = 0;
+};
+
+/// A cache that is put together layer by layer: no more than one layer's keys and values lie outside of its lanes.
+class Assembly {
+ public:
+  /// `capacity`: rows that the scratch needs at most. Throws MemoryError when what it will hold cannot be had.
+  Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity, KeyPlaces places = KeyPlaces::shifted);
+
+  JointScratch& scratch() { return scratch_; }
+  const EntryCount& count() const { return count_; }
+  /// Loads a layer, lets a pass recompute some of it, and keeps the result. `top` [joint tokens]: the layer behind whose keys and values
+  /// each token stops. `recomputed`: joint positions that are loaded and on their way, ascending.
+  void layer(int layer, const Stretches& kept, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
+             Update update);
+  /// The same of a layer that is loaded.
+  void loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top, Update update);
+  /// Keeps a layer's rows as they are.
+  void commit(int layer, const cache::KeepPlan& plan = {});
+  Cache finish();
+
+ private:
+  void stop_some(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top);
+  RowPlan plan_rows(int layer, const Pass& pass, std::span<const std::int32_t> recomputed);
+
+  Session::Impl& session_;
+  const Joint& joint_;
+  JointScratch scratch_;
+  std::unique_ptr<Cache::Impl> cache_;
+  EntryCount count_;
+};
+
+}  // namespace winnow::multi

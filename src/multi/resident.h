@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "multi/ingest.h"
+
+namespace winnow::multi {
+
+/// A document that lies in this process's memory. Must not outlive the session that read it.
+std::shared_ptr<const Document> resident(Ingested document);
+
+}  // namespace winnow::multi

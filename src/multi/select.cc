@@ -1,0 +1,189 @@
+#include "multi/select.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace winnow::multi {
+
+namespace {
+
+using Vector = std::vector<double>;
+
+std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+double cosine(const Vector& a, const Vector& b) {
+  const double lengths = std::sqrt(dot(a, a) * dot(b, b));
+  return lengths > 0 ? dot(a, b) / lengths : 0;
+}
+
+/// Heads [n][d], moved by a document's offset; each repeated `times` times side by side.
+Vector moved(std::span<const float> heads, const model::Hparams& h, int offset, int times) {
+  const auto d = z(h.head_dim);
+  Vector out;
+  for (std::size_t at = 0; at < heads.size(); at += d) {
+    std::vector<float> head(heads.begin() + static_cast<std::ptrdiff_t>(at), heads.begin() + static_cast<std::ptrdiff_t>(at + d));
+    h.rope.shift(head.data(), offset);
+    for (int i = 0; i < times; ++i) out.insert(out.end(), head.begin(), head.end());
+  }
+  return out;
+}
+
+/// One document at one layer, as the question sees it.
+struct View {
+  Vector query;                 ///< the question's, made this document's own
+  std::vector<Vector> blocks;   ///< mean keys of its middle blocks, repeated over the group
+  std::vector<double> product;  ///< of the query with each
+};
+
+class Layer {
+ public:
+  Layer(const Joint& joint, int layer, const Vector& question, Personalize personalize) : joint_(joint), layer_(layer) {
+    const auto& h = joint.hparams();
+    const int group = h.n_head / h.n_head_kv;
+    const auto width = z(h.n_head_kv) * z(h.head_dim);
+    for (int i = 0; i < joint.count(); ++i) {
+      auto& view = views_.emplace_back();
+      const auto& keys = facts(i).block_keys;
+      for (std::size_t at = 0; at < keys.size(); at += width)
+        view.blocks.push_back(moved(std::span(keys).subspan(at, width), h, joint.offset(i), group));
+    }
+    give_queries(question, personalize);
+    for (auto& view : views_) {
+      for (const auto& block : view.blocks) view.product.push_back(dot(view.query, block));
+    }
+  }
+
+  const View& view(int i) const { return views_[z(i)]; }
+
+  /// The share of a document's middle blocks that matter more than its edges.
+  double share(int i) const {
+    const auto& v = view(i);
+    const auto& h = joint_.hparams();
+    if (v.blocks.size() < 2) return 0;
+    const auto& all = facts(i).representatives;
+    const auto important = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      if (a.exponent != b.exponent) return a.exponent < b.exponent;
+      return a.attention != b.attention ? a.attention > b.attention : a.token > b.token;
+    });
+    const auto unimportant = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a.attention != b.attention ? a.attention < b.attention : a.token > b.token;
+    });
+    const double most = v.product[static_cast<std::size_t>(important - all.begin())];
+    const double least = v.product[static_cast<std::size_t>(unimportant - all.begin())];
+    const double anchor = dot(v.query, moved(facts(i).edge_key, h, joint_.offset(i), h.n_head / h.n_head_kv));
+    if (most <= least || anchor <= least || anchor > most) return 0;
+    return (most - anchor) / (most - least);
+  }
+
+ private:
+  const LayerFacts& facts(int i) const { return joint_.document(i).head().layers[z(layer_)]; }
+
+  void give_queries(const Vector& question, Personalize personalize) {
+    const int n = joint_.count();
+    for (auto& view : views_) view.query = question;
+    if (n == 1 || personalize == Personalize::off) return;
+    for (int j = 0; j < n; ++j) {
+      const Vector local = moved(facts(j).local_query, joint_.hparams(), joint_.offset(j), 1);
+      const double weight = std::abs(cosine(question, local)) / (n - 1);
+      for (int i = 0; i < n; ++i) {
+        for (std::size_t c = 0; i != j && c < local.size(); ++c) views_[z(i)].query[c] += weight * local[c];
+      }
+    }
+  }
+
+  const Joint& joint_;
+  int layer_;
+  std::vector<View> views_;
+};
+
+/// A middle block that a document offers.
+struct Offer {
+  int document;
+  int block;
+  double score;
+};
+
+/// Best first; ties go to the later one.
+bool better(const Offer& a, const Offer& b) {
+  if (a.score != b.score) return a.score > b.score;
+  return a.document != b.document ? a.document > b.document : a.block > b.block;
+}
+
+std::vector<double> normalised(const View& view, BlockScore score) {
+  std::vector<double> out;
+  if (score == BlockScore::cosine) {
+    for (const auto& block : view.blocks) out.push_back(cosine(view.query, block));
+    return out;
+  }
+  const auto n = static_cast<double>(view.product.size());
+  const double mean = std::accumulate(view.product.begin(), view.product.end(), 0.0) / n;
+  double square = 0;
+  for (const double x : view.product) square += (x - mean) * (x - mean);
+  const double deviation = std::sqrt(square / n);
+  for (const double x : view.product) out.push_back(deviation > 0 ? (x - mean) / deviation : 0);
+  return out;
+}
+
+std::vector<Offer> best(std::vector<Offer> offers, std::size_t count) {
+  std::sort(offers.begin(), offers.end(), better);
+  offers.resize(std::min(count, offers.size()));
+  return offers;
+}
+
+/// What one layer keeps, [document].
+std::vector<std::vector<int>> merge(const Layer& layer, std::span<const int> counts, BlockScore score) {
+  std::vector<Offer> all;
+  for (int i = 0; i < static_cast<int>(counts.size()); ++i) {
+    const auto& view = layer.view(i);
+    if (view.blocks.empty()) continue;
+    std::vector<Offer> offers;
+    for (int b = 0; b < static_cast<int>(view.blocks.size()); ++b) offers.push_back({i, b, view.product[z(b)]});
+    const auto scores = normalised(view, score);
+    for (auto& offer : best(std::move(offers), z(counts[z(i)]))) all.push_back({i, offer.block, scores[z(offer.block)]});
+  }
+  const std::size_t documents = counts.size();
+  const std::size_t keep = (all.size() + documents - 1) / documents;
+  std::vector<std::vector<int>> out(documents);
+  for (const auto& offer : best(std::move(all), keep)) out[z(offer.document)].push_back(offer.block);
+  for (auto& blocks : out) std::sort(blocks.begin(), blocks.end());
+  return out;
+}
+
+}  // namespace
+
+MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<double>> question, const SelectOptions& options) {
+  std::vector<Layer> layers;
+  for (std::size_t layer = 0; layer < question.size(); ++layer)
+    layers.emplace_back(joint, static_cast<int>(layer), question[layer], options.personalize);
+  const std::size_t deciding =
+      std::min(layers.size(), options.deciding_layers > 0 ? z(options.deciding_layers) : (layers.size() + 7) / 8);
+  std::vector<int> counts;
+  for (int i = 0; i < joint.count(); ++i) {
+    double share = 0;
+    for (std::size_t layer = layers.size() - deciding; layer < layers.size(); ++layer) share += layers[layer].share(i);
+    counts.push_back(static_cast<int>(std::ceil(share / static_cast<double>(deciding) * joint.layout(i).middle())));
+  }
+  MiddleBlocks out;
+  for (const auto& layer : layers) out.push_back(merge(layer, counts, options.score));
+  return out;
+}
+
+std::vector<std::int32_t> outliers(std::span<const Representative> representatives, double factor) {
+  const auto n = static_cast<double>(representatives.size());
+  double mean = 0;
+  double square = 0;
+  for (const auto& r : representatives) mean += static_cast<double>(r.exponent) / n;
+  for (const auto& r : representatives) square += (static_cast<double>(r.exponent) - mean) * (static_cast<double>(r.exponent) - mean);
+  std::vector<std::int32_t> out;
+  for (const auto& r : representatives) {
+    if (static_cast<double>(r.exponent) < mean - factor * std::sqrt(square / n)) out.push_back(r.token);
+  }
+  return out;
+}
+
+}  // namespace winnow::multi
