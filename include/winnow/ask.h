@@ -69,11 +69,11 @@ struct Asked {
   std::vector<float> logits;  ///< [n_vocab] after the question
   /// Blocks of 64 tokens of which entries are kept, ascending: [layer][document][…].
   std::vector<std::vector<std::vector<int>>> kept_blocks;
-  int document_tokens = 0;            ///< of all documents, as they were stored
-  double sequence_ratio = 0;          ///< kept entries of all, mean over layers (and heads)
-  double recompute_ratio = 0;         ///< recomputed entries of all
-  double recompute_ratio_of_kept = 0; ///< and of those that are kept
-  std::vector<AskStage> stages;       ///< in their order
+  int document_tokens = 0;             ///< of all documents, as they were stored
+  double sequence_ratio = 0;           ///< kept entries of all, mean over layers (and heads)
+  double recompute_ratio = 0;          ///< recomputed entries of all
+  double recompute_ratio_of_kept = 0;  ///< and of those that are kept
+  std::vector<AskStage> stages;        ///< in their order
 };
 
 /// Puts documents together, in their order, and reads a question over them. `question`: its tokens without BOS, with whatever closes the

@@ -1,8 +1,8 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
-
-#include <spdlog/fmt/fmt.h>
 
 #include "multi/ask_method.h"
 #include "policy/printable.h"
@@ -13,7 +13,7 @@ namespace winnow {
 namespace multi {
 
 const std::vector<AskMethod>& ask_methods() {
-  static const std::vector<AskMethod> all = {methods::samkv(), methods::recompute(),    methods::reuse(),
+  static const std::vector<AskMethod> all = {methods::samkv(), methods::recompute(),  methods::reuse(),
                                              methods::epic(),  methods::cacheblend(), methods::multi_infllm()};
   return all;
 }
@@ -49,8 +49,8 @@ void read_options(const multi::AskMethod& method, std::string_view text, policy:
       throw UsageError(fmt::format("{}: expected key=value instead of '{}'", method.name, policy::printable(one)));
     const auto* const option = find(method.options, key);
     if (option == nullptr) {
-      throw UsageError(fmt::format("{} has no option '{}': {}", method.name, policy::printable(key),
-                                   policy::suggest(key, names(method.options))));
+      throw UsageError(
+          fmt::format("{} has no option '{}': {}", method.name, policy::printable(key), policy::suggest(key, names(method.options))));
     }
     if (!given.insert(key).second) throw UsageError(fmt::format("{}: {} is given twice", method.name, key));
     into.set(key, option->check(method.name, one.substr(equals + 1)));
@@ -80,8 +80,7 @@ AskSpec AskSpec::parse(std::string_view text) {
   const auto name = text.substr(0, colon);
   const auto* const method = find(multi::ask_methods(), name);
   if (method == nullptr) {
-    throw UsageError(
-        fmt::format("unknown method '{}': {}", policy::printable(name), policy::suggest(name, names(multi::ask_methods()))));
+    throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name), policy::suggest(name, names(multi::ask_methods()))));
   }
   policy::Options options(method->options);
   if (colon != std::string_view::npos) read_options(*method, text.substr(colon + 1), options);

@@ -126,8 +126,7 @@ void add_exponents(const SeenLayer& seen, std::span<Representative> of) {
   for (int kv = 0; kv < seen.shape.kv_heads; ++kv) {
     const auto stored = seen.scratch->keys(kv);
     std::vector<float> rows(of.size() * d);
-    for (std::size_t r = 0; r < of.size(); ++r)
-      cache::decode_row(stored.type, stored.row(of[r].token), std::span(rows).subspan(r * d, d));
+    for (std::size_t r = 0; r < of.size(); ++r) cache::decode_row(stored.type, stored.row(of[r].token), std::span(rows).subspan(r * d, d));
     const attention::PackedRows keys(rows, seen.shape.head_dim);
     for (int g = 0; g < seen.shape.group(); ++g) add_curves(seen, kv * seen.shape.group() + g, keys, of, curves);
   }

@@ -11,11 +11,11 @@ namespace winnow::multi {
 /// What a document's own prefill shows of one layer.
 struct SeenLayer {
   attention::Shape shape;
-  const cache::LayerScratch* scratch = nullptr;     ///< keys of all tokens
-  std::span<const float> queries;                   ///< [N][H_q][d]
-  std::span<const float> logsums;                   ///< [N][H_q] logarithm of each query's sum of exp(logit)
-  const attention::Observation* all = nullptr;      ///< sums of all rows
-  const attention::Observation* diagonal = nullptr; ///< of each row at its own token
+  const cache::LayerScratch* scratch = nullptr;      ///< keys of all tokens
+  std::span<const float> queries;                    ///< [N][H_q][d]
+  std::span<const float> logsums;                    ///< [N][H_q] logarithm of each query's sum of exp(logit)
+  const attention::Observation* all = nullptr;       ///< sums of all rows
+  const attention::Observation* diagonal = nullptr;  ///< of each row at its own token
 
   int tokens() const { return scratch->size(); }
 };

@@ -159,8 +159,9 @@ Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& 
                        : Ingested{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), DocumentHead{}};
   const auto& cache = out.cache.impl();
   const Conversation words{text.text, {}, "", PromptFormat::raw, text.control};
-  out.head.saved = {options,     options.spec.print_full(), engine::identity_of(s.hparams, s.model->hash()), cache.seen,
-                    cache.terms, cache.limit,               {words, tokens}};
+  out.head.saved = {
+      options,        options.spec.print_full(), engine::identity_of(s.hparams, s.model->hash()), cache.seen, cache.terms, cache.limit,
+      {words, tokens}};
   return out;
 }
 

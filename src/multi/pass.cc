@@ -82,7 +82,8 @@ void Pass::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std
 void Pass::keep(std::span<const int> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     positions_[i] = positions_[z(rows[i])];
-    if (static_cast<int>(i) != rows[i]) std::memcpy(hidden(static_cast<int>(i)), hidden(rows[i]), engine::hidden_bytes(session_.hparams, 1));
+    if (static_cast<int>(i) != rows[i])
+      std::memcpy(hidden(static_cast<int>(i)), hidden(rows[i]), engine::hidden_bytes(session_.hparams, 1));
   }
   positions_.resize(rows.size());
 }

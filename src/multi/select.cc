@@ -12,9 +12,7 @@ using Vector = std::vector<double>;
 
 std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
-double dot(std::span<const double> a, std::span<const double> b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-}
+double dot(std::span<const double> a, std::span<const double> b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
 double cosine(const Vector& a, const Vector& b) {
   const double lengths = std::sqrt(dot(a, a) * dot(b, b));
@@ -160,8 +158,7 @@ MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<doubl
   std::vector<Layer> layers;
   for (std::size_t layer = 0; layer < question.size(); ++layer)
     layers.emplace_back(joint, static_cast<int>(layer), question[layer], options.personalize);
-  const std::size_t deciding =
-      std::min(layers.size(), options.deciding_layers > 0 ? z(options.deciding_layers) : (layers.size() + 7) / 8);
+  const std::size_t deciding = std::min(layers.size(), options.deciding_layers > 0 ? z(options.deciding_layers) : (layers.size() + 7) / 8);
   std::vector<int> counts;
   for (int i = 0; i < joint.count(); ++i) {
     double share = 0;

@@ -1,0 +1,207 @@
+// SamKV against the slow reference: what is kept of documents, which blocks a question keeps, what is recomputed, and the result.
+#include "reference.h"
+
+#include "engine/cache_impl.h"
+#include "fixture.h"
+#include "multi/facts.h"
+#include "multi/select.h"
+
+namespace winnow::test {
+namespace {
+
+/// Of a network whose attention is sharp enough that blocks differ, read once for all tests.
+class ReferenceTest : public MultiTest {
+ protected:
+  static constexpr int kLengths[] = {870, 430, 300, 130, 64};
+
+  ReferenceTest() : weights_(model::Weights::load(path_)), slow_(*weights_, account_) {
+    for (const int n : kLengths) {
+      const auto text = tokens(n, 100 + static_cast<unsigned>(documents_.size()));
+      documents_.push_back(document(text));
+      if (expected_.size() < documents_.size()) expected_.push_back(slow_.ingest(text));
+    }
+  }
+
+  static void TearDownTestSuite() { expected_.clear(); }
+
+  const model::Hparams& hparams() const { return weights_->hparams(); }
+
+  void expect_same(const Asked& got, const reference::Outcome& want) const;
+  void expect_same_entries(const cache::LayerLanes& lanes, const reference::Entries& want, int layer) const;
+
+  inline static std::vector<reference::Document> expected_;
+  std::shared_ptr<const model::Weights> weights_;
+  MemoryAccount account_;
+  reference::SamKv slow_;
+  Documents documents_;
+};
+
+void ReferenceTest::expect_same(const Asked& got, const reference::Outcome& want) const {
+  std::size_t recomputed = 0;
+  for (int layer = 0; layer < hparams().n_layer; ++layer) {
+    for (std::size_t i = 0; i < want.kept[z(layer)].size(); ++i) {
+      const auto& blocks = got.kept_blocks[z(layer)][i];
+      EXPECT_EQ(std::set<int>(blocks.begin(), blocks.end()), want.kept[z(layer)][i]) << "layer " << layer << ", document " << i;
+    }
+    recomputed += want.recomputed[z(layer)].size();
+  }
+  if (HasFailure()) return;
+  EXPECT_NEAR(got.recompute_ratio * got.document_tokens * hparams().n_layer, static_cast<double>(recomputed), 0.01);
+  for (int layer = 0; layer < hparams().n_layer; ++layer)
+    expect_same_entries(got.cache.impl().lanes.layer(layer), want.entries[z(layer)], layer);
+  // The documents, the tokens that are recomputed over them, and the question over those.
+  EXPECT_LT(distance(got.logits, want.logits), 3 * tolerance());
+}
+
+void ReferenceTest::expect_same_entries(const cache::LayerLanes& lanes, const reference::Entries& want, int layer) const {
+  const auto d = z(hparams().head_dim);
+  for (int head = 0; head < hparams().n_head_kv; ++head) {
+    ASSERT_EQ(lanes.length(head), static_cast<int>(want.size() + question_.size())) << "layer " << layer;
+    int slot = 0;
+    for (const auto& [position, entry] : want) {
+      ASSERT_EQ(lanes.position(head, slot), position);
+      std::vector<float> key(d);
+      std::vector<float> value(d);
+      lanes.key(head, slot, key);
+      lanes.value(head, slot, value);
+      ASSERT_LT(distance(key, std::span(entry.key).subspan(z(head) * d, d)), 2 * tolerance()) << "layer " << layer << " at " << position;
+      ASSERT_LT(distance(value, std::span(entry.value).subspan(z(head) * d, d)), 2 * tolerance())
+          << "layer " << layer << " at " << position;
+      ++slot;
+    }
+  }
+}
+
+TEST_F(ReferenceTest, what_is_kept_of_a_document) {
+  const double logit_error = kLargestGain * tolerance();
+  for (std::size_t i = 0; i < documents_.size(); ++i) {
+    const auto& head = documents_[i]->head();
+    ASSERT_EQ(head.layout().middle(), expected_[i].middle());
+    for (int layer = 0; layer < hparams().n_layer; ++layer) {
+      const auto& got = head.layers[z(layer)];
+      const auto& want = expected_[i].layers[z(layer)];
+      const auto close = [&](std::span<const float> a, std::span<const double> b) {
+        const std::vector<float> narrow(b.begin(), b.end());
+        EXPECT_LT(distance(a, narrow), tolerance()) << "document " << i << ", layer " << layer;
+      };
+      close(got.local_query, want.local_query);
+      close(got.edge_key, want.edge_key);
+      ASSERT_EQ(got.representatives.size(), want.representative.size());
+      for (const auto& [block, token] : want.representative) {
+        const auto b = z(block - 1);
+        const auto& r = got.representatives[b];
+        EXPECT_EQ(r.token, token) << "document " << i << ", layer " << layer << ", block " << block;
+        EXPECT_NEAR(static_cast<double>(r.attention) / want.mean.at(block), 1, logit_error);
+        // A slope's error: each logarithm errs by as much as the logit.
+        EXPECT_NEAR(static_cast<double>(r.exponent), want.exponent.at(block), 2 * logit_error);
+        const std::size_t width = want.block_key.at(block).size();
+        close(std::span(got.block_keys).subspan(b * width, width), want.block_key.at(block));
+      }
+      const auto n = static_cast<std::size_t>(documents_[i]->tokens());
+      // The last token gets nothing: only what f32 leaves of the difference of its sum and its own.
+      for (int kv = 0; kv < hparams().n_head_kv; ++kv) close(std::span(got.received).subspan(z(kv) * n, n), want.received[z(kv)]);
+    }
+  }
+}
+
+TEST_F(ReferenceTest, blocks_recomputed_tokens_and_the_result) {
+  struct Case {
+    const char* spec;
+    reference::Options options;
+  };
+  reference::Options all;
+  std::vector<Case> cases = {{"samkv", all}};
+  const auto add = [&](const char* spec, auto&& change) {
+    reference::Options o;
+    change(o);
+    cases.push_back({spec, o});
+  };
+  add("samkv:update=overwrite,sigma=1", [](auto& o) {
+    o.fusion = false;
+    o.sigma = 1;
+  });
+  add("samkv:sigma=0.5,deciding=3", [](auto& o) {
+    o.sigma = 0.5;
+    o.deciding = 3;
+  });
+  add("samkv:anchor=block,sigma=1,deciding=4", [](auto& o) {
+    o.anchor_block = true;
+    o.sigma = 1;
+    o.deciding = 4;
+  });
+  add("samkv:personalize=off,deciding=4", [](auto& o) {
+    o.personalize = false;
+    o.deciding = 4;
+  });
+  add("samkv:score=zscore,deciding=4,sigma=1", [](auto& o) {
+    o.zscore = true;
+    o.deciding = 4;
+    o.sigma = 1;
+  });
+  add("samkv:select=off", [](auto& o) { o.select = false; });
+  add("samkv:recompute=off,deciding=2", [](auto& o) {
+    o.recompute = false;
+    o.deciding = 2;
+  });
+  const std::vector<std::pair<std::vector<int>, std::size_t>> sets = {{{0, 1, 2}, cases.size()}, {{3, 2, 4, 1}, 3}, {{1}, 2}};
+  int middle_kept = 0;
+  int between = 0;  // recomputed where they are not at the edges
+  for (const auto& [set, count] : sets) {
+    Documents some;
+    std::vector<const reference::Document*> same;
+    for (const int i : set) {
+      some.push_back(documents_[z(i)]);
+      same.push_back(&expected_[z(i)]);
+    }
+    for (const auto& c : std::span(cases).first(count)) {
+      SCOPED_TRACE(std::string(c.spec) + " over " + std::to_string(set.size()) + " documents");
+      const auto want = slow_.ask(same, question_, c.options);
+      expect_same(ask(some, c.spec), want);
+      if (HasFailure()) return;
+      for (std::size_t l = 0; l < want.kept.size(); ++l) {
+        std::size_t edges = 0;
+        for (std::size_t i = 0; i < same.size(); ++i) {
+          for (const int b : want.kept[l][i]) {
+            if (same[i]->is_middle(b)) {
+              ++middle_kept;
+            } else {
+              edges += z(same[i]->end(b) - 64 * b);
+            }
+          }
+        }
+        if (c.options.recompute) between += static_cast<int>(want.recomputed[l].size() - edges);
+      }
+    }
+  }
+  EXPECT_GT(middle_kept, 20) << "nothing was chosen, so nothing was tested";
+  EXPECT_GT(between, 5) << "no outlier was recomputed";
+}
+
+TEST(PowerLaw, an_exact_law_gives_its_exponent) {
+  for (const double alpha : {0.0, 0.3, 1.0, 2.5}) {
+    std::vector<double> y;
+    for (int x = 1; x <= 500; ++x) y.push_back(0.7 * std::pow(x, -alpha));
+    EXPECT_NEAR(multi::power_law_exponent(y), alpha, 1e-12);
+  }
+  EXPECT_EQ(multi::power_law_exponent(std::vector<double>{0.1, 0.2, 0.3}), 0) << "what rises counts as flat";
+  EXPECT_EQ(multi::power_law_exponent(std::vector<double>{0.1}), 0) << "one point has no slope";
+  EXPECT_EQ(multi::power_law_exponent(std::vector<double>{0, 0, 1e-12}), 0) << "all at the floor";
+  // log y is 0 and then log(1e-8) at x = 1 and 2: the slope is their quotient.
+  EXPECT_NEAR(multi::power_law_exponent(std::vector<double>{1, 0}), 8 * std::log(10.0) / std::log(2.0), 1e-9);
+}
+
+TEST(Outliers, one_of_eleven_and_never_of_ten) {
+  // One of n lies (n - 1) / n below the mean, the deviation is sqrt(n - 1) / n: 3 deviations are less from n = 11 on.
+  std::vector<multi::Representative> some;
+  for (int i = 0; i < 9; ++i) some.push_back({64 * i, 1.0F, 0});
+  some.push_back({1000, 0.0F, 0});
+  EXPECT_TRUE(multi::outliers(some, 3).empty());
+  some.push_back({1100, 1.0F, 0});
+  EXPECT_EQ(multi::outliers(some, 3), std::vector<std::int32_t>{1000});
+  some[3].exponent = 5;  // unusually large is not an outlier
+  EXPECT_TRUE(multi::outliers(some, 3).empty());
+  EXPECT_TRUE(multi::outliers({}, 3).empty());
+}
+
+}  // namespace
+}  // namespace winnow::test
