@@ -5,7 +5,6 @@
 // Prints one CSV row for each method and budget: mean KL(full || method) in nats, share of steps with the same best token.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "compositions.h"
+#include "divergence.h"
 #include "winnow/error.h"
 
 namespace {
@@ -30,36 +30,10 @@ struct Options {
   int prompts = 1;
 };
 
-/// Over all steps of all prompts.
-struct Fidelity {
-  double divergence = 0;
-  int agreed = 0;
-  int steps = 0;
-};
-
+using winnow::bench::best;
+using winnow::bench::compare;
+using winnow::bench::Fidelity;
 using Logits = std::vector<float>;
-
-std::size_t best(std::span<const float> logits) {
-  return static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-std::vector<double> log_softmax(std::span<const float> logits) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(x - most);
-  const double shift = most + std::log(sum);
-  std::vector<double> out;
-  for (const float x : logits) out.push_back(x - shift);
-  return out;
-}
-
-void compare(std::span<const float> full, std::span<const float> method, Fidelity& to) {
-  const auto p = log_softmax(full);
-  const auto q = log_softmax(method);
-  for (std::size_t i = 0; i < p.size(); ++i) to.divergence += std::exp(p[i]) * (p[i] - q[i]);
-  to.agreed += best(full) == best(method) ? 1 : 0;
-  ++to.steps;
-}
 
 std::vector<std::vector<Token>> prompts_of(const winnow::Model& model, const Options& options) {
   std::vector<std::vector<Token>> out;
