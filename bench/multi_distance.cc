@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "divergence.h"
 #include "compositions.h"
+#include "divergence.h"
 #include "multi/resident.h"
 #include "times.h"
 #include "winnow/ask.h"

@@ -25,6 +25,7 @@ struct Options {
   int documents = 8;
   int length = 900;
   int repetitions = 3;
+  int threads = 0;
 };
 
 struct Row {
@@ -62,8 +63,8 @@ void print(const Options& options, std::map<std::string, Row>& rows) {
   const double first = rows[options.methods.front()].times.least();
   for (const auto& method : options.methods) {
     const auto& r = rows[method];
-    std::printf("\"%s\",%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,", method.c_str(), r.times.least(), r.times.median(), r.times.least() / first, r.bytes,
-                r.kept, r.recomputed);
+    std::printf("\"%s\",%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,", method.c_str(), r.times.least(), r.times.median(), r.times.least() / first,
+                r.bytes, r.kept, r.recomputed);
     for (const auto& [name, times] : r.stages) std::printf("%s %.4f ", name.c_str(), times.least());
     std::printf("\n");
   }
@@ -71,7 +72,7 @@ void print(const Options& options, std::map<std::string, Row>& rows) {
 
 void run(const Options& options) {
   const auto model = winnow::Model::load(options.model);
-  winnow::Session session(model, {});
+  winnow::Session session(model, {options.threads});
   Documents documents;
   const winnow::CacheOptions full;
   winnow::bench::Times plain;
@@ -104,5 +105,6 @@ int main(int argc, char** argv) {
   app.add_option("--documents", options.documents, "number of documents");
   app.add_option("--length", options.length, "tokens of each");
   app.add_option("--repetitions", options.repetitions);
+  app.add_option("--threads", options.threads);
   return winnow::bench::run_program(app, argc, argv, [&] { run(options); });
 }

@@ -189,10 +189,7 @@ class SamKv {
   }
 
   Outcome ask(const std::vector<const Document*>& documents, const std::vector<std::int32_t>& question, const Options& options) {
-    docs_ = documents;
-    offset_.assign(1, 0);
-    for (const auto* d : docs_) offset_.push_back(offset_.back() + d->n());
-    options_ = options;
+    set(documents, options);
     Outcome r;
     choose(question, r);
     recompute(r);
@@ -203,6 +200,15 @@ class SamKv {
     }
     r.logits.resize(at(h_.n_vocab));
     executor_.logits(rows.hidden(rows.count() - 1), 1, r.logits.data());
+    return r;
+  }
+
+  /// The blocks alone, for a question whose mean query in each layer is known.
+  Outcome choose(const std::vector<const Document*>& documents, const std::vector<Vector>& mean, const Options& options) {
+    set(documents, options);
+    Outcome r;
+    keep_edges(r);
+    choose_middle(mean, r);
     return r;
   }
 
@@ -321,7 +327,14 @@ class SamKv {
 
   int documents() const { return static_cast<int>(docs_.size()); }
 
-  void choose(const std::vector<std::int32_t>& question, Outcome& r) {
+  void set(const std::vector<const Document*>& documents, const Options& options) {
+    docs_ = documents;
+    offset_.assign(1, 0);
+    for (const auto* d : docs_) offset_.push_back(offset_.back() + d->n());
+    options_ = options;
+  }
+
+  void keep_edges(Outcome& r) const {
     r.kept.assign(at(h_.n_layer), std::vector<std::set<int>>(docs_.size()));
     for (auto& layer : r.kept) {
       for (int i = 0; i < documents(); ++i) {
@@ -330,8 +343,15 @@ class SamKv {
         }
       }
     }
+  }
+
+  void choose(const std::vector<std::int32_t>& question, Outcome& r) {
+    keep_edges(r);
     if (!options_.select) return;
-    const auto mean = question_queries(question, r);
+    choose_middle(question_queries(question, r), r);
+  }
+
+  void choose_middle(const std::vector<Vector>& mean, Outcome& r) const {
     std::vector<std::vector<Vector>> query(at(h_.n_layer));  // [layer][document]
     for (int l = 0; l < h_.n_layer; ++l) query[at(l)] = personal(mean[at(l)], l);
     const int last = options_.deciding > 0 ? options_.deciding : (h_.n_layer + 7) / 8;
@@ -426,11 +446,15 @@ class SamKv {
         for (const double p : products) variance += (p - mean) * (p - mean) / static_cast<double>(products.size());
         for (auto& o : own) o.score = variance > 0 ? (o.rank - mean) / std::sqrt(variance) : 0;
       }
-      std::sort(own.begin(), own.end(), [](const Offer& a, const Offer& b) { return a.rank > b.rank; });
+      std::sort(own.begin(), own.end(),
+                [](const Offer& a, const Offer& b) { return a.rank != b.rank ? a.rank > b.rank : a.block > b.block; });
       all.insert(all.end(), own.begin(), own.begin() + counts[at(i)]);
     }
     const std::size_t keep = static_cast<std::size_t>(std::ceil(static_cast<double>(all.size()) / static_cast<double>(docs_.size())));
-    std::sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) { return a.score > b.score; });
+    std::sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
+      if (a.score != b.score) return a.score > b.score;
+      return a.document != b.document ? a.document > b.document : a.block > b.block;  // ties: the later
+    });
     for (std::size_t k = 0; k < keep; ++k) kept[at(all[k].document)].insert(all[k].block);
   }
 
