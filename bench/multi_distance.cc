@@ -44,6 +44,7 @@ struct Options {
   int questions = 10;  ///< of each file
   int tokens = 8000;   ///< longer ones are left out
   int steps = 32;
+  int threads = 0;
 };
 
 struct Row {
@@ -128,7 +129,7 @@ void print(const std::vector<Row>& rows) {
 
 void run(const Options& options) {
   const auto model = winnow::Model::load(options.model);
-  winnow::Session session(model, {});
+  winnow::Session session(model, {options.threads});
   std::vector<Row> rows;
   for (const auto& method : options.methods) rows.push_back({method, {}});
   for (const auto& path : options.files) {
@@ -155,5 +156,6 @@ int main(int argc, char** argv) {
   app.add_option("--questions", options.questions, "of each file");
   app.add_option("--tokens", options.tokens, "most tokens of all documents of a question");
   app.add_option("--steps", options.steps, "tokens that are compared");
+  app.add_option("--threads", options.threads);
   return winnow::bench::run_program(app, argc, argv, [&] { run(options); });
 }

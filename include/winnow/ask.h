@@ -65,7 +65,7 @@ struct AskStage {
 
 /// A question over several documents, ready to be answered by generate().
 struct Asked {
-  Cache cache;                ///< of the documents and the question
+  Cache cache;                ///< of the documents and the question; Session::save() takes it only when all entries are kept
   std::vector<float> logits;  ///< [n_vocab] after the question
   /// Blocks of 64 tokens of which entries are kept, ascending: [layer][document][…].
   std::vector<std::vector<std::vector<int>>> kept_blocks;

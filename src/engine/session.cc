@@ -47,6 +47,19 @@ CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hp
   return options;
 }
 
+/// Sparse caches that were put together from documents belong to no method that could be read back.
+void check_whole(const Cache::Impl& cache) {
+  if (cache.method().evicts()) return;
+  for (int layer = 0; layer < cache.lanes.layers(); ++layer) {
+    for (int head = 0; head < cache.hparams->n_head_kv; ++head) {
+      const int entries = cache.lanes.layer(layer).length(head);
+      if (entries == cache.seen) continue;
+      throw UsageError(
+          fmt::format("a cache that was put together from documents cannot be saved: it keeps {} of {} tokens", entries, cache.seen));
+    }
+  }
+}
+
 }  // namespace
 
 void CacheOptions::check() const {
@@ -176,6 +189,7 @@ void Session::save(const std::string& path, const Cache& cache, std::span<const 
     throw UsageError(
         fmt::format("a transcript of {} tokens is not that of a cache that has seen {}", transcript.tokens.size(), sequence.seen));
   }
+  check_whole(sequence);
   ReplacingFile file(path);
   engine::write_sequence(file, sequence, engine::identity_of(impl_->hparams, impl_->model->hash()), logits, transcript);
   file.commit();

@@ -112,6 +112,21 @@ TEST_F(BorderTest, documents_of_another_model_are_refused) {
   expect_refused<InputError>([&] { winnow::ask(session, some, question_, {}); }, "document 1 of 2 was read with another model");
 }
 
+TEST_F(BorderTest, what_is_not_whole_is_not_saved) {
+  const auto some = documents({500, 300});
+  Transcript transcript;
+  transcript.tokens = joined(some);
+  transcript.tokens.insert(transcript.tokens.end(), question_.begin(), question_.end());
+  const auto path = folder_ / "asked.kv";
+  const auto sparse = ask(some, "samkv");
+  expect_refused<UsageError>([&] { session_->save(path, sparse.cache, sparse.logits, transcript); }, "of 817 tokens");
+  auto whole = ask(some, "epic");
+  session_->save(path, whole.cache, whole.logits, transcript);
+  auto restored = session_->load(path);
+  const std::vector<Token> next = {7};
+  EXPECT_EQ(session_->extend(restored.cache, next), session_->extend(whole.cache, next));
+}
+
 TEST_F(BorderTest, asking_can_be_stopped_anywhere_and_goes_on_later) {
   const auto some = documents({300, 300});
   for (const auto* method : kMethods) {

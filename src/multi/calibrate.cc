@@ -1,0 +1,59 @@
+#include "multi/calibrate.h"
+
+#include <algorithm>
+
+#include "multi/facts.h"
+#include "multi/select.h"
+
+namespace winnow::multi {
+
+namespace {
+
+/// Sums of the ranks of each middle block's exponent over the layers, the smallest exponent first.
+std::vector<int> rank_sums(const DocumentHead& head) {
+  std::vector<int> sums(static_cast<std::size_t>(head.layout().middle()));
+  for (const auto& layer : head.layers) {
+    for (std::size_t b = 0; b < sums.size(); ++b) {
+      const auto before = [&](const Representative& other) { return other.exponent < layer.representatives[b].exponent; };
+      sums[b] += static_cast<int>(std::count_if(layer.representatives.begin(), layer.representatives.end(), before));
+    }
+  }
+  return sums;
+}
+
+}  // namespace
+
+std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> documents) {
+  std::vector<int> scores;
+  for (const auto& document : documents) {
+    const auto& head = document->head();
+    scores.resize(head.layers.size());
+    const auto sums = rank_sums(head);
+    if (sums.empty()) continue;
+    const auto last_best = std::min_element(sums.rbegin(), sums.rend());
+    const auto block = static_cast<std::size_t>(sums.rend() - last_best) - 1;
+    for (std::size_t layer = 0; layer < scores.size(); ++layer) {
+      const auto& all = head.layers[layer].representatives;
+      const auto unusual = outliers(all, kOutlierFactor);
+      scores[layer] += std::binary_search(unusual.begin(), unusual.end(), all[block].token) ? 1 : 0;
+    }
+  }
+  return scores;
+}
+
+int deciding_layers(std::span<const int> scores) {
+  const int layers = static_cast<int>(scores.size());
+  int best = (layers + 7) / 8;
+  double most = 0;
+  int sum = 0;
+  for (int count = 1; count <= std::max(1, layers / 2); ++count) {
+    sum += scores[static_cast<std::size_t>(layers - count)];
+    const double mean = static_cast<double>(sum) / count;
+    if (mean == 0 || mean < most) continue;
+    most = mean;
+    best = count;
+  }
+  return best;
+}
+
+}  // namespace winnow::multi
