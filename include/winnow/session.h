@@ -132,8 +132,8 @@ class Session {
 
   /// Writes a sequence to a file, so that its text need not be read again: what load() gives goes on bit for bit like `cache`. What was at
   /// `path` stays until all is on the disk. `logits` are those of the last token, [n_vocab], or empty; `transcript` has the tokens that the
-  /// cache has seen, and maybe more. Throws UsageError when it has fewer, or for a sparse cache of documents, InputError (a full disk, no
-  /// permission, a folder or a device at that path).
+  /// cache has seen, and maybe more. Throws UsageError when it has fewer, or the cache is a sparse one of documents (ask.h); InputError (a
+  /// full disk, no permission, a folder or a device at that path).
   void save(const std::string& path, const Cache& cache, std::span<const float> logits, const Transcript& transcript) const;
 
   /// Reads what save() has written. Throws InputError: no such file, not a saved cache, another version, truncated, damaged, made with
