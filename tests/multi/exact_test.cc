@@ -122,6 +122,27 @@ TEST_F(ExactTest, results_do_not_depend_on_threads_or_barely_on_chunks) {
   EXPECT_LT(distance(winnow::ask(small, some, question_, options).logits, want), tolerance());
 }
 
+TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
+  const auto path = real_model();
+  if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
+  const auto model = Model::load(*path);
+  Session session(model, {2});
+  Documents some;
+  for (const auto* text : {"The lighthouse keeper of Skerry Point is called Orla Finch. She has a dog.\n\n",
+                           "Every morning the mail boat leaves from Harrow, which lies north of Skerry Point.\n\n",
+                           "The dog of the lighthouse keeper likes to swim behind the mail boat.\n\n"}) {
+    some.push_back(multi::resident(multi::ingest(session, {text}, {})));
+  }
+  const auto question = model->tokenize("Question: Whose dog swims behind the mail boat?\nAnswer:");
+  const auto logits = [&](const char* method) { return winnow::ask(session, some, question, {AskSpec::parse(method), {}, {}}).logits; };
+  const auto want = logits("recompute:bos=each");
+  const int layers = model->info().n_layer;
+  const double tolerance = quantized_tolerance(layers) + half_tolerance(10, layers);
+  for (const auto* method : {"samkv:update=overwrite", "cacheblend:share=1", "epic:initial=1000"})
+    EXPECT_LT(distance(logits(method), want), tolerance) << method;
+  RecordProperty("reuse", std::to_string(distance(logits("reuse"), want)));
+}
+
 TEST_F(ExactTest, generation_goes_on_behind_the_question) {
   const auto some = documents({500, 300});
   auto asked = ask(some, "samkv");
