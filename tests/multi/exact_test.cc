@@ -138,9 +138,13 @@ TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
   const auto want = logits("recompute:bos=each");
   const int layers = model->info().n_layer;
   const double tolerance = quantized_tolerance(layers) + half_tolerance(10, layers);
-  for (const auto* method : {"samkv:update=overwrite", "cacheblend:share=1", "epic:initial=1000"})
-    EXPECT_LT(distance(logits(method), want), tolerance) << method;
-  RecordProperty("reuse", std::to_string(distance(logits("reuse"), want)));
+  // These short documents need each other less than that tolerance, which is the worst case; so they must also come far nearer than reuse.
+  const double reuse = distance(logits("reuse"), want);
+  for (const auto* method : {"samkv:update=overwrite", "cacheblend:share=1", "epic:initial=1000"}) {
+    const double far = distance(logits(method), want);
+    EXPECT_LT(far, tolerance) << method;
+    EXPECT_LT(far, reuse / 3) << method;
+  }
 }
 
 TEST_F(ExactTest, generation_goes_on_behind_the_question) {
