@@ -14,6 +14,10 @@
 
 namespace winnow {
 
+namespace multi {
+class Document;
+}  // namespace multi
+
 /// What a store knows of a document.
 struct DocumentInfo {
   using Time = std::chrono::system_clock::time_point;
@@ -84,6 +88,10 @@ class DocumentStore {
   /// known name replaces it. Throws InputError for an empty document or one longer than the model's context, UsageError for a name or for
   /// options that documents cannot be kept by, and what Session::prefill() throws; the store is then as it was.
   AddedDocument add(Session& session, const NewDocument& document, const CacheOptions& cache = {});
+
+  /// A document to ask() about, for as long as it is held; its keys and values are read where the store has them. Throws InputError when
+  /// there is none of that name, or it was read by another model than the session's.
+  std::shared_ptr<const multi::Document> open(const std::string& name, Session& session);
 
   /// By name.
   std::vector<DocumentInfo> list() const;

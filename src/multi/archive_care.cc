@@ -19,8 +19,7 @@ std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
     std::size_t bytes = 0;
     for (const auto& [key, record] : change.records(kContentPrefix)) {
       const std::string id = key.substr(kContentPrefix.size());
-      bytes +=
-          static_cast<std::size_t>(contents.emplace(id, ContentRecord::read(record, what(id))).first->second.value_bytes);
+      bytes += static_cast<std::size_t>(contents.emplace(id, ContentRecord::read(record, what(id))).first->second.value_bytes);
     }
     std::vector<DocumentInfo> all;
     for (const auto& [key, record] : change.records(kNamePrefix)) {

@@ -67,6 +67,10 @@ AddedDocument DocumentStore::add(Session& session, const NewDocument& document, 
   return out;
 }
 
+std::shared_ptr<const multi::Document> DocumentStore::open(const std::string& name, Session& session) {
+  return impl_->archive.open(name, engine::identity_of(session.impl().hparams, session.model().hash()));
+}
+
 std::vector<DocumentInfo> DocumentStore::list() const { return impl_->archive.list(); }
 DocumentInfo DocumentStore::info(const std::string& name) const { return impl_->archive.info(name); }
 void DocumentStore::remove(std::span<const std::string> names) { impl_->archive.remove(names); }
