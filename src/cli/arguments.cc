@@ -29,11 +29,15 @@ void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o)
     a.not_with_load.push_back(option);
 }
 
+CLI::Option* add_kv_type_option(CLI::App& command, CommonArguments& a) {
+  return command.add_option("--kv-type", a.kv_type, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE");
+}
+
 void add_cache_options(CLI::App& command, CommonArguments& a) {
   for (auto* const option :
        {command.add_option("--kv", a.kv, "method: full, snapkv:window=16, … (see winnow methods)"),
         command.add_option("--budget", a.budget, "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
-        command.add_option("--kv-type", a.kv_type, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")})
+        add_kv_type_option(command, a)})
     a.not_with_load.push_back(option);
 }
 
@@ -119,6 +123,15 @@ void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOp
   add_model_option(command, options);
   add_special_option(command, arguments);
   add_cache_options(command, arguments);
+  add_machine_options(command, arguments, options);
+}
+
+void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
+  add_model_option(command, options);
+  command.add_flag("--raw", arguments.raw, "no chat template: the bytes of the question after those of the documents");
+  add_special_option(command, arguments);
+  add_kv_type_option(command, arguments);
+  add_generation_options(command, arguments, options);
   add_machine_options(command, arguments, options);
 }
 

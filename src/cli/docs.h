@@ -13,6 +13,7 @@ namespace winnow::cli {
 
 /// Each adds its command to `winnow docs`.
 void add_docs_add(CLI::App& docs);
+void add_docs_ask(CLI::App& docs);
 void add_docs_keeping(CLI::App& docs);  ///< list, show, rm, verify, export, import, gc
 
 /// Where documents lie.

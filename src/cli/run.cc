@@ -11,6 +11,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "cli/answering.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -207,18 +208,7 @@ class Run {
     a.prompt_tokens = static_cast<int>(seen_ + question_tokens_[index].size());
     a.read_tokens = restored_ ? static_cast<int>(question_tokens_[index].size()) : a.prompt_tokens;
     a.prefill_ms = prefill_ms;
-    const auto begin = Clock::now();
-    double first_ms = 0;
-    Cache* const one = &cache;
-    const OnText stream = [&](int, std::string_view bytes) {
-      if (first_ms == 0) first_ms = ms_since(begin);
-      if (!options_.json) write_stdout(bytes);
-    };
-    a.generation = std::move(generate(session_, std::span(&one, 1), std::span(&logits, 1), options_.generate, stream).front());
-    a.first_token_ms = prefill_ms + first_ms;
-    a.decode_ms = ms_since(begin) - first_ms;
-    a.at_end = cache.stats();
-    a.memory_at_end = session_.memory();
+    generate_answer(session_, cache, logits, options_.generate, options_.json ? OnAnswer() : write_stdout, a);
     if (!options_.json) write_stdout("\n");
     if (!options_.quiet && !options_.json) std::fputs(summary(options_, a, load_ms_).c_str(), stderr);
     answers_.push_back(std::move(a));

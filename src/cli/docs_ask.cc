@@ -1,0 +1,194 @@
+// `winnow docs ask`: puts documents together for a question.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "cli/answering.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/docs.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "winnow/ask.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+using Documents = std::vector<std::shared_ptr<const multi::Document>>;
+
+double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+
+struct Arguments : StoreOptions {
+  CommonArguments common;
+  RunOptions options;
+  std::string method = "samkv";
+  std::string budget;
+  std::vector<std::string> names;
+  std::vector<std::string> tags;
+  bool all = false;
+};
+
+AskOptions ask_options(const Arguments& a) {
+  AskOptions out;
+  out.method = AskSpec::parse(a.method);
+  if (!a.budget.empty()) out.budget = Budget::parse(a.budget);
+  out.kv_type = a.options.cache.kv_type;
+  out.check();
+  return out;
+}
+
+/// Those that were named, in that order, then those of the tags, then all, by name.
+std::vector<std::string> chosen(const Arguments& a, const DocumentStore& store) {
+  std::vector<std::string> out = a.names;
+  if (!a.all && a.tags.empty()) return out;
+  for (const auto& document : store.list()) {
+    const bool tagged =
+        std::any_of(a.tags.begin(), a.tags.end(), [&](const auto& tag) { return std::ranges::count(document.tags, tag) > 0; });
+    const bool named = std::ranges::count(a.names, document.name) > 0;
+    if ((a.all || tagged) && !named) out.push_back(document.name);
+  }
+  if (out.empty()) throw InputError(fmt::format("no document in {} has been asked for: see winnow docs list", store.where()));
+  return out;
+}
+
+/// Questions about some documents.
+class Asking {
+ public:
+  Asking(const Arguments& arguments, const AskOptions& how, DocumentStore& store, Session& session, double load_ms)
+      : arguments_(arguments), how_(how), session_(session), names_(chosen(arguments, store)), load_ms_(load_ms) {
+    for (const auto& name : names_) documents_.push_back(store.open(name, session));
+  }
+
+  void run() {
+    for (const auto& question : arguments_.options.questions) answer(question);
+    if (arguments_.options.json) write_json(whole_record());
+    for (const auto& answer : answers_) {
+      if (answer.generation.finish == FinishReason::interrupted) throw Interrupted("interrupted");
+    }
+  }
+
+ private:
+  /// The question after the documents: as the bytes that it is, or as a conversation's first message.
+  std::vector<Token> tokens_of(const std::string& question) const {
+    const auto& prompt = arguments_.options.prompt;
+    if (prompt.format == PromptFormat::raw) return session_.model().tokenize({"x", question, "", prompt.format, prompt.control}).question;
+    return session_.model().turn({"", {}, "", prompt.format, prompt.control}, question).tokens;
+  }
+
+  void answer(const std::string& question) {
+    const auto& options = arguments_.options;
+    const auto tokens = tokens_of(question);
+    session_.reset_peak();
+    const auto begin = Clock::now();
+    Asked asked = ask(session_, documents_, tokens, how_);
+    Answer a;
+    a.question = question;
+    a.prefill_ms = ms_since(begin);
+    a.after_prefill = asked.cache.stats();
+    a.memory_after_prefill = session_.memory();
+    a.prompt_tokens = asked.document_tokens + static_cast<int>(tokens.size());
+    a.read_tokens = static_cast<int>(tokens.size());
+    warn_about_length(a.prompt_tokens);
+    generate_answer(session_, asked.cache, asked.logits, options.generate, options.json ? OnAnswer() : write_stdout, a);
+    if (!options.json) write_stdout("\n");
+    if (!options.quiet && !options.json) std::fputs(summary(asked, a).c_str(), stderr);
+    kept_.push_back(kept_json(asked));
+    answers_.push_back(std::move(a));
+  }
+
+  void warn_about_length(int tokens) const {
+    const int trained = session_.model().info().ctx_train;
+    if (tokens > trained && answers_.empty())
+      log().warn("documents and question have {} tokens, the model was trained with {}: answers may suffer", tokens, trained);
+  }
+
+  std::string summary(const Asked& asked, const Answer& a) const {
+    std::string stages;
+    for (const auto& stage : asked.stages) stages += fmt::format("{}{} {:.0f}", stages.empty() ? "" : ", ", stage.name, stage.seconds * 1e3);
+    return fmt::format(
+        "{} over {} documents of {} tokens: {:.1f} % of the entries kept, {:.1f} % recomputed, {} held of {} full\n"
+        "first token {:.0f} ms ({}) · {} tokens at {:.1f} t/s\n",
+        how_.method.print(), documents_.size(), asked.document_tokens, 100 * asked.sequence_ratio, 100 * asked.recompute_ratio,
+        format_bytes(a.after_prefill.bytes_held), format_bytes(a.after_prefill.bytes_full), a.first_token_ms, stages,
+        a.generation.tokens.size(), a.decode_ms > 0 ? a.decoded() * 1e3 / a.decode_ms : 0);
+  }
+
+  /// What asking adds to an answer's record.
+  Json kept_json(const Asked& asked) const {
+    Json stages = Json::object();
+    for (const auto& stage : asked.stages) stages[stage.name] = stage.seconds * 1e3;
+    return {{"sequence_ratio", asked.sequence_ratio},
+            {"recompute_ratio", asked.recompute_ratio},
+            {"recompute_ratio_of_kept", asked.recompute_ratio_of_kept},
+            {"stages_ms", std::move(stages)},
+            {"kept_blocks", asked.kept_blocks}};
+  }
+
+  Json whole_record() const {
+    Json out = record(arguments_.options, session_, answers_, load_ms_);
+    out.erase("protocol");
+    out["spec"] = how_.method.print();
+    out["spec_full"] = how_.method.print_full();
+    out["budget"] = how_.budget ? Json(how_.budget->print()) : Json(nullptr);
+    out["documents"] = names_;
+    for (std::size_t i = 0; i < answers_.size(); ++i) (answers_.size() == 1 ? out : out["answers"][i]).update(kept_[i]);
+    return out;
+  }
+
+  const Arguments& arguments_;
+  const AskOptions& how_;
+  Session& session_;
+  std::vector<std::string> names_;
+  double load_ms_;
+  Documents documents_;
+  std::vector<Answer> answers_;
+  std::vector<Json> kept_;  ///< of each answer
+};
+
+void ask_command(Arguments& a) {
+  check_common(a.common, a.options);
+  const AskOptions how = ask_options(a);
+  if (!a.all && a.names.empty() && a.tags.empty()) throw UsageError("no documents: give --doc NAME, --tag TAG or --all");
+  DocumentStore store = open_store(a, MissingStore::is_an_error);
+  const auto begin = Clock::now();
+  const auto model = Model::load(a.options.model, a.options.loading);
+  Session session(model, a.options.session);
+  session.on_stop(interrupted);
+  if (!a.options.quiet) show_progress(session);
+  Asking(a, how, store, session, ms_since(begin)).run();
+}
+
+}  // namespace
+
+void add_docs_ask(CLI::App& docs) {
+  auto* const command = docs.add_subcommand("ask", "answer questions about several documents");
+  const auto a = std::make_shared<Arguments>();
+  command->add_option("-p,--prompt", a->options.questions, "question; several are asked of the same documents")->required();
+  command->add_option("--doc", a->names, "a document; may be given several times, and its place counts")->allow_extra_args(true);
+  command->add_option("--tag", a->tags, "all documents with this tag")->allow_extra_args(false);
+  command->add_flag("--all", a->all, "all documents");
+  command->add_option("--method", a->method, "samkv, recompute, reuse, multi-infllm, epic or cacheblend, with options: epic:initial=64");
+  command->add_option("--budget", a->budget, "entries that multi-infllm attends to");
+  add_store_option(*command, *a);
+  add_asking_options(*command, a->common, a->options);
+  command->add_option("--logprobs", a->options.generate.logprobs, "with --json: log probabilities of each token and of the K best")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", a->options.json, "one JSON object on stdout");
+  command->footer(
+      "Examples:\n  winnow docs ask -m model.gguf --doc manual.txt faq.txt -p \"How is it reset?\"\n"
+      "  winnow docs ask -m model.gguf --tag support --method samkv:update=overwrite -p \"How is it reset?\"");
+  command->callback([a] { ask_command(*a); });
+}
+
+}  // namespace winnow::cli
