@@ -115,7 +115,8 @@ class Asking {
 
   std::string summary(const Asked& asked, const Answer& a) const {
     std::string stages;
-    for (const auto& stage : asked.stages) stages += fmt::format("{}{} {:.0f}", stages.empty() ? "" : ", ", stage.name, stage.seconds * 1e3);
+    for (const auto& stage : asked.stages)
+      stages += fmt::format("{}{} {:.0f}", stages.empty() ? "" : ", ", stage.name, stage.seconds * 1e3);
     return fmt::format(
         "{} over {} documents of {} tokens: {:.1f} % of the entries kept, {:.1f} % recomputed, {} held of {} full\n"
         "first token {:.0f} ms ({}) · {} tokens at {:.1f} t/s\n",

@@ -68,8 +68,7 @@ void recompute_everywhere(const AskContext& context, std::span<const std::int32_
     for (const auto position : positions) tokens.push_back(joint.token_id(position));
     Pass pass(context.impl(), tokens, positions);
     const std::vector<int> top(static_cast<std::size_t>(joint.tokens()), context.hparams().n_layer - 1);
-    for (int layer = 0; layer < context.hparams().n_layer; ++layer)
-      assembly.layer(layer, joint.everything(), pass, positions, top, Update::overwrite);
+    for (int layer = 0; layer < context.hparams().n_layer; ++layer) assembly.layer(layer, joint.everything(), pass, positions, top);
   }
   answer(context, assembly);
 }

@@ -96,21 +96,21 @@ Assembly::Assembly(Session::Impl& session, const Joint& joint, const CacheOption
       cache_(empty_cache(session, options, joint.tokens())) {}
 
 void Assembly::layer(int layer, const Stretches& kept, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
-                     Update update) {
+                     std::span<const std::int32_t> fused) {
   scratch_.load(layer, kept);
-  loaded_layer(layer, pass, recomputed, top, update);
+  loaded_layer(layer, pass, recomputed, top, fused);
 }
 
-void Assembly::loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top, Update update) {
+void Assembly::loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
+                            std::span<const std::int32_t> fused) {
   session_.check_stop();
-  std::optional<Before> before;
-  if (update == Update::fusion) before.emplace(scratch_, recomputed, z(joint_.hparams().n_head_kv) * z(joint_.hparams().head_dim));
+  Before before(scratch_, fused, z(joint_.hparams().n_head_kv) * z(joint_.hparams().head_dim));
   stop_some(layer, pass, recomputed, top);
   if (pass.rows() > 0) {
     pass.run(layer, scratch_.scratch(), plan_rows(layer, pass, recomputed));
     scratch_.scratch().truncate(scratch_.loaded());
   }
-  if (before) before->fuse_into_scratch();
+  before.fuse_into_scratch();
   count_.recomputed += static_cast<std::int64_t>(recomputed.size());
   commit(layer);
 }

@@ -10,12 +10,6 @@
 
 namespace winnow::multi {
 
-/// What becomes of a recomputed token's stored keys and values.
-enum class Update : std::uint8_t {
-  overwrite,
-  fusion,  ///< cos · new + (1 - cos) · old, keys and values apart, cosine of new and old over all heads, at least 0
-};
-
 /// Entries over all layers, counted once for all heads.
 struct EntryCount {
   std::int64_t kept = 0;
@@ -31,11 +25,13 @@ class Assembly {
   JointScratch& scratch() { return scratch_; }
   const EntryCount& count() const { return count_; }
   /// Loads a layer, lets a pass recompute some of it, and keeps the result. `top` [joint tokens]: the layer behind whose keys and values
-  /// each token stops. `recomputed`: joint positions that are loaded and on their way, ascending.
+  /// each token stops. `recomputed`: joint positions that are loaded and on their way, ascending. `fused`: those of them that become
+  /// cos · new + (1 - cos) · old, keys and values apart, with the cosine of new and old over all heads, at least 0; the others become new.
   void layer(int layer, const Stretches& kept, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
-             Update update);
+             std::span<const std::int32_t> fused = {});
   /// The same of a layer that is loaded.
-  void loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top, Update update);
+  void loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
+                    std::span<const std::int32_t> fused = {});
   /// Keeps a layer's rows as they are.
   void commit(int layer, const cache::KeepPlan& plan = {});
   Cache finish();

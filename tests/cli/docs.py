@@ -27,7 +27,7 @@ def environment():
 
 def docs(*arguments, code=0, **options):
     """stdout and stderr."""
-    result = subprocess.run([WINNOW, "docs", *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE, env=environment(), **options)
+    result = subprocess.run([WINNOW, "docs", *map(str, arguments)], capture_output=True, text=True, errors="replace", timeout=PATIENCE, env=environment(), **options)
     assert result.returncode == code, (arguments, result.returncode, result.stdout, result.stderr)
     return result.stdout, result.stderr
 
@@ -117,6 +117,51 @@ def check_refusals(model):
     out, errors = docs("verify", "--store", store, code=1)
     assert "is damaged: the checksum of" in out and "1 things are damaged" in errors, (out, errors)
     docs("add", "-m", model, "--store", FOLDER / "home", good)
+
+
+def ask(store, model, *arguments, **options):
+    few = ["-m", model, "--threads", 1, "--store", store, "--raw", "-n", 8, "--ignore-eos"]
+    return json.loads(docs("ask", *few, "--json", *arguments, **options)[0])
+
+
+def check_asking(store, model):
+    files = [text(f"ask{i}.txt", 30, i) for i in range(3)]
+    tokens = {d["name"]: d["tokens"] for d in add(store, model, "--tag", "t", *files)}
+    names = [path.name for path in files]
+
+    alone = ask(store, model, "--doc", names[0], "--method", "reuse", "-p", " three")
+    run = [WINNOW, "run", "-m", model, "--threads", "1", "--raw", "-n", "8", "--ignore-eos", "-f", files[0], "-p", " three", "--json"]
+    plain = json.loads(subprocess.run(run, capture_output=True, text=True, errors="replace", check=True, timeout=PATIENCE).stdout)
+    assert alone["answer"] == plain["answer"], (alone["answer"], plain["answer"])
+    assert alone["tokens"] == plain["tokens"]
+
+    for method in ("samkv", "samkv:update=overwrite", "recompute", "reuse", "epic", "cacheblend"):
+        one = ask(store, model, "--doc", *names, "--method", method, "-p", " three")
+        assert one["spec"] == method and one["spec_full"].startswith(method.split(":")[0]) and one["documents"] == names, one
+        assert one["tokens"]["prompt"] > sum(tokens.values()) and one["tokens"]["generated"] == 8
+        assert 0 < one["sequence_ratio"] <= 1 and 0 <= one["recompute_ratio"] <= 1 and one["stages_ms"], one
+        blocks = one["kept_blocks"]
+        assert len(blocks) == one["model"]["n_layer"] and all(len(layer) == 3 and all(kept[0] == 0 for kept in layer) for layer in blocks)
+    assert ask(store, model, "--doc", *names, "--method", "recompute", "-p", " three")["recompute_ratio"] == 1
+    assert ask(store, model, "--all", "--method", "multi-infllm", "--budget", 120, "-p", " three")["budget"] == "120"
+
+    both = ask(store, model, "--tag", "t", "-p", " three", "-p", " four")
+    each = [ask(store, model, "--tag", "t", "-p", question)["answer"] for question in (" three", " four")]
+    assert [a["answer"] for a in both["answers"]] == each and both["documents"] == names
+
+    out, errors = docs("ask", "-m", model, "--threads", 1, "--store", store, "--raw", "-n", 4, "--ignore-eos", "--all", "-p", " three")
+    assert "samkv over 3 documents" in errors and out.strip(), (out, errors)
+    common = ["ask", "-m", model, "--store", store, "-p", "x"]
+    refused(*common, says="give --doc NAME, --tag TAG or --all", code=2)
+    refused(*common, "--doc", "ask9.txt", says=("ask9.txt", "ask0.txt"))
+    refused(*common, "--tag", "none", says="no document in")
+    refused(*common, "--all", "--method", "samkw", says="samkv", code=2)
+    refused(*common, "--all", "--budget", 50, says="budget", code=2)
+    refused(*common, "--all", "--method", "multi-infllm", says="budget", code=2)
+    add(store, model, "--name", "small", "--kv", "snapkv:window=8", "--budget", "50%", files[0])
+    refused(*common, "--raw", "--doc", names[1], "small", says=("document 2 of 2", "snapkv:window=8", "reuse"), code=2)
+    assert ask(store, model, "--doc", names[1], "small", "--method", "reuse", "-p", " three")["sequence_ratio"] < 0.9
+    docs("rm", "--store", store, *names, "small")
 
 
 def check_default_place(model):
@@ -232,6 +277,7 @@ def main():
     check_default_place(tiny)
     check_full_disk(tiny)
     check_life(FOLDER / "life", tiny)
+    check_asking(FOLDER / "asking", tiny)
     check_kills(FOLDER / "kills", tiny)
     check_concurrency(FOLDER / "many", tiny)
     if shutil.which("redis-server") is None:
@@ -239,6 +285,7 @@ def main():
         return
     with Redis() as redis:
         check_life(redis.url(0), tiny)
+        check_asking(redis.url(0), tiny)
         check_kills(redis.url(1), tiny)
         check_concurrency(redis.url(2), tiny)
     refused("list", "--store", redis.url(0), says="cannot be reached")

@@ -126,6 +126,7 @@ struct Options {
   bool recompute = true;
   bool zscore = false;
   bool fusion = true;
+  int fresh = 1;
   bool anchor_block = false;
   double sigma = 3;
   int deciding = 0;
@@ -502,6 +503,8 @@ class SamKv {
       rows.run(l, r.entries[at(l)], [&](int row) { return r.recomputed[at(l)].count(positions[at(row)]) > 0; });
       if (!options_.fusion) continue;
       for (const int p : r.recomputed[at(l)]) {
+        const int i = document_of(p);
+        if (i > 0 && p - offset_[at(i)] < options_.fresh) continue;
         r.fusion_shares.push_back(fuse(r.entries[at(l)].at(p).key, old.at(p).key));
         r.fusion_shares.push_back(fuse(r.entries[at(l)].at(p).value, old.at(p).value));
       }

@@ -120,6 +120,10 @@ TEST_F(ReferenceTest, blocks_recomputed_tokens_and_the_result) {
     o.fusion = false;
     o.sigma = 1;
   });
+  add("samkv:fresh=0,deciding=4", [](auto& o) {
+    o.fresh = 0;
+    o.deciding = 4;
+  });
   add("samkv:sigma=0.5,deciding=3", [](auto& o) {
     o.sigma = 0.5;
     o.deciding = 3;

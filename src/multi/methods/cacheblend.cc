@@ -66,7 +66,7 @@ void run(const AskContext& context) {
         pass.keep(largest(deviations(pass, assembly.scratch(), layer), count));
       }
       const std::vector<std::int32_t> flowing(pass.positions().begin(), pass.positions().end());
-      assembly.loaded_layer(layer, pass, flowing, top, Update::overwrite);
+      assembly.loaded_layer(layer, pass, flowing, top);
     }
   }
   answer(context, assembly);

@@ -134,6 +134,18 @@ class SamKv {
     return out;
   }
 
+  /// Those of the recomputed tokens whose stored keys and values live on in part.
+  std::vector<std::int32_t> fused(std::span<const std::int32_t> recomputed) const {
+    std::vector<std::int32_t> out;
+    if (option("update") == "overwrite") return out;
+    const int fresh = context_.options.integer("fresh");
+    for (const auto position : recomputed) {
+      const int document = joint_.document_of(position);
+      if (document == 0 || position - joint_.offset(document) >= fresh) out.push_back(position);
+    }
+    return out;
+  }
+
   void recompute_and_answer() {
     const auto top = tops();
     std::vector<Token> tokens;
@@ -148,10 +160,11 @@ class SamKv {
     Assembly assembly(context_.impl(), joint_, context_.cache, static_cast<int>(most + positions.size()));
     {
       const StageTimer timer(context_.asked, "assemble");
-      const auto update = option("update") == "fusion" ? Update::fusion : Update::overwrite;
       Pass pass(context_.impl(), tokens, positions);
-      for (int layer = 0; layer < layers(); ++layer)
-        assembly.layer(layer, choices_[z(layer)].kept, pass, choices_[z(layer)].recomputed, top, update);
+      for (int layer = 0; layer < layers(); ++layer) {
+        const auto& recomputed = choices_[z(layer)].recomputed;
+        assembly.layer(layer, choices_[z(layer)].kept, pass, recomputed, top, fused(recomputed));
+      }
     }
     answer(context_, assembly);
   }
@@ -174,6 +187,7 @@ class SamKv {
 ///   anchor       whether an outlier is recomputed alone or with its block
 ///   sigma        deviations below the mean from which an exponent is an outlier
 ///   update       what becomes of recomputed entries
+///   fresh        with fusion: first tokens of each later document that are overwritten; the paper has none
 AskMethod samkv() {
   using policy::Option;
   const auto on_off = [](const char* name, const char* effect) { return Option{name, Option::Choice{"on", {"on", "off"}}, effect}; };
@@ -182,6 +196,7 @@ AskMethod samkv() {
       .summary = "keeps first, last and wanted blocks of each document and recomputes some of them in the sparse cache",
       .paper = "Cao et al. 2025, Sparse Attention across Multiple-context KV Cache",
       .options = {{"update", Option::Choice{"fusion", {"fusion", "overwrite"}}, "what becomes of the stored entries that are recomputed"},
+                  {"fresh", Option::Integer{1, 0, kBlock}, "with fusion, first tokens of each later document that are overwritten"},
                   on_off("personalize", "whether other documents' queries join the question's"),
                   on_off("recompute", "whether the edges of documents and outliers are recomputed"),
                   on_off("select", "whether blocks between the edges are kept"),
