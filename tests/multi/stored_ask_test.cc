@@ -1,6 +1,9 @@
 // Documents that come from a store are asked about like those in memory.
+#include <thread>
+
 #include "fixture.h"
 #include "winnow/documents.h"
+#include "winnow/error.h"
 
 namespace winnow::test {
 namespace {
@@ -33,6 +36,47 @@ TEST_F(StoredAskTest, every_method_comes_to_the_same) {
 TEST_F(StoredAskTest, a_compressed_one_too) {
   const auto text = tokens(400, 1);
   EXPECT_EQ(ask({stored("small", text, "ada(snapkv)", "90")}, "reuse").logits, ask({document(text, "ada(snapkv)", "90")}, "reuse").logits);
+}
+
+TEST_F(StoredAskTest, what_was_removed_meanwhile_is_an_error) {
+  const Documents documents{stored("stays", tokens(200, 1)), stored("goes", tokens(300, 2))};
+  const std::vector<std::string> names{"goes"};
+  DocumentStore(folder_ / "store").remove(names);
+  for (const auto* method : {"samkv", "reuse", "epic"}) {
+    try {
+      ask(documents, method);
+      ADD_FAILURE() << method << " read a document that is gone";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("goes"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(StoredAskTest, eight_askers_at_once_each_get_their_own_answers) {
+  constexpr int kDocuments = 200;
+  constexpr int kAskers = 8;
+  constexpr int kQuestions = 6;
+  const auto name = [](int i) { return "document " + std::to_string(i); };
+  for (int i = 0; i < kDocuments; ++i) stored(name(i), tokens(60 + i, static_cast<unsigned>(i)));
+  /// Which documents are asked about: others for each question of each asker.
+  const auto asked = [&](Session& session, int asker, int question) {
+    Documents some;
+    for (int i = 0; i < 3; ++i) some.push_back(store_.open(name((asker * 37 + question * 11 + i * 61) % kDocuments), session));
+    const AskOptions options{AskSpec::parse("samkv:deciding=4"), {}, KvType::parse("f32")};
+    return winnow::ask(session, some, question_, options).logits;
+  };
+  std::vector<std::vector<std::vector<float>>> got(kAskers, std::vector<std::vector<float>>(kQuestions));
+  std::vector<std::thread> askers;
+  for (int a = 0; a < kAskers; ++a) {
+    askers.emplace_back([&, a] {
+      Session own(model_, SessionOptions{1, Precision::f32, 100});
+      for (int q = 0; q < kQuestions; ++q) got[z(a)][z(q)] = asked(own, a, q);
+    });
+  }
+  for (auto& asker : askers) asker.join();
+  for (int a = 0; a < kAskers; ++a) {
+    for (int q = 0; q < kQuestions; ++q) EXPECT_EQ(got[z(a)][z(q)], asked(*session_, a, q)) << a << ", " << q;
+  }
 }
 
 }  // namespace
