@@ -21,7 +21,6 @@ void recode(const Rows& from, int index, ElementType type, std::byte* out) {
   encode_row(type, row, out);
 }
 
-
 }  // namespace
 
 void LayerLanes::commit(const KeepPlan& plan, const LayerScratch& scratch) {

@@ -8,7 +8,7 @@
 #include "engine/prefill.h"
 #include "engine/saved.h"
 #include "multi/ask_method.h"
-#include "multi/stopping.h"
+#include "multi/check_memory.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -93,7 +93,7 @@ Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Documen
                      cache::row_bytes(engine::scratch_type(s.options.precision, std::span(&cache, 1)), s.hparams.head_dim);
   multi::check_memory(2 * rows * width + engine::hidden_bytes(s.hparams, question.size()),
                       fmt::format("asking about {} documents of {} tokens", joint.count(), joint.tokens()));
-  const multi::Stopping stopping(s);
+  const Session::Impl::Stops stopping(s);
   Asked asked{Cache(nullptr), {}, multi::all_blocks(joint), joint.tokens(), 1, 0, 0, {}};
   method.run({session, joint, question, cache, options.method.impl().options, asked});
   return asked;

@@ -11,9 +11,9 @@
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
 #include "engine/session_impl.h"
+#include "multi/check_memory.h"
 #include "multi/facts.h"
 #include "multi/pass.h"
-#include "multi/stopping.h"
 #include "winnow/error.h"
 
 namespace winnow::multi {
@@ -101,7 +101,7 @@ Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const
   check_memory(engine::prefill_bytes(h, session.model->impl().vocab, session.options, n, n, std::span(&n, 1), std::span(&options, 1)) +
                    Reading::bytes(h, n),
                fmt::format("reading a document of {} tokens", n));
-  const Stopping stopping(session);
+  const Session::Impl::Stops stopping(session);
   auto cache = std::make_unique<Cache::Impl>(Cache::Impl{options,
                                                          &h,
                                                          &session.account,
