@@ -11,22 +11,15 @@
 #include "multi/some_document.h"
 #include "store/any_store.h"
 #include "support/cache_options.h"
+#include "support/refusal.h"
 #include "winnow/error.h"
 
 namespace winnow::multi {
 namespace {
 
 using test::options_of;
+using test::refusal;
 using Outcome = AddedDocument::Outcome;
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 std::vector<float> decoded(const cache::Rows& rows, int i) {
   std::vector<float> out(static_cast<std::size_t>(rows.dim));

@@ -14,10 +14,13 @@
 #include <thread>
 
 #include "store/any_store.h"
+#include "support/refusal.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
 namespace {
+
+using test::refusal;
 
 Bytes bytes_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -37,15 +40,6 @@ std::string key_of(int number) { return std::to_string(100'000 + number); }
 
 void add(ByteStore& store, const std::string& key, const Bytes& value) {
   store.change([&](Change& change) { change.add_value(key, value.size(), [&](ByteSink& to) { to.write(value); }); });
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 class ByteStoreTest : public test::AnyStoreTest {};

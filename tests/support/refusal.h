@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "winnow/error.h"
+
+namespace winnow::test {
+
+/// What the InputError says that a call throws; empty where it throws none.
+inline std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace winnow::test
