@@ -1,11 +1,13 @@
-// How near each method of asking over several documents stays to one joint prefill: recompute's greedy answer is forced through all of
-// them, and their distributions are compared.
-//   winnow_multi_distance MODEL FILE.jsonl … [--questions 10] [--tokens 8000] [--steps 32] [--method samkv --method epic]
-// Each line of a file has "question" and "documents". The joint sequence: each document and a blank line, then "Question: … Answer:".
-// Prints one CSV row for each method: mean KL(recompute || method) in nats, share of steps with the same best token, ratios of kept and
-// recomputed entries, seconds to the first token.
+// How near each method of asking over several documents stays to one joint prefill, and how well it answers: recompute's greedy answer is
+// forced through all of them, and their distributions are compared; then each answers by itself.
+//   winnow_multi_distance MODEL FILE.jsonl … [--first 0] [--questions 10] [--tokens 7500] [--steps 32] [--method samkv --method epic]
+// Each line of a file has "documents", "question" and "answers". The joint sequence: the "prefix", if there is one (a document of its own),
+// the documents in their order and the "question", as they stand. A line without prefix is plain: each document is followed by a blank line
+// and the question by "Answer:". Prints one CSV row for each question and method: mean KL(recompute || method) in nats, share of steps with
+// the same best token, F1 of the answer's first line, ratios of kept and recomputed entries, seconds to the first token.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,9 +15,11 @@
 
 #include "compositions.h"
 #include "divergence.h"
+#include "eval/metrics/qa_f1.h"
 #include "multi/resident.h"
 #include "times.h"
 #include "winnow/ask.h"
+#include "winnow/generate.h"
 
 namespace {
 
@@ -41,8 +45,9 @@ struct Options {
                                       "reuse",
                                       "reuse:positions=raw",
                                       "multi-infllm"};
+  int first = 0;       ///< question of each file, from 0
   int questions = 10;  ///< of each file
-  int tokens = 8000;   ///< longer ones are left out
+  int tokens = 7500;   ///< of all documents: longer ones are cut
   int steps = 32;
   int threads = 0;
 };
@@ -50,26 +55,42 @@ struct Options {
 struct Row {
   std::string method;
   Fidelity fidelity;
+  double f1 = 0;
   double kept = 0;
   double recomputed = 0;
   double seconds = 0;
-  int questions = 0;
 };
 
 struct Task {
   std::vector<std::vector<Token>> documents;
   std::vector<Token> question;
-  std::size_t tokens = 0;
+  std::vector<std::string> answers;
 };
 
-Task task_of(const winnow::Model& model, const std::string& line) {
+std::size_t count_tokens(const Task& task, std::size_t longest) {
+  std::size_t out = 0;
+  for (const auto& document : task.documents) out += std::min(document.size(), longest);
+  return out;
+}
+
+/// Cuts the ends of the longest documents, to the greatest length with which all together have so many tokens.
+void fit(Task& task, std::size_t tokens) {
+  std::size_t longest = 0;
+  for (const auto& document : task.documents) longest = std::max(longest, document.size());
+  while (count_tokens(task, longest) > tokens) --longest;
+  for (auto& document : task.documents) document.resize(std::min(document.size(), longest));
+}
+
+Task task_of(const winnow::Model& model, const std::string& line, const Options& options) {
   const auto json = nlohmann::json::parse(line);
+  const bool plain = !json.contains("prefix");
   Task task;
-  for (const auto& text : json.at("documents")) {
-    task.documents.push_back(model.tokenize(text.get<std::string>() + "\n\n"));
-    task.tokens += task.documents.back().size();
-  }
-  task.question = model.tokenize("Question: " + json.at("question").get<std::string>() + "\nAnswer:");
+  if (!plain) task.documents.push_back(model.tokenize(json.at("prefix").get<std::string>()));
+  for (const auto& text : json.at("documents")) task.documents.push_back(model.tokenize(text.get<std::string>() + (plain ? "\n\n" : "")));
+  const auto question = json.at("question").get<std::string>();
+  task.question = model.tokenize(plain ? "Question: " + question + "\nAnswer:" : question);
+  task.answers = json.at("answers").get<std::vector<std::string>>();
+  fit(task, static_cast<std::size_t>(options.tokens));
   return task;
 }
 
@@ -100,29 +121,59 @@ void follow(winnow::Session& session, std::vector<winnow::Asked>& asked, int ste
   }
 }
 
-void run_task(winnow::Session& session, const Task& task, const Options& options, std::vector<Row>& rows) {
+/// The line that a completion says first; the model goes on with questions of its own.
+std::string first_line(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \n\t");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+/// Lets all answer for themselves and takes the answers back.
+void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const Task& task, int steps, std::vector<Row>& rows) {
+  std::vector<winnow::Cache*> caches;
+  std::vector<winnow::CacheMark> marks;
+  std::vector<std::vector<float>> logits;
+  for (auto& a : asked) {
+    caches.push_back(&a.cache);
+    marks.push_back(a.cache.mark());
+    logits.push_back(a.logits);
+  }
+  winnow::GenerateOptions with;
+  with.max_tokens = steps;
+  const auto answers = winnow::generate(session, caches, logits, with);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    rows[i].f1 = winnow::eval::qa_f1(first_line(answers[i].text), task.answers);
+    std::fprintf(stderr, "  %-34s %.2f  %s\n", rows[i].method.c_str(), rows[i].f1, first_line(answers[i].text).c_str());
+    asked[i].cache.go_back(std::move(marks[i]));
+  }
+}
+
+std::vector<Row> run_task(winnow::Session& session, const Task& task, const Options& options) {
   Documents documents;
   for (const auto& text : task.documents)
     documents.push_back(winnow::multi::resident(winnow::multi::ingest(session, {"", winnow::ControlTokens::as_text, text}, {})));
   std::vector<winnow::Asked> asked;
+  std::vector<Row> rows;
   double kept = 0.25;
-  for (auto& row : rows) {
-    const auto with = options_of(row.method, kept, task.tokens);
-    row.seconds += winnow::bench::seconds_of([&] { asked.push_back(winnow::ask(session, documents, task.question, with)); });
-    row.kept += asked.back().sequence_ratio;
-    row.recomputed += asked.back().recompute_ratio;
-    ++row.questions;
-    if (row.method == "samkv") kept = asked.back().sequence_ratio;
+  for (const auto& method : options.methods) {
+    Row row{method, {}};
+    const auto with = options_of(method, kept, count_tokens(task, std::string::npos));
+    row.seconds = winnow::bench::seconds_of([&] { asked.push_back(winnow::ask(session, documents, task.question, with)); });
+    row.kept = asked.back().sequence_ratio;
+    row.recomputed = asked.back().recompute_ratio;
+    if (method == "samkv") kept = row.kept;
+    rows.push_back(row);
   }
+  answer(session, asked, task, options.steps, rows);
   follow(session, asked, options.steps, rows);
+  return rows;
 }
 
-void print(const std::vector<Row>& rows) {
-  std::printf("method,questions,KL,top-1 agreement,kept,recomputed,seconds\n");
+void print(const std::string& file, int question, const std::vector<Row>& rows) {
   for (const auto& r : rows) {
-    std::printf("\"%s\",%d,%.4f,%.4f,%.4f,%.4f,%.3f\n", r.method.c_str(), r.questions, r.fidelity.divergence / r.fidelity.steps,
-                static_cast<double>(r.fidelity.agreed) / r.fidelity.steps, r.kept / r.questions, r.recomputed / r.questions,
-                r.seconds / r.questions);
+    std::printf("%s,%d,\"%s\",%.6f,%.4f,%.4f,%.4f,%.4f,%.3f\n", file.c_str(), question, r.method.c_str(),
+                r.fidelity.divergence / r.fidelity.steps, static_cast<double>(r.fidelity.agreed) / r.fidelity.steps, r.f1, r.kept,
+                r.recomputed, r.seconds);
   }
   std::fflush(stdout);
 }
@@ -130,19 +181,19 @@ void print(const std::vector<Row>& rows) {
 void run(const Options& options) {
   const auto model = winnow::Model::load(options.model);
   winnow::Session session(model, {options.threads});
-  std::vector<Row> rows;
-  for (const auto& method : options.methods) rows.push_back({method, {}});
+  std::printf("file,question,method,KL,agreement,F1,kept,recomputed,seconds\n");
   for (const auto& path : options.files) {
     std::ifstream file(path);
     std::string line;
-    for (int done = 0; done < options.questions && std::getline(file, line);) {
-      const auto task = task_of(*model, line);
-      if (static_cast<int>(task.tokens) > options.tokens) continue;
-      std::fprintf(stderr, "%s: question %d, %zu documents of %zu tokens\n", path.c_str(), ++done, task.documents.size(), task.tokens);
-      run_task(session, task, options, rows);
+    for (int question = 0; question < options.first + options.questions && std::getline(file, line); ++question) {
+      if (question < options.first) continue;
+      const auto task = task_of(*model, line, options);
+      const auto name = std::filesystem::path(path).filename().string();
+      std::fprintf(stderr, "%s, question %d: %zu documents, %zu tokens; %s\n", name.c_str(), question, task.documents.size(),
+                   count_tokens(task, std::string::npos), task.answers.front().c_str());
+      print(name, question, run_task(session, task, options));
     }
   }
-  print(rows);
 }
 
 }  // namespace
@@ -151,11 +202,12 @@ int main(int argc, char** argv) {
   CLI::App app("how near each method of asking over several documents stays to one joint prefill");
   Options options;
   app.add_option("MODEL", options.model)->required();
-  app.add_option("FILES", options.files, ".jsonl files with a question and documents in each line")->required();
+  app.add_option("FILES", options.files, ".jsonl files with documents, a question and answers in each line")->required();
   app.add_option("--method", options.methods, "what is compared; the first one's answer is forced");
+  app.add_option("--first", options.first, "question of each file to begin with, from 0");
   app.add_option("--questions", options.questions, "of each file");
-  app.add_option("--tokens", options.tokens, "most tokens of all documents of a question");
-  app.add_option("--steps", options.steps, "tokens that are compared");
+  app.add_option("--tokens", options.tokens, "of all documents of a question: longer ones are cut");
+  app.add_option("--steps", options.steps, "tokens that are compared, and of each answer");
   app.add_option("--threads", options.threads);
   return winnow::bench::run_program(app, argc, argv, [&] { run(options); });
 }

@@ -1,0 +1,20 @@
+"""Questions over several documents for `winnow_multi_distance`: LongBench's hotpotqa, 2wikimqa and musique prompts, split into their passages.
+
+passages.py hotpotqa.jsonl ... > questions.jsonl
+
+Each passage, with its "Passage N:" line, is a document. What stands before the first is the prefix, what stands behind the last is the question.
+"""
+
+import json
+import re
+import sys
+
+BEHIND = "\n\nAnswer the question based on the given passages."
+
+for path in sys.argv[1:]:
+    with open(path) as prompts:
+        for line in prompts:
+            sample = json.loads(line)
+            passages, behind, question = sample["prompt"].rpartition(BEHIND)
+            prefix, *documents = re.split(r"^(?=Passage \d+:\n)", passages, flags=re.MULTILINE)
+            print(json.dumps({"prefix": prefix, "documents": documents, "question": behind + question, "answers": sample["answers"]}))
