@@ -135,6 +135,11 @@ void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOpt
   add_machine_options(command, arguments, options);
 }
 
+void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
+  add_model_option(command, options);
+  add_machine_options(command, arguments, options);
+}
+
 std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o) {
   set_verbosity(a.verbose ? Verbosity::verbose : o.quiet ? Verbosity::quiet : Verbosity::normal);
   check_machine(a, o);

@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   add_methods(app);
   add_inspect(app);
   add_docs(app);
+  add_bench(app);
   try {
     app.parse(argc, argv);
     return 0;

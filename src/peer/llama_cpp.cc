@@ -56,7 +56,6 @@ llama_context_params params_of(const LlamaOptions& options) {
 
 }  // namespace
 
-void Llama::Free::operator()(llama_model* model) const { llama_model_free(model); }
 void Llama::Free::operator()(llama_context* context) const { llama_free(context); }
 void Llama::Free::operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
 void Llama::Free::operator()(llama_batch* batch) const {
@@ -64,14 +63,19 @@ void Llama::Free::operator()(llama_batch* batch) const {
   delete batch;
 }
 
-Llama::Llama(const std::string& path, const LlamaOptions& options) {
+std::shared_ptr<llama_model> Llama::load(const std::string& path) {
   model::forward_backend_log();
-  model_.reset(llama_model_load_from_file(path.c_str(), llama_model_default_params()));
-  if (model_ == nullptr) throw ModelError(path + ": libllama cannot load it");
+  std::shared_ptr<llama_model> out(llama_model_load_from_file(path.c_str(), llama_model_default_params()), llama_model_free);
+  if (out == nullptr) throw ModelError(path + ": libllama cannot load it");
+  return out;
+}
+
+Llama::Llama(std::shared_ptr<llama_model> model, const LlamaOptions& options) : model_(std::move(model)) {
   context_.reset(llama_init_from_model(model_.get(), params_of(options)));
   auto pool_params = ggml_threadpool_params_default(options.threads);
   pool_.reset(ggml_threadpool_new(&pool_params));
-  if (context_ == nullptr || pool_ == nullptr) throw ModelError(path + ": libllama cannot make a context for it");
+  if (context_ == nullptr || pool_ == nullptr)
+    throw ModelError("libllama cannot make a context of " + std::to_string(options.context) + " tokens");
   llama_attach_threadpool(context_.get(), pool_.get(), pool_.get());
   constexpr int kTokensNotEmbeddings = 0;
   constexpr int kSequencesOfAToken = 1;

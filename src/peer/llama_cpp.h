@@ -32,8 +32,12 @@ struct LlamaOptions {
 /// persistent thread pool, as llama-bench does. All calls throw Error when libllama fails (a full context, a sequence that is not there).
 class Llama {
  public:
-  /// Throws ModelError when libllama cannot load it or cannot make such a context.
-  Llama(const std::string& path, const LlamaOptions& options);
+  /// A model's weights, which several of these may share. Throws ModelError when libllama cannot load it.
+  static std::shared_ptr<llama_model> load(const std::string& path);
+
+  /// Throws ModelError when libllama cannot make such a context.
+  Llama(std::shared_ptr<llama_model> model, const LlamaOptions& options);
+  Llama(const std::string& path, const LlamaOptions& options) : Llama(load(path), options) {}
   ~Llama();
 
   /// Forgets all sequences.
@@ -51,7 +55,6 @@ class Llama {
 
  private:
   struct Free {
-    void operator()(llama_model* model) const;
     void operator()(llama_context* context) const;
     void operator()(ggml_threadpool* pool) const;
     void operator()(llama_batch* batch) const;
@@ -63,7 +66,7 @@ class Llama {
   void compute();
   int length(int sequence) const;
 
-  std::unique_ptr<llama_model, Free> model_;
+  std::shared_ptr<llama_model> model_;
   std::unique_ptr<ggml_threadpool, Free> pool_;
   std::unique_ptr<llama_context, Free> context_;
   std::unique_ptr<llama_batch, Free> batch_;

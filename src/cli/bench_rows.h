@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "measure/bench.h"
+
+namespace winnow::cli {
+
+enum class RowForm : std::uint8_t { md, csv, json };
+
+/// What all rows of a benchmark have in common.
+struct BenchSetting {
+  ModelInfo model;
+  int threads = 0;
+  measure::Roofline roofline;
+};
+
+/// The rows as a table for people, as lines for a spreadsheet or as a JSON array.
+std::string print_rows(const std::vector<measure::Row>& rows, const BenchSetting& setting, RowForm form);
+
+}  // namespace winnow::cli

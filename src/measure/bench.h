@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "measure/contender.h"
+#include "measure/roofline.h"
+
+namespace winnow::measure {
+
+enum class Engine : std::uint8_t { winnow, llama_cpp, llama_cpp_fa };
+
+/// `winnow`, `llama.cpp`, `llama.cpp-fa`. Throws UsageError that lists them.
+Engine parse_engine(const std::string& name);
+const char* name_of(Engine engine);
+
+/// What is measured; lists are crossed.
+struct Plan {
+  std::vector<int> prompts;      ///< tokens that are read; empty: no such tests
+  std::vector<int> generations;  ///< tokens that each sequence decodes; empty: no such tests
+  std::vector<int> depths = {0};
+  std::vector<int> batches = {1};         ///< sequences that decode together; a prompt is read for one
+  std::vector<CacheOptions> caches;       ///< of winnow; its peers keep everything
+  std::vector<Engine> engines;
+  std::vector<Token> tokens;  ///< what is read and decoded, from its beginning; as many as the longest test needs
+  int repetitions = 5;
+  SessionOptions session;
+};
+
+/// Tokens that the longest of a plan's tests needs.
+int tokens_of(const Plan& plan);
+
+/// One test of one engine and cache.
+struct Row {
+  Engine engine = Engine::winnow;
+  CacheOptions cache;
+  int batch = 1;
+  int prompt = 0;      ///< tokens that are read, or 0
+  int generation = 0;  ///< tokens that each sequence decodes, or 0
+  int depth = 0;
+  std::vector<double> seconds;  ///< of each repetition
+  Bytes bytes;
+  Work work;
+
+  double tokens() const { return static_cast<double>(prompt) + static_cast<double>(generation) * batch; }
+};
+
+/// Median of the repetitions' seconds.
+double median_seconds(const Row& row);
+
+struct Progress {
+  std::function<void(const Row& row, int repetition)> on_repetition;  ///< before each, from 1
+  std::function<bool()> stop;                                         ///< true ends the benchmark
+};
+
+/// Measures all tests; contenders of a test take turns, after one round that does not count. When it is stopped, the rows of what is done
+/// have fewer repetitions, or are not there. Throws what the engines throw.
+std::vector<Row> run(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress);
+
+}  // namespace winnow::measure
