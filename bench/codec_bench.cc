@@ -1,4 +1,5 @@
-// Encoding and decoding of keys and values, row by row, as lanes are filled and as stretches are read that attention cannot use as they lie.
+// Encoding and decoding of keys and values, row by row, as lanes are filled and as stretches are read that attention cannot use as they
+// lie.
 #include <benchmark/benchmark.h>
 
 #include <random>

@@ -15,7 +15,7 @@
 
 #include "compositions.h"
 #include "divergence.h"
-#include "eval/metrics/qa_f1.h"
+#include "eval/metrics/metric.h"
 #include "multi/resident.h"
 #include "times.h"
 #include "winnow/ask.h"
@@ -128,6 +128,12 @@ std::string first_line(const std::string& text) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
+double best_f1(const std::string& answer, const std::vector<std::string>& references) {
+  double out = 0;
+  for (const auto& reference : references) out = std::max(out, winnow::eval::qa_f1(answer, reference));
+  return out;
+}
+
 /// Lets all answer for themselves and takes the answers back.
 void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const Task& task, int steps, std::vector<Row>& rows) {
   std::vector<winnow::Cache*> caches;
@@ -142,7 +148,7 @@ void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const T
   with.max_tokens = steps;
   const auto answers = winnow::generate(session, caches, logits, with);
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    rows[i].f1 = winnow::eval::qa_f1(first_line(answers[i].text), task.answers);
+    rows[i].f1 = best_f1(first_line(answers[i].text), task.answers);
     std::fprintf(stderr, "  %-34s %.2f  %s\n", rows[i].method.c_str(), rows[i].f1, first_line(answers[i].text).c_str());
     asked[i].cache.go_back(std::move(marks[i]));
   }

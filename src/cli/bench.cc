@@ -109,8 +109,9 @@ measure::Progress progress_on_terminal(int repetitions) {
   out.stop = interrupted;
   if (isatty(STDERR_FILENO) == 0) return out;
   out.on_repetition = [repetitions](const measure::Row& row, int repetition) {
-    std::fprintf(stderr, "\r\033[K%s %s: %s %d behind %d, repetition %d of %d", measure::name_of(row.engine), row.cache.spec.print().c_str(),
-                 row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation, row.depth, repetition, repetitions);
+    std::fprintf(stderr, "\r\033[K%s %s: %s %d behind %d, repetition %d of %d", measure::name_of(row.engine),
+                 row.cache.spec.print().c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation, row.depth,
+                 repetition, repetitions);
     std::fflush(stderr);
   };
   return out;

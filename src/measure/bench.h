@@ -21,8 +21,8 @@ struct Plan {
   std::vector<int> prompts;      ///< tokens that are read; empty: no such tests
   std::vector<int> generations;  ///< tokens that each sequence decodes; empty: no such tests
   std::vector<int> depths = {0};
-  std::vector<int> batches = {1};         ///< sequences that decode together; a prompt is read for one
-  std::vector<CacheOptions> caches;       ///< of winnow; its peers keep everything
+  std::vector<int> batches = {1};    ///< sequences that decode together; a prompt is read for one
+  std::vector<CacheOptions> caches;  ///< of winnow; its peers keep everything
   std::vector<Engine> engines;
   std::vector<Token> tokens;  ///< what is read and decoded, from its beginning; as many as the longest test needs
   int repetitions = 5;

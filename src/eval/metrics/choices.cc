@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <vector>
+
+#include "eval/metrics/metric.h"
+
+namespace winnow::eval {
+
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Runs of digits.
+std::vector<std::string_view> numbers_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (auto begin = std::find_if(text.begin(), text.end(), is_digit); begin != text.end();) {
+    const auto end = std::find_if_not(begin, text.end(), is_digit);
+    out.emplace_back(begin, end);
+    begin = std::find_if(end, text.end(), is_digit);
+  }
+  return out;
+}
+
+double share_of(std::string_view right, std::string_view answer) {
+  const auto numbers = numbers_of(answer);
+  if (numbers.empty()) return 0;
+  return static_cast<double>(std::count(numbers.begin(), numbers.end(), right)) / static_cast<double>(numbers.size());
+}
+
+}  // namespace
+
+double classification(std::string_view answer, std::string_view right, std::span<const std::string> classes) {
+  std::vector<std::string_view> named;
+  for (const auto& name : classes) {
+    if (contains(answer, name)) named.push_back(name);
+  }
+  // The official script takes them out while it goes over the list, so that what follows one of them is not looked at.
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    if (contains(right, named[i]) && named[i] != right) named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return std::count(named.begin(), named.end(), right) > 0 ? 1.0 / static_cast<double>(named.size()) : 0;
+}
+
+double retrieval(std::string_view answer, std::string_view reference) {
+  for (const std::string_view word : {"Paragraph ", "段落"}) {
+    for (auto at = reference.find(word); at != std::string_view::npos; at = reference.find(word, at + 1)) {
+      const auto behind = reference.substr(at + word.size());
+      if (!behind.empty() && is_digit(behind.front())) return share_of(numbers_of(behind).front(), answer);
+    }
+  }
+  return 0;
+}
+
+double count(std::string_view answer, std::string_view reference) { return share_of(reference, answer); }
+
+}  // namespace winnow::eval

@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "eval/metrics/metric.h"
+
+namespace winnow::eval {
+namespace {
+
+/// What the Python packages of LongBench's scripts make of the same answers (tools/metrics).
+const nlohmann::json& goldens() {
+  static const auto out = nlohmann::json::parse(std::ifstream(GOLDENS));
+  return out;
+}
+
+using Metric = std::function<double(const std::string& answer, const std::string& reference)>;
+
+struct Named {
+  const char* name;
+  Metric metric;
+};
+
+void PrintTo(const Named& named, std::ostream* out) { *out << named.name; }
+
+double class_score(const std::string& answer, const std::string& right) {
+  return classification(answer, right, goldens()["classes"].get<std::vector<std::string>>());
+}
+
+class MetricTest : public testing::TestWithParam<Named> {};
+
+TEST_P(MetricTest, EqualsTheOfficialScripts) {
+  const auto& cases = goldens().at(GetParam().name);
+  EXPECT_GE(cases.size(), 10U);
+  for (const auto& one : cases) {
+    const auto answer = one[0].get<std::string>();
+    const auto reference = one[1].get<std::string>();
+    EXPECT_NEAR(GetParam().metric(answer, reference), one[2].get<double>(), 1e-12) << answer << " | " << reference;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(LongBench, MetricTest,
+                         testing::Values(Named{"qa_f1", qa_f1}, Named{"qa_f1_zh", qa_f1_zh}, Named{"rouge_l", rouge_l},
+                                         Named{"rouge_l_zh", rouge_l_zh}, Named{"classification", class_score},
+                                         Named{"retrieval", retrieval}, Named{"retrieval_zh", retrieval}, Named{"count", count},
+                                         Named{"code_similarity", code_similarity}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(MetricTest, InvalidBytesAreNoCrash) {
+  EXPECT_EQ(qa_f1("\xff\xfe", "x"), 0);
+  EXPECT_EQ(rouge_l("\xc3", "x"), 0);
+  EXPECT_EQ(code_similarity("\xf0\x9f", "x"), 0);
+}
+
+}  // namespace
+}  // namespace winnow::eval
