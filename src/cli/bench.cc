@@ -11,9 +11,9 @@
 #include "base/cores.h"
 #include "cli/arguments.h"
 #include "cli/bench_rows.h"
+#include "cli/cache_lists.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "policy/method.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -25,9 +25,7 @@ struct Raw {
   CommonArguments common;
   CommonOptions options;
   measure::Plan plan;
-  std::vector<std::string> kv = {"full"};
-  std::vector<std::string> budgets;
-  std::vector<std::string> kv_types = {"f16"};
+  CacheLists caches;
   std::vector<std::string> engines = {"winnow", "llama.cpp", "llama.cpp-fa"};
   std::string form = "md";
 };
@@ -43,34 +41,11 @@ void add_options(CLI::App& bench, Raw& r) {
   counts("-n,--n-gen", p.generations, "tokens to decode, 0: none");
   counts("-d,--n-depth", p.depths, "tokens that are there before");
   counts("-b,--batch", p.batches, "sequences that decode together")->check(CLI::PositiveNumber);
-  bench.add_option("--kv", r.kv, "methods of winnow (default full)");
-  bench.add_option("--budget", r.budgets, "what may stay, for each method that needs one")->delimiter(',');
-  bench.add_option("--kv-type", r.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")->delimiter(',');
+  add_cache_lists(bench, r.caches);
   bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all")->delimiter(',');
   bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(CLI::PositiveNumber);
   bench.add_option("-f,--file", r.options.file, "text to read instead of random tokens: what some methods cost depends on it");
   bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
-}
-
-std::vector<CacheOptions> caches_of(const Raw& r) {
-  std::vector<CacheOptions> out;
-  for (const auto& list : r.kv) {
-    for (const auto& spec : Spec::parse_list(list)) {
-      for (const auto& kv_type : r.kv_types) {
-        CacheOptions one{spec, {}, KvType::parse(kv_type)};
-        if (!spec.method().needs_budget() || r.budgets.empty()) {
-          one.check();
-          out.push_back(one);
-          continue;
-        }
-        for (const auto& budget : r.budgets) {
-          one.budget = Budget::parse(budget);
-          out.push_back(one);
-        }
-      }
-    }
-  }
-  return out;
 }
 
 /// Everything that cannot be is refused before a model is loaded.
@@ -81,7 +56,7 @@ void check(Raw& r) {
   std::erase_if(p.prompts, is_none);
   std::erase_if(p.generations, is_none);
   if (p.prompts.empty() && p.generations.empty()) throw UsageError("nothing to measure: give tokens to read (-p) or to decode (-n)");
-  p.caches = caches_of(r);
+  p.caches = crossed(r.caches);
   for (const auto& name : r.engines) p.engines.push_back(measure::parse_engine(name));
   p.session = r.options.session;
   if (p.session.threads == 0) p.session.threads = usable_cores();

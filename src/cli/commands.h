@@ -15,6 +15,7 @@ void add_methods(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_docs(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_eval(CLI::App& app);
 
 /// What Ctrl-C does.
 enum class OnInterrupt : std::uint8_t {

@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   add_inspect(app);
   add_docs(app);
   add_bench(app);
+  add_eval(app);
   try {
     app.parse(argc, argv);
     return 0;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "winnow/session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace winnow::cli {
+
+/// Ways of keeping a cache that a command compares: lists that are crossed.
+struct CacheLists {
+  std::vector<std::string> kv = {"full"};
+  std::vector<std::string> budgets;
+  std::vector<std::string> kv_types = {"f16"};
+};
+
+/// Adds --kv, --budget and --kv-type to a command; the lists must outlive it.
+void add_cache_lists(CLI::App& command, CacheLists& lists);
+
+/// All methods with all types, those that need a budget with all budgets, each once. Throws UsageError.
+std::vector<CacheOptions> crossed(const CacheLists& lists);
+
+}  // namespace winnow::cli

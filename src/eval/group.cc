@@ -1,0 +1,126 @@
+#include "eval/group.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// Keeps the first and the last half of what the context has room for, as LongBench does.
+void cut_middle(Prompt& prompt, std::size_t room) {
+  const std::size_t total = prompt.text.size() + prompt.question.size();
+  if (total <= room) return;
+  const std::size_t surplus = total - room;
+  if (surplus > prompt.text.size()) throw InputError(fmt::format("the question alone has {} tokens, {} fit", prompt.question.size(), room));
+  const auto begin = prompt.text.begin() + static_cast<std::ptrdiff_t>(std::min(room / 2, prompt.text.size() - surplus));
+  prompt.text.erase(begin, begin + static_cast<std::ptrdiff_t>(surplus));
+}
+
+std::string hash_text(const Prompt& prompt) {
+  Hasher hasher;
+  hasher.add(std::as_bytes(std::span(prompt.text)));
+  hasher.add(std::as_bytes(std::span(prompt.question)));
+  return fmt::format("{:016x}", hasher.value());
+}
+
+std::vector<CacheStats> stats_of(const std::vector<Cache>& caches) {
+  std::vector<CacheStats> out;
+  for (const auto& cache : caches) out.push_back(cache.stats());
+  return out;
+}
+
+/// The name says what is in the group, so that an older run of a part of it is another one.
+void name_group(std::vector<Record>& records) {
+  Hasher hasher;
+  for (const auto& r : records) {
+    for (const auto* text : {&r.key.task, &r.key.id, &r.key.spec, &r.key.budget, &r.key.kv_type, &r.key.protocol, &r.key.prompt_hash})
+      hasher.add(std::as_bytes(std::span(text->c_str(), text->size() + 1)));
+  }
+  for (auto& r : records) {
+    r.group = fmt::format("{:016x}", hasher.value());
+    r.group_size = static_cast<int>(records.size());
+  }
+}
+
+}  // namespace
+
+Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches) : caches_(std::move(caches)) {
+  reading_.sample = &sample;
+  reading_.protocol = protocol;
+  reading_.prompt = model.tokenize(sample.prompt);
+  cut_middle(reading_.prompt, static_cast<std::size_t>(std::max(1, model.info().ctx_train - sample.max_tokens)));
+  hash_ = hash_text(reading_.prompt);
+}
+
+Key Group::key(const CacheOptions& cache) const {
+  const Sample& sample = *reading_.sample;
+  const std::string budget = cache.budget ? cache.budget->print() : "";
+  return {sample.task, sample.id, cache.spec.print(), budget, cache.kv_type.print(), name_of(reading_.protocol), hash_};
+}
+
+int Group::tokens() const { return static_cast<int>(reading_.prompt.text.size() + reading_.prompt.question.size()); }
+
+void Group::leave_out(const std::set<Key>& known) {
+  std::erase_if(caches_, [&](const CacheOptions& cache) { return known.contains(key(cache)); });
+}
+
+/// A prompt that a budget holds whole says nothing about the method, and is not to look as if that were equal to the full cache.
+void Group::leave_out_what_does_not_fit() {
+  std::erase_if(caches_, [&](const CacheOptions& cache) {
+    if (!cache.budget || cache.budget->unit() != Budget::Unit::entries || cache.budget->amount() < tokens()) return false;
+    skipped_.emplace_back(cache, fmt::format("the prompt has {} tokens, the budget {}", tokens(), cache.budget->print()));
+    return true;
+  });
+}
+
+std::vector<Record> Group::measure(Session& session, const Measure& with) {
+  leave_out_what_does_not_fit();
+  std::vector<Record> out;
+  if (!caches_.empty()) {
+    const auto begin = Clock::now();
+    auto text = read(session);
+    const double prefill_ms = ms_since(begin);
+    out = with(session, reading_, text.caches, text.logits);
+    for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches_[i], text.stats[i], prefill_ms, out[i]);
+  }
+  for (const auto& [cache, why] : skipped_) {
+    auto& record = out.emplace_back();
+    record.skipped = why;
+    fill_in(cache, {}, 0, record);
+  }
+  name_group(out);
+  return out;
+}
+
+Group::Read Group::read(Session& session) const {
+  const Prompt& prompt = reading_.prompt;
+  if (reading_.protocol == Protocol::aware && !prompt.question.empty()) {
+    auto all = std::move(session.prefill(prompt.text, std::span(&prompt.question, 1), caches_).front());
+    const auto stats = stats_of(all.caches);
+    return {std::move(all.caches), stats, std::vector(caches_.size(), all.logits)};
+  }
+  // What has no text has no question that could be kept back.
+  auto prefilled = session.prefill(prompt.text.empty() ? prompt.question : prompt.text, caches_);
+  const auto stats = stats_of(prefilled.caches);
+  Read out{std::move(prefilled.caches), stats, std::vector(caches_.size(), prefilled.logits)};
+  if (prompt.text.empty() || prompt.question.empty()) return out;
+  for (std::size_t i = 0; i < caches_.size(); ++i) out.logits[i] = session.extend(out.caches[i], prompt.question);
+  return out;
+}
+
+void Group::fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const {
+  record.key = key(cache);
+  record.labels = reading_.sample->labels;
+  record.prompt_tokens = tokens();
+  record.entries = stats.entries_per_head_mean;
+  record.bytes_held = stats.bytes_held;
+  record.timings.prefill_ms = prefill_ms;
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "eval/plan.h"
+
+namespace winnow::eval {
+
+/// A sample as one protocol reads it, with all caches that are measured together.
+class Group {
+ public:
+  /// Throws InputError when the question alone does not fit the model's context, UsageError for a chat template that is not known.
+  Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches);
+
+  /// Leaves out the caches that have been measured.
+  void leave_out(const std::set<Key>& known);
+  bool empty() const { return caches_.empty(); }
+
+  /// One record for each cache, whole but for the model's hash. Throws what the session and the measure throw.
+  std::vector<Record> measure(Session& session, const Measure& with);
+
+ private:
+  struct Read {
+    std::vector<Cache> caches;
+    std::vector<CacheStats> stats;           ///< after compression
+    std::vector<std::vector<float>> logits;  ///< of the last token
+  };
+
+  Key key(const CacheOptions& cache) const;
+  int tokens() const;
+  void leave_out_what_does_not_fit();
+  Read read(Session& session) const;
+  void fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const;
+
+  Reading reading_;
+  std::vector<CacheOptions> caches_;
+  std::vector<std::pair<CacheOptions, std::string>> skipped_;  ///< with the reason
+  std::string hash_;
+};
+
+}  // namespace winnow::eval

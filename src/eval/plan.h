@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eval/record_file.h"
+#include "eval/sample.h"
+#include "winnow/session.h"
+
+namespace winnow::eval {
+
+enum class Protocol : std::uint8_t {
+  aware,     ///< the cache is compressed after the question is seen
+  agnostic,  ///< before
+};
+
+const char* name_of(Protocol protocol);
+
+/// A sample as the model reads it.
+struct Reading {
+  const Sample* sample = nullptr;
+  Prompt prompt;  ///< fits the model's context with what is generated
+  Protocol protocol = Protocol::aware;
+};
+
+/// What is measured of a reading, for all caches of a group together. One record for each, in their order, of which it fills in answer,
+/// score, values and timings.decode_ms. Throws what the session throws.
+using Measure = std::function<std::vector<Record>(Session& session, const Reading& reading, std::vector<Cache>& caches,
+                                                  const std::vector<std::vector<float>>& logits)>;
+
+/// A benchmark: its samples and how one is measured.
+struct Task {
+  std::vector<Sample> samples;
+  Measure measure;
+};
+
+/// Lets the model answer, all caches decoding together, and scores what it says.
+Measure answering();
+
+/// Which part of the samples this process measures.
+struct Shard {
+  int index = 0;
+  int count = 1;
+};
+
+struct Plan {
+  std::vector<Task> tasks;
+  std::vector<CacheOptions> caches;
+  std::vector<Protocol> protocols;
+  Shard shard;
+};
+
+struct Progress {
+  std::function<void(int done, int all, const std::string& what)> on_group;  ///< groups, and which begins now
+  std::function<void(const std::string& sentence)> on_failure;               ///< a sample that could not be measured; the others go on
+};
+
+/// What a run came to.
+struct Outcome {
+  int measured = 0;  ///< groups
+  int known = 0;     ///< groups whose records were there
+  int failed = 0;
+  double model_seconds = 0;  ///< inside the model: prefill and decode
+  double seconds = 0;
+};
+
+/// Measures what `records` lacks. A group is a sample with one protocol and all caches that it lacks: its text is read once for all of
+/// them, and its records are added together. Throws Interrupted, InputError (a full disk); what is in `records` by then stays.
+Outcome run(Session& session, const Plan& plan, RecordFile& records, const Progress& progress);
+
+}  // namespace winnow::eval

@@ -1,0 +1,48 @@
+#include "eval/record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "winnow/version.h"
+
+namespace winnow::eval {
+
+nlohmann::ordered_json to_json(const Record& r) {
+  using Json = nlohmann::ordered_json;
+  Json out{{"task", r.key.task},         {"id", r.key.id},
+           {"spec", r.key.spec},         {"budget", r.key.budget.empty() ? Json() : Json(r.key.budget)},
+           {"kv_type", r.key.kv_type},   {"protocol", r.key.protocol},
+           {"model_hash", r.model_hash}, {"prompt_hash", r.key.prompt_hash},
+           {"answer", r.answer},         {"score", r.skipped.empty() ? Json(r.score) : Json()}};
+  if (!r.skipped.empty()) out["skipped"] = r.skipped;
+  if (!r.values.empty()) out["values"] = r.values;
+  if (!r.labels.empty()) out["labels"] = r.labels;
+  out.update({{"prompt_tokens", r.prompt_tokens},
+              {"entries", r.entries},
+              {"bytes_held", r.bytes_held},
+              {"timings", {{"prefill_ms", r.timings.prefill_ms}, {"decode_ms", r.timings.decode_ms}}},
+              {"group", r.group},
+              {"group_size", r.group_size},
+              {"version", kVersion}});
+  return out;
+}
+
+Record record_of(const nlohmann::ordered_json& json) {
+  const auto text = [&](const char* key) { return json.at(key).is_null() ? std::string() : json.at(key).get<std::string>(); };
+  Record r;
+  r.key = {text("task"), text("id"), text("spec"), text("budget"), text("kv_type"), text("protocol"), text("prompt_hash")};
+  r.model_hash = text("model_hash");
+  r.answer = text("answer");
+  if (json.contains("skipped")) r.skipped = text("skipped");
+  if (r.skipped.empty()) r.score = json.at("score").get<double>();
+  if (json.contains("values")) r.values = json["values"].get<std::map<std::string, double>>();
+  if (json.contains("labels")) r.labels = json["labels"].get<std::map<std::string, std::string>>();
+  r.prompt_tokens = json.at("prompt_tokens").get<int>();
+  r.entries = json.at("entries").get<double>();
+  r.bytes_held = json.at("bytes_held").get<std::size_t>();
+  r.timings = {json.at("timings").at("prefill_ms").get<double>(), json.at("timings").at("decode_ms").get<double>()};
+  r.group = text("group");
+  r.group_size = json.at("group_size").get<int>();
+  return r;
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace winnow::eval {
+
+/// What tells one measurement from all others.
+struct Key {
+  std::string task;
+  std::string id;
+  std::string spec;    ///< canonical
+  std::string budget;  ///< empty: none
+  std::string kv_type;
+  std::string protocol;
+  std::string prompt_hash;  ///< of all tokens
+  auto operator<=>(const Key&) const = default;
+};
+
+struct Timings {
+  double prefill_ms = 0;  ///< shared by all caches of the group
+  double decode_ms = 0;   ///< likewise
+};
+
+/// One line of records.jsonl: a sample as one way of keeping its cache answered it.
+struct Record {
+  Key key;
+  std::string model_hash;
+  std::string answer;
+  double score = 0;
+  std::map<std::string, double> values;       ///< further figures of the task: "kl", "agreement"
+  std::map<std::string, std::string> labels;  ///< of the sample
+  std::string skipped;                        ///< why there is no score, or empty
+  int prompt_tokens = 0;
+  double entries = 0;  ///< per KV head, mean, after prefill
+  std::size_t bytes_held = 0;
+  Timings timings;
+  std::string group;   ///< what was measured together, and is repeated together when a part of it is missing
+  int group_size = 1;  ///< records
+};
+
+nlohmann::ordered_json to_json(const Record& record);
+/// Throws nlohmann::json::exception for what is no record.
+Record record_of(const nlohmann::ordered_json& json);
+
+}  // namespace winnow::eval

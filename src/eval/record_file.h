@@ -1,0 +1,49 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/record.h"
+
+namespace winnow::eval {
+
+/// What there was to repair in a file of records.
+struct Repairs {
+  int cut_lines = 0;       ///< a last line without its end
+  int partial_groups = 0;  ///< of which some records are missing
+};
+
+/// records.jsonl of a folder: groups of records are added whole, so that a process which is killed loses no more than the group it was at.
+/// One process writes to it at a time.
+class RecordFile {
+ public:
+  /// Opens or begins it, makes the folder, and repairs what a killed process has left. Throws InputError: no permission, another process at
+  /// work, a line that is no record, a record of another model (file, line and both hashes).
+  RecordFile(const std::string& folder, const std::string& model_hash);
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+  ~RecordFile();
+
+  const std::vector<Record>& records() const { return records_; }
+  const Repairs& repairs() const { return repairs_; }
+
+  /// On the disk when it returns. Throws InputError (a full disk); what was there before is as it was.
+  void add(std::span<const Record> group);
+
+ private:
+  void lock(const std::string& path);
+  void load(const std::string& model_hash);
+  void rewrite() const;
+
+  std::string path_;
+  int lock_ = -1;
+  int fd_ = -1;
+  std::vector<Record> records_;
+  Repairs repairs_;
+};
+
+/// The records of a file that somebody else may be writing: its complete lines. Throws InputError as above.
+std::vector<Record> read_records(const std::string& path);
+
+}  // namespace winnow::eval

@@ -1,0 +1,92 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <set>
+
+#include "base/clock.h"
+#include "eval/group.h"
+#include "eval/plan.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+class Run {
+ public:
+  Run(Session& session, const Plan& plan, RecordFile& records, const Progress& progress)
+      : session_(session), plan_(plan), records_(records), progress_(progress) {
+    for (const auto& record : records.records()) known_.insert(record.key);
+  }
+
+  Outcome all() {
+    const auto begin = Clock::now();
+    int number = 0;
+    const int count = count_groups();
+    for (const auto& task : plan_.tasks) {
+      for (const auto& sample : task.samples) {
+        for (const Protocol protocol : plan_.protocols) {
+          if (number++ % plan_.shard.count != plan_.shard.index) continue;
+          one(task, sample, protocol, count);
+        }
+      }
+    }
+    outcome_.seconds = ms_since(begin) / 1000;
+    return outcome_;
+  }
+
+ private:
+  int count_groups() const {
+    int out = 0;
+    for (const auto& task : plan_.tasks) out += static_cast<int>(task.samples.size() * plan_.protocols.size());
+    return (out + plan_.shard.count - 1 - plan_.shard.index) / plan_.shard.count;
+  }
+
+  void one(const Task& task, const Sample& sample, Protocol protocol, int count) {
+    const std::string what = fmt::format("{} {} {}", sample.task, sample.id, name_of(protocol));
+    if (progress_.on_group) progress_.on_group(outcome_.measured + outcome_.known + outcome_.failed, count, what);
+    std::vector<Record> records;
+    try {
+      records = measure(task, sample, protocol);
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& error) {
+      ++outcome_.failed;
+      if (progress_.on_failure) progress_.on_failure(fmt::format("{}: {}", what, error.what()));
+      return;
+    }
+    if (records.empty()) {
+      ++outcome_.known;
+    } else {
+      records_.add(records);
+      ++outcome_.measured;
+    }
+  }
+
+  /// Nothing when all is known.
+  std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol) {
+    Group group(session_.model(), sample, protocol, plan_.caches);
+    group.leave_out(known_);
+    if (group.empty()) return {};
+    auto out = group.measure(session_, task.measure);
+    for (auto& record : out) record.model_hash = fmt::format("{:016x}", session_.model().hash());
+    outcome_.model_seconds += (out.front().timings.prefill_ms + out.front().timings.decode_ms) / 1000;
+    return out;
+  }
+
+  Session& session_;
+  const Plan& plan_;
+  RecordFile& records_;
+  const Progress& progress_;
+  std::set<Key> known_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+const char* name_of(Protocol protocol) { return protocol == Protocol::aware ? "question-aware" : "question-agnostic"; }
+
+Outcome run(Session& session, const Plan& plan, RecordFile& records, const Progress& progress) {
+  return Run(session, plan, records, progress).all();
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "winnow/model.h"
+
+namespace winnow::eval {
+
+/// How an answer is scored against one reference; the best of all references counts.
+enum class Metric : std::uint8_t {
+  qa_f1,
+  qa_f1_zh,
+  rouge_l,
+  rouge_l_zh,
+  classification,
+  retrieval,
+  count,
+  code_similarity,
+  contains_all,  ///< the share of the references that the answer contains, in any case of letters (RULER's string_match_all)
+};
+
+const char* name_of(Metric metric);
+/// Throws UsageError that lists all.
+Metric parse_metric(const std::string& name);
+
+/// What of an answer is scored.
+enum class Answer : std::uint8_t {
+  whole,
+  first_line,  ///< few-shot prompts: the model goes on with examples of its own
+};
+
+/// One prompt of a task with what it should be answered.
+struct Sample {
+  std::string task;
+  std::string id;  ///< unique within the task
+  PromptText prompt;
+  std::vector<std::string> references;
+  std::vector<std::string> classes;  ///< of classification
+  Metric metric = Metric::qa_f1;
+  Answer scored = Answer::whole;
+  int max_tokens = 32;
+  std::map<std::string, std::string> labels;  ///< what reports group by: "length", "depth"
+};
+
+/// 0 … 1.
+double score(const Sample& sample, const std::string& answer);
+
+}  // namespace winnow::eval

@@ -1,0 +1,88 @@
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <algorithm>
+
+#include "eval/metrics/metric.h"
+#include "eval/metrics/words.h"
+#include "eval/sample.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+struct Named {
+  Metric metric;
+  const char* name;
+};
+
+constexpr Named kNames[] = {
+    {Metric::qa_f1, "qa_f1"},           {Metric::qa_f1_zh, "qa_f1_zh"},
+    {Metric::rouge_l, "rouge_l"},       {Metric::rouge_l_zh, "rouge_l_zh"},
+    {Metric::classification, "class"},  {Metric::retrieval, "retrieval"},
+    {Metric::count, "count"},           {Metric::code_similarity, "code_similarity"},
+    {Metric::contains_all, "contains"},
+};
+
+double contains_all(const std::string& answer, const std::vector<std::string>& references) {
+  const auto text = lower_case(unicode_of(answer));
+  const auto is_there = [&](const std::string& reference) { return text.indexOf(lower_case(unicode_of(reference))) >= 0; };
+  if (references.empty()) return 0;
+  return static_cast<double>(std::count_if(references.begin(), references.end(), is_there)) / static_cast<double>(references.size());
+}
+
+double score_one(const Sample& sample, std::string_view answer, std::string_view reference) {
+  switch (sample.metric) {
+    case Metric::qa_f1:
+      return qa_f1(answer, reference);
+    case Metric::qa_f1_zh:
+      return qa_f1_zh(answer, reference);
+    case Metric::rouge_l:
+      return rouge_l(answer, reference);
+    case Metric::rouge_l_zh:
+      return rouge_l_zh(answer, reference);
+    case Metric::classification:
+      return classification(answer, reference, sample.classes);
+    case Metric::retrieval:
+      return retrieval(answer, reference);
+    case Metric::count:
+      return count(answer, reference);
+    case Metric::code_similarity:
+      return code_similarity(answer, reference);
+    case Metric::contains_all:
+      break;
+  }
+  return contains_all(std::string(answer), {std::string(reference)});
+}
+
+/// As LongBench cuts answers to few-shot prompts.
+std::string first_line(const std::string& answer) {
+  const auto begin = std::min(answer.find_first_not_of('\n'), answer.size());
+  return answer.substr(begin, answer.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+const char* name_of(Metric metric) {
+  return std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.metric == metric; })->name;
+}
+
+Metric parse_metric(const std::string& name) {
+  std::vector<const char*> all;
+  for (const auto& named : kNames) {
+    if (name == named.name) return named.metric;
+    all.push_back(named.name);
+  }
+  throw UsageError(fmt::format("there is no metric {} (there are {})", name, fmt::join(all, ", ")));
+}
+
+double score(const Sample& sample, const std::string& answer) {
+  const std::string text = sample.scored == Answer::first_line ? first_line(answer) : answer;
+  if (sample.metric == Metric::contains_all) return contains_all(text, sample.references);
+  double best = 0;
+  for (const auto& reference : sample.references) best = std::max(best, score_one(sample, text, reference));
+  return best;
+}
+
+}  // namespace winnow::eval

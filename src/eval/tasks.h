@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/plan.h"
+
+namespace winnow::eval {
+
+/// What a user says about tasks.
+struct TaskOptions {
+  std::string data;          ///< folder with the tasks' files
+  int limit = 0;             ///< samples of each task, 0: all
+  std::vector<int> lengths;  ///< tokens of generated prompts
+  std::uint32_t seed = 1;    ///< of generated samples
+  /// Told of a line that is no sample ("FILE line N: why"); the others are read.
+  std::function<void(const std::string&)> on_bad_line;
+};
+
+/// A task as `winnow eval tasks` lists it.
+struct TaskInfo {
+  std::string name;
+  std::string source;  ///< paper or set
+  std::string metric;
+  std::string protocol;  ///< what of the prompt is the question
+  std::function<Task(const Model& model, const TaskOptions& options)> make;
+};
+
+const std::vector<TaskInfo>& list_tasks();
+
+/// Tasks by their names, in that order; a name of a group (`longbench`) stands for all of it. Throws UsageError with the nearest name,
+/// InputError for a file that is not there.
+std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options);
+
+}  // namespace winnow::eval

@@ -1,0 +1,160 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "eval/tasks/all.h"
+#include "eval/tasks/jsonl.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// One of LongBench's 21 (arXiv 2308.14508, Table 1). `question` is what the question begins with in a prompt that is whole, at its last
+/// place; empty: what stands between the template's context and input.
+struct Dataset {
+  const char* name;
+  Metric metric;
+  const char* category;
+  PromptFormat format = PromptFormat::chat;
+  const char* question = "";
+};
+
+constexpr PromptFormat kRaw = PromptFormat::raw;
+
+/// Few-shot and code prompts go without a chat template, as in the official script.
+constexpr Dataset kDatasets[] = {
+    {"narrativeqa", Metric::qa_f1, "single-doc QA"},
+    {"qasper", Metric::qa_f1, "single-doc QA"},
+    {"multifieldqa_en", Metric::qa_f1, "single-doc QA"},
+    {"multifieldqa_zh", Metric::qa_f1_zh, "single-doc QA"},
+    {"hotpotqa", Metric::qa_f1, "multi-doc QA"},
+    {"2wikimqa", Metric::qa_f1, "multi-doc QA"},
+    {"musique", Metric::qa_f1, "multi-doc QA"},
+    {"dureader", Metric::rouge_l_zh, "multi-doc QA"},
+    {"gov_report", Metric::rouge_l, "summarization"},
+    {"qmsum", Metric::rouge_l, "summarization"},
+    {"multi_news", Metric::rouge_l, "summarization"},
+    {"vcsum", Metric::rouge_l_zh, "summarization"},
+    {"trec", Metric::classification, "few-shot", kRaw, "\nQuestion:"},
+    {"triviaqa", Metric::qa_f1, "few-shot", kRaw, "\n\nPassage:"},
+    {"samsum", Metric::rouge_l, "few-shot", kRaw, "\n\nDialogue:"},
+    {"lsht", Metric::classification, "few-shot", kRaw, "\n新闻内容："},
+    {"passage_count", Metric::count, "synthetic"},
+    {"passage_retrieval_en", Metric::retrieval, "synthetic"},
+    {"passage_retrieval_zh", Metric::retrieval, "synthetic"},
+    {"lcc", Metric::code_similarity, "code", kRaw},
+    {"repobench-p", Metric::code_similarity, "code", kRaw, "Next line of code:\n"},
+};
+
+Json read_json(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) throw InputError(fmt::format("{}: no such file", path.string()));
+  try {
+    return Json::parse(file);
+  } catch (const Json::exception& error) {
+    throw InputError(fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+/// A dataset's prompt with what stands around {context} and {input}.
+struct Template {
+  std::string before;   ///< the context
+  std::string between;  ///< context and input; all that is left where there is no input
+  std::string behind;   ///< the input
+
+  explicit Template(const std::string& text) {
+    const std::string context = "{context}";
+    const std::string input = "{input}";
+    const auto c = text.find(context);
+    if (c == std::string::npos) throw InputError(fmt::format("a prompt without {{context}}: {:.60}", text));
+    before = text.substr(0, c);
+    const auto i = text.find(input, c);
+    between = text.substr(c + context.size(), i == std::string::npos ? i : i - c - context.size());
+    if (i != std::string::npos) behind = text.substr(i + input.size());
+  }
+};
+
+/// The prompt of a line with the official fields.
+PromptText filled(const Template& form, const Json& line) {
+  PromptText out;
+  out.text = form.before + line.at("context").get<std::string>();
+  out.question = form.between + line.value("input", "") + form.behind;
+  return out;
+}
+
+/// The prompt of a line that has it whole, cut before its question.
+PromptText cut(const Dataset& dataset, const Template& form, const std::string& prompt) {
+  const std::string mark = *dataset.question != '\0' ? dataset.question : form.between;
+  const auto at = prompt.rfind(mark);
+  if (at == std::string::npos) throw InputError(fmt::format("the prompt has no \"{:.40}\", where its question begins", mark));
+  PromptText out;
+  out.text = prompt.substr(0, at);
+  out.question = prompt.substr(at);
+  return out;
+}
+
+class Reader {
+ public:
+  Reader(const Dataset& dataset, const std::filesystem::path& config)
+      : dataset_(dataset),
+        form_(read_json(config / "dataset2prompt.json").at(dataset.name).get<std::string>()),
+        max_tokens_(read_json(config / "dataset2maxlen.json").at(dataset.name).get<int>()) {}
+
+  Sample sample(const Json& line, int number) const {
+    Sample out;
+    out.task = dataset_.name;
+    out.id = id_of(line).value_or(std::to_string(number));
+    out.prompt = line.contains("prompt") ? cut(dataset_, form_, line["prompt"].get<std::string>()) : filled(form_, line);
+    out.prompt.format = dataset_.format;
+    out.references = line.at("answers").get<std::vector<std::string>>();
+    if (line.contains("all_classes") && line["all_classes"].is_array()) out.classes = line["all_classes"].get<std::vector<std::string>>();
+    out.metric = dataset_.metric;
+    out.scored = std::string(dataset_.category) == "few-shot" ? Answer::first_line : Answer::whole;
+    out.max_tokens = max_tokens_;
+    out.labels["category"] = dataset_.category;
+    if (line.contains("length")) out.labels["length"] = bucket(line["length"].get<int>());
+    return out;
+  }
+
+ private:
+  static std::optional<std::string> id_of(const Json& line) {
+    for (const char* key : {"_id", "id"}) {
+      if (line.contains(key)) return line[key].is_string() ? line[key].get<std::string>() : line[key].dump();
+    }
+    return {};
+  }
+
+  /// Words, in LongBench-E's classes.
+  static const char* bucket(int words) { return words < 4000 ? "0-4k" : words < 8000 ? "4-8k" : "8k+"; }
+
+  const Dataset& dataset_;
+  Template form_;
+  int max_tokens_;
+};
+
+Task make(const Dataset& dataset, const TaskOptions& options) {
+  const std::filesystem::path data(options.data);
+  const Reader reader(dataset, data / "longbench-config");
+  // The official files, or the extract.
+  const std::string name = std::string(dataset.name) + ".jsonl";
+  const auto file = std::filesystem::exists(data / "longbench" / name) ? data / "longbench" / name : data / "longbench-mini" / name;
+  return {read_samples(file.string(), options, [&](const Json& line, int number) { return reader.sample(line, number); }), answering()};
+}
+
+}  // namespace
+
+void add_longbench(std::vector<TaskInfo>& to) {
+  for (const auto& dataset : kDatasets) {
+    to.push_back({fmt::format("longbench/{}", dataset.name), fmt::format("LongBench, {}", dataset.category), name_of(dataset.metric),
+                  "the question is the template's part behind the context",
+                  [&dataset](const Model&, const TaskOptions& options) { return make(dataset, options); }});
+  }
+}
+
+}  // namespace winnow::eval

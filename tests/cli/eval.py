@@ -1,0 +1,138 @@
+"""`winnow eval`: records that survive kills, shards that add up, bad lines and folders that are named.
+
+eval.py WINNOW MAKE_TINY_GGUF
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+WINNOW, TINY = sys.argv[1:3]
+METHODS = ["--kv", "full,snapkv:window=4,streaming-llm", "--budget", "24,48", "--protocol", "question-aware,question-agnostic"]
+
+
+def command(work, out, *more):
+    return [WINNOW, "eval", "longbench/hotpotqa", "longbench/trec", "-m", f"{work}/tiny.gguf", "--data", f"{work}/data", "-o", f"{work}/{out}",
+            "--raw", "--threads", "1", *METHODS, *more]  # fmt: skip
+
+
+def run(arguments, code=0):
+    result = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+    assert result.returncode == code, (arguments, result.returncode, result.stderr)
+    return result
+
+
+def write_data(work, lines=6):
+    for folder in ("longbench-config", "longbench"):
+        os.makedirs(f"{work}/data/{folder}")
+    prompts = {"hotpotqa": "Read:\n{context}\nNow answer: {input}\nAnswer:", "trec": "Types:\n{context}\n{input}"}
+    with open(f"{work}/data/longbench-config/dataset2prompt.json", "w") as file:
+        json.dump(prompts, file)
+    with open(f"{work}/data/longbench-config/dataset2maxlen.json", "w") as file:
+        json.dump({"hotpotqa": 6, "trec": 4}, file)
+    with open(f"{work}/data/longbench/hotpotqa.jsonl", "w") as file:
+        for i in range(lines):
+            print(json.dumps({"_id": f"h{i}", "context": f"fact {i} " * 12, "input": f"which {i}?", "answers": [f"fact {i}"], "length": 5000 * i}), file=file)
+    with open(f"{work}/data/longbench/trec.jsonl", "w") as file:
+        for i in range(lines):  # whole prompts, as the extract has them
+            prompt = "Types:\n" + "Question: one\nType: x\n" * 5 + f"Question: two {i}\nType:"
+            print(json.dumps({"id": i, "prompt": prompt, "answers": ["x"], "all_classes": ["x", "y"]}), file=file)
+
+
+def records(work, *outs):
+    """Without what no two runs have in common."""
+    found = {}
+    for out in outs:
+        with open(f"{work}/{out}/records.jsonl") as file:
+            for line in file:
+                record = json.loads(line)
+                record.pop("timings")
+                key = tuple(record[k] for k in ("task", "id", "spec", "budget", "kv_type", "protocol"))
+                assert key not in found, f"{key} is there twice"
+                found[key] = record
+    return found
+
+
+def check_whole(all_records):
+    assert len(all_records) == 2 * 6 * 2 * 5, len(all_records)
+    for (task, _, spec, budget, _, protocol), r in all_records.items():
+        assert r["group_size"] == 5 and 0 <= r["score"] <= 1 and r["labels"]["category"] == ("multi-doc QA" if task == "hotpotqa" else "few-shot")
+        if spec == "full":
+            assert r["entries"] == r["prompt_tokens"] if protocol == "question-aware" else r["entries"] < r["prompt_tokens"]
+        else:
+            assert r["entries"] <= int(budget) + (0 if protocol == "question-aware" else r["prompt_tokens"])
+    lengths = {r["labels"].get("length") for r in all_records.values()}
+    assert lengths == {"0-4k", "4-8k", "8k+", None}
+
+
+def check_kills(work, expected):
+    """Twenty kills at random moments; then the rest, and all is as if nothing had been."""
+    chance = random.Random(7)
+    for _ in range(20):
+        process = subprocess.Popen(command(work, "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.02, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    run(command(work, "killed"))
+    assert records(work, "killed") == expected
+
+
+def check_cut(work, expected):
+    """A write that a full disk or a lost machine has cut."""
+    path = f"{work}/whole/records.jsonl"
+    with open(path) as file:
+        text = file.read()
+    for length in (len(text) - 5, len(text) // 2, 10):
+        with open(path, "w") as file:
+            file.write(text[:length])
+        assert "measured again" in run(command(work, "whole")).stderr
+        assert records(work, "whole") == expected
+
+
+def check_shards(work, expected):
+    for count in (2, 4):
+        outs = [f"shard{i}of{count}" for i in range(count)]
+        for i, out in enumerate(outs):
+            run(command(work, out, "--shard", f"{i}/{count}"))
+        assert records(work, *outs) == expected
+    assert "0 <= I < N" in run(command(work, "x", "--shard", "4/4"), code=2).stderr
+
+
+def check_bad_input(work):
+    path = f"{work}/data/longbench/hotpotqa.jsonl"
+    with open(path, "a") as file:
+        print('{"no json', file=file)
+        print('{"context": "c", "input": "i", "answers": []}', file=file)
+        print('{"context": "c", "answers": ["a"], "input": 5}', file=file)
+    bad = run(command(work, "bad", "--kv", "full,full"), code=1).stderr
+    for number in (7, 8, 9):
+        assert f"hotpotqa.jsonl line {number}: " in bad, bad
+    assert "there are no answers" in bad and "3 lines" in bad
+    assert len(records(work, "bad")) == 2 * 6 * 2 * 5, "the other lines are measured"
+    with open(f"{work}/bad/records.jsonl") as file:
+        other = file.readline().replace('"model_hash":"', '"model_hash":"0')
+    os.makedirs(f"{work}/mixed")
+    with open(f"{work}/mixed/records.jsonl", "w") as file:
+        file.write(other)
+    assert "records.jsonl line 1: a record of another model" in run(command(work, "mixed"), code=1).stderr
+    assert "winnow eval tasks" in run([*command(work, "x")[:2], "nonsense", *command(work, "x")[4:]], code=2).stderr
+    assert "cannot make the folder" in run(command(work, "tiny.gguf/x"), code=1).stderr
+    assert "no such file" in run([a.replace(f"{work}/data", f"{work}/nothing") for a in command(work, "x")], code=1).stderr
+
+
+with tempfile.TemporaryDirectory() as temporary:
+    subprocess.run([TINY, f"{temporary}/tiny.gguf"], check=True)
+    write_data(temporary)
+    run(command(temporary, "whole"))
+    undisturbed = records(temporary, "whole")
+    check_whole(undisturbed)
+    check_kills(temporary, undisturbed)
+    check_cut(temporary, undisturbed)
+    check_shards(temporary, undisturbed)
+    check_bad_input(temporary)
+    assert "longbench/hotpotqa" in run([WINNOW, "eval", "tasks"]).stdout
