@@ -79,16 +79,10 @@ void Group::leave_out_what_does_not_fit() {
   });
 }
 
-std::vector<Record> Group::measure(Session& session, const Measure& with) {
+std::vector<Record> Group::measure(Session& session, const Task& task) {
   leave_out_what_does_not_fit();
   std::vector<Record> out;
-  if (!caches_.empty()) {
-    const auto begin = Clock::now();
-    auto text = read(session);
-    const double prefill_ms = ms_since(begin);
-    out = with(session, reading_, text.caches, text.logits);
-    for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches_[i], text.stats[i], prefill_ms, out[i]);
-  }
+  if (!caches_.empty()) out = measure_caches(session, task);
   for (const auto& [cache, why] : skipped_) {
     auto& record = out.emplace_back();
     record.skipped = why;
@@ -98,19 +92,32 @@ std::vector<Record> Group::measure(Session& session, const Measure& with) {
   return out;
 }
 
-Group::Read Group::read(Session& session) const {
+std::vector<Record> Group::measure_caches(Session& session, const Task& task) const {
+  auto caches = caches_;
+  const std::ptrdiff_t before = task.against == Against::full ? 1 : 0;
+  if (before > 0) caches.insert(caches.begin(), CacheOptions());
+  const auto begin = Clock::now();
+  auto text = read(session, caches);
+  const double prefill_ms = ms_since(begin);
+  auto out = task.measure(session, reading_, text.caches, std::move(text.logits));
+  for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches[i], text.stats[i], prefill_ms, out[i]);
+  out.erase(out.begin(), out.begin() + before);
+  return out;
+}
+
+Group::Read Group::read(Session& session, std::span<const CacheOptions> caches) const {
   const Prompt& prompt = reading_.prompt;
   if (reading_.protocol == Protocol::aware && !prompt.question.empty()) {
-    auto all = std::move(session.prefill(prompt.text, std::span(&prompt.question, 1), caches_).front());
+    auto all = std::move(session.prefill(prompt.text, std::span(&prompt.question, 1), caches).front());
     const auto stats = stats_of(all.caches);
-    return {std::move(all.caches), stats, std::vector(caches_.size(), all.logits)};
+    return {std::move(all.caches), stats, std::vector(caches.size(), all.logits)};
   }
   // What has no text has no question that could be kept back.
-  auto prefilled = session.prefill(prompt.text.empty() ? prompt.question : prompt.text, caches_);
+  auto prefilled = session.prefill(prompt.text.empty() ? prompt.question : prompt.text, caches);
   const auto stats = stats_of(prefilled.caches);
-  Read out{std::move(prefilled.caches), stats, std::vector(caches_.size(), prefilled.logits)};
+  Read out{std::move(prefilled.caches), stats, std::vector(caches.size(), prefilled.logits)};
   if (prompt.text.empty() || prompt.question.empty()) return out;
-  for (std::size_t i = 0; i < caches_.size(); ++i) out.logits[i] = session.extend(out.caches[i], prompt.question);
+  for (std::size_t i = 0; i < caches.size(); ++i) out.logits[i] = session.extend(out.caches[i], prompt.question);
   return out;
 }
 

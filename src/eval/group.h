@@ -20,7 +20,7 @@ class Group {
   bool empty() const { return caches_.empty(); }
 
   /// One record for each cache, whole but for the model's hash. Throws what the session and the measure throw.
-  std::vector<Record> measure(Session& session, const Measure& with);
+  std::vector<Record> measure(Session& session, const Task& task);
 
  private:
   struct Read {
@@ -32,7 +32,8 @@ class Group {
   Key key(const CacheOptions& cache) const;
   int tokens() const;
   void leave_out_what_does_not_fit();
-  Read read(Session& session) const;
+  Read read(Session& session, std::span<const CacheOptions> caches) const;
+  std::vector<Record> measure_caches(Session& session, const Task& task) const;
   void fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const;
 
   Reading reading_;

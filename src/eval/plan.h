@@ -28,16 +28,27 @@ struct Reading {
 /// What is measured of a reading, for all caches of a group together. One record for each, in their order, of which it fills in answer,
 /// score, values and timings.decode_ms. Throws what the session throws.
 using Measure = std::function<std::vector<Record>(Session& session, const Reading& reading, std::vector<Cache>& caches,
-                                                  const std::vector<std::vector<float>>& logits)>;
+                                                  std::vector<std::vector<float>> logits)>;
+
+/// What caches are measured against.
+enum class Against : std::uint8_t {
+  references,  ///< the sample's
+  full,        ///< the full f16 cache of the same prompt, which is read with them and stands first
+};
 
 /// A benchmark: its samples and how one is measured.
 struct Task {
   std::vector<Sample> samples;
   Measure measure;
+  Against against = Against::references;
 };
 
 /// Lets the model answer, all caches decoding together, and scores what it says.
 Measure answering();
+
+/// Forces 64 greedy tokens of the first cache, the full one, through all: the score is the share of steps with the same best token, and
+/// values has "kl", the mean KL(full || cache) in nats (METHODS.md, fidelity).
+Measure following();
 
 /// Which part of the samples this process measures.
 struct Shard {

@@ -67,7 +67,7 @@ class Run {
     Group group(session_.model(), sample, protocol, plan_.caches);
     group.leave_out(known_);
     if (group.empty()) return {};
-    auto out = group.measure(session_, task.measure);
+    auto out = group.measure(session_, task);
     for (auto& record : out) record.model_hash = fmt::format("{:016x}", session_.model().hash());
     outcome_.model_seconds += (out.front().timings.prefill_ms + out.front().timings.decode_ms) / 1000;
     return out;

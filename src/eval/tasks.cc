@@ -18,6 +18,8 @@ const std::vector<TaskInfo>& list_tasks() {
   static const auto out = [] {
     std::vector<TaskInfo> all;
     add_longbench(all);
+    add_niah(all);
+    add_fidelity(all);
     return all;
   }();
   return out;
@@ -26,6 +28,10 @@ const std::vector<TaskInfo>& list_tasks() {
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options) {
   std::vector<Task> out;
   for (const auto& name : names) {
+    if (name.ends_with(".jsonl")) {
+      out.push_back(custom_task(name, options));
+      continue;
+    }
     const auto before = out.size();
     for (const auto& task : list_tasks()) {
       if (is_meant(task, name)) out.push_back(task.make(model, options));

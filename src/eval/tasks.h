@@ -31,7 +31,8 @@ struct TaskInfo {
 
 const std::vector<TaskInfo>& list_tasks();
 
-/// Tasks by their names, in that order; a name of a group (`longbench`) stands for all of it. Throws UsageError with the nearest name,
+/// Tasks by their names, in that order; a name of a group (`longbench`) stands for all of it, FILE.jsonl for the samples in
+/// it. Throws UsageError with the nearest name,
 /// InputError for a file that is not there.
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options);
 

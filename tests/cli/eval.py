@@ -16,8 +16,8 @@ WINNOW, TINY = sys.argv[1:3]
 METHODS = ["--kv", "full,snapkv:window=4,streaming-llm", "--budget", "24,48", "--protocol", "question-aware,question-agnostic"]
 
 
-def command(work, out, *more):
-    return [WINNOW, "eval", "longbench/hotpotqa", "longbench/trec", "-m", f"{work}/tiny.gguf", "--data", f"{work}/data", "-o", f"{work}/{out}",
+def command(work, out, *more, tasks=("longbench/hotpotqa", "longbench/trec")):
+    return [WINNOW, "eval", *tasks, "-m", f"{work}/tiny.gguf", "--data", f"{work}/data", "-o", f"{work}/{out}",
             "--raw", "--threads", "1", *METHODS, *more]  # fmt: skip
 
 
@@ -120,9 +120,29 @@ def check_bad_input(work):
     with open(f"{work}/mixed/records.jsonl", "w") as file:
         file.write(other)
     assert "records.jsonl line 1: a record of another model" in run(command(work, "mixed"), code=1).stderr
-    assert "winnow eval tasks" in run([*command(work, "x")[:2], "nonsense", *command(work, "x")[4:]], code=2).stderr
+    assert "winnow eval tasks" in run(command(work, "x", tasks=["nonsense"]), code=2).stderr
     assert "cannot make the folder" in run(command(work, "tiny.gguf/x"), code=1).stderr
     assert "no such file" in run([a.replace(f"{work}/data", f"{work}/nothing") for a in command(work, "x")], code=1).stderr
+
+
+def check_tasks(work):
+    """Needles in a haystack, distance to the full cache, and a file of one's own."""
+    os.makedirs(f"{work}/data/needle")
+    with open(f"{work}/data/needle/hay.txt", "w") as file:
+        file.write("There is hay. " * 40)
+    os.makedirs(f"{work}/data/longbench-mini")
+    with open(f"{work}/data/longbench-mini/any.jsonl", "w") as file:
+        print(json.dumps({"prompt": "some words of a prompt, " * 5}), file=file)
+    with open(f"{work}/own.jsonl", "w") as file:
+        print(json.dumps({"id": "mine", "text": "a text " * 8, "question": "what?", "outputs": ["x", "y"], "metric": "contains"}), file=file)
+    run(command(work, "niah", "--length", "60,90", "--limit", "12", tasks=["niah"]))
+    found = records(work, "niah")
+    assert {(r["labels"]["length"], r["labels"]["depth"]) for r in found.values()} == {(n, str(d)) for n in ("60", "90") for d in (0, 25, 50, 75, 100)}
+    run(command(work, "near", tasks=["fidelity"]))
+    for (_, _, spec, *_), r in records(work, "near").items():
+        assert (r["values"]["kl"] < 1e-9 and r["score"] == 1) if spec == "full" else r["values"]["kl"] > 1e-9, r
+    run(command(work, "own", tasks=[f"{work}/own.jsonl"]))
+    assert {key[1] for key in records(work, "own")} == {"mine"}
 
 
 with tempfile.TemporaryDirectory() as temporary:
@@ -135,4 +155,5 @@ with tempfile.TemporaryDirectory() as temporary:
     check_cut(temporary, undisturbed)
     check_shards(temporary, undisturbed)
     check_bad_input(temporary)
+    check_tasks(temporary)
     assert "longbench/hotpotqa" in run([WINNOW, "eval", "tasks"]).stdout
