@@ -17,6 +17,9 @@ void add_docs(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_eval(CLI::App& app);
 
+/// Adds what `winnow eval` does with records that are there.
+void add_eval_reports(CLI::App& eval);
+
 /// What Ctrl-C does.
 enum class OnInterrupt : std::uint8_t {
   stops_then_ends,  ///< the first one stops what runs, the second ends the process

@@ -134,6 +134,7 @@ void add_eval(CLI::App& app) {
   add_options(*command, *raw);
   auto* const tasks = command->add_subcommand("tasks", "list the tasks with source and metric");
   tasks->callback([] { list(); });
+  add_eval_reports(*command);
   command->footer("Example:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o results");
   command->callback([raw, command] {
     if (command->get_subcommands().empty()) run(*raw);

@@ -3,6 +3,7 @@
 eval.py WINNOW MAKE_TINY_GGUF
 """
 
+import csv
 import json
 import os
 import random
@@ -100,7 +101,28 @@ def check_shards(work, expected):
         for i, out in enumerate(outs):
             run(command(work, out, "--shard", f"{i}/{count}"))
         assert records(work, *outs) == expected
+        run([WINNOW, "eval", "merge", *(f"{work}/{out}" for out in outs), "-o", f"{work}/merged{count}"])
+        assert records(work, f"merged{count}") == expected
     assert "0 <= I < N" in run(command(work, "x", "--shard", "4/4"), code=2).stderr
+
+
+def check_report(work, expected):
+    """The tables' figures, computed here from the records."""
+    run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.csv"])
+    with open(f"{work}/report.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * 5
+    for row in rows:
+        of = [r for r in expected.values() if all((r[k] or "") == row[k] for k in ("task", "protocol", "spec", "budget"))]
+        mean = sum(r["score"] for r in of) / len(of)
+        assert len(of) == int(row["samples"]) == 6 and abs(mean - float(row["score"])) < 1e-6
+        assert float(row["low"]) <= mean + 1e-6 and mean <= float(row["high"]) + 1e-6
+    table = run([WINNOW, "eval", "report", f"{work}/whole"]).stdout
+    assert "| `snapkv:window=4` @ 24 |" in table and "question-agnostic" in table
+    same = run([WINNOW, "eval", "compare", f"{work}/whole", f"{work}/merged2"]).stdout
+    assert same.count("| +0.0 | 1.000 |") == 20, same
+    assert ".md or .csv" in run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.pdf"], code=2).stderr
+    assert "no such file" in run([WINNOW, "eval", "report", f"{work}/nothing"], code=1).stderr
 
 
 def check_bad_input(work):
@@ -154,6 +176,7 @@ with tempfile.TemporaryDirectory() as temporary:
     check_kills(temporary, undisturbed)
     check_cut(temporary, undisturbed)
     check_shards(temporary, undisturbed)
+    check_report(temporary, undisturbed)
     check_bad_input(temporary)
     check_tasks(temporary)
     assert "longbench/hotpotqa" in run([WINNOW, "eval", "tasks"]).stdout

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+
+namespace winnow::eval {
+
+/// A mean with the interval that holds 95 of 100 means of as many samples drawn anew from these (percentile bootstrap, 2,000 draws,
+/// seeded).
+struct Mean {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+};
+
+/// REQUIRES: not empty.
+Mean mean_of(std::span<const double> values);
+
+/// How often a paired bootstrap (10,000 draws, seeded) finds the mean of a - b on the other side of 0, twice: the two-sided p value.
+/// REQUIRES: of equal length, not empty.
+double paired_p(std::span<const double> a, std::span<const double> b);
+
+}  // namespace winnow::eval

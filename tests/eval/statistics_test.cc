@@ -1,0 +1,55 @@
+#include "eval/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace winnow::eval {
+namespace {
+
+std::vector<double> normal(int n, double mean, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> draw(mean, 1);
+  std::vector<double> out;
+  for (int i = 0; i < n; ++i) out.push_back(draw(random));
+  return out;
+}
+
+TEST(StatisticsTest, IntervalIsThatOfTheNormalDistribution) {
+  const auto values = normal(400, 3, 1);
+  const Mean mean = mean_of(values);
+  double sum = 0;
+  double squares = 0;
+  for (const double v : values) {
+    sum += v;
+    squares += v * v;
+  }
+  const double expected = sum / 400;
+  const double half = 1.96 * std::sqrt((squares / 400 - expected * expected) / 400);
+  EXPECT_DOUBLE_EQ(mean.value, expected);
+  // The ends of 2,000 draws lie within some 5 % of the interval's half width.
+  EXPECT_NEAR(mean.low, expected - half, 0.15 * half);
+  EXPECT_NEAR(mean.high, expected + half, 0.15 * half);
+}
+
+TEST(StatisticsTest, OneValueHasNoWidth) {
+  const std::vector<double> one = {0.25};
+  const Mean mean = mean_of(one);
+  EXPECT_EQ(mean.low, 0.25);
+  EXPECT_EQ(mean.high, 0.25);
+}
+
+TEST(StatisticsTest, PairedDifferencesAreTold) {
+  const auto a = normal(100, 0, 2);
+  auto b = a;
+  EXPECT_EQ(paired_p(a, b), 1);
+  for (double& x : b) x += 0.1;
+  EXPECT_EQ(paired_p(a, b), 0) << "the same shift in every pair cannot be chance";
+  const double p = paired_p(a, normal(100, 0, 3));
+  EXPECT_GT(p, 0.01);
+}
+
+}  // namespace
+}  // namespace winnow::eval
