@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check_memory.h"
 #include "base/cores.h"
 #include "base/file.h"
-#include "base/format.h"
 #include "engine/cache_impl.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
@@ -60,6 +60,11 @@ void check_whole(const Cache::Impl& cache) {
   }
 }
 
+/// What needs memory.
+std::string reading(std::size_t tokens) {
+  return fmt::format("reading {} tokens (hidden states, one layer's keys and values, what is kept)", tokens);
+}
+
 }  // namespace
 
 void CacheOptions::check() const {
@@ -99,18 +104,10 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::
   for (const auto& c : caches) c.check();
   const auto need =
       engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
-  check_memory(need, rows);
+  check_memory(need, reading(rows));
   const Stops stops(*this);
   const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress};
   return engine::Prefill(context, text, questions, caches).run();
-}
-
-void Session::Impl::check_memory(std::size_t need, std::size_t tokens) const {
-  if (need <= available_memory()) return;
-  throw MemoryError(
-      fmt::format("reading {} tokens needs {} for hidden states, one layer's keys and values and what is kept; {} are available", tokens,
-                  format_bytes(need), format_bytes(available_memory())),
-      need);
 }
 
 void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> tokens) {
@@ -122,7 +119,7 @@ void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> token
   const CacheOptions later = options_later(sequence, hparams, count);
   if (count <= engine::budget_entries(later, hparams, count)) return;
   check_memory(engine::prefill_bytes(hparams, model->impl().vocab, options, count, count, std::span(&count, 1), std::span(&later, 1)),
-               tokens.size());
+               reading(tokens.size()));
   const Stops stops(*this);
   engine::Past past{account, decode_attention, shape, sequence.lanes, sequence.seen - count};
   const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress, &past};

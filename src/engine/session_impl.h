@@ -20,8 +20,6 @@ struct Session::Impl {
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
   void compress(Cache::Impl& sequence, std::span<const Token> tokens);
-  /// Throws MemoryError when a pass over so many tokens cannot have its memory.
-  void check_memory(std::size_t need, std::size_t tokens) const;
   /// Throws Interrupted.
   void check_stop() const;
 

@@ -4,11 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include "base/check_memory.h"
 #include "cache/lanes.h"
 #include "engine/prefill.h"
 #include "engine/saved.h"
 #include "multi/ask_method.h"
-#include "multi/check_memory.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -91,7 +91,7 @@ Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Documen
   const auto rows = static_cast<std::size_t>(joint.tokens()) + question.size();
   const auto width = static_cast<std::size_t>(s.hparams.n_head_kv) *
                      cache::row_bytes(engine::scratch_type(s.options.precision, std::span(&cache, 1)), s.hparams.head_dim);
-  multi::check_memory(2 * rows * width + engine::hidden_bytes(s.hparams, question.size()),
+  check_memory(2 * rows * width + engine::hidden_bytes(s.hparams, question.size()),
                       fmt::format("asking about {} documents of {} tokens", joint.count(), joint.tokens()));
   const Session::Impl::Stops stopping(s);
   Asked asked{Cache(nullptr), {}, multi::all_blocks(joint), joint.tokens(), 1, 0, 0, {}};

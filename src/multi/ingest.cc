@@ -7,11 +7,10 @@
 #include <numeric>
 #include <utility>
 
-#include "base/format.h"
+#include "base/check_memory.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
 #include "engine/session_impl.h"
-#include "multi/check_memory.h"
 #include "multi/facts.h"
 #include "multi/pass.h"
 #include "winnow/error.h"

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "winnow/error.h"
 
-namespace winnow::multi {
+namespace winnow {
 
 /// Throws MemoryError when so much memory is not there for `what`.
 inline void check_memory(std::size_t bytes, const std::string& what) {
@@ -17,4 +17,4 @@ inline void check_memory(std::size_t bytes, const std::string& what) {
   throw MemoryError(fmt::format("{} needs {}; {} are available", what, format_bytes(bytes), format_bytes(available_memory())), bytes);
 }
 
-}  // namespace winnow::multi
+}  // namespace winnow
