@@ -156,7 +156,7 @@ nlohmann::ordered_json document_json(const DocumentInfo& d) {
       {"used", utc(d.used)}};
 }
 
-void write_json(const nlohmann::ordered_json& json) { write_stdout(dump(json, 2) + "\n"); }
+void write_json(const nlohmann::ordered_json& json) { write_stdout(dump(json, 2)); }
 
 void add_docs_keeping(CLI::App& docs) {
   const auto a = std::make_shared<Arguments>();
