@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,10 +49,18 @@ class AskSpec {
 /// All methods of asking with their options.
 std::vector<MethodInfo> list_ask_methods();
 
+/// What to do about a document whose keys and values cannot be read when they are needed: its store is gone, somebody has removed it, a
+/// block is damaged.
+enum class UnreadableDocument : std::uint8_t {
+  is_an_error,
+  is_recomputed,  ///< its tokens, which came when it was opened, are read anew and kept as they were: the same cache, at a prefill's cost
+};
+
 struct AskOptions {
   AskSpec method;
   std::optional<Budget> budget;  ///< REQUIRES: set for a method that needs one (multi-infllm), not set for the others
   KvType kv_type;                ///< of the cache that is made
+  UnreadableDocument unreadable = UnreadableDocument::is_an_error;
 
   /// Throws UsageError when these do not go together.
   void check() const;
@@ -59,8 +68,17 @@ struct AskOptions {
 
 /// What a stage of asking took.
 struct AskStage {
-  std::string name;  ///< "question", "select", "assemble", "answer" (the question once more), "prefill"
+  std::string name;  ///< "recompute" (documents that could not be read), "question", "select", "assemble", "answer" (the question once
+                     ///< more), "prefill"
   double seconds = 0;
+};
+
+/// A document that could not be read and was recomputed.
+struct RecomputedDocument {
+  int index = 0;    ///< among those that were asked about
+  std::string why;  ///< one sentence
+  /// What was used in its stead, also for the next question; must not outlive the session.
+  std::shared_ptr<const multi::Document> document;
 };
 
 /// A question over several documents, ready to be answered by generate().
@@ -74,13 +92,14 @@ struct Asked {
   double recompute_ratio = 0;          ///< recomputed entries of all
   double recompute_ratio_of_kept = 0;  ///< and of those that are kept
   std::vector<AskStage> stages;        ///< in their order
+  std::vector<RecomputedDocument> recomputed_documents;
 };
 
 /// Puts documents together, in their order, and reads a question over them. `question`: its tokens without BOS, with whatever closes the
 /// prompt. A document may be there twice: each copy has its own place. Documents of fewer than four blocks have no middle blocks, so samkv
 /// keeps all of them. A document that was compressed when it was added can only be put together as it is (`reuse`).
-/// Throws InputError for no documents, an empty question, or a document that is damaged, gone or another model's; UsageError for a method
-/// that cannot work on compressed documents; MemoryError; Interrupted.
+/// Throws InputError for no documents, an empty question, a document of another model, or one that is damaged or gone (see
+/// AskOptions::unreadable); UsageError for a method that cannot work on compressed documents; MemoryError; Interrupted.
 Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents, std::span<const Token> question,
           const AskOptions& options);
 

@@ -34,6 +34,7 @@ struct Arguments : StoreOptions {
   RunOptions options;
   std::string method = "samkv";
   std::string budget;
+  std::string unreadable = "error";
   std::vector<std::string> names;
   std::vector<std::string> tags;
   bool all = false;
@@ -44,6 +45,7 @@ AskOptions ask_options(const Arguments& a) {
   out.method = AskSpec::parse(a.method);
   if (!a.budget.empty()) out.budget = Budget::parse(a.budget);
   out.kv_type = a.options.cache.kv_type;
+  out.unreadable = a.unreadable == "recompute" ? UnreadableDocument::is_recomputed : UnreadableDocument::is_an_error;
   out.check();
   return out;
 }
@@ -92,6 +94,7 @@ class Asking {
     session_.reset_peak();
     const auto begin = Clock::now();
     Asked asked = ask(session_, documents_, tokens, how_);
+    note_recomputed(asked);
     Answer a;
     a.question = question;
     a.prefill_ms = ms_since(begin);
@@ -105,6 +108,16 @@ class Asking {
     if (!options.quiet && !options.json) std::fputs(summary(asked, a).c_str(), stderr);
     kept_.push_back(kept_json(asked));
     answers_.push_back(std::move(a));
+  }
+
+  /// Those that were recomputed serve the next questions too.
+  void note_recomputed(const Asked& asked) {
+    for (const auto& r : asked.recomputed_documents) {
+      const auto i = static_cast<std::size_t>(r.index);
+      log().error("{} could not be read and was recomputed from its tokens: {}", names_[i], r.why);
+      recomputed_.push_back({{"name", names_[i]}, {"why", r.why}});
+      documents_[i] = r.document;
+    }
   }
 
   void warn_about_length(int tokens) const {
@@ -143,6 +156,7 @@ class Asking {
     out["spec_full"] = how_.method.print_full();
     out["budget"] = how_.budget ? Json(how_.budget->print()) : Json(nullptr);
     out["documents"] = names_;
+    out["recomputed_documents"] = recomputed_;
     for (std::size_t i = 0; i < answers_.size(); ++i) (answers_.size() == 1 ? out : out["answers"][i]).update(kept_[i]);
     return out;
   }
@@ -154,7 +168,8 @@ class Asking {
   double load_ms_;
   Documents documents_;
   std::vector<Answer> answers_;
-  std::vector<Json> kept_;  ///< of each answer
+  std::vector<Json> kept_;           ///< of each answer
+  Json recomputed_ = Json::array();  ///< documents that could not be read
 };
 
 void ask_command(Arguments& a) {
@@ -181,6 +196,11 @@ void add_docs_ask(CLI::App& docs) {
   command->add_flag("--all", a->all, "all documents");
   command->add_option("--method", a->method, "samkv, recompute, reuse, multi-infllm, epic or cacheblend, with options: epic:initial=64");
   command->add_option("--budget", a->budget, "entries that multi-infllm attends to");
+  command
+      ->add_option("--unreadable", a->unreadable,
+                   "when a document's stored values are damaged or gone: error, or recompute, which reads its tokens anew (and says so)")
+      ->check(CLI::IsMember({"error", "recompute"}))
+      ->capture_default_str();
   add_store_option(*command, *a);
   add_asking_options(*command, a->common, a->options);
   command->add_option("--logprobs", a->options.generate.logprobs, "with --json: log probabilities of each token and of the K best")

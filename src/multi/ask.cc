@@ -9,6 +9,8 @@
 #include "engine/prefill.h"
 #include "engine/saved.h"
 #include "multi/ask_method.h"
+#include "multi/ingest.h"
+#include "multi/resident.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -40,6 +42,34 @@ std::vector<std::vector<std::vector<int>>> all_blocks(const Joint& joint) {
     std::iota(blocks.begin(), blocks.end(), 0);
   }
   return std::vector(static_cast<std::size_t>(joint.hparams().n_layer), documents);
+}
+
+Asked ask_once(Session& session, std::span<const std::shared_ptr<const Document>> documents, std::span<const Token> question,
+               const AskOptions& options) {
+  auto& s = session.impl();
+  const auto& method = *options.method.impl().method;
+  const Joint joint(documents, s.hparams);
+  check_documents(s, joint, method);
+  CacheOptions cache;
+  cache.spec = Spec::parse(method.cache_spec);
+  cache.budget = options.budget;
+  cache.kv_type = options.kv_type;
+  const auto rows = static_cast<std::size_t>(joint.tokens()) + question.size();
+  const auto width = static_cast<std::size_t>(s.hparams.n_head_kv) *
+                     cache::row_bytes(engine::scratch_type(s.options.precision, std::span(&cache, 1)), s.hparams.head_dim);
+  check_memory(2 * rows * width + engine::hidden_bytes(s.hparams, question.size()),
+               fmt::format("asking about {} documents of {} tokens", joint.count(), joint.tokens()));
+  const Session::Impl::Stops stopping(s);
+  Asked asked{Cache(nullptr), {}, all_blocks(joint), joint.tokens(), 1, 0, 0, {}, {}};
+  method.run({session, joint, question, cache, options.method.impl().options, asked});
+  return asked;
+}
+
+/// Reads the tokens of a document anew, as it was read and kept when it was added.
+std::shared_ptr<const Document> recomputed(Session& session, const Document& document) {
+  const auto& saved = document.head().saved;
+  const auto& all = saved.transcript.tokens;
+  return resident(ingest(session, {"", ControlTokens::as_text, {all.begin(), all.begin() + document.tokens()}}, saved.options));
 }
 
 }  // namespace
@@ -80,23 +110,27 @@ Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Documen
   options.check();
   if (documents.empty()) throw InputError("there are no documents to ask about");
   if (question.empty()) throw InputError("the question is empty: there is nothing to ask");
-  auto& s = session.impl();
-  const auto& method = *options.method.impl().method;
-  const multi::Joint joint(documents, s.hparams);
-  multi::check_documents(s, joint, method);
-  CacheOptions cache;
-  cache.spec = Spec::parse(method.cache_spec);
-  cache.budget = options.budget;
-  cache.kv_type = options.kv_type;
-  const auto rows = static_cast<std::size_t>(joint.tokens()) + question.size();
-  const auto width = static_cast<std::size_t>(s.hparams.n_head_kv) *
-                     cache::row_bytes(engine::scratch_type(s.options.precision, std::span(&cache, 1)), s.hparams.head_dim);
-  check_memory(2 * rows * width + engine::hidden_bytes(s.hparams, question.size()),
-                      fmt::format("asking about {} documents of {} tokens", joint.count(), joint.tokens()));
-  const Session::Impl::Stops stopping(s);
-  Asked asked{Cache(nullptr), {}, multi::all_blocks(joint), joint.tokens(), 1, 0, 0, {}};
-  method.run({session, joint, question, cache, options.method.impl().options, asked});
-  return asked;
+  std::vector<std::shared_ptr<const multi::Document>> used(documents.begin(), documents.end());
+  std::vector<RecomputedDocument> recomputed;
+  const double begin = multi::now();
+  for (;;) {  // each time another document is found to be unreadable, and one that was recomputed never is
+    const double attempt = multi::now();
+    try {
+      Asked asked = multi::ask_once(session, used, question, options);
+      if (!recomputed.empty()) asked.stages.insert(asked.stages.begin(), {"recompute", attempt - begin});
+      asked.recomputed_documents = std::move(recomputed);
+      return asked;
+    } catch (const multi::UnreadableError& error) {
+      if (options.unreadable == UnreadableDocument::is_an_error) throw;
+      const auto lost = used[static_cast<std::size_t>(error.document())];
+      const auto instead = multi::recomputed(session, *lost);
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        if (used[i] != lost) continue;
+        used[i] = instead;
+        recomputed.push_back({static_cast<int>(i), error.what(), instead});
+      }
+    }
+  }
 }
 
 }  // namespace winnow

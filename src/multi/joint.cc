@@ -8,6 +8,16 @@ namespace {
 
 std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
+/// Reads something of document `i`.
+template <class Read>
+LayerPart read_from(const Joint& joint, int i, const Read& read) {
+  try {
+    return read(joint.document(i));
+  } catch (const InputError& error) {
+    throw UnreadableError(error, i);
+  }
+}
+
 int rows_of(const std::vector<Stretch>& stretches) {
   int rows = 0;
   for (const auto& s : stretches) rows += s.end - s.begin;
@@ -108,7 +118,7 @@ int JointScratch::append(int layer, const Stretches& stretches) {
   for (int i = 0; i < joint_.count(); ++i) {
     const auto& of = stretches[z(i)];
     if (of.empty()) continue;
-    load_part(joint_.document(i).read(layer, of), i, row);
+    load_part(read_from(joint_, i, [&](const Document& d) { return d.read(layer, of); }), i, row);
     row += rows_of(of);
   }
   return first;
@@ -148,7 +158,7 @@ std::vector<std::vector<std::int32_t>> JointScratch::load_all(int layer) {
     const int tokens = joint_.document(i).tokens();
     std::vector<float> keys(z(tokens) * width);
     std::vector<float> values(keys.size());
-    const auto part = joint_.document(i).read_all(layer);
+    const auto part = read_from(joint_, i, [&](const Document& d) { return d.read_all(layer); });
     for (const auto& stretch : part.stretches) {
       for (std::size_t head = 0; head < heads; ++head) {
         const auto& lane = stretch[head];

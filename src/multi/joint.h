@@ -9,6 +9,7 @@
 #include "cache/scratch.h"
 #include "model/hparams.h"
 #include "multi/document.h"
+#include "winnow/error.h"
 
 namespace winnow::multi {
 
@@ -51,12 +52,22 @@ std::vector<std::int32_t> positions_of(const Joint& joint, const Stretches& stre
 /// Tokens at joint positions, ascending, as stretches.
 Stretches stretches_of(const Joint& joint, std::span<const std::int32_t> positions);
 
+/// One of several documents cannot be read; the sentence is the store's.
+class UnreadableError : public InputError {
+ public:
+  UnreadableError(const InputError& why, int document) : InputError(why), document_(document) {}
+  int document() const { return document_; }
+
+ private:
+  int document_;
+};
+
 /// Stored entries of one layer of several documents in a scratch, keys moved to their joint places.
 class JointScratch {
  public:
   JointScratch(MemoryAccount& account, ElementType type, const Joint& joint, int capacity, KeyPlaces places = KeyPlaces::shifted);
 
-  /// Empties the scratch and fills it. Throws InputError when a document is damaged or gone.
+  /// Empties the scratch and fills it. This and the next two throw UnreadableError when a document is damaged or gone.
   void load(int layer, const Stretches& stretches);
   /// Adds rows behind those that are there; returns the first.
   int append(int layer, const Stretches& stretches);

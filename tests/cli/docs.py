@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -14,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 WINNOW, TINY = sys.argv[1:3]
@@ -51,7 +53,9 @@ def add(store, model, *files, **options):
 
 
 def listed(store):
-    return {d["name"]: d for d in json.loads(docs("list", "--store", store, "--json")[0])["documents"]}
+    out, _ = docs("list", "--store", store, "--json")
+    assert out.endswith("}\n") and not out.endswith("\n\n")
+    return {d["name"]: d for d in json.loads(out)["documents"]}
 
 
 def check_life(store, model):
@@ -162,6 +166,99 @@ def check_asking(store, model):
     refused(*common, "--raw", "--doc", names[1], "small", says=("document 2 of 2", "snapkv:window=8", "reuse"), code=2)
     assert ask(store, model, "--doc", names[1], "small", "--method", "reuse", "-p", " three")["sequence_ratio"] < 0.9
     docs("rm", "--store", store, *names, "small")
+
+
+def check_damaged_block(model):
+    """A byte of a value that changed: an error, or the document is recomputed from its tokens and the answer says so."""
+    store = FOLDER / "damaged"
+    files = [text(f"damaged{i}.txt", 30, 10 + i) for i in range(3)]
+    add(store, model, *files)
+    names = [path.name for path in files]
+    before = ask(store, model, "--doc", *names, "-p", " three")
+    assert before["recomputed_documents"] == []
+    docs("export", names[1], "-o", FOLDER / "damaged.doc", "--store", store)
+    last_rows = (FOLDER / "damaged.doc").read_bytes()[-8 - 96 : -8]  # of its last layer; a checksum follows
+    data = store / "data.mdb"
+    whole = data.read_bytes()
+    assert whole.count(last_rows) == 1
+    data.write_bytes(whole.replace(last_rows, last_rows[:-1] + bytes([last_rows[-1] ^ 1])))
+
+    common = ["ask", "-m", model, "--threads", 1, "--store", store, "--raw", "-n", 8, "--ignore-eos", "--doc", *names, "-p", " three"]
+    damage = f"layer 1 of the document {names[1]} in {store} is damaged: the checksum of block"
+    refused(*common, says=damage)
+    refused(*common, "--unreadable", "ignore", says="--unreadable", code=2)
+    for quiet in ([], ["-q"]):
+        out, errors = docs(*common, "--unreadable", "recompute", "--json", *quiet)
+        after = json.loads(out)
+        assert after["answer"] == before["answer"] and after["kept_blocks"] == before["kept_blocks"]
+        assert [d["name"] for d in after["recomputed_documents"]] == [names[1]] and damage in after["recomputed_documents"][0]["why"], after
+        assert "recompute" in after["stages_ms"] and f"{names[1]} could not be read and was recomputed from its tokens" in errors, errors
+
+
+class FailingProxy:
+    """Stands before a Redis server, and kills it and itself when the second layer of a document is asked for."""
+
+    def __init__(self, redis):
+        self.redis, self.open, self.dead = redis, [], False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        try:
+            while True:
+                client = self.listener.accept()[0]
+                server = socket.create_connection(("127.0.0.1", self.redis.port))
+                self.open += [client, server]
+                threading.Thread(target=self.pump, args=(client, server), daemon=True).start()
+                threading.Thread(target=self.pump, args=(server, client), daemon=True).start()
+        except OSError:
+            return
+
+    def pump(self, source, target):
+        seen = b""
+        try:
+            while part := source.recv(1 << 16):
+                seen = seen[-100:] + part
+                if re.search(rb"GETRANGE\r\n\$\d+\r\nwinnow:value:[0-9a-f]{16}0001\r", seen):
+                    return self.die()
+                target.sendall(part)
+        except OSError:
+            return
+
+    def die(self):
+        self.redis.process.kill()
+        self.dead = True
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.open:
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+def check_server_gone(model):
+    """A Redis server that is killed in the middle of an ask: one sentence, or the documents are recomputed for this question and the next."""
+    files = [text(f"gone{i}.txt", 30, 20 + i) for i in range(3)]
+    names = [path.name for path in files]
+    asked = ["--doc", *names, "-p", " three", "-p", " four"]
+    folder = FOLDER / "not-gone"
+    add(folder, model, *files)
+    expected = [a["answer"] for a in ask(folder, model, *asked)["answers"]]
+    for how in ("error", "recompute"):
+        with Redis() as redis:
+            add(redis.url(0), model, *files)
+            proxy = FailingProxy(redis)
+            common = ["ask", "-m", model, "--threads", 1, "--store", proxy.url, "--raw", "-n", 8, "--ignore-eos", "--json", *asked]
+            gone = f"the documents in {proxy.url} cannot be reached"
+            if how == "error":
+                out, errors = docs(*common, code=1)
+                assert out == "" and gone in errors and len(errors.strip().splitlines()) == 1, (out, errors)
+            else:
+                out, errors = docs(*common, "--unreadable", "recompute")
+                one = json.loads(out)
+                assert [a["answer"] for a in one["answers"]] == expected
+                assert [d["name"] for d in one["recomputed_documents"]] == names and gone in one["recomputed_documents"][0]["why"], one
+                assert errors.count("was recomputed from its tokens") == 3, errors
+            assert proxy.dead
 
 
 def check_default_place(model):
@@ -278,6 +375,7 @@ def main():
     check_full_disk(tiny)
     check_life(FOLDER / "life", tiny)
     check_asking(FOLDER / "asking", tiny)
+    check_damaged_block(tiny)
     check_kills(FOLDER / "kills", tiny)
     check_concurrency(FOLDER / "many", tiny)
     if shutil.which("redis-server") is None:
@@ -289,6 +387,7 @@ def main():
         check_kills(redis.url(1), tiny)
         check_concurrency(redis.url(2), tiny)
     refused("list", "--store", redis.url(0), says="cannot be reached")
+    check_server_gone(tiny)
 
 
 try:
