@@ -63,6 +63,14 @@ struct DocumentDamage {
   std::string what;  ///< one sentence
 };
 
+/// Which layers should decide, when samkv asks, how many blocks each document offers; a matter of the model.
+struct Calibration {
+  /// [layer] Of how many documents the layer singles out the block that matters most in all layers.
+  std::vector<int> scores;
+  int long_enough = 0;  ///< documents with so many blocks that one can be singled out
+  int deciding = 0;     ///< how many of the last layers: samkv's option of this name. An eighth, rounded up, where none has a score
+};
+
 /// What to do where there is no store yet.
 enum class MissingStore : std::uint8_t { is_created, is_an_error };
 
@@ -100,6 +108,9 @@ class DocumentStore {
 
   /// Removes all of these or, when one is not there, throws InputError and removes none.
   void remove(std::span<const std::string> names);
+
+  /// Throws InputError when there is none of a name, and for documents that were compressed or read by different models. REQUIRES: names.
+  Calibration calibrate(std::span<const std::string> names) const;
 
   /// Computes all checksums. `progress` is called with the share that is done. Throws only when the store cannot be read at all.
   std::vector<DocumentDamage> verify(const std::function<void(double)>& progress = {}) const;

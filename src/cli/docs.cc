@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -141,6 +142,28 @@ void add_store_option(CLI::App& command, StoreOptions& options) {
 
 DocumentStore open_store(const StoreOptions& options, MissingStore missing) { return DocumentStore(options.store, missing); }
 
+void DocumentChoice::check() const {
+  if (!all && names.empty() && tags.empty()) throw UsageError("no documents: give --doc NAME, --tag TAG or --all");
+}
+
+std::vector<std::string> DocumentChoice::names_in(const DocumentStore& store) const {
+  std::vector<std::string> out = names;
+  if (!all && tags.empty()) return out;
+  for (const auto& document : store.list()) {
+    const bool tagged = std::any_of(tags.begin(), tags.end(), [&](const auto& tag) { return std::ranges::count(document.tags, tag) > 0; });
+    const bool named = std::ranges::count(names, document.name) > 0;
+    if ((all || tagged) && !named) out.push_back(document.name);
+  }
+  if (out.empty()) throw InputError(fmt::format("no document in {} has been asked for: see winnow docs list", store.where()));
+  return out;
+}
+
+void add_choice_options(CLI::App& command, DocumentChoice& choice) {
+  command.add_option("--doc", choice.names, "a document; may be given several times, and its place counts")->allow_extra_args(true);
+  command.add_option("--tag", choice.tags, "all documents with this tag")->allow_extra_args(false);
+  command.add_flag("--all", choice.all, "all documents");
+}
+
 nlohmann::ordered_json document_json(const DocumentInfo& d) {
   return {
       {"name", d.name},
@@ -197,6 +220,7 @@ void add_docs(CLI::App& app) {
   docs->require_subcommand(1);
   add_docs_add(*docs);
   add_docs_ask(*docs);
+  add_docs_calibrate(*docs);
   add_docs_keeping(*docs);
   docs->footer(
       "Examples:\n  winnow docs add -m model.gguf manual.txt faq.txt --tag support\n"

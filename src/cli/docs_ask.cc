@@ -2,7 +2,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -35,9 +34,7 @@ struct Arguments : StoreOptions {
   std::string method = "samkv";
   std::string budget;
   std::string unreadable = "error";
-  std::vector<std::string> names;
-  std::vector<std::string> tags;
-  bool all = false;
+  DocumentChoice documents;
 };
 
 AskOptions ask_options(const Arguments& a) {
@@ -50,25 +47,11 @@ AskOptions ask_options(const Arguments& a) {
   return out;
 }
 
-/// Those that were named, in that order, then those of the tags, then all, by name.
-std::vector<std::string> chosen(const Arguments& a, const DocumentStore& store) {
-  std::vector<std::string> out = a.names;
-  if (!a.all && a.tags.empty()) return out;
-  for (const auto& document : store.list()) {
-    const bool tagged =
-        std::any_of(a.tags.begin(), a.tags.end(), [&](const auto& tag) { return std::ranges::count(document.tags, tag) > 0; });
-    const bool named = std::ranges::count(a.names, document.name) > 0;
-    if ((a.all || tagged) && !named) out.push_back(document.name);
-  }
-  if (out.empty()) throw InputError(fmt::format("no document in {} has been asked for: see winnow docs list", store.where()));
-  return out;
-}
-
 /// Questions about some documents.
 class Asking {
  public:
   Asking(const Arguments& arguments, const AskOptions& how, DocumentStore& store, Session& session, double load_ms)
-      : arguments_(arguments), how_(how), session_(session), names_(chosen(arguments, store)), load_ms_(load_ms) {
+      : arguments_(arguments), how_(how), session_(session), names_(arguments.documents.names_in(store)), load_ms_(load_ms) {
     for (const auto& name : names_) documents_.push_back(store.open(name, session));
   }
 
@@ -175,7 +158,7 @@ class Asking {
 void ask_command(Arguments& a) {
   check_common(a.common, a.options);
   const AskOptions how = ask_options(a);
-  if (!a.all && a.names.empty() && a.tags.empty()) throw UsageError("no documents: give --doc NAME, --tag TAG or --all");
+  a.documents.check();
   DocumentStore store = open_store(a, MissingStore::is_an_error);
   const auto begin = Clock::now();
   const auto model = Model::load(a.options.model, a.options.loading);
@@ -191,9 +174,7 @@ void add_docs_ask(CLI::App& docs) {
   auto* const command = docs.add_subcommand("ask", "answer questions about several documents");
   const auto a = std::make_shared<Arguments>();
   command->add_option("-p,--prompt", a->options.questions, "question; several are asked of the same documents")->required();
-  command->add_option("--doc", a->names, "a document; may be given several times, and its place counts")->allow_extra_args(true);
-  command->add_option("--tag", a->tags, "all documents with this tag")->allow_extra_args(false);
-  command->add_flag("--all", a->all, "all documents");
+  add_choice_options(*command, a->documents);
   command->add_option("--method", a->method, "samkv, recompute, reuse, multi-infllm, epic or cacheblend, with options: epic:initial=64");
   command->add_option("--budget", a->budget, "entries that multi-infllm attends to");
   command

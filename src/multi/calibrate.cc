@@ -41,6 +41,9 @@ std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> d
   return scores;
 }
 
+/// One of n equal values that differs lies sqrt(n - 1) deviations from the mean, and none can lie farther.
+bool is_long_enough(const BlockLayout& layout) { return layout.middle() - 1 > kOutlierFactor * kOutlierFactor; }
+
 int deciding_layers(std::span<const int> scores) {
   const int layers = static_cast<int>(scores.size());
   int best = (layers + 7) / 8;

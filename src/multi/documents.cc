@@ -9,6 +9,7 @@
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
 #include "multi/archive.h"
+#include "multi/calibrate.h"
 #include "multi/ingest.h"
 #include "winnow/error.h"
 
@@ -69,6 +70,24 @@ AddedDocument DocumentStore::add(Session& session, const NewDocument& document, 
 
 std::shared_ptr<const multi::Document> DocumentStore::open(const std::string& name, Session& session) {
   return impl_->archive.open(name, engine::identity_of(session.impl().hparams, session.model().hash()));
+}
+
+Calibration DocumentStore::calibrate(std::span<const std::string> names) const {
+  std::vector<std::shared_ptr<const multi::Document>> documents;
+  Calibration out;
+  for (const auto& name : names) {
+    const auto& document = *documents.emplace_back(impl_->archive.open(name));
+    const auto& saved = document.head().saved;
+    if (document.is_compressed())
+      throw InputError(
+          fmt::format("the document {} cannot say which layers decide: it was compressed by {}", name, saved.options.spec.print()));
+    if (!(saved.model == documents.front()->head().saved.model))
+      throw InputError(fmt::format("the documents {} and {} were read by different models", names.front(), name));
+    out.long_enough += multi::is_long_enough(document.head().layout()) ? 1 : 0;
+  }
+  out.scores = multi::layer_scores(documents);
+  out.deciding = multi::deciding_layers(out.scores);
+  return out;
 }
 
 std::vector<DocumentInfo> DocumentStore::list() const { return impl_->archive.list(); }

@@ -153,6 +153,13 @@ def check_asking(store, model):
     each = [ask(store, model, "--tag", "t", "-p", question)["answer"] for question in (" three", " four")]
     assert [a["answer"] for a in both["answers"]] == each and both["documents"] == names
 
+    found = json.loads(docs("calibrate", "--all", "--store", store, "--json")[0])
+    assert found["documents"] == names and found["long_enough"] == 0 and found["scores"] == [0, 0] and found["deciding"] == 1, found
+    out, _ = docs("calibrate", "--doc", names[1], "--store", store)
+    assert out.startswith("1 documents, 0 of them long enough to tell") and out.endswith("\n--method samkv:deciding=1\n"), out
+    assert ask(store, model, "--all", "--method", found["method"], "-p", " three")["spec"] == "samkv:deciding=1"
+    refused("calibrate", "--store", store, says="give --doc NAME, --tag TAG or --all", code=2)
+
     out, errors = docs("ask", "-m", model, "--threads", 1, "--store", store, "--raw", "-n", 4, "--ignore-eos", "--all", "-p", " three")
     assert "samkv over 3 documents" in errors and out.strip(), (out, errors)
     common = ["ask", "-m", model, "--store", store, "-p", "x"]

@@ -2,6 +2,8 @@
 #include <thread>
 
 #include "fixture.h"
+#include "multi/calibrate.h"
+#include "support/refusal.h"
 #include "winnow/documents.h"
 #include "winnow/error.h"
 
@@ -50,6 +52,32 @@ TEST_F(StoredAskTest, what_was_removed_meanwhile_is_an_error) {
       EXPECT_NE(std::string(error.what()).find("goes"), std::string::npos) << error.what();
     }
   }
+}
+
+TEST_F(StoredAskTest, a_store_tells_which_layers_decide) {
+  Documents from_memory;
+  std::vector<std::string> names;
+  for (const int n : {1000, 13 * 64, 13 * 64 + 1}) {
+    names.push_back(std::to_string(n));
+    const auto text = tokens(n, static_cast<unsigned>(n));
+    from_memory.push_back(document(text));
+    stored(names.back(), text);
+  }
+  const auto found = store_.calibrate(names);
+  EXPECT_EQ(found.long_enough, 2) << "14 blocks have 11 middle ones";
+  EXPECT_EQ(found.scores, multi::layer_scores(from_memory));
+  EXPECT_EQ(found.deciding, multi::deciding_layers(found.scores));
+
+  stored("small", tokens(900, 4), "snapkv", "90");
+  names.push_back("small");
+  EXPECT_EQ(refusal([&] { store_.calibrate(names); }), "the document small cannot say which layers decide: it was compressed by snapkv");
+  auto other = tiny();
+  other.seed += 1;
+  write_tiny_gguf(other, folder_ / "other.gguf");
+  Session session(Model::load(folder_ / "other.gguf"), SessionOptions{1, Precision::f32, 100});
+  store_.add(session, {"another's", {}, {"", ControlTokens::as_text, tokens(900, 5)}}, {});
+  names.back() = "another's";
+  EXPECT_EQ(refusal([&] { store_.calibrate(names); }), "the documents 1000 and another's were read by different models");
 }
 
 TEST_F(StoredAskTest, eight_askers_at_once_each_get_their_own_answers) {
