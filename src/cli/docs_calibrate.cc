@@ -50,7 +50,8 @@ void add_docs_calibrate(CLI::App& docs) {
   add_store_option(*command, *a);
   command->add_flag("--json", a->json, "one JSON object on stdout");
   command->footer(
-      "A matter of the model: the answer is an option of samkv for all questions. Documents of fewer than 14 blocks of 64 tokens tell nothing.\n"
+      "A matter of the model: the answer is an option of samkv for all questions. Documents of fewer than 14 blocks of 64 tokens tell "
+      "nothing.\n"
       "Example:\n  winnow docs calibrate --all\n"
       "  winnow docs ask -m model.gguf --all --method samkv:deciding=6 -p \"How is it reset?\"");
   command->callback([a] { calibrate(*a); });
