@@ -203,8 +203,8 @@ int in_child(const std::function<int()>& work) {
 }
 
 TEST_F(FolderTest, WorksWithLittleAddressSpace) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the address sanitizer needs more itself";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer needs more itself";
 #endif
   EXPECT_EQ(in_child([&] {
               const rlimit limit{std::size_t{1} << 30U, std::size_t{1} << 30U};
