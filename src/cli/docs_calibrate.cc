@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,14 +18,16 @@ struct Arguments : StoreOptions {
   bool json = false;
 };
 
+/// For a person.
 std::string told(const Calibration& c, std::size_t documents) {
   std::string scores;
   for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);
+  const bool none = std::ranges::count(c.scores, 0) == static_cast<std::ptrdiff_t>(c.scores.size());
   return fmt::format(
       "{} documents, {} of them long enough to tell; in how many of these each of {} layers singles out the block that matters most:\n"
       "{}\n"
-      "--method samkv:deciding={}\n",
-      documents, c.long_enough, c.scores.size(), scores, c.deciding);
+      "--method samkv:deciding={}{}\n",
+      documents, c.long_enough, c.scores.size(), scores, c.deciding, none ? ", an eighth of the layers, as without a calibration" : "");
 }
 
 void calibrate(const Arguments& a) {
