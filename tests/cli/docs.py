@@ -334,6 +334,9 @@ def check_concurrency(store, model):
     for _ in range(5):
         add(store, model, gone)
         removers = [subprocess.Popen([WINNOW, "docs", "rm", "gone.txt", "--store", store], env=environment(), stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        asker = subprocess.run([WINNOW, "docs", "ask", "-m", model, "--threads", "1", "--raw", "-n", "1", "--store", store, "--doc", "gone.txt", "-p", " three"], capture_output=True,
+                               text=True, env=environment())  # fmt: skip
+        assert asker.returncode == 0 or "there is no document gone.txt" in asker.stderr or "is gone" in asker.stderr, asker.stderr
         reader = subprocess.run([WINNOW, "docs", "export", "gone.txt", "-o", FOLDER / "gone.doc", "--store", store], capture_output=True, text=True, env=environment())
         assert reader.returncode == 0 or "there is no document gone.txt" in reader.stderr or "is gone" in reader.stderr, reader.stderr
         codes = []
