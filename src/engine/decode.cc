@@ -9,7 +9,7 @@ namespace winnow::engine {
 
 namespace {
 
-/// Where the probabilities of one row lie, [H_q][stride]; stride 0: its method does not look at them.
+/// Where the probabilities of one row lie, [2][H_q][stride]; stride 0: its method does not look at them.
 struct Watched {
   std::ptrdiff_t first = 0;
   int stride = 0;
@@ -26,7 +26,13 @@ class LaneAttention : public graph::AttentionOp {
         rows_(rows),
         watched_(watched),
         probabilities_(probabilities),
-        plans_(rows.size() * static_cast<std::size_t>(hparams.n_head_kv)) {}
+        plans_(rows.size() * static_cast<std::size_t>(hparams.n_head_kv)) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const auto& method = rows[row].cache->method();
+      const int together = method.one_set_per_layer ? hparams.n_head_kv : 1;
+      for (int head = 0; method.step && head < hparams.n_head_kv; head += together) followings_.push_back({row, head, head + together});
+    }
+  }
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     switch (number) {
@@ -34,13 +40,14 @@ class LaneAttention : public graph::AttentionOp {
         store(tensors, worker);
         break;
       case 1:
+        if (!error_) follow_layer_before(tensors.layer);
         if (!error_) attention_.run(worker);
         break;
       case 2:
         if (!error_) attention_.merge(worker);
         break;
       default:
-        if (!error_) follow(tensors.layer, worker);
+        if (!error_ && tensors.layer + 1 == hparams_.n_layer) follow_in_turns(tensors.layer, worker);
         break;
     }
   }
@@ -76,6 +83,7 @@ class LaneAttention : public graph::AttentionOp {
       reads_.clear();
       for (int row = 0; row < tensors.rows; ++row) read(tensors.layer, row);
       attention_.begin(reads_, tensors.q, tensors.out, tensors.rows);
+      to_follow_.reset(static_cast<int>(followings_.size()));
     } catch (...) {
       keep_error();
     }
@@ -143,23 +151,22 @@ class LaneAttention : public graph::AttentionOp {
   }
 
   void read(int layer, int row) {
-    const auto& lanes = rows_[static_cast<std::size_t>(row)].cache->lanes.layer(layer);
     const auto plans = plans_of(row);
     for (int head = 0; head < hparams_.n_head_kv; ++head) {
-      for (const auto& range : plans[static_cast<std::size_t>(head)]) read_range(lanes, row, head, range);
+      for (const auto& range : plans[static_cast<std::size_t>(head)]) read_range(layer, row, head, range);
     }
   }
 
-  void read_range(const cache::LayerLanes& lanes, int row, int head, const cache::AttendRange& range) {
+  void read_range(int layer, int row, int head, const cache::AttendRange& range) {
     const Watched& watched = watched_[static_cast<std::size_t>(row)];
     auto* const cache = rows_[static_cast<std::size_t>(row)].cache;
     const bool last = row + 1 == end_of_sequence(row);
     pieces_.clear();
-    lanes.pieces(head, range, pieces_);
+    cache->lanes.layer(layer).pieces(head, range, pieces_);
     for (const auto& piece : pieces_) {
       attention::DecodeRead read{row, head, piece};
       if (watched.stride > 0) {
-        read.probabilities = probabilities_of(watched, head) + piece.first;
+        read.probabilities = probabilities_of(watched, layer, head) + piece.first;
         read.probabilities_stride = watched.stride;
       }
       if (last) cache->attended += piece.entries();
@@ -167,30 +174,40 @@ class LaneAttention : public graph::AttentionOp {
     }
   }
 
-  float* probabilities_of(const Watched& watched, int kv_head) const {
+  /// Layers in turn have one of two places: those of one are still looked at while those of the next come in.
+  float* probabilities_of(const Watched& watched, int layer, int kv_head) const {
     const int group = hparams_.n_head / hparams_.n_head_kv;
-    return probabilities_ + watched.first + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
+    const std::ptrdiff_t place = layer % 2 * static_cast<std::ptrdiff_t>(hparams_.n_head) * watched.stride;
+    return probabilities_ + watched.first + place + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
   }
 
-  /// Each row's method sees what its query attended to: head by head, the threads in turn.
-  void follow(int layer, Worker worker) const {
-    int task = 0;
-    for (std::size_t row = 0; row < rows_.size(); ++row) {
-      const auto& method = rows_[row].cache->method();
-      if (!method.step) continue;
-      const int together = method.one_set_per_layer ? hparams_.n_head_kv : 1;
-      for (int head = 0; head < hparams_.n_head_kv; head += together) {
-        if (task++ % worker.count == worker.index) follow_heads(layer, row, head, head + together);
-      }
+  /// Some heads of a row, whose method sees what its query attended to.
+  struct Following {
+    std::size_t row;
+    int first_head;
+    int end_head;
+  };
+
+  /// What a layer's methods do with the attention that they have seen has time until the next step. It is done beside the next layer's
+  /// attention, whose many small parts even out that heads are few: three heads' worth on two threads would else take the time of four.
+  void follow_layer_before(int layer) {
+    if (layer == 0) return;
+    for (int i = to_follow_.take(); i >= 0; i = to_follow_.take()) follow(layer - 1, followings_[static_cast<std::size_t>(i)]);
+  }
+
+  void follow_in_turns(int layer, Worker worker) const {
+    for (std::size_t i = static_cast<std::size_t>(worker.index); i < followings_.size(); i += static_cast<std::size_t>(worker.count)) {
+      follow(layer, followings_[i]);
     }
   }
 
-  void follow_heads(int layer, std::size_t row, int first_head, int end_head) const {
-    auto& cache = *rows_[row].cache;
-    const Watched& watched = watched_[row];
-    const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, 0);
-    cache.method().step.call({layer, shape_, cache.lanes.layer(layer), rows_[row].position, cache.terms,
-                              cache.limit[static_cast<std::size_t>(layer)], first_head, end_head, probabilities, watched.stride});
+  void follow(int layer, const Following& following) const {
+    auto& cache = *rows_[following.row].cache;
+    const Watched& watched = watched_[following.row];
+    const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
+    cache.method().step.call({layer, shape_, cache.lanes.layer(layer), rows_[following.row].position, cache.terms,
+                              cache.limit[static_cast<std::size_t>(layer)], following.first_head, following.end_head, probabilities,
+                              watched.stride});
   }
 
   attention::DecodeAttention& attention_;
@@ -202,7 +219,9 @@ class LaneAttention : public graph::AttentionOp {
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
   std::vector<cache::AttendPlan> plans_;  ///< [rows][H_kv]
-  std::atomic<int> stored_ = 0;           ///< threads that are done with storing
+  std::vector<Following> followings_;
+  WorkQueue to_follow_;
+  std::atomic<int> stored_ = 0;  ///< threads that are done with storing
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
@@ -253,7 +272,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     const auto& method = row.cache->method();
     const bool watches = method.step && method.watches == policy::Attention::seen;
     auto& w = watched.emplace_back(Watched{floats, watches ? longest_lane(*row.cache) + 1 : 0});
-    floats += static_cast<std::ptrdiff_t>(hparams_.n_head) * w.stride;
+    floats += std::ptrdiff_t{2} * hparams_.n_head * w.stride;
   }
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
   if (probabilities_.size() < bytes) probabilities_ = Buffer(account_, bytes + bytes / 2, "attention probabilities of a step");

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "attention/products.h"
 #include "policy/merging.h"
 #include "policy/rows.h"
@@ -9,14 +11,14 @@ namespace {
 
 using Cosines = std::vector<float>;
 
-/// Cosines of a vector with all rows of a lane, by slot.
-Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const cache::Rows cache::LanePiece::*rows,
-                     std::span<const float> vector) {
+/// Calls each(piece, its cosines) for the rows of a lane; returns all cosines, by slot.
+template <class Each>
+Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const Each& each) {
   Cosines out;
   for (const auto& piece : pieces) {
     if (piece.founders != nullptr) continue;
     out.resize(out.size() + static_cast<std::size_t>(piece.keys.count));
-    attention::cosines(piece.*rows, vector, std::span(out).last(static_cast<std::size_t>(piece.keys.count)));
+    each(piece, std::span(out).last(static_cast<std::size_t>(piece.keys.count)));
   }
   return out;
 }
@@ -48,18 +50,26 @@ void Demotion::demote(int slot) const {
   }
 }
 
-std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces) const {
-  if (!how_.rotated) return cosines_with(pieces, &cache::LanePiece::keys, entry.key);
+std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces,
+                                             std::span<const float> by_value) const {
+  const float least = how_.least_value_cosine();
+  if (!how_.rotated) {
+    return cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
+      attention::cosines_where(by_value.subspan(static_cast<std::size_t>(piece.first), out.size()), least, piece.keys, entry.key, out);
+    });
+  }
   // Turning one key and not the other by the distance between them is the same as turning each to its place.
-  Cosines out;
   const auto& lanes = view_.lanes;
   const auto shape = lanes.shape();
+  Cosines out(by_value.size());
   for (int other = 0; other < lanes.length(head_); ++other) {
+    const auto at = static_cast<std::size_t>(other);
+    if (std::abs(by_value[at]) < least) continue;
     Entry turned(*this, other);
     shape.unrotates->shift(turned.key.data(), static_cast<std::int64_t>(lanes.position(head_, other)) - lanes.position(head_, slot));
     const auto* const row = reinterpret_cast<const std::byte*>(turned.key.data());
     attention::cosines({row, turned.key.size() * sizeof(float), 1, shape.head_dim, ElementType::f32}, entry.key,
-                       std::span(&out.emplace_back(), 1));
+                       std::span(out).subspan(at, 1));
   }
   return out;
 }
@@ -68,8 +78,9 @@ Demotion::Target Demotion::most_alike(int slot) const {
   const Entry given_up(*this, slot);
   std::vector<cache::LanePiece> pieces;
   view_.lanes.pieces(head_, {0, view_.lanes.length(head_)}, pieces);
-  const auto by_key = cosines_of_keys(given_up, slot, pieces);
-  const auto by_value = cosines_with(pieces, &cache::LanePiece::values, given_up.value);
+  const auto by_value = cosines_with(
+      pieces, [&](const cache::LanePiece& piece, std::span<float> out) { attention::cosines(piece.values, given_up.value, out); });
+  const auto by_key = cosines_of_keys(given_up, slot, pieces, by_value);
   Target best;
   view_.lanes.for_each_stretch(head_, [&](const cache::LaneStretch& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {
@@ -84,9 +95,9 @@ Demotion::Target Demotion::most_alike(int slot) const {
 }
 
 double Demotion::class_worth(int slot) const {
-  double sum = worth_[static_cast<std::size_t>(slot)];
+  double sum = worth_(slot);
   const auto range = view_.lanes.followers(head_).of(slot);
-  for (int i = range.first; i < range.end; ++i) sum += worth_[static_cast<std::size_t>(view_.lanes.length(head_) + i)];
+  for (int i = range.first; i < range.end; ++i) sum += worth_(view_.lanes.length(head_) + i);
   return sum;
 }
 

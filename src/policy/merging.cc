@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -170,6 +171,19 @@ std::vector<std::int32_t> to_be_merged(std::span<const float> scores, const std:
 int Merging::room(int budget) const {
   const double room = std::floor((gamma - 1) * budget);
   return static_cast<int>(std::min(room, 1e9));
+}
+
+float Merging::least_value_cosine() const {
+  constexpr double kRounding = 1e-3;  // by far more than f32 makes a cosine of keys exceed 1
+  switch (compare) {
+    case Compare::key:
+      return 0;
+    case Compare::value:
+      return std::numeric_limits<float>::infinity();
+    case Compare::both:
+      break;
+  }
+  return static_cast<float>(std::max(0.0, tau) * (1 - kRounding));
 }
 
 double redundancy(const Merging& how, double cosine_of_keys, double cosine_of_values) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "policy/method.h"
@@ -29,6 +31,9 @@ struct Merging {
   Merged merged = Merged::follows;
 
   bool merges() const { return gamma > 1 && tau <= 1; }
+  /// Least magnitude of a cosine of values with which an entry can be joined, whatever its key: the cosine of keys need not be known where
+  /// that of values is less.
+  float least_value_cosine() const;
   /// Followers that a lane of a budget may have.
   int room(int budget) const;
 };
@@ -61,22 +66,26 @@ void merge_prompt(const Merging& how, const LayerView& view, const Scores& score
 /// A center of a lane is given up for another: joins it or, where none is alike, leaves with its followers.
 class Demotion {
  public:
-  /// `worth` is that of the lane's entries, by slot, then by follower.
-  Demotion(const Merging& how, const StepView& view, int head, std::span<const double> worth)
-      : how_(how), view_(view), head_(head), worth_(worth) {}
+  /// What an entry is worth: by slot, then by follower.
+  using Worth = std::function<double(int entry)>;
+
+  Demotion(const Merging& how, const StepView& view, int head, Worth worth)
+      : how_(how), view_(view), head_(head), worth_(std::move(worth)) {}
 
   /// REQUIRES: `slot` is no last token's.
   void demote(int slot) const;
 
  private:
   struct Entry;
-  /// The center that is most alike, and how alike: -1 if there is no other.
+  /// A center that is most alike, and how alike: -1 if there is no other. Where none is alike enough to be joined, any.
   struct Target {
     int slot = -1;
     double likeness = 0;
   };
   Target most_alike(int slot) const;
-  std::vector<float> cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces) const;
+  /// 0 for rows whose values' cosines, `by_value`, are beyond what can be joined.
+  std::vector<float> cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces,
+                                     std::span<const float> by_value) const;
   /// Sum of the worth of a class.
   double class_worth(int slot) const;
   /// Returns the length of the given-up key in units of the other's.
@@ -85,7 +94,7 @@ class Demotion {
   const Merging& how_;
   const StepView& view_;
   int head_;
-  std::span<const double> worth_;
+  Worth worth_;
 };
 
 }  // namespace winnow::policy

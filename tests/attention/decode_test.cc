@@ -263,9 +263,12 @@ TEST(Decode, KeysAreTurnedToTheirPlaces) {
 
 /// Followers of 400 rows: some rows have none, one has more than fit into a stretch, some are more than a stretch apart.
 struct Followed {
+  enum class Rows : std::uint8_t { as_they_are, turned };
+
   Followed() {
     std::mt19937 random(5);
     for (int slot = 0; slot < 400; ++slot) {
+      row_turns.push_back(slot * 7 % 800);
       const int count = slot == 50 ? 300 : slot > 80 && slot < 380 ? 0 : static_cast<int>(random() % 4);
       for (int i = 0; i < count; ++i) {
         founders.push_back(1000 + slot);
@@ -285,9 +288,18 @@ struct Followed {
     return rows;
   }
 
+  /// Rows and their followers as a lane gives them; where the rows are turned too, attention reads both together.
+  std::vector<DecodeRead> reads(const cache::LanePiece& rows, Rows are) const {
+    std::vector<DecodeRead> out = {{0, 0, rows}, {0, 0, piece(rows, 400)}};
+    if (are == Rows::turned) out[0].piece.turns = row_turns.data();
+    out[0].piece.turns_end = 900;
+    return out;
+  }
+
   std::vector<std::int32_t> founders;
   std::vector<float> scales;
   std::vector<std::int32_t> turns;
+  std::vector<std::int32_t> row_turns;
 };
 
 TEST(Decode, FollowersReadTheirFoundersRows) {
@@ -296,22 +308,24 @@ TEST(Decode, FollowersReadTheirFoundersRows) {
     Rope rope;
     for (int i = 0; i < 40; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 40));
     const Lane lane(80, 400, type, ElementType::f16, 1);
-    const DecodeRead reads[] = {{0, 0, lane.piece}, {0, 0, followed.piece(lane.piece, 400)}};
-    check(shape_of(1, 5, 80), rope, reads, noise(5 * 80, 9), 1, 2);  // twice the bound: see TurnedQueries; the scale is one rounding
+    for (const auto are : {Followed::Rows::as_they_are, Followed::Rows::turned}) {
+      // Twice the bound: see TurnedQueries; the scale is one rounding.
+      check(shape_of(1, 5, 80), rope, followed.reads(lane.piece, are), noise(5 * 80, 9), 1, 2);
+    }
   }
 }
 
-TEST(Decode, ProbabilitiesOfFollowersAgreeWithDoublePrecision) {
-  const Followed followed;
+void check_probabilities(const Followed& followed, Followed::Rows are) {
   Rope rope;
   for (int i = 0; i < 32; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 32));
   const Shape shape = shape_of(1, 3, 64);
   const Lane lane(64, 400, ElementType::f16, ElementType::q8_0, 1);
   const auto q = noise(3 * 64, 2);
   const int entries = 400 + static_cast<int>(followed.founders.size());
-  std::vector<float> got(3 * z(entries));
-  std::vector<DecodeRead> reads = {{0, 0, lane.piece}, {0, 0, followed.piece(lane.piece, 400)}};
+  std::vector<float> got;
+  auto reads = followed.reads(lane.piece, are);
   on_every_target([&] {
+    got.assign(3 * z(entries), 12345.0F);
     for (auto& read : reads) {
       read.probabilities = got.data() + read.piece.first;
       read.probabilities_stride = entries;
@@ -324,6 +338,11 @@ TEST(Decode, ProbabilitiesOfFollowersAgreeWithDoublePrecision) {
                    "head " + std::to_string(g));
     }
   });
+}
+
+TEST(Decode, ProbabilitiesOfFollowersAgreeWithDoublePrecision) {
+  check_probabilities(Followed(), Followed::Rows::as_they_are);
+  check_probabilities(Followed(), Followed::Rows::turned);
 }
 
 TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {

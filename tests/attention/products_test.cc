@@ -66,5 +66,32 @@ TEST(Cosines, AgreeWithDoublePrecision) {
   }
 }
 
+TEST(Cosines, BehindClosedGatesNeedNotBeComputed) {
+  for (const auto type : {ElementType::f16, ElementType::q8_0}) {
+    const int count = 70;
+    const int dim = 80;
+    const auto rows = noise(z(count) * z(dim), 3);
+    const auto query = noise(z(dim), 4);
+    const std::size_t bytes = cache::row_bytes(type, dim);
+    std::vector<std::byte> stored(z(count) * bytes);
+    for (std::size_t i = 0; i < z(count); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(dim), z(dim)), &stored[i * bytes]);
+    const cache::Rows all{stored.data(), bytes, count, dim, type};
+    std::vector<float> gates(z(count), 0.25F);
+    for (const std::size_t i : {3, 4, 37, 69}) gates[i] = i == 37 ? -0.5F : 0.5F;
+    on_every_target([&] {
+      std::vector<float> want(z(count));
+      std::vector<float> out(z(count), 7.0F);
+      cosines(all, query, want);
+      cosines_where(gates, 0.5F, all, query, out);
+      for (std::size_t i = 0; i < z(count); ++i) {
+        if (std::abs(gates[i]) == 0.5F) ASSERT_EQ(out[i], want[i]) << "row " << i;
+        if (out[i] != want[i]) ASSERT_EQ(out[i], 0) << "row " << i;
+      }
+      cosines_where(gates, 0, all, query, out);
+      ASSERT_EQ(out, want);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace winnow::attention

@@ -13,23 +13,65 @@ using cpu::kStretchKeys;
 
 namespace {
 
-/// Entries of a piece that make an item: followers, and the rows from the first one's founder to the last one's, are limited.
-int stretch_of(const cache::LanePiece& piece, int first) {
-  int count = std::min(kStretchKeys, piece.entries() - first);
-  if (piece.founders == nullptr) return count;
+/// Followers that make an item: they, and the rows from the first one's founder to the last one's, are limited.
+int stretch_of(const cache::LanePiece& piece, int first, int end) {
+  int count = std::min(kStretchKeys, end - first);
   const auto* const from = piece.founders + first;
   while (from[count - 1] - from[0] >= kStretchKeys) --count;
   return count;
 }
 
+/// Row of a follower's founder.
+int row_of(const cache::LanePiece& piece, int follower) { return piece.founders[follower] - piece.first_slot; }
+
+/// Number of the first follower from `first` on whose founder is not before a row.
+int follower_of(const cache::LanePiece& piece, int first, int row) {
+  const auto* const from = piece.founders + first;
+  return static_cast<int>(std::lower_bound(from, piece.founders + piece.followers, piece.first_slot + row) - piece.founders);
+}
+
+/// Rows and their followers.
+struct Both {
+  int rows;
+  int followers;
+};
+
+/// Rows from `first` on that make an item with all their followers, of which `follower` is the first: as many as fit. A row with
+/// more followers than fit is alone, with the first of them.
+Both both_of(const cache::LanePiece& piece, int first, int follower) {
+  const int rows_left = piece.keys.count - first;
+  int fit = 0;  // followers that fit with their founders and all rows before
+  int beyond = std::min(piece.followers - follower, kStretchKeys) + 1;
+  while (fit + 1 < beyond) {
+    const int middle = (fit + beyond) / 2;
+    (row_of(piece, follower + middle - 1) - first + 1 + middle <= kStretchKeys ? fit : beyond) = middle;
+  }
+  if (follower + fit == piece.followers) return {std::min(rows_left, kStretchKeys - fit), fit};
+  const int next = row_of(piece, follower + fit) - first;  // does not fit with all its followers
+  if (next == 0) return {1, fit};
+  const int whole = follower_of(piece, follower, first + next) - follower;
+  return {std::min(next, kStretchKeys - whole), whole};
+}
+
+/// Whether followers are those of a read's rows and can be read with them, so that keys and values come from memory once.
+bool follow(const DecodeRead& followers, const DecodeRead& rows) {
+  const auto& f = followers.piece;
+  const auto& r = rows.piece;
+  return f.founders != nullptr && r.founders == nullptr && r.turns != nullptr && f.keys.data == r.keys.data &&
+         f.keys.count == r.keys.count && f.query_shift == r.query_shift;
+}
+
 }  // namespace
 
 struct DecodeAttention::Impl {
-  /// A stretch of a read.
+  /// A stretch of a read: rows, followers of rows, or rows and followers of theirs.
   struct Item {
-    DecodeRead read;
-    int first;  ///< entry within the read
-    int count;
+    DecodeRead rows;  ///< whose keys and values are read
+    int first = 0;    ///< entry within that read
+    int own = 0;      ///< entries that are rows
+    DecodeRead follow;
+    int first_follower = 0;  ///< entry within that read
+    int followers = 0;
   };
   /// Whose queries a thread has at hand: turning them costs more than a short stretch.
   struct Turned {
@@ -49,16 +91,24 @@ struct DecodeAttention::Impl {
     work = Buffer(account, static_cast<std::size_t>(threads_) * per_thread * sizeof(float), "attention's work space");
   }
 
+  void add_items(std::span<const DecodeRead> reads);
+  void add_rows(const DecodeRead& rows, const DecodeRead* follow);
+  void add_followers(const DecodeRead& read, int first, int end);
   static void set_rows(const Item& item, cpu::Stretch& stretch);
   void run_item(std::size_t index, float* memory, Turned& turned);
   void turn_queries(const Turned& want, float* queries) const;
   /// A stretch left exp(q·k - its own largest logit): brings that to the largest of all and divides by the sum.
   void finish_probabilities(std::size_t item, int g, float m, float share) {
     const Item& i = items[item];
-    if (i.read.probabilities == nullptr) return;
-    const float factor = share > 0 ? std::exp(part(item, g).m - m) * share : 0.0F;
-    float* const at = i.read.probabilities + static_cast<std::ptrdiff_t>(g) * i.read.probabilities_stride + i.first;
-    for (int key = 0; key < i.count; ++key) at[key] *= factor;
+    const float factor = share > 0 && captures(i) ? std::exp(part(item, g).m - m) * share : 0.0F;
+    scale_probabilities(i.rows, g, i.first, i.own, factor);
+    scale_probabilities(i.follow, g, i.first_follower, i.followers, factor);
+  }
+  static bool captures(const Item& i) { return i.rows.probabilities != nullptr || i.follow.probabilities != nullptr; }
+  static void scale_probabilities(const DecodeRead& read, int g, int first, int count, float factor) {
+    if (read.probabilities == nullptr) return;
+    float* const at = read.probabilities + static_cast<std::ptrdiff_t>(g) * read.probabilities_stride + first;
+    for (int entry = 0; entry < count; ++entry) at[entry] *= factor;
   }
   PartialState part(std::size_t item, int g) {
     float* const at = parts.as<float>().data() + item * per_item;
@@ -98,14 +148,9 @@ void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, f
   std::size_t next = 0;
   for (int row = 0; row < rows; ++row) {
     for (int head = 0; head < s.shape.kv_heads; ++head) {
-      for (; next < reads.size() && reads[next].row == row && reads[next].kv_head == head; ++next) {
-        const auto& piece = reads[next].piece;
-        if (piece.turns != nullptr) s.turns.reserve(piece.turns_end);
-        for (int first = 0; first < piece.entries();) {
-          s.items.push_back({reads[next], first, stretch_of(piece, first)});
-          first += s.items.back().count;
-        }
-      }
+      const std::size_t first = next;
+      while (next < reads.size() && reads[next].row == row && reads[next].kv_head == head) ++next;
+      s.add_items(reads.subspan(first, next - first));
       s.first_item.push_back(s.items.size());
     }
   }
@@ -113,6 +158,48 @@ void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, f
   if (s.parts.size() < bytes) s.parts = Buffer(s.account, bytes + bytes / 2, "partial attention states");
   s.stretches.reset(static_cast<int>(s.items.size()));
   s.merges.reset(rows * s.shape.kv_heads);
+}
+
+void DecodeAttention::Impl::add_items(std::span<const DecodeRead> reads) {
+  const bool some_follow = std::any_of(reads.begin(), reads.end(), [](const DecodeRead& r) { return r.piece.founders != nullptr; });
+  for (const auto& read : reads) {
+    if (read.piece.turns != nullptr) turns.reserve(read.piece.turns_end);
+    if (!some_follow) {
+      add_rows(read, nullptr);
+      continue;
+    }
+    const bool own = read.piece.founders == nullptr;
+    const auto other =
+        std::find_if(reads.begin(), reads.end(), [&](const DecodeRead& r) { return own ? follow(r, read) : follow(read, r); });
+    if (own) add_rows(read, other == reads.end() ? nullptr : &*other);
+    if (!own && other == reads.end()) add_followers(read, 0, read.piece.followers);
+  }
+}
+
+void DecodeAttention::Impl::add_rows(const DecodeRead& rows, const DecodeRead* follow) {
+  const int count = rows.piece.keys.count;
+  for (int first = 0; follow == nullptr && first < count; first += kStretchKeys) {
+    items.push_back({rows, first, std::min(kStretchKeys, count - first), {}, 0, 0});
+  }
+  int follower = 0;
+  for (int first = 0; follow != nullptr && first < count;) {
+    const Both both = both_of(follow->piece, first, follower);
+    items.push_back({rows, first, both.rows, *follow, follower, both.followers});
+    first += both.rows;
+    follower += both.followers;
+    const int end = follower_of(follow->piece, follower, first);  // beyond what is left of a row with too many for one item
+    add_followers(*follow, follower, end);
+    follower = end;
+  }
+}
+
+void DecodeAttention::Impl::add_followers(const DecodeRead& read, int first, int end) {
+  while (first < end) {
+    Item item{read, 0, 0, read, first, stretch_of(read.piece, first, end)};
+    item.rows.probabilities = nullptr;
+    items.push_back(item);
+    first += item.followers;
+  }
 }
 
 void DecodeAttention::run(Worker worker) {
@@ -130,16 +217,25 @@ void DecodeAttention::Impl::turn_queries(const Turned& want, float* queries) con
 }
 
 void DecodeAttention::Impl::set_rows(const Item& item, cpu::Stretch& stretch) {
-  const auto& piece = item.read.piece;
+  const auto& piece = item.rows.piece;
   int first = item.first;
-  int count = item.count;
-  if (piece.founders != nullptr) {
-    stretch.founders = piece.founders + item.first;
-    stretch.scales = piece.scales + item.first;
-    stretch.followers = item.count;
-    stretch.first_founder = stretch.founders[0];
-    first = stretch.first_founder - piece.first_slot;
-    count = stretch.founders[item.count - 1] - stretch.first_founder + 1;
+  int count = item.own;
+  stretch.own = item.own;
+  if (piece.turns != nullptr) stretch.turns = piece.turns + item.first;
+  if (item.rows.probabilities != nullptr) stretch.capture = item.rows.probabilities + item.first;
+  stretch.capture_stride = item.rows.probabilities_stride;
+  if (item.followers > 0) {
+    const auto& follow = item.follow.piece;
+    stretch.followers = item.followers;
+    stretch.founders = follow.founders + item.first_follower;
+    stretch.scales = follow.scales + item.first_follower;
+    stretch.follower_turns = follow.turns + item.first_follower;
+    if (item.own == 0) {
+      first = stretch.founders[0] - follow.first_slot;
+      count = stretch.founders[item.followers - 1] - stretch.founders[0] + 1;
+    }
+    stretch.first_founder = follow.first_slot + first;
+    if (item.follow.probabilities != nullptr) stretch.follower_capture = item.follow.probabilities + item.first_follower;
   }
   stretch.keys = piece.keys.slice(first, count);
   stretch.values = piece.values.slice(first, count);
@@ -147,7 +243,7 @@ void DecodeAttention::Impl::set_rows(const Item& item, cpu::Stretch& stretch) {
 
 void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& turned) {
   const Item& item = items[index];
-  const DecodeRead& read = item.read;
+  const DecodeRead& read = item.rows;
   const std::ptrdiff_t group = shape.group();
   cpu::Stretch stretch;
   stretch.logits = memory;
@@ -162,10 +258,7 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& t
   stretch.q = queries;
   stretch.heads = shape.group();
   set_rows(item, stretch);
-  if (read.piece.turns != nullptr) stretch.turns = read.piece.turns + item.first;
   stretch.table = &turns;
-  if (read.probabilities != nullptr) stretch.capture = read.probabilities + item.first;
-  stretch.capture_stride = read.probabilities_stride;
   stretch.o = parts.as<float>().data() + index * per_item;
   stretch.m = stretch.o + group * shape.head_dim;
   stretch.d = stretch.m + group;

@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "attention/cpu/products.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which defines the target that this pass compiles for.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "attention/cpu/logits-inl.h"
@@ -57,9 +58,17 @@ void multiply(const float* left, int rows, int dim, const float* columns, int st
   }
 }
 
+constexpr std::size_t kLineBytes = 64;
+constexpr std::ptrdiff_t kBytesAhead = 4096;
+
 /// At most kStretchKeys rows; `memory` [kStretchKeys].
 void add_products_of(const float* query, const cache::Rows& rows, float* memory, float* out) {
-  logits_of<1, float>({query, memory, nullptr}, rows);
+  for (int key = 0; key < rows.count; key += kKeysTogether) {
+    // Rows that are read once a step come from far: further ahead than the processor looks by itself, and beyond the end of a page.
+    const std::byte* const ahead = rows.row(key) + kBytesAhead;
+    for (std::size_t at = 0; at < kKeysTogether * rows.stride; at += kLineBytes) hwy::Prefetch(ahead + at);
+    logits_of_keys<1, float>({query, memory, nullptr}, rows, key);
+  }
   for (int i = 0; i < rows.count; ++i) out[i] += memory[i];
 }
 
@@ -88,31 +97,49 @@ HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const f
   sum_lanes(square, squares);
 }
 
+/// Which rows count: null gates are open.
+struct Gates {
+  const float* gates;
+  float least;
+
+  bool open(int first, int end) const {
+    return gates == nullptr || std::any_of(gates + first, gates + end, [&](float x) { return !(std::abs(x) < least); });
+  }
+  Gates from(int first) const { return {gates == nullptr ? nullptr : gates + first, least}; }
+};
+
 template <class T>
-void cosines_of(const cache::Rows& rows, const float* query, float query_length, float* out) {
+void cosines_of(const Gates& gates, const cache::Rows& rows, const float* query, float query_length, float* out) {
   for (int first = 0; first < rows.count; first += kKeysTogether) {
+    const int end = std::min(first + kKeysTogether, rows.count);
+    if (!gates.open(first, end)) {
+      std::fill(out + first, out + end, 0.0F);
+      continue;
+    }
     float products[kKeysTogether];
     float squares[kKeysTogether];
     products_and_squares<T>(rows, first, query, products, squares);
-    for (int j = 0; j < std::min(kKeysTogether, rows.count - first); ++j) {
-      const float length = std::sqrt(squares[j]) * query_length;
-      out[first + j] = length > 0 ? products[j] / length : 0.0F;
+    for (int j = first; j < end; ++j) {
+      const float length = std::sqrt(squares[j - first]) * query_length;
+      out[j] = length > 0 ? products[j - first] / length : 0.0F;
     }
   }
 }
 
-void cosines_of_rows(const cache::Rows& rows, const float* query, float query_length, float* memory, float* out) {
+void cosines_of_rows(const float* gates, float least, const cache::Rows& rows, const float* query, float query_length, float* memory,
+                     float* out) {
   for (int first = 0; first < rows.count; first += kTogether) {
     const cache::Rows some = readable(rows.slice(first, std::min(kTogether, rows.count - first)), memory);
+    const Gates of_some = Gates{gates, least}.from(first);
     switch (some.type) {
       case ElementType::f16:
-        cosines_of<hwy::float16_t>(some, query, query_length, out + first);
+        cosines_of<hwy::float16_t>(of_some, some, query, query_length, out + first);
         break;
       case ElementType::bf16:
-        cosines_of<hwy::bfloat16_t>(some, query, query_length, out + first);
+        cosines_of<hwy::bfloat16_t>(of_some, some, query, query_length, out + first);
         break;
       default:
-        cosines_of<float>(some, query, query_length, out + first);
+        cosines_of<float>(of_some, some, query, query_length, out + first);
         break;
     }
   }
@@ -160,11 +187,14 @@ void add_products(std::span<const float> query, const cache::Rows& rows, std::sp
   }
 }
 
-void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out) {
+void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out) { cosines_where({}, 0, rows, query, out); }
+
+void cosines_where(std::span<const float> gates, float least, const cache::Rows& rows, std::span<const float> query, std::span<float> out) {
   double square = 0;
   for (const float x : query) square += static_cast<double>(x) * x;
   std::vector<float> memory(static_cast<std::size_t>(cpu::kTogether) * static_cast<std::size_t>(cpu::decoded_width(rows.dim)));
-  HWY_DYNAMIC_DISPATCH(cpu::cosines_of_rows)(rows, query.data(), static_cast<float>(std::sqrt(square)), memory.data(), out.data());
+  HWY_DYNAMIC_DISPATCH(cpu::cosines_of_rows)
+  (gates.empty() ? nullptr : gates.data(), least, rows, query.data(), static_cast<float>(std::sqrt(square)), memory.data(), out.data());
 }
 
 }  // namespace winnow::attention

@@ -119,13 +119,16 @@ void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
 /// Keys of some entries and where each counts as lying; a follower's is its founder's.
 void set_keys(const Stretch& s, int first, TurnedKeys& keys) {
   const bool quantized = s.keys.type == ElementType::q8_0 || s.keys.type == ElementType::q4_0;
+  const AngleRows angles = s.table->rows();
   keys.count = std::min(kTogether, s.entries() - first);
   for (int i = 0; i < keys.count; ++i) {
-    const int row = s.founders == nullptr ? first + i : s.founders[first + i] - s.first_founder;
+    const int follower = first + i - s.own;
+    const int row = follower < 0 ? first + i : s.founders[follower] - s.first_founder;
+    const std::int32_t turn = follower < 0 ? s.turns[first + i] : s.follower_turns[follower];
     float* const decoded = s.rows + static_cast<std::ptrdiff_t>(i) * decoded_width(s.keys.dim);
     if (quantized) decode_row_of(s.keys, row, decoded);
     keys.row[i] = quantized ? reinterpret_cast<const std::byte*>(decoded) : s.keys.row(row);
-    keys.angles[i] = s.table->at(s.turns[first + i]);
+    keys.angles[i] = angles.at(turn);
   }
   for (int i = keys.count; i % kKeysTogether != 0; ++i) {
     keys.row[i] = keys.row[i - 1];
@@ -163,8 +166,8 @@ void turned_logits(const Stretch& s) {
         break;
     }
   }
-  for (int head = 0; head < s.heads && s.founders != nullptr; ++head) {
-    float* HWY_RESTRICT const logits = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
+  for (int head = 0; head < s.heads; ++head) {
+    float* HWY_RESTRICT const logits = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys + s.own;
     for (int i = 0; i < s.followers; ++i) logits[i] *= s.scales[i];
   }
 }
@@ -200,30 +203,41 @@ void soften(const Stretch& s, int head) {
   s.d[head] = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-/// What each row's followers weigh together.
+/// What each row and its followers weigh together. Those of a row stand together: their sum is added once.
 void gather_weights(const Stretch& s) {
   for (int head = 0; head < s.heads; ++head) {
-    const float* const of_followers = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
-    float* const of_rows = s.weights + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
-    std::fill_n(of_rows, s.keys.count, 0.0F);
-    for (int i = 0; i < s.followers; ++i) of_rows[s.founders[i] - s.first_founder] += of_followers[i];
+    const float* HWY_RESTRICT const of_entries = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
+    const float* HWY_RESTRICT const of_followers = of_entries + s.own;
+    float* HWY_RESTRICT const of_rows = s.weights + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
+    std::fill(std::copy_n(of_entries, s.own, of_rows), of_rows + s.keys.count, 0.0F);
+    for (int i = 0; i < s.followers;) {
+      const std::int32_t founder = s.founders[i];
+      float sum = 0;
+      for (; i < s.followers && s.founders[i] == founder; ++i) sum += of_followers[i];
+      of_rows[founder - s.first_founder] += sum;
+    }
   }
 }
 
+void capture(const Stretch& s, int head) {
+  const float* const from = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * s.capture_stride;
+  if (s.capture != nullptr) std::copy_n(from, s.own, s.capture + at);
+  if (s.follower_capture != nullptr) std::copy_n(from + s.own, s.followers, s.follower_capture + at);
+}
+
 void run(const Stretch& s) {
-  const bool follow = s.founders != nullptr;
-  if (s.turns != nullptr) {
+  const bool turned = s.turns != nullptr || s.follower_turns != nullptr;
+  if (turned) {
     turned_logits(s);
   } else {
     plain_logits(s);
   }
   for (int head = 0; head < s.heads; ++head) {
     soften(s, head);
-    if (s.capture != nullptr) {
-      std::copy_n(s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys, s.entries(),
-                  s.capture + static_cast<std::ptrdiff_t>(head) * s.capture_stride);
-    }
+    capture(s, head);
   }
+  const bool follow = s.followers > 0;
   if (follow) gather_weights(s);
   std::fill_n(s.o, static_cast<std::ptrdiff_t>(s.heads) * s.values.dim, 0.0F);
   for (int first = 0; first < s.values.count; first += kTogether) {

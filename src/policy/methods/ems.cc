@@ -99,30 +99,41 @@ class Lane {
     });
   }
 
-  /// Scores of all entries, unpooled.
-  std::vector<double> worth() {
+  /// What brings the global part to the local one's size.
+  double ratio() {
     double global = 0;
     double local = 0;
     for_each_block([&](std::size_t, std::span<float> all, std::span<float> past, std::span<float> current) {
       global += sum(all);
       local += sum(past) + sum(current);
     });
-    const double ratio = global > 0 ? local / global : 0;
-    std::vector<double> out(static_cast<std::size_t>(view_.lanes.entries(head_)));
-    for_each_block([&](std::size_t first, std::span<float> all, std::span<float> past, std::span<float> current) {
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        out[first + i] = rule_.score(all[i], static_cast<double>(past[i]) + current[i], ratio);
-      }
-    });
-    return out;
+    return global > 0 ? local / global : 0;
+  }
+
+  double score(float all, float past, float current, double ratio) const {
+    return rule_.score(all, static_cast<double>(past) + current, ratio);
+  }
+  double score_of_follower(int i, double ratio) {
+    auto& followers = view_.lanes.followers(head_);
+    const auto at = static_cast<std::size_t>(i);
+    return score(followers.column(kAll)[at], followers.column(kPast)[at], followers.column(kCurrent)[at], ratio);
+  }
+  /// Score of a slot's entry or, behind the slots, of a follower; unpooled.
+  double score_of(int entry, double ratio) {
+    const auto& lanes = view_.lanes;
+    const int own = lanes.length(head_);
+    if (entry >= own) return score_of_follower(entry - own, ratio);
+    return score(lanes.state(head_, kAll, entry), lanes.state(head_, kPast, entry), lanes.state(head_, kCurrent, entry), ratio);
   }
 
   void give_up_a_center() {
-    const auto worths = worth();
+    const double all_ratio = ratio();
     const Leaver leaver = leaver_of(view_, head_, [&](const cache::LaneStretch& stretch, int i) {
-      return static_cast<float>(worths[static_cast<std::size_t>(stretch.first + i)]);
+      const auto at = static_cast<std::size_t>(i);
+      return static_cast<float>(score(stretch.column(kAll)[at], stretch.column(kPast)[at], stretch.column(kCurrent)[at], all_ratio));
     });
-    if (leaver.slot >= 0) Demotion(rule_.merging, view_, head_, worths).demote(leaver.slot);
+    if (leaver.slot < 0) return;
+    Demotion(rule_.merging, view_, head_, [&](int entry) { return score_of(entry, all_ratio); }).demote(leaver.slot);
   }
 
   /// The followers of least worth leave until there is room; of equals the earliest.
@@ -130,12 +141,10 @@ class Lane {
     const int room = rule_.merging.room(view_.limit[static_cast<std::size_t>(head_)]);
     auto& followers = view_.lanes.followers(head_);
     while (followers.count() > room) {
-      const auto worths = worth();
-      const auto own = static_cast<std::size_t>(view_.lanes.length(head_));
+      const double all_ratio = ratio();
       Leaver leaver;
       for (int i = 0; i < followers.count(); ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const Leaver candidate{i, static_cast<float>(worths[own + at]), followers.positions()[at]};
+        const Leaver candidate{i, static_cast<float>(score_of_follower(i, all_ratio)), followers.positions()[static_cast<std::size_t>(i)]};
         if (candidate.before(leaver)) leaver = candidate;
       }
       view_.lanes.remove_follower(head_, leaver.slot);
