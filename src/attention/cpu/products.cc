@@ -8,7 +8,6 @@
 #define HWY_TARGET_INCLUDE "attention/cpu/products.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which defines the target that this pass compiles for.
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "attention/cpu/logits-inl.h"
@@ -58,17 +57,9 @@ void multiply(const float* left, int rows, int dim, const float* columns, int st
   }
 }
 
-constexpr std::size_t kLineBytes = 64;
-constexpr std::ptrdiff_t kBytesAhead = 4096;
-
 /// At most kStretchKeys rows; `memory` [kStretchKeys].
 void add_products_of(const float* query, const cache::Rows& rows, float* memory, float* out) {
-  for (int key = 0; key < rows.count; key += kKeysTogether) {
-    // Rows that are read once a step come from far: further ahead than the processor looks by itself, and beyond the end of a page.
-    const std::byte* const ahead = rows.row(key) + kBytesAhead;
-    for (std::size_t at = 0; at < kKeysTogether * rows.stride; at += kLineBytes) hwy::Prefetch(ahead + at);
-    logits_of_keys<1, float>({query, memory, nullptr}, rows, key);
-  }
+  logits_of<1, float>({query, memory, nullptr}, rows);
   for (int i = 0; i < rows.count; ++i) out[i] += memory[i];
 }
 
