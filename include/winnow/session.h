@@ -73,9 +73,11 @@ struct CacheMark {
   std::optional<Cache> copy;
 };
 
+/// How a prompt is read. Sums, softmax, norms and decoding are in f32 everywhere.
 enum class Precision : std::uint8_t {
-  automatic,  ///< what is fast and good: f16 keys and values while a prompt is read
-  f32,        ///< everything in f32: references and parity
+  automatic,  ///< what is fast and good: bf16 where the machine multiplies it in hardware, else f32 over keys and values of f16
+  bf16,       ///< factors of long matrix products and of attention are rounded to bf16; REQUIRES: a machine that multiplies it
+  f32,        ///< everything in f32, keys and values too: references and parity
 };
 
 struct SessionOptions {

@@ -61,7 +61,8 @@ void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions
 
 void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores that may be used)");
-  command.add_option("--precision", a.precision, "auto or f32")->check(CLI::IsMember({"auto", "bf16", "f32"}));
+  command.add_option("--precision", a.precision, "how a prompt is read: auto (bf16 where the machine multiplies it), bf16 or f32")
+      ->check(CLI::IsMember({"auto", "bf16", "f32"}));
   command.add_option("--pack", a.pack, "how weights are packed for long prompts")->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
   command.add_option("--rope-scaling", o.loading.rope_scaling, "none or linear:FACTOR instead of the file's");
@@ -103,7 +104,7 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
     log().warn("{0} threads share {1} core{2}, and spin while they wait for each other: {1} would be faster", a.threads, usable_cores(),
                usable_cores() == 1 ? "" : "s");
   o.session.threads = a.threads;
-  if (a.precision == "bf16") throw UsageError("--precision bf16: this build computes attention in f32 only (use auto or f32)");
+  if (a.precision == "bf16") o.session.precision = Precision::bf16;
   if (a.precision == "f32") o.session.precision = Precision::f32;
   if (a.pack != "auto") throw UsageError("--pack " + a.pack + ": this build multiplies with ggml's packed weights only (use auto)");
 }

@@ -7,6 +7,7 @@
 
 #include "base/check_memory.h"
 #include "base/cores.h"
+#include "base/cpu.h"
 #include "base/file.h"
 #include "engine/cache_impl.h"
 #include "engine/model_impl.h"
@@ -25,6 +26,8 @@ constexpr int kExtendRows = 64;
 SessionOptions with_defaults(SessionOptions options) {
   if (options.threads < 0) throw UsageError(fmt::format("cannot run on {} threads: at least 1 is needed", options.threads));
   if (options.chunk < 1) throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", options.chunk));
+  if (options.precision == Precision::bf16 && !multiplies_bf16())
+    throw UsageError("bf16 is not what this machine computes in: it has neither AMX nor AVX-512-BF16 (use auto or f32)");
   if (options.threads == 0) options.threads = usable_cores();
   return options;
 }

@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/format.h"
 #include "base/memory.h"
 #include "base/rope.h"
@@ -12,6 +16,17 @@
 
 namespace winnow {
 namespace {
+
+#ifdef __linux__
+TEST(Cpu, agrees_with_what_the_kernel_lists) {
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (text.find("flags") == std::string::npos) GTEST_SKIP() << "no x86 machine";
+  const auto lists = [&text](const char* flag) { return text.find(flag) != std::string::npos; };
+  EXPECT_EQ(multiplies_bf16(), lists(" avx512_bf16"));
+  EXPECT_EQ(has_amx_bf16(), lists(" amx_bf16"));
+}
+#endif
 
 TEST(Memory, counts_what_buffers_hold) {
   MemoryAccount whole;

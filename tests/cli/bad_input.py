@@ -85,7 +85,7 @@ with tempfile.TemporaryDirectory() as folder:
         ("budget over 100 %", ["--kv", "snapkv", "--budget", "120%"], ["'120%'"]),
         ("kv type", ["--kv-type", "q5_1"], ["q5_1", "q8_0"]),
         ("threads", ["--threads", "0"], ["0 threads"]),
-        ("precision", ["--precision", "bf16"], ["bf16"]),
+        ("precision", ["--precision", "f16"], ["f16", "bf16"]),
         ("pack", ["--pack", "layer"], ["layer"]),
         ("scaling", ["--rope-scaling", "yarn"], ["yarn", "linear"]),
         ("temperature", ["--temp", "-1"], ["-1"]),

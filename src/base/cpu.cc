@@ -1,0 +1,79 @@
+#include "base/cpu.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#endif
+
+namespace winnow {
+
+#if defined(__x86_64__) && defined(__linux__)
+
+namespace {
+
+struct Leaf {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+/// Zeros where the processor does not know the leaf.
+Leaf cpuid(unsigned leaf, unsigned part) {
+  Leaf l;
+  __get_cpuid_count(leaf, part, &l.a, &l.b, &l.c, &l.d);
+  return l;
+}
+
+constexpr bool bit(unsigned word, int number) { return (word >> number & 1) != 0; }
+
+/// Whether the system saves all of these parts of the processor's state.
+bool saves(std::uint64_t parts) {
+  constexpr int kOsUsesXsave = 27;
+  if (!bit(cpuid(1, 0).c, kOsUsesXsave)) return false;
+  unsigned low = 0;
+  unsigned high = 0;
+  asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  const std::uint64_t saved = std::uint64_t{high} << 32 | low;
+  return (saved & parts) == parts;
+}
+
+constexpr std::uint64_t kAvx512State = 0xe6;  // SSE, AVX, masks, upper halves, upper registers
+constexpr std::uint64_t kTileState = 0x60000;
+
+bool has_avx512_bf16() {
+  const Leaf features = cpuid(7, 0);
+  const bool avx512 = bit(features.b, 16) && bit(features.b, 17) && bit(features.b, 30) && bit(features.b, 31);  // F, DQ, BW, VL
+  return avx512 && bit(cpuid(7, 1).a, 5) && saves(kAvx512State);
+}
+
+/// Tiles are 8 KB that the kernel keeps for a process only when it has asked.
+bool asks_for_tiles() {
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+}  // namespace
+
+bool has_amx_bf16() {
+  static const bool has = [] {
+    const Leaf features = cpuid(7, 0);
+    return bit(features.d, 22) && bit(features.d, 24) && has_avx512_bf16() && saves(kTileState) && asks_for_tiles();
+  }();
+  return has;
+}
+
+bool multiplies_bf16() {
+  static const bool has = has_avx512_bf16();
+  return has;
+}
+
+#else
+
+bool has_amx_bf16() { return false; }
+bool multiplies_bf16() { return false; }
+
+#endif
+
+}  // namespace winnow
