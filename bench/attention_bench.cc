@@ -46,7 +46,8 @@ void fill(cache::LayerScratch& scratch, int n) {
 }
 
 /// One layer of a prompt of n tokens, chunk by chunk; `what` is what is observed, if anything.
-void prefill(benchmark::State& state, const std::vector<Observe>& what) {
+void prefill(benchmark::State& state, Products products, const std::vector<Observe>& what) {
+  if (!has_products(products)) return state.SkipWithError("this machine has no kernel for bf16");
   const int n = static_cast<int>(state.range(0));
   const int threads = static_cast<int>(state.range(1));
   MemoryAccount account;
@@ -54,7 +55,7 @@ void prefill(benchmark::State& state, const std::vector<Observe>& what) {
   fill(scratch, n);
   const auto q = noise(static_cast<std::size_t>(kChunk) * 576, 2);
   std::vector<float> out(q.size());
-  PrefillAttention attention(account, kSmall, threads);
+  PrefillAttention attention(account, kSmall, threads, products);
   for (auto _ : state) {
     std::vector<Observation> observations;
     for (const auto& o : what) observations.emplace_back(o, kSmall.query_heads, n);
@@ -70,9 +71,13 @@ void prefill(benchmark::State& state, const std::vector<Observe>& what) {
   state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void prefill_layer(benchmark::State& state) { prefill(state, {}); }
-void prefill_layer_observed_last(benchmark::State& state) { prefill(state, {{{ObservedRows::Kind::last, 32, {}}, Reduction::sum}}); }
-void prefill_layer_observed_all(benchmark::State& state) { prefill(state, {{{ObservedRows::Kind::all, 0, {}}, Reduction::sum}}); }
+void layer(benchmark::State& state, Products products) { prefill(state, products, {}); }
+void layer_observed_last(benchmark::State& state, Products products) {
+  prefill(state, products, {{{ObservedRows::Kind::last, 32, {}}, Reduction::sum}});
+}
+void layer_observed_all(benchmark::State& state, Products products) {
+  prefill(state, products, {{{ObservedRows::Kind::all, 0, {}}, Reduction::sum}});
+}
 
 /// The lanes of all layers of a model, so that the bytes come from where they would.
 struct Lanes {
@@ -128,15 +133,24 @@ void decode_step(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(lanes.memory.size()));
 }
 
-BENCHMARK(prefill_layer)
-    ->ArgNames({"n", "threads"})
-    ->Args({2048, 1})
-    ->Args({8192, 1})
-    ->Args({8192, 2})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(prefill_layer_observed_last)->ArgNames({"n", "threads"})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(prefill_layer_observed_all)->ArgNames({"n", "threads"})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
+void lengths(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"n", "threads"})
+      ->Args({512, 2})
+      ->Args({2048, 2})
+      ->Args({8192, 1})
+      ->Args({8192, 2})
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
+}
+void long_prompt(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"n", "threads"})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(layer, f32, Products::f32)->Apply(lengths);
+BENCHMARK_CAPTURE(layer, bf16, Products::bf16)->Apply(lengths);
+BENCHMARK_CAPTURE(layer_observed_last, f32, Products::f32)->Apply(long_prompt);
+BENCHMARK_CAPTURE(layer_observed_last, bf16, Products::bf16)->Apply(long_prompt);
+BENCHMARK_CAPTURE(layer_observed_all, f32, Products::f32)->Apply(long_prompt);
+BENCHMARK_CAPTURE(layer_observed_all, bf16, Products::bf16)->Apply(long_prompt);
 BENCHMARK(decode_step)
     ->ArgNames({"depth", "threads", "type"})
     ->ArgsProduct({{512, 8192}, {1, 2}, {0, 1, 2, 3, 4}})

@@ -6,13 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "compositions.h"
 #include "divergence.h"
+#include "prompts.h"
 #include "winnow/error.h"
 
 namespace {
@@ -34,21 +33,6 @@ using winnow::bench::best;
 using winnow::bench::compare;
 using winnow::bench::Fidelity;
 using Logits = std::vector<float>;
-
-std::vector<std::vector<Token>> prompts_of(const winnow::Model& model, const Options& options) {
-  std::vector<std::vector<Token>> out;
-  for (const auto& path : options.files) {
-    std::ifstream file(path);
-    std::string line;
-    for (int i = 0; i < options.prompts && std::getline(file, line); ++i) {
-      auto tokens = model.tokenize(nlohmann::json::parse(line).at("prompt").get<std::string>());
-      const auto most = static_cast<std::size_t>(options.tokens);
-      if (tokens.size() > most) tokens.erase(tokens.begin() + options.tokens / 2, tokens.end() - (options.tokens - options.tokens / 2));
-      out.push_back(std::move(tokens));
-    }
-  }
-  return out;
-}
 
 /// Reads one prompt with all methods: the logits of each after it.
 std::vector<Logits> read(winnow::Session& session, std::span<const Token> prompt, const Options& options,
@@ -90,7 +74,7 @@ void run(const Options& options, const std::vector<winnow::CacheOptions>& method
   session_options.threads = options.threads;
   winnow::Session session(model, session_options);
   std::vector<Fidelity> results(methods.size());
-  const auto prompts = prompts_of(*model, options);
+  const auto prompts = winnow::bench::prompts_of(*model, options.files, options.prompts, options.tokens);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::fprintf(stderr, "prompt %zu of %zu, %zu tokens\n", i + 1, prompts.size(), prompts[i].size());
     follow(session, prompts[i], options, methods, results);

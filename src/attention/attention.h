@@ -24,6 +24,12 @@ struct Shape {
   int group() const { return query_heads / kv_heads; }
 };
 
+/// What the factors of q·k and of probabilities with values are rounded to; sums and softmax are in f32.
+enum class Products : std::uint8_t { f32, bf16 };
+
+/// Whether this machine has a kernel for them. It has one for f32.
+bool has_products(Products products);
+
 /// What each query of a chunk sees of a layer's scratch.
 struct Sight {
   std::span<const std::int32_t> leading;   ///< [count] rows [0, leading[i]); ascending
@@ -36,7 +42,8 @@ struct Sight {
 /// by the team.
 class PrefillAttention {
  public:
-  PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads);
+  /// REQUIRES: has_products(products).
+  PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads, Products products = Products::f32);
   ~PrefillAttention();
 
   /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last chunk's reduce() is

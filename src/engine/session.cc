@@ -32,6 +32,11 @@ SessionOptions with_defaults(SessionOptions options) {
   return options;
 }
 
+attention::Products products_of(Precision precision) {
+  using attention::Products;
+  return precision != Precision::f32 && attention::has_products(Products::bf16) ? Products::bf16 : Products::f32;
+}
+
 void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) {
   if (tokens.empty()) throw InputError("the prompt is empty: there is nothing to read");
   for (const Token token : tokens) {
@@ -87,7 +92,7 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       hparams(model->impl().weights->hparams()),
       shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
       executor(*model->impl().weights, options.threads, account),
-      prefill_attention(account, shape, options.threads),
+      prefill_attention(account, shape, options.threads, products_of(options.precision)),
       decode_attention(account, shape, hparams.rope, options.threads),
       stepper(executor, decode_attention, hparams, account) {}
 

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <numbers>
 #include <random>
 #include <span>
 #include <string>
@@ -27,6 +30,23 @@ inline void on_every_target(const std::function<void()>& test) {
     test();
     hwy::SetSupportedTargetsForTest(0);
     if (testing::Test::HasFailure()) return;  // the other targets would only repeat it
+  }
+}
+
+/// What prefill can multiply in on this machine.
+inline std::vector<Products> all_products() {
+  std::vector<Products> out = {Products::f32};
+  if (has_products(Products::bf16)) out.push_back(Products::bf16);
+  return out;
+}
+
+inline const char* name_of(Products products) { return products == Products::f32 ? "f32" : "bf16"; }
+
+/// Calls `test` for each of them on every instruction set. Of the bf16 kernel these are only the parts around the products.
+inline void on_every_kernel(const std::function<void(Products)>& test) {
+  for (const Products products : all_products()) {
+    SCOPED_TRACE(name_of(products));
+    on_every_target([&] { test(products); });
   }
 }
 
@@ -93,14 +113,27 @@ struct Prompt {
   reference::Result expected(int token, int head) const {
     const int kv = head / shape.group();
     return reference::attend(query(token, head), decoded(scratch.keys(kv), 0, token + 1), decoded(scratch.values(kv), 0, token + 1),
-                             static_cast<double>(shape.scale));
+                             static_cast<double>(shape.scale), rounding());
+  }
+
+  reference::Rounding rounding() const {
+    if (products == Products::f32) return {};
+    return {factors_are_rounded ? 0 : reference::kRoundoffBf16, reference::kRoundoffBf16, reference::kExponentialBf16};
+  }
+
+  /// Makes queries, keys, values and the scale such that rounding them to bf16 changes nothing. REQUIRES: a scratch of bf16.
+  void round_factors() {
+    for (float& x : q) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+    // Queries are multiplied by it and by log2(e): together a power of 2.
+    shape.scale = std::numbers::ln2_v<float> * std::exp2(std::round(std::log2(shape.scale)));
+    factors_are_rounded = true;
   }
 
   /// Output [n - first][H_q][d] of tokens [first, n), `chunk` at a time.
   std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {}, KeyRange recorded = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
-    PrefillAttention attention(account, shape, threads);
+    PrefillAttention attention(account, shape, threads, products);
     for (int at = first; at < n; at += chunk) {
       attention.begin(scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at), observations,
                       recorded);
@@ -115,6 +148,8 @@ struct Prompt {
   MemoryAccount account;
   cache::LayerScratch scratch;
   std::vector<float> q;  ///< [n][H_q][d]
+  Products products = Products::f32;
+  bool factors_are_rounded = false;
 };
 
 }  // namespace winnow::attention

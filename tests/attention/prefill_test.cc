@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -64,8 +66,24 @@ TEST_P(PrefillShapes, AgreesWithDoublePrecision) {
   const Case& c = GetParam();
   Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, c.type);
   const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));  // of a long prompt the last tokens only
+  for (const Products products : all_products()) {
+    SCOPED_TRACE(name_of(products));
+    prompt.products = products;
+    const Expected expected(prompt, first);
+    on_every_target([&] { expected.check(prompt.prefill(first, c.n, 1)); });
+  }
+}
+
+// Without the roundings of what goes in, those of the probabilities are all that is left, and the bound is narrow in long prompts too.
+TEST_P(PrefillShapes, RoundsNothingButProbabilitiesWhenFactorsAreBf16) {
+  if (!has_products(Products::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
+  const Case& c = GetParam();
+  Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, ElementType::bf16);
+  prompt.products = Products::bf16;
+  prompt.round_factors();
+  const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));
   const Expected expected(prompt, first);
-  on_every_target([&] { expected.check(prompt.prefill(first, c.n, 1)); });
+  on_every_target([&] { expected.check(prompt.prefill(first, 512, 2)); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PrefillShapes, testing::ValuesIn(cases()));
@@ -73,20 +91,25 @@ INSTANTIATE_TEST_SUITE_P(All, PrefillShapes, testing::ValuesIn(cases()));
 TEST(Prefill, AnyChunkSizeAgreesWithDoublePrecision) {
   for (const ElementType type : kScratchTypes) {
     Prompt prompt(shape_of(2, 3, 64), 530, type);
-    const Expected all(prompt, 0);
-    on_every_target([&] {
-      for (const int chunk : {1, 7, 512, prompt.n}) {
-        SCOPED_TRACE("chunks of " + std::to_string(chunk));
-        all.check(prompt.prefill(0, chunk, 1));
-      }
-    });
+    for (const Products products : all_products()) {
+      SCOPED_TRACE(name_of(products));
+      prompt.products = products;
+      const Expected all(prompt, 0);
+      on_every_target([&] {
+        for (const int chunk : {1, 7, 512, prompt.n}) {
+          SCOPED_TRACE("chunks of " + std::to_string(chunk));
+          all.check(prompt.prefill(0, chunk, 1));
+        }
+      });
+    }
     if (testing::Test::HasFailure()) return;
   }
 }
 
 TEST(Prefill, ThreadsDoNotChangeABit) {
   Prompt prompt(shape_of(3, 3, 80), 700, ElementType::f16);
-  on_every_target([&] {
+  on_every_kernel([&](Products products) {
+    prompt.products = products;
     const auto one = prompt.prefill(0, 256, 1);
     for (const int threads : {2, 3}) EXPECT_EQ(prompt.prefill(0, 256, threads), one);
   });
@@ -99,12 +122,12 @@ TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
   // What follows the chunk must have no weight at all, not merely a small one.
   const std::vector<float> poison(z(prompt.shape.head_dim), 1e30F);
   for (int i = 70; i < 130; ++i) poisoned.scratch.store(i, poison.data(), poison.data());
-  on_every_target([&] {
+  on_every_kernel([&](Products products) {
     std::vector<float> out[2];
     for (int i : {0, 1}) {
       Prompt& p = i == 0 ? prompt : poisoned;
       out[i].resize(30 * row);
-      PrefillAttention attention(p.account, p.shape, 1);
+      PrefillAttention attention(p.account, p.shape, 1, products);
       attention.begin(p.scratch, p.q.data(), out[i].data(), 40, 30, {});
       attention.run({});
     }
@@ -113,19 +136,22 @@ TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
 }
 
 TEST(Prefill, OneOverwhelmingLogitTakesItsValue) {
-  // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by 1e28 and more, so all weight lies on the largest c of those seen.
+  // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by 1e28 and more, so all weight lies on the largest c of those seen. Bf16 tells
+  // the 200 c apart, and values are small whole numbers, which it has too.
   Prompt prompt(shape_of(1, 1, 64), 200, ElementType::f32);
   std::vector<float> keys(z(prompt.n) * 64, 0.0F);
-  const auto values = noise(keys.size(), 5);
+  auto values = noise(keys.size(), 5);
+  for (float& x : values) x = std::round(10 * x);
   std::mt19937 random(6);
   std::vector<int> rank(z(prompt.n));
   for (int i = 0; i < prompt.n; ++i) rank[z(i)] = i;
   std::shuffle(rank.begin(), rank.end(), random);
-  for (int i = 0; i < prompt.n; ++i) keys[z(i) * 64] = 1e15F * (0.01F * static_cast<float>(rank[z(i)]) - 1.0F);
+  for (int i = 0; i < prompt.n; ++i) keys[z(i) * 64] = 1e15F * static_cast<float>(rank[z(i)] - 100);
   std::fill(prompt.q.begin(), prompt.q.end(), 0.0F);
   for (int i = 0; i < prompt.n; ++i) prompt.q[z(i) * 64] = 1e15F;
   prompt.fill(keys, values);
-  on_every_target([&] {
+  on_every_kernel([&](Products products) {
+    prompt.products = products;
     const auto out = prompt.prefill(0, 64, 1);
     int best = 0;
     for (int i = 0; i < prompt.n; ++i) {
@@ -145,7 +171,8 @@ TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
     if (i < 70 || i % 3 == 0) keys[z(i) * 64] = -kInfinity;
   }
   prompt.fill(keys, values);
-  on_every_target([&] {
+  on_every_kernel([&](Products products) {
+    prompt.products = products;
     Observation sums({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
     Observation* const observers[] = {&sums};
     const auto out = prompt.prefill(0, 64, 1, observers);
@@ -158,7 +185,7 @@ TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
         k.insert(k.end(), keys.begin() + j * 64, keys.begin() + (j + 1) * 64);
         v.insert(v.end(), values.begin() + j * 64, values.begin() + (j + 1) * 64);
       }
-      const auto want = reference::attend(prompt.query(t, 0), k, v, static_cast<double>(prompt.shape.scale));
+      const auto want = reference::attend(prompt.query(t, 0), k, v, static_cast<double>(prompt.shape.scale), prompt.rounding());
       expect_close(std::span(out).subspan(z(t) * 3 * 64, 64), want.out, want.out_error, "token " + std::to_string(t));
     }
     for (int j = 0; j < prompt.n; ++j) {
@@ -191,7 +218,7 @@ struct Seen {
         into->insert(into->end(), more.begin(), more.end());
       }
     }
-    return reference::attend(prompt.query(query, head), keys, values, static_cast<double>(prompt.shape.scale));
+    return reference::attend(prompt.query(query, head), keys, values, static_cast<double>(prompt.shape.scale), prompt.rounding());
   }
 
   void check(Prompt& prompt, int threads) const {
@@ -199,7 +226,7 @@ struct Seen {
     const std::size_t d = z(prompt.shape.head_dim);
     std::vector<float> out(leading.size() * z(heads) * d, std::nanf(""));
     std::vector<float> sums(leading.size() * z(heads), std::nanf(""));
-    PrefillAttention attention(prompt.account, prompt.shape, threads);
+    PrefillAttention attention(prompt.account, prompt.shape, threads, prompt.products);
     attention.record_logsums(sums.data());
     attention.begin(prompt.scratch, prompt.q.data(), out.data(), {leading, own});
     on_team(threads, [&](Worker w) { attention.run(w); });
@@ -238,7 +265,10 @@ TEST(Prefill, QueriesMaySeeAnyNumberOfLeadingRowsAndOneMore) {
       Prompt prompt(shape_of(2, group, 80), rows, kScratchTypes[z(rows) % 3]);
       prompt.q = noise(z(queries) * z(prompt.shape.query_heads * prompt.shape.head_dim), 9);
       const Seen seen(rows, queries, 3);
-      on_every_target([&] { seen.check(prompt, 2); });
+      on_every_kernel([&](Products products) {
+        prompt.products = products;
+        seen.check(prompt, 2);
+      });
       if (testing::Test::HasFailure()) return;
     }
   }
@@ -248,14 +278,36 @@ TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
   Prompt prompt(shape_of(2, 3, 64), 200, ElementType::f16);
   std::vector<std::int32_t> leading(200);
   std::iota(leading.begin(), leading.end(), 1);
-  on_every_target([&] {
+  on_every_kernel([&](Products products) {
+    prompt.products = products;
     std::vector<float> out(prompt.q.size());
-    PrefillAttention attention(prompt.account, prompt.shape, 1);
+    PrefillAttention attention(prompt.account, prompt.shape, 1, products);
     attention.begin(prompt.scratch, prompt.q.data(), out.data(), {leading});
     attention.run({});
     EXPECT_EQ(out, prompt.prefill(0, 200, 1));
   });
 }
+
+#ifdef __x86_64__
+TEST(Prefill, TilesThatOthersConfiguredStayAsTheyAre) {
+  if (!has_products(Products::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
+  using Configuration = std::array<std::uint8_t, 64>;
+  Configuration theirs = {1};  // palette 1, then the bytes of rows of tiles 0 and 1, and their rows
+  theirs[16] = 32;
+  theirs[18] = 64;
+  theirs[48] = 7;
+  theirs[49] = 16;
+  for (const Configuration& before : {theirs, Configuration{}}) {
+    asm volatile("ldtilecfg %0" ::"m"(before) : "memory");
+    Prompt prompt(shape_of(1, 3, 64), 100, ElementType::f16);
+    prompt.products = Products::bf16;
+    prompt.prefill(0, 100, 1);
+    Configuration after;
+    asm volatile("sttilecfg %0" : "=m"(after)::"memory");
+    EXPECT_EQ(after, before);
+  }
+}
+#endif
 
 TEST(Prefill, AnEmptyChunkWritesNothing) {
   Prompt prompt(shape_of(1, 3, 64), 8, ElementType::f16);

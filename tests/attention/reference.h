@@ -26,7 +26,23 @@ namespace winnow::reference {
 ///   sum        n terms:           roundings(n), and the division 2 u
 ///   weight     A_j = p_j / sum:   |error| <= A_j (r_j + sum_k A_k r_k + roundings(n) + 2 u)
 ///   output     o = sum_j A_j v_j: |error| <= sum_j A_j |v_j| (r_j + sum_k A_k r_k + 2 roundings(n) + 2 u)
+///
+/// Where factors are rounded to bf16 (unit roundoff b = 2^-9), to first order in b:
+///
+///   logit      scale q and k are rounded once each:                   e_j += 2 b sum_i |scale q_i k_ji|
+///   exponential by a polynomial of relative error x = 2^-13, in the numerator and in the sum:   r_j += x
+///   output     each p_j and v_j is rounded once, independently of the others (the sum is of what p_j was before):
+///              |error| += 8 b sqrt(2 sum_j (A_j v_j)^2), with the probability above
+///   weight     that attention reports: p_j rounded:                   |error| += b A_j
 inline constexpr double kRoundoff = 1.0 / (1 << 24);
+
+struct Rounding {
+  double factors = 0;      ///< of queries, keys and values; 0 where they are what they are rounded to
+  double weights = 0;      ///< of probabilities
+  double exponential = 0;  ///< beyond f32's
+};
+inline constexpr double kRoundoffBf16 = 1.0 / (1 << 9);
+inline constexpr double kExponentialBf16 = 1.0 / (1 << 13);
 
 inline double roundings(double k) { return kRoundoff * std::min(k, 8 * std::sqrt(k)); }
 
@@ -41,7 +57,8 @@ struct Result {
 };
 
 /// q [d], keys and values [n][d], n = keys.size() / d. No keys: zeros.
-inline Result attend(std::span<const float> q, std::span<const float> keys, std::span<const float> values, double scale) {
+inline Result attend(std::span<const float> q, std::span<const float> keys, std::span<const float> values, double scale,
+                     const Rounding& rounding = {}) {
   const std::size_t d = q.size();
   const std::size_t n = keys.size() / d;
   Result r;
@@ -55,7 +72,7 @@ inline Result attend(std::span<const float> q, std::span<const float> keys, std:
       size += std::abs(term);
     }
     r.logit.push_back(s);
-    r.logit_error.push_back(roundings(static_cast<double>(d) + 2) * size);
+    r.logit_error.push_back((roundings(static_cast<double>(d) + 2) + 2 * rounding.factors) * size);
     m = std::max(m, s);
   }
   double total = 0;
@@ -64,20 +81,25 @@ inline Result attend(std::span<const float> q, std::span<const float> keys, std:
   double mean_error = 0;
   for (std::size_t j = 0; j < n; ++j) {
     r.weight.push_back(std::exp(r.logit[j] - m) / total);
-    r.weight_error.push_back(r.logit_error[j] + kRoundoff * (4 * std::abs(r.logit[j] - m) + 2) + roundings(3 * terms));
+    r.weight_error.push_back(r.logit_error[j] + kRoundoff * (4 * std::abs(r.logit[j] - m) + 2) + roundings(3 * terms) +
+                             rounding.exponential);
     mean_error += r.weight[j] * r.weight_error[j];
   }
   r.out.assign(d, 0);
   r.out_error.assign(d, 0);
+  std::vector<double> squares(d, 0);
   for (std::size_t j = 0; j < n; ++j) {
     const double relative = r.weight_error[j] + mean_error + roundings(terms) + 2 * kRoundoff;
     for (std::size_t i = 0; i < d; ++i) {
       const double term = r.weight[j] * static_cast<double>(values[j * d + i]);
       r.out[i] += term;
       r.out_error[i] += std::abs(term) * (relative + roundings(terms));
+      squares[i] += term * term;
     }
-    r.weight_error[j] = r.weight[j] * relative;
+    r.weight_error[j] = r.weight[j] * (relative + rounding.weights);
   }
+  const double each = std::hypot(rounding.weights, rounding.factors);
+  for (std::size_t i = 0; i < d; ++i) r.out_error[i] += 8 * each * std::sqrt(squares[i]);
   return r;
 }
 

@@ -13,7 +13,9 @@
 // After foreach_target.h, which defines the target that this pass compiles for.
 #include <hwy/highway.h>
 
+#include "attention/cpu/amx.h"
 #include "attention/cpu/exp2-inl.h"
+#include "attention/cpu/retained-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -116,18 +118,19 @@ void multiply(const float* a, int a_row, int a_step, const float* b, int rows, i
 }
 
 /// Queries into lanes, scaled so that logits are powers of 2; the state of the softmax to "nothing seen".
-void begin_block(const Block& b, int width) {
+void begin_block(const Block& b) {
   const float scale = b.scale * std::numbers::log2e_v<float>;
-  std::fill_n(b.q_lanes, static_cast<std::ptrdiff_t>(width) * b.lanes, 0.0F);
-  std::fill_n(b.o_lanes, static_cast<std::ptrdiff_t>(width) * b.lanes, 0.0F);
-  std::fill_n(b.max, b.lanes, kNothing);
+  std::fill_n(b.q_lanes, static_cast<std::ptrdiff_t>(b.width) * b.lanes, 0.0F);
+  std::fill_n(b.o_lanes, static_cast<std::ptrdiff_t>(b.width) * b.lanes, 0.0F);
+  std::fill_n(b.base, b.lanes, kNothing);
   std::fill_n(b.sum, b.lanes, 0.0F);
   std::fill_n(b.limit, b.lanes, static_cast<float>(b.leading[0] - 1));
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
       const float* const q = b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
-      for (int i = 0; i < b.head_dim; ++i) b.q_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] = q[i] * scale;
+      float* const to = b.q_lanes + b.first_of(lane);
+      for (int i = 0; i < b.head_dim; ++i) to[static_cast<std::ptrdiff_t>(i) * b.strip] = q[i] * scale;
       b.limit[lane] = static_cast<float>(b.leading[t] - 1);
     }
   }
@@ -136,11 +139,11 @@ void begin_block(const Block& b, int width) {
 /// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what was summed before
 /// shrinks. kMasked: the tile reaches beyond what some lane sees, or beyond the keys.
 template <bool kMasked>
-void softmax_tile(const Block& b, int first, int rows, int width, float* HWY_RESTRICT s) {
+void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   for (int lane = 0; lane < b.lanes; lane += step) {
-    const V old_max = hn::Load(d, b.max + lane);
+    const V old_max = hn::Load(d, b.base + lane);
     const V limit = hn::Load(d, b.limit + lane);
     V top = old_max;
     for (int i = 0; i < rows; ++i) {
@@ -163,9 +166,9 @@ void softmax_tile(const Block& b, int first, int rows, int width, float* HWY_RES
     }
     const V shrink = exp2_of_negative(d, hn::Sub(old_max, base));
     hn::Store(hn::MulAdd(hn::Load(d, b.sum + lane), shrink, sum), d, b.sum + lane);
-    hn::Store(top, d, b.max + lane);
+    hn::Store(top, d, b.base + lane);
     if (hn::AllTrue(d, hn::Eq(top, old_max))) continue;
-    for (int i = 0; i < width; ++i) {
+    for (int i = 0; i < b.width; ++i) {
       float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
       hn::Store(hn::Mul(hn::Load(d, o), shrink), d, o);
     }
@@ -174,28 +177,30 @@ void softmax_tile(const Block& b, int first, int rows, int width, float* HWY_RES
 
 /// One key more for one lane.
 void fold_row(const Block& b, int lane, const float* HWY_RESTRICT key, const float* HWY_RESTRICT value) {
+  const float* const q = b.q_lanes + b.first_of(lane);
   float s = 0;
-  for (int i = 0; i < b.head_dim; ++i) s += b.q_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] * key[i];
-  const float top = std::max(b.max[lane], s);
+  for (int i = 0; i < b.head_dim; ++i) s += q[static_cast<std::ptrdiff_t>(i) * b.strip] * key[i];
+  const float top = std::max(b.base[lane], s);
   if (top == kNothing) return;
-  const float shrink = std::exp2(b.max[lane] - top);
+  const float shrink = std::exp2(b.base[lane] - top);
   const float p = std::exp2(s - top);
-  b.max[lane] = top;
+  b.base[lane] = top;
   b.sum[lane] = b.sum[lane] * shrink + p;
+  float* const out = b.o_lanes + b.first_of(lane);
   for (int i = 0; i < b.head_dim; ++i) {
-    float& o = b.o_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane];
+    float& o = out[static_cast<std::ptrdiff_t>(i) * b.strip];
     o = o * shrink + p * value[i];
   }
 }
 
 /// Folds the rows that single tokens see beside the leading ones.
-void fold_own(const Block& b, int width) {
+void fold_own(const Block& b) {
   for (int t = 0; t < b.tokens; ++t) {
     if (b.own[t] < 0) continue;
     float* const key = b.tile;
-    float* const value = b.tile + static_cast<std::ptrdiff_t>(kRegisterRows) * width;
-    load_tile(b.keys, b.own[t], 1, width, key);
-    load_tile(b.values, b.own[t], 1, width, value);
+    float* const value = b.tile + static_cast<std::ptrdiff_t>(kRegisterRows) * b.width;
+    load_tile(b.keys, b.own[t], 1, b.width, key);
+    load_tile(b.values, b.own[t], 1, b.width, value);
     for (int g = 0; g < b.group; ++g) fold_row(b, g * b.tokens + t, key, value);
   }
 }
@@ -205,7 +210,7 @@ void write_logsums(const Block& b) {
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
-      b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] = (b.max[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
+      b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] = (b.base[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
     }
   }
 }
@@ -218,7 +223,8 @@ void end_block(const Block& b) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
       float* const out = b.out + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
-      for (int i = 0; i < b.head_dim; ++i) out[i] = b.o_lanes[static_cast<std::ptrdiff_t>(i) * b.lanes + lane] * b.sum[lane];
+      const float* const o = b.o_lanes + b.first_of(lane);
+      for (int i = 0; i < b.head_dim; ++i) out[i] = o[static_cast<std::ptrdiff_t>(i) * b.strip] * b.sum[lane];
     }
   }
 }
@@ -231,60 +237,80 @@ void weigh_retained(const Block& b) {
     for (int lane = 0; lane < b.lanes; lane += step) {
       float* const at = b.weight_of(tile) + lane;
       const V then = hn::Load(d, at);
-      const V shrink = exp2_of_negative(d, hn::Sub(then, hn::Load(d, b.max + lane)));
+      const V shrink = exp2_of_negative(d, hn::Sub(then, hn::Load(d, b.base + lane)));
       const V nothing = hn::Zero(d);
       hn::Store(hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), nothing, hn::Mul(shrink, hn::Load(d, b.sum + lane))), d, at);
     }
   }
 }
 
-void run(const Block& b) {
-  const int width = padded(b.head_dim, kRegisterRows);
-  begin_block(b, width);
+void run_tiles(const Block& b) {
+  const int width = b.width;
   for (int first = 0, tile = 0; first < b.visible_keys(); first += kTileKeys, ++tile) {
     const int count = std::min(kTileKeys, b.visible_keys() - first);
     const int rows = padded(count, kRegisterRows);
-    float* const p = b.retains(tile) ? b.tile_of(tile) : b.p;
+    float* const p = b.retains(tile) ? b.tile_of(tile).floats : reinterpret_cast<float*>(b.work);
     load_tile(b.keys, first, count, width, b.tile);
     multiply<Start::from_zero>(b.tile, width, 1, b.q_lanes, rows, width, b.lanes, p);
     if (first + rows <= b.leading[0]) {
-      softmax_tile<false>(b, first, rows, width, p);
+      softmax_tile<false>(b, first, rows, p);
     } else {
-      softmax_tile<true>(b, first, rows, width, p);
+      softmax_tile<true>(b, first, rows, p);
     }
-    if (b.retains(tile)) std::copy_n(b.max, b.lanes, b.weight_of(tile));
+    if (b.retains(tile)) std::copy_n(b.base, b.lanes, b.weight_of(tile));
     load_tile(b.values, first, count, width, b.tile);
     multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.lanes, b.o_lanes);
   }
-  if (b.own != nullptr) fold_own(b, width);
+}
+
+void run(const Block& b) {
+  begin_block(b);
+  if (b.products == Products::f32) {
+    run_tiles(b);
+  } else {
+    run_tiles_amx(b);
+  }
+  if (b.own != nullptr) fold_own(b);
   end_block(b);
   weigh_retained(b);
 }
 
-void add_columns(const Columns& c, float* HWY_RESTRICT out) {
+template <Products kProducts>
+void add_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   for (int key = 0; key < c.keys; ++key) {
-    const float* const p = c.p + static_cast<std::ptrdiff_t>(key) * c.stride;
     V sum = hn::Zero(d);
     int i = 0;
-    for (; i + step <= c.lanes; i += step) sum = hn::MulAdd(hn::LoadU(d, p + i), hn::LoadU(d, c.weight + i), sum);
+    for (; i + step <= c.lanes; i += step) {
+      sum = hn::MulAdd(load_retained<kProducts>(c.p, c.first_key + key, c.first_lane + i), hn::LoadU(d, c.weight + i), sum);
+    }
     out[key] += hn::GetLane(hn::SumOfLanes(d, sum));
-    for (; i < c.lanes; ++i) out[key] += p[i] * c.weight[i];
+    for (; i < c.lanes; ++i) out[key] += c.p.at(c.first_key + key, c.first_lane + i) * c.weight[i];
   }
 }
 
-void raise_columns(const Columns& c, float* HWY_RESTRICT out) {
+template <Products kProducts>
+void raise_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   for (int key = 0; key < c.keys; ++key) {
-    const float* const p = c.p + static_cast<std::ptrdiff_t>(key) * c.stride;
     V most = hn::Set(d, out[key]);
     int i = 0;
-    for (; i + step <= c.lanes; i += step) most = hn::Max(most, hn::Mul(hn::LoadU(d, p + i), hn::LoadU(d, c.weight + i)));
+    for (; i + step <= c.lanes; i += step) {
+      most = hn::Max(most, hn::Mul(load_retained<kProducts>(c.p, c.first_key + key, c.first_lane + i), hn::LoadU(d, c.weight + i)));
+    }
     out[key] = hn::GetLane(hn::MaxOfLanes(d, most));
-    for (; i < c.lanes; ++i) out[key] = std::max(out[key], p[i] * c.weight[i]);
+    for (; i < c.lanes; ++i) out[key] = std::max(out[key], c.p.at(c.first_key + key, c.first_lane + i) * c.weight[i]);
   }
+}
+
+void add_columns(const Columns& c, float* out) {
+  c.p.products == Products::f32 ? add_columns_of<Products::f32>(c, out) : add_columns_of<Products::bf16>(c, out);
+}
+
+void raise_columns(const Columns& c, float* out) {
+  c.p.products == Products::f32 ? raise_columns_of<Products::f32>(c, out) : raise_columns_of<Products::bf16>(c, out);
 }
 
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE
@@ -296,6 +322,11 @@ namespace winnow::attention::cpu {
 HWY_EXPORT(run);
 HWY_EXPORT(add_columns);
 HWY_EXPORT(raise_columns);
+
+std::size_t work_bytes(const Block& b) {
+  if (b.products == Products::bf16) return amx_bytes(b.width, b.lanes);
+  return static_cast<std::size_t>(kTileKeys) * static_cast<std::size_t>(b.lanes) * sizeof(float);  // a tile's probabilities
+}
 
 void run_block(const Block& block) { HWY_DYNAMIC_DISPATCH(run)(block); }
 void add_to_sums(const Columns& columns, float* out) { HWY_DYNAMIC_DISPATCH(add_columns)(columns, out); }

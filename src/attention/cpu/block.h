@@ -1,20 +1,36 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
+#include "attention/attention.h"
 #include "cache/element.h"
 
 namespace winnow::attention::cpu {
 
 /// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64.
 inline constexpr int kTileKeys = 64;
-/// Rows of the register tile: head dimensions and key counts are padded to it with zeros.
+/// Rows of the register tile of f32: head dimensions and key counts are padded to it with zeros.
 inline constexpr int kRegisterRows = 8;
-/// Queries of a block are padded to a multiple of this many: the widest vector of any target.
+/// Queries of a block of f32 are padded to a multiple of this many: the widest vector of any target.
 inline constexpr int kLanePadding = 16;
 
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
+
+/// Probabilities of the lanes of consecutive keys, as the products left them: [keys][stride] f32, or [keys / 2][stride] pairs of bf16.
+struct Retained {
+  Products products = Products::f32;
+  float* floats = nullptr;
+  std::ptrdiff_t stride = 0;
+
+  std::uint32_t* pairs() const { return reinterpret_cast<std::uint32_t*>(floats); }
+  float at(int key, int lane) const {
+    if (products == Products::f32) return floats[key * stride + lane];
+    const std::uint32_t pair = pairs()[key / 2 * stride + lane];
+    return std::bit_cast<float>(key % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
+  }
+};
 
 /// Some consecutive queries of the G heads that share a KV head, against all keys that they see: leading rows, and maybe a row of its own
 /// for each. Everything is laid out with the queries
@@ -35,40 +51,53 @@ struct Block {
   int logsum_stride = 0;
   cache::Rows keys;
   cache::Rows values;
+  Products products = Products::f32;
   // Work space of one thread.
-  int lanes = 0;             ///< padded(group * tokens, kLanePadding)
-  float* q_lanes = nullptr;  ///< [padded d][lanes]
-  float* o_lanes = nullptr;  ///< [padded d][lanes]
-  float* max = nullptr;      ///< [lanes] largest logit, in units of ln 2
-  float* sum = nullptr;      ///< [lanes]
-  float* limit = nullptr;    ///< [lanes] last leading key that a lane sees
-  float* tile = nullptr;     ///< [kTileKeys][padded d]
-  float* p = nullptr;        ///< [kTileKeys][lanes]
+  int width = 0;              ///< padded d
+  int lanes = 0;              ///< padded group * tokens
+  int strip = 0;              ///< lanes that lie together; divides their number
+  float* q_lanes = nullptr;   ///< [lanes / strip][width][strip] scaled so that logits are powers of 2
+  float* o_lanes = nullptr;   ///< [lanes / strip][width][strip]
+  float* base = nullptr;      ///< [lanes] what exponentials are relative to: about the largest logit, in units of ln 2
+  float* sum = nullptr;       ///< [lanes]
+  float* limit = nullptr;     ///< [lanes] last leading key that a lane sees
+  float* tile = nullptr;      ///< [kTileKeys][width]
+  std::byte* work = nullptr;  ///< work_bytes()
   // Tiles [first_retained, end_retained) of probabilities are retained.
   int first_retained = 0;
   int end_retained = 0;
-  float* retained = nullptr;     ///< [retained_tiles()][kTileKeys][lanes]
+  float* retained = nullptr;     ///< [retained_tiles()] of Retained
   float* tile_weight = nullptr;  ///< [retained_tiles()][lanes]
 
+  /// Element 0 of a lane in q_lanes and o_lanes; the next is a strip further.
+  std::ptrdiff_t first_of(int lane) const { return static_cast<std::ptrdiff_t>(lane / strip) * strip * width + lane % strip; }
   int visible_keys() const { return leading[tokens - 1]; }
   int tiles() const { return padded(visible_keys(), kTileKeys) / kTileKeys; }
   int retained_tiles() const { return end_retained - first_retained; }
   bool retains(int number) const { return number >= first_retained && number < end_retained; }
   /// REQUIRES: retains(number).
-  float* tile_of(int number) const { return retained + static_cast<std::ptrdiff_t>(number - first_retained) * kTileKeys * lanes; }
+  Retained tile_of(int number) const {
+    const int rows = products == Products::f32 ? kTileKeys : kTileKeys / 2;
+    return {products, retained + static_cast<std::ptrdiff_t>(number - first_retained) * rows * lanes, lanes};
+  }
   float* weight_of(int number) const { return tile_weight + static_cast<std::ptrdiff_t>(number - first_retained) * lanes; }
 };
 
-/// Computes `out`. The probability A[lane, key] of a retained tile is then its [key][lane] * weight_of(tile)[lane] (0 where the mask is).
+/// Bytes of Block::work. REQUIRES: products, width and lanes are set.
+std::size_t work_bytes(const Block& block);
+
+/// Computes `out`. The probability A[lane, key] of a retained tile is then tile_of(tile).at(key, lane) * weight_of(tile)[lane] (0
+/// where the mask is).
 void run_block(const Block& block);
 
 /// Some lanes of some retained keys of one tile.
 struct Columns {
-  const float* p = nullptr;  ///< first lane of the first key
-  int stride = 0;            ///< floats from one key to the next
+  Retained p;
+  int first_key = 0;  ///< of the tile's
   int keys = 0;
-  const float* weight = nullptr;  ///< [lanes]
+  int first_lane = 0;
   int lanes = 0;
+  const float* weight = nullptr;  ///< [lanes]
 };
 
 /// out[key] += sum of p * weight over the lanes.

@@ -13,8 +13,10 @@ namespace {
 struct Stripe {
   int begin;
   int end;
-  const float* p;  ///< of the first key
-  float* out;      ///< of the first key
+  int first_of_tile;
+  int first_lane;
+  Retained p;
+  float* out;  ///< of the first key
 };
 
 /// The first tokens of the block whose row sees `key` under a band of `width`: all of them from some key on.
@@ -23,12 +25,13 @@ int tokens_within(const Block& b, int key, int width) { return std::clamp(key + 
 void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const float* weight) {
   const bool band = what.rows.kind == ObservedRows::Kind::band;
   Columns c;
-  c.stride = b.lanes;
+  c.p = s.p;
+  c.first_lane = s.first_lane;
   c.weight = weight;
   for (int key = s.begin; key < s.end; key += c.keys) {
     c.lanes = band ? tokens_within(b, key, what.rows.count) : b.tokens;
     c.keys = c.lanes < b.tokens ? 1 : s.end - key;
-    c.p = s.p + static_cast<std::ptrdiff_t>(key - s.begin) * b.lanes;
+    c.first_key = key - s.first_of_tile;
     if (what.reduction == Reduction::sum) {
       add_to_sums(c, s.out + (key - s.begin));
     } else {
@@ -65,12 +68,11 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
     const int begin = std::max(first, tile * kTileKeys);
     const int end = std::min(last, (tile + 1) * kTileKeys);
     for (int head = 0; head < block.group; ++head) {
-      const std::ptrdiff_t first_lane = static_cast<std::ptrdiff_t>(head) * block.tokens;
+      const int first_lane = head * block.tokens;
       const float* const from = block.weight_of(tile) + first_lane;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
-      const float* const p = block.tile_of(tile) + static_cast<std::ptrdiff_t>(begin - tile * kTileKeys) * block.lanes + first_lane;
       float* const out = record.out + static_cast<std::ptrdiff_t>(head) * record.stride + (begin - record.keys.begin);
-      observe_stripe(block, what, {begin, end, p, out}, weight);
+      observe_stripe(block, what, {begin, end, tile * kTileKeys, first_lane, block.tile_of(tile), out}, weight);
     }
   }
 }

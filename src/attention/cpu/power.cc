@@ -10,15 +10,16 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "attention/cpu/retained-inl.h"
 #include "attention/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 /// Some rows side by side, as many as a vector has lanes.
 struct Side {
-  const float* p;            ///< of key 0
+  Retained p;  ///< of all keys
+  int lane;
   const float* tile_weight;  ///< of tile 0
-  std::ptrdiff_t stride;     ///< from one key or tile to the next
   int count;
   V power;
   V last_key;  ///< that each row sees
@@ -31,9 +32,18 @@ V load_some(const float* from, int n) {
   return load(from);
 }
 
+V load_probabilities(const Side& r, int key) {
+  if (r.count == static_cast<int>(hn::Lanes(D()))) {
+    return r.p.products == Products::f32 ? load_retained<Products::f32>(r.p, key, r.lane) : load_retained<Products::bf16>(r.p, key, r.lane);
+  }
+  HWY_ALIGN float some[hn::MaxLanes(D())] = {};
+  for (int i = 0; i < r.count; ++i) some[i] = r.p.at(key, r.lane + i);
+  return hn::Load(D(), some);
+}
+
 V raised(const Side& r, int key) {
   const D d;
-  const V p = hn::Mul(load_some(r.p + key * r.stride, r.count), load_some(r.tile_weight + key / kTileKeys * r.stride, r.count));
+  const V p = hn::Mul(load_probabilities(r, key), load_some(r.tile_weight + key / kTileKeys * r.p.stride, r.count));
   const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), r.power);
   const V result = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
   return hn::IfThenElseZero(hn::Le(hn::Set(d, static_cast<float>(key)), r.last_key), result);
@@ -54,10 +64,10 @@ void add(const Powers& w, float* out) {
   const int step = static_cast<int>(hn::Lanes(d));
   for (int i = 0; i < w.tokens; i += step) {
     const int token = w.first_token + i;
-    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(w.head) * b.tokens + token;
+    const int lane = w.head * b.tokens + token;
     const int count = std::min(step, w.tokens - i);
     const V last_key = hn::Iota(d, static_cast<float>(b.first_key + token));
-    add_rows({b.retained + lane, b.tile_weight + lane, b.lanes, count, load_some(w.power + i, count), last_key}, b.visible_keys(), out);
+    add_rows({b.tile_of(0), lane, b.tile_weight + lane, count, load_some(w.power + i, count), last_key}, b.visible_keys(), out);
   }
 }
 

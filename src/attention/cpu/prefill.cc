@@ -3,22 +3,32 @@
 #include <vector>
 
 #include "attention/attention.h"
+#include "attention/cpu/amx.h"
 #include "attention/cpu/block.h"
 #include "attention/cpu/observe.h"
+#include "base/cpu.h"
 
 namespace winnow::attention {
 
-using cpu::kLanePadding;
-using cpu::kRegisterRows;
 using cpu::kTileKeys;
 using cpu::padded;
 
 namespace {
 
-/// Lanes of a block: enough that converting a tile of keys is paid for by many queries, few enough for the second-level cache.
-constexpr int kLanes = 192;
-/// Most floats of retained probabilities, for each thread: blocks with observed rows are narrower in longer prompts, but for one vector.
-constexpr int kRetainedFloats = 2 << 20;
+/// How the blocks of a kernel are made.
+struct BlockShape {
+  int lanes;    ///< enough that converting a tile of keys is paid for by many queries, few enough for the second-level cache
+  int padding;  ///< of lanes
+  int depth;    ///< padding of head dimensions
+  /// Most retained probabilities, for each thread: blocks with observed rows are narrower in longer prompts, but for one padding. Those of
+  /// bf16 are to stay in the second-level cache: four times as many are 15 % slower, though keys are then packed less often.
+  int retained;
+};
+
+constexpr BlockShape block_shape(Products products) {
+  if (products == Products::f32) return {192, cpu::kLanePadding, cpu::kRegisterRows, 2 << 20};
+  return {768, cpu::kAmxStrip, cpu::kAmxDepth, 1 << 20};
+}
 
 /// Memory that grows and is kept.
 float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
@@ -59,7 +69,8 @@ struct PrefillAttention::Impl {
     std::size_t floats = 0;  ///< of work space
   };
 
-  Impl(MemoryAccount& a, const Shape& s, int threads) : account(a), shape(s), work(static_cast<std::size_t>(threads)) {}
+  Impl(MemoryAccount& a, const Shape& s, int threads, Products p)
+      : account(a), shape(s), products(p), work(static_cast<std::size_t>(threads)) {}
 
   void make_items();
   Item make_item(int kv_head, int first_token, int tokens);
@@ -77,6 +88,7 @@ struct PrefillAttention::Impl {
 
   MemoryAccount& account;
   Shape shape;
+  Products products;
   const cache::LayerScratch* scratch = nullptr;
   const float* q = nullptr;
   float* out = nullptr;
@@ -96,8 +108,10 @@ struct PrefillAttention::Impl {
   std::size_t partial_floats = 0;
 };
 
-PrefillAttention::PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads)
-    : impl_(std::make_unique<Impl>(account, shape, max_threads)) {}
+bool has_products(Products products) { return products == Products::f32 || has_amx_bf16(); }
+
+PrefillAttention::PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads, Products products)
+    : impl_(std::make_unique<Impl>(account, shape, max_threads, products)) {}
 PrefillAttention::~PrefillAttention() = default;
 
 void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
@@ -140,10 +154,13 @@ void PrefillAttention::Impl::make_items() {
   items.clear();
   partial_floats = 0;
   if (count == 0) return;
-  const int tokens = std::clamp(kLanes / shape.group(), 1, count);
+  const BlockShape form = block_shape(products);
+  const int tokens = std::clamp(form.lanes / shape.group(), 1, count);
   const int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
-  const int lanes = std::clamp(kRetainedFloats / keys / kLanePadding * kLanePadding, kLanePadding, kLanes);
+  const int lanes = std::clamp(form.retained / keys / form.padding * form.padding, form.padding, form.lanes);
   observed_tokens = std::max(1, lanes / shape.group());
+  // Whole vectors of each head: what is left over would be added up one by one, for every key.
+  if (observed_tokens > cpu::kLanePadding) observed_tokens -= observed_tokens % cpu::kLanePadding;
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
     for (int head = 0; head < shape.kv_heads; ++head) items.push_back(make_item(head, from, std::min(tokens, count - from)));
@@ -164,15 +181,15 @@ PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int 
 void PrefillAttention::Impl::size_work_space() {
   std::size_t most = 0;
   for (const Item& item : items) {
-    const int last = (item.tokens - 1) / block_tokens(item) * block_tokens(item);  // sees the most keys
-    for (const int from : {0, last}) most = std::max(most, layout(item, from, nullptr).floats);
+    // The last block sees the most keys but may have the fewest tokens.
+    for (int from = 0; from < item.tokens; from += block_tokens(item)) most = std::max(most, layout(item, from, nullptr).floats);
   }
   for (auto& buffer : work) floats(account, buffer, most);
   if (partial_floats > 0) floats(account, partials, partial_floats);
 }
 
 PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
-  const auto width = static_cast<std::size_t>(padded(shape.head_dim, kRegisterRows));
+  const BlockShape form = block_shape(products);
   Layout l;
   const auto take = [&l, memory](std::size_t n) {
     float* const here = memory == nullptr ? nullptr : memory + l.floats;
@@ -198,23 +215,27 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   }
   b.keys = scratch->keys(item.kv_head);
   b.values = scratch->values(item.kv_head);
-  b.lanes = padded(b.tokens * shape.group(), kLanePadding);
+  b.products = products;
+  b.width = padded(shape.head_dim, form.depth);
+  b.lanes = padded(b.tokens * shape.group(), form.padding);
+  b.strip = products == Products::f32 ? b.lanes : cpu::kAmxStrip;
+  const auto width = static_cast<std::size_t>(b.width);
   const auto n = static_cast<std::size_t>(b.lanes);
   b.q_lanes = take(n * width);
   b.o_lanes = take(n * width);
-  b.max = take(n);
+  b.base = take(n);
   b.sum = take(n);
   b.limit = take(n);
   l.mask = take(n);
   l.weight = take(n);
   b.tile = take(static_cast<std::size_t>(kTileKeys) * width);
-  b.p = take(n * static_cast<std::size_t>(kTileKeys));
+  b.work = reinterpret_cast<std::byte*>(take(cpu::work_bytes(b) / sizeof(float)));
   if (!item.is_observed) return l;
   b.first_retained = std::min(recorded.begin / kTileKeys, b.tiles());
   b.end_retained = std::max(b.first_retained, std::min(b.tiles(), (recorded.end - 1) / kTileKeys + 1));
   const auto tiles = static_cast<std::size_t>(b.retained_tiles());
   b.tile_weight = take(n * tiles);
-  b.retained = take(n * tiles * static_cast<std::size_t>(kTileKeys));
+  b.retained = take(n * tiles * static_cast<std::size_t>(products == Products::f32 ? kTileKeys : kTileKeys / 2));
   return l;
 }
 

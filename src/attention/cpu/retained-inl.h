@@ -1,0 +1,33 @@
+// Compiled once for each instruction set: the guard opens again whenever foreach_target.h goes on to the next one.
+#if defined(WINNOW_ATTENTION_CPU_RETAINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WINNOW_ATTENTION_CPU_RETAINED_INL_H_
+#undef WINNOW_ATTENTION_CPU_RETAINED_INL_H_
+#else
+#define WINNOW_ATTENTION_CPU_RETAINED_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include "attention/cpu/block.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace winnow::attention::cpu::HWY_NAMESPACE {
+
+/// A vector of lanes of one key.
+template <Products kProducts>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::ScalableTag<float>> load_retained(const Retained& p, int key, int lane) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  if constexpr (kProducts == Products::f32) {
+    return hn::LoadU(d, p.floats + static_cast<std::ptrdiff_t>(key) * p.stride + lane);
+  } else {
+    const auto pairs = hn::LoadU(du, p.pairs() + static_cast<std::ptrdiff_t>(key / 2) * p.stride + lane);
+    return hn::BitCast(d, key % 2 == 0 ? hn::ShiftLeft<16>(pairs) : hn::And(pairs, hn::Set(du, 0xffff0000U)));
+  }
+}
+
+}  // namespace winnow::attention::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // the guard
