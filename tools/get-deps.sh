@@ -118,6 +118,7 @@ build() {
 }
 
 install_packages "${packages[@]}"
+install_packages libdnnl-dev || say "going on without oneDNN: long prompts will be slower"
 if installed; then exit 0; fi
 choose_compiler
 prefix=$(folder)

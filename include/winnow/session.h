@@ -80,10 +80,22 @@ enum class Precision : std::uint8_t {
   f32,        ///< everything in f32, keys and values too: references and parity
 };
 
+/// Where weights are dequantized and packed to bf16 for long products (oneDNN), which then are much faster.
+enum class Pack : std::uint8_t {
+  automatic,  ///< a layer at a time, while a prompt is read that is long enough to pay for it
+  layer,      ///< a layer at a time, for every prompt
+  resident,   ///< all layers, which stay packed (2 bytes a weight): for every prompt, and for decoding as many sequences at once as it pays
+              ///< for
+};
+
 struct SessionOptions {
   int threads = 0;  ///< 0: all cores that the process may use
   Precision precision = Precision::automatic;
   int chunk = 512;  ///< tokens of a prompt that pass through a layer together
+  Pack pack = Pack::automatic;
+
+  /// Throws UsageError when these do not go together, or not with this build and machine.
+  void check() const;
 };
 
 /// Bytes of keys, values, hidden states and work space, without the weights, as the allocator counts them.

@@ -63,7 +63,10 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
   a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores that may be used)");
   command.add_option("--precision", a.precision, "how a prompt is read: auto (bf16 where the machine multiplies it), bf16 or f32")
       ->check(CLI::IsMember({"auto", "bf16", "f32"}));
-  command.add_option("--pack", a.pack, "how weights are packed for long prompts")->check(CLI::IsMember({"auto", "layer", "resident"}));
+  command
+      .add_option("--pack", a.pack,
+                  "bf16 weights for long prompts: a layer at a time where it pays (auto) or always (layer), or all at once (resident)")
+      ->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
   command.add_option("--rope-scaling", o.loading.rope_scaling, "none or linear:FACTOR instead of the file's");
   command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
@@ -106,7 +109,9 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
   o.session.threads = a.threads;
   if (a.precision == "bf16") o.session.precision = Precision::bf16;
   if (a.precision == "f32") o.session.precision = Precision::f32;
-  if (a.pack != "auto") throw UsageError("--pack " + a.pack + ": this build multiplies with ggml's packed weights only (use auto)");
+  if (a.pack == "layer") o.session.pack = Pack::layer;
+  if (a.pack == "resident") o.session.pack = Pack::resident;
+  o.session.check();
 }
 
 }  // namespace

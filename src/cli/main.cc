@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "graph/bf16_kernel.h"
 #include "winnow/error.h"
 #include "winnow/version.h"
 
@@ -36,8 +37,8 @@ int fail(int code, const char* what) {
 
 int run(int argc, char** argv) {
   CLI::App app("Runs language models on long inputs and keeps only the KV-cache entries that matter.", "winnow");
-  app.set_version_flag("--version",
-                       fmt::format("winnow {} (ggml {}, {}, {})", kVersion, ggml_version_text(), instruction_set(), kBuildType));
+  app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
+                                                graph::Bf16Kernel::library(), instruction_set(), kBuildType));
   app.require_subcommand(1);
   app.footer(
       "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"

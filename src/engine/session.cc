@@ -14,6 +14,7 @@
 #include "engine/prefill.h"
 #include "engine/saved.h"
 #include "engine/session_impl.h"
+#include "graph/bf16_kernel.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -24,10 +25,7 @@ namespace {
 constexpr int kExtendRows = 64;
 
 SessionOptions with_defaults(SessionOptions options) {
-  if (options.threads < 0) throw UsageError(fmt::format("cannot run on {} threads: at least 1 is needed", options.threads));
-  if (options.chunk < 1) throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", options.chunk));
-  if (options.precision == Precision::bf16 && !multiplies_bf16())
-    throw UsageError("bf16 is not what this machine computes in: it has neither AMX nor AVX-512-BF16 (use auto or f32)");
+  options.check();
   if (options.threads == 0) options.threads = usable_cores();
   return options;
 }
@@ -35,6 +33,19 @@ SessionOptions with_defaults(SessionOptions options) {
 attention::Products products_of(Precision precision) {
   using attention::Products;
   return precision != Precision::f32 && attention::has_products(Products::bf16) ? Products::bf16 : Products::f32;
+}
+
+graph::Packing packing_of(const SessionOptions& options) {
+  if (options.precision == Precision::f32) return graph::Packing::none;
+  switch (options.pack) {
+    case Pack::layer:
+      return graph::Packing::layer;
+    case Pack::resident:
+      return graph::Packing::resident;
+    case Pack::automatic:
+      break;
+  }
+  return graph::Packing::by_rows;
 }
 
 void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) {
@@ -75,6 +86,20 @@ std::string reading(std::size_t tokens) {
 
 }  // namespace
 
+void SessionOptions::check() const {
+  if (threads < 0) throw UsageError(fmt::format("cannot run on {} threads: at least 1 is needed", threads));
+  if (chunk < 1) throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", chunk));
+  if (precision == Precision::bf16 && !multiplies_bf16())
+    throw UsageError("bf16 is not what this machine computes in: it has neither AMX nor AVX-512-BF16 (use auto or f32)");
+  if (pack == Pack::automatic) return;
+  const char* const name = pack == Pack::layer ? "layer" : "resident";
+  if (precision == Precision::f32) throw UsageError(fmt::format("pack {} does not go with precision f32: packed weights are bf16", name));
+  if (!multiplies_bf16())
+    throw UsageError(
+        fmt::format("pack {}: packed weights are bf16, for which this machine has neither AMX nor AVX-512-BF16 (use auto)", name));
+  if (!graph::Bf16Kernel::available()) throw UsageError(fmt::format("pack {}: this build multiplies without oneDNN (use auto)", name));
+}
+
 void CacheOptions::check() const {
   if (spec.method().retrieves && budget && budget->unit() == Budget::Unit::bytes) {
     throw UsageError(fmt::format("{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
@@ -91,10 +116,15 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       options(with_defaults(o)),
       hparams(model->impl().weights->hparams()),
       shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
-      executor(*model->impl().weights, options.threads, account),
+      executor(*model->impl().weights, options.threads, account, packing_of(options)),
       prefill_attention(account, shape, options.threads, products_of(options.precision)),
       decode_attention(account, shape, hparams.rope, options.threads),
       stepper(executor, decode_attention, hparams, account) {}
+
+Session::Impl::PackedPass::PackedPass(Impl& impl, std::size_t rows, std::size_t need) : executor(impl.executor) {
+  const std::size_t available = available_memory();
+  executor.begin_pass(static_cast<int>(rows), available > need ? available - need : 0);
+}
 
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
@@ -114,6 +144,7 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::
       engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
   check_memory(need, reading(rows));
   const Stops stops(*this);
+  const PackedPass packed(*this, rows, need);
   const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress};
   return engine::Prefill(context, text, questions, caches).run();
 }
@@ -126,9 +157,10 @@ void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> token
   if (sequence.method().schedule != policy::Schedule::once) return;
   const CacheOptions later = options_later(sequence, hparams, count);
   if (count <= engine::budget_entries(later, hparams, count)) return;
-  check_memory(engine::prefill_bytes(hparams, model->impl().vocab, options, count, count, std::span(&count, 1), std::span(&later, 1)),
-               reading(tokens.size()));
+  const auto need = engine::prefill_bytes(hparams, model->impl().vocab, options, count, count, std::span(&count, 1), std::span(&later, 1));
+  check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
+  const PackedPass packed(*this, tokens.size(), need);
   engine::Past past{account, decode_attention, shape, sequence.lanes, sequence.seen - count};
   const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress, &past};
   const std::vector<std::vector<Token>> nothing_more(1);
@@ -206,8 +238,9 @@ Restored Session::load(const std::string& path) {
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
-  return engine::prefill_bytes(impl_->hparams, impl_->model->impl().vocab, impl_->options, tokens, tokens, std::span<const int>(&tokens, 1),
-                               caches);
+  const auto& s = *impl_;
+  const auto need = engine::prefill_bytes(s.hparams, s.model->impl().vocab, s.options, tokens, tokens, std::span(&tokens, 1), caches);
+  return need + s.executor.packed_bytes(tokens);
 }
 
 MemoryUse Session::memory() const { return {impl_->account.held(), impl_->account.peak()}; }

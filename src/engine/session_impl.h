@@ -32,6 +32,15 @@ struct Session::Impl {
     graph::Executor& executor;
   };
 
+  /// Lets the layers be packed for a pass of so many rows, which needs so many bytes besides.
+  struct PackedPass {
+    PackedPass(Impl& impl, std::size_t rows, std::size_t need);
+    ~PackedPass() { executor.end_pass(); }
+    PackedPass(const PackedPass&) = delete;
+    PackedPass& operator=(const PackedPass&) = delete;
+    graph::Executor& executor;
+  };
+
   std::shared_ptr<const Model> model;
   SessionOptions options;
   MemoryAccount account;  // before everything that reports to it

@@ -8,8 +8,8 @@ ggml_tensor* norm(ggml_context* context, const model::Hparams& h, ggml_tensor* x
   return ggml_mul(context, ggml_rms_norm(context, x, h.rms_eps), weight);
 }
 
-ggml_tensor* linear(ggml_context* context, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x) {
-  ggml_tensor* const product = ggml_mul_mat(context, weight, x);
+ggml_tensor* linear(ggml_context* context, Linear& products, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x) {
+  ggml_tensor* const product = products.product(context, weight, x);
   return bias == nullptr ? product : ggml_add_inplace(context, product, bias);
 }
 
@@ -51,42 +51,42 @@ ggml_tensor* add_attention(ggml_context* context, const model::Hparams& h, Hole&
   return out;
 }
 
-ggml_tensor* feed_forward(ggml_context* context, const model::Hparams& h, const model::LayerWeights& w, ggml_tensor* x) {
-  ggml_tensor* const gate = ggml_mul_mat(context, w.ffn_gate, x);
-  ggml_tensor* const up = ggml_mul_mat(context, w.ffn_up, x);
+ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Hparams& h, const model::LayerWeights& w, ggml_tensor* x) {
+  ggml_tensor* const gate = products.product(context, w.ffn_gate, x);
+  ggml_tensor* const up = products.product(context, w.ffn_up, x);
   ggml_tensor* const gated =
       h.activation == model::Activation::silu ? ggml_swiglu_split(context, gate, up) : ggml_geglu_split(context, gate, up);
-  return ggml_mul_mat(context, w.ffn_down, gated);
+  return products.product(context, w.ffn_down, gated);
 }
 
 }  // namespace
 
-ggml_tensor* add_block(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden, ggml_tensor* positions,
-                       Hole& hole) {
+ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer, ggml_tensor* hidden,
+                       ggml_tensor* positions, Hole& hole) {
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);
   hole.tensors.layer = layer;
   hole.tensors.rows = static_cast<int>(hidden->ne[1]);
   ggml_tensor* const x = norm(context, h, hidden, w.attn_norm);
-  ggml_tensor* const q = rotated_heads(context, weights, linear(context, w.wq, w.bq, x), w.q_norm, positions);
-  ggml_tensor* const k = rotated_heads(context, weights, linear(context, w.wk, w.bk, x), w.k_norm, positions);
-  ggml_tensor* const v = linear(context, w.wv, w.bv, x);
+  ggml_tensor* const q = rotated_heads(context, weights, linear(context, products, w.wq, w.bq, x), w.q_norm, positions);
+  ggml_tensor* const k = rotated_heads(context, weights, linear(context, products, w.wk, w.bk, x), w.k_norm, positions);
+  ggml_tensor* const v = linear(context, products, w.wv, w.bv, x);
   ggml_tensor* const attended = add_attention(context, h, hole, q, k, v);
-  hidden = ggml_add_inplace(context, hidden, linear(context, w.wo, w.bo, attended));
-  return ggml_add_inplace(context, hidden, feed_forward(context, h, w, norm(context, h, hidden, w.ffn_norm)));
+  hidden = ggml_add_inplace(context, hidden, linear(context, products, w.wo, w.bo, attended));
+  return ggml_add_inplace(context, hidden, feed_forward(context, products, h, w, norm(context, h, hidden, w.ffn_norm)));
 }
 
-ggml_tensor* add_keys_and_values(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* hidden,
+ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer, ggml_tensor* hidden,
                                  ggml_tensor* positions) {
   const auto& w = weights.layer(layer);
   ggml_tensor* const x = norm(context, weights.hparams(), hidden, w.attn_norm);
-  ggml_tensor* const k = rotated_heads(context, weights, linear(context, w.wk, w.bk, x), w.k_norm, positions);
-  ggml_tensor* const v = linear(context, w.wv, w.bv, x);
+  ggml_tensor* const k = rotated_heads(context, weights, linear(context, products, w.wk, w.bk, x), w.k_norm, positions);
+  ggml_tensor* const v = linear(context, products, w.wv, w.bv, x);
   return ggml_concat(context, ggml_reshape_2d(context, k, v->ne[0], v->ne[1]), v, 0);
 }
 
-ggml_tensor* add_output(ggml_context* context, const model::Weights& weights, ggml_tensor* hidden) {
-  return ggml_mul_mat(context, weights.output(), norm(context, weights.hparams(), hidden, weights.output_norm()));
+ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden) {
+  return products.product(context, weights.output(), norm(context, weights.hparams(), hidden, weights.output_norm()));
 }
 
 }  // namespace winnow::graph

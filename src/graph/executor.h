@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "graph/attention_op.h"
+#include "graph/packs.h"
 #include "model/weights.h"
 
 namespace winnow::graph {
@@ -16,10 +17,17 @@ namespace winnow::graph {
 class Executor {
  public:
   /// Throws MemoryError. `threads` >= 1.
-  Executor(const model::Weights& weights, int threads, MemoryAccount& account);
+  Executor(const model::Weights& weights, int threads, MemoryAccount& account, Packing packing = Packing::none);
   ~Executor();
 
   int threads() const;
+
+  /// A pass: rows go through the layers, one layer after the other, and each layer may be packed for them; `spare` bytes may be taken for
+  /// that until end_pass(). Without one run_layer() and keys_and_values() multiply by what ggml has.
+  void begin_pass(int rows, std::size_t spare);
+  void end_pass();
+  /// Bytes that a pass of so many rows wants to take.
+  std::size_t packed_bytes(int rows) const;
 
   /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
   void embed(std::span<const std::int32_t> tokens, float* hidden);

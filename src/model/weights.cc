@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "base/format.h"
@@ -48,6 +49,7 @@ struct Weights::Impl {
   ggml_tensor* rope_factors = nullptr;
   std::map<ggml_type, std::size_t> bytes_by_type;  ///< of the matrices
   std::size_t bytes = 0;
+  std::unordered_map<const ggml_tensor*, std::size_t> offsets;  ///< of the matrices, in the file
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
 };
@@ -89,11 +91,16 @@ class Loader {
     ggml_tensor* const trial = make(mapped_.context, name, info);
     auto* const type = repacking_for(trial, repacking_);
     out_.bytes_by_type[info.type] += ggml_nbytes(trial);
-    if (type == nullptr) return mapped(name, shape);
+    if (type == nullptr) {
+      ggml_tensor* const tensor = mapped(name, shape);
+      out_.offsets[tensor] = info.offset;
+      return tensor;
+    }
     auto& place = repacked_[type];
     if (place.context == nullptr) place.context = new_context();
     ggml_tensor* const tensor = make(place.context, name, info);
     place.tensors.emplace_back(tensor, info.offset);
+    out_.offsets[tensor] = info.offset;
     return tensor;
   }
 
@@ -232,6 +239,7 @@ ggml_tensor* Weights::output_norm() const { return impl_->output_norm; }
 ggml_tensor* Weights::output() const { return impl_->output; }
 ggml_tensor* Weights::rope_factors() const { return impl_->rope_factors; }
 std::size_t Weights::bytes() const { return impl_->bytes; }
+const std::byte* Weights::in_file(const ggml_tensor* matrix) const { return impl_->file.data() + impl_->offsets.at(matrix); }
 std::span<const std::byte> Weights::file() const { return {impl_->file.data(), impl_->file.size()}; }
 
 std::string Weights::weight_type() const {

@@ -46,6 +46,8 @@ class Weights {
   ggml_tensor* rope_factors() const;  ///< null unless the file has rope_freqs
   std::string weight_type() const;    ///< most frequent type of the matrices, `q4_1`
   std::size_t bytes() const;          ///< memory that the weights take
+  /// The rows of a matrix of output() or of a layer as the file has them, whatever the backend has made of it.
+  const std::byte* in_file(const ggml_tensor* matrix) const;
   /// All bytes of the file.
   std::span<const std::byte> file() const;
 

@@ -97,10 +97,11 @@ class Reading {
 Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const CacheOptions& options) {
   const auto& h = session.hparams;
   const int n = static_cast<int>(tokens.size());
-  check_memory(engine::prefill_bytes(h, session.model->impl().vocab, session.options, n, n, std::span(&n, 1), std::span(&options, 1)) +
-                   Reading::bytes(h, n),
-               fmt::format("reading a document of {} tokens", n));
+  const auto need = engine::prefill_bytes(h, session.model->impl().vocab, session.options, n, n, std::span(&n, 1), std::span(&options, 1)) +
+                    Reading::bytes(h, n);
+  check_memory(need, fmt::format("reading a document of {} tokens", n));
   const Session::Impl::Stops stopping(session);
+  const Session::Impl::PackedPass packed(session, tokens.size(), need);
   auto cache = std::make_unique<Cache::Impl>(Cache::Impl{options,
                                                          &h,
                                                          &session.account,

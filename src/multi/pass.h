@@ -73,6 +73,7 @@ class Pass {
   Session::Impl& session_;
   std::vector<std::int32_t> positions_;
   Buffer hidden_;  ///< [rows][n_embd]
+  Session::Impl::PackedPass packed_;
 };
 
 }  // namespace winnow::multi

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "cache/lanes.h"
+#include "graph/bf16_kernel.h"
 #include "policy/method.h"
 #include "support/cache_options.h"
 #include "support/temp.h"
@@ -412,6 +413,33 @@ TEST_F(SessionTest, logprobs_are_a_distribution) {
   for (const auto& token : generation.logprobs.front().top) sum += std::exp(token.logprob);
   EXPECT_NEAR(sum, 1, 1e-9);
   EXPECT_EQ(generation.logprobs.front().chosen.id, generation.logprobs.front().top.front().id);
+}
+
+std::string misuse(const std::shared_ptr<const Model>& model, const SessionOptions& options) {
+  try {
+    const Session session(model, options);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(SessionTest, packs_weights_only_where_that_is_possible) {
+  EXPECT_NE(misuse(model_, {1, Precision::f32, 512, Pack::layer}).find("f32"), std::string::npos);
+  EXPECT_NE(misuse(model_, {1, Precision::f32, 512, Pack::resident}).find("resident"), std::string::npos);
+  EXPECT_EQ(misuse(model_, {1, Precision::f32, 512, Pack::automatic}), "");
+  const std::string refused = misuse(model_, {1, Precision::automatic, 512, Pack::layer});
+  EXPECT_EQ(refused.empty(), graph::Bf16Kernel::available()) << refused;
+}
+
+TEST_F(SessionTest, counts_packed_weights_in_what_a_prefill_takes) {
+  if (!graph::Bf16Kernel::available()) GTEST_SKIP() << "this build or machine has no bf16 products";
+  const CacheOptions full;
+  const auto bytes = [&](Pack pack, int tokens) {
+    return Session(model_, {1, Precision::automatic, 512, pack}).prefill_bytes(tokens, std::span(&full, 1));
+  };
+  EXPECT_GT(bytes(Pack::layer, 16), bytes(Pack::automatic, 16)) << "16 tokens do not pay for packing";
+  EXPECT_EQ(bytes(Pack::layer, 512), bytes(Pack::automatic, 512));
 }
 
 }  // namespace

@@ -14,9 +14,10 @@ namespace winnow::test {
 /// The executor with a dense cache: the shortest way from tokens to logits.
 class Network {
  public:
-  Network(const std::string& path, int threads, int sequences, int longest, DenseAttention::Mapping mapping = DenseAttention::grouped)
+  Network(const std::string& path, int threads, int sequences, int longest, DenseAttention::Mapping mapping = DenseAttention::grouped,
+          graph::Packing packing = graph::Packing::none)
       : weights_(model::Weights::load(path)),
-        executor_(*weights_, threads, account_),
+        executor_(*weights_, threads, account_, packing),
         attention_(weights_->hparams(), sequences, longest, mapping) {}
 
   const model::Hparams& hparams() const { return weights_->hparams(); }
@@ -28,12 +29,13 @@ class Network {
   /// -1 turns RoPE the wrong way round.
   void set_rope_sign(int sign) { rope_sign_ = sign; }
 
-  /// Reads a prompt as sequence 0, layer by layer in chunks; logits of every token, [tokens][n_vocab].
-  std::vector<float> prefill(std::span<const std::int32_t> tokens, int chunk) {
+  /// Reads a prompt as sequence 0, layer by layer in chunks; logits of every token, [tokens][n_vocab]. So much may be packed.
+  std::vector<float> prefill(std::span<const std::int32_t> tokens, int chunk, std::size_t spare = ~std::size_t{0}) {
     const int n = static_cast<int>(tokens.size());
     const auto embd = static_cast<std::size_t>(hparams().n_embd);
     Buffer hidden(account_, tokens.size() * embd * sizeof(float), "hidden states");
     executor_.embed(tokens, hidden.as<float>().data());
+    executor_.begin_pass(n, spare);
     for (int layer = 0; layer < hparams().n_layer; ++layer) {
       for (int first = 0; first < n; first += chunk) {
         std::vector<DenseAttention::Row> rows;
@@ -41,6 +43,7 @@ class Network {
         executor_.run_layer(layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd, positions_of(rows), attention_);
       }
     }
+    executor_.end_pass();
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));
     executor_.logits(hidden.as<float>().data(), n, logits.data());
     return logits;

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/cpu.h"
+
+namespace winnow {
+
+/// Keeps the calling thread's configuration of AMX tiles over code that makes its own: ggml configures a thread's tiles once and would
+/// meet an illegal instruction where somebody else has released them.
+class TileState {
+ public:
+  TileState() {
+#ifdef __x86_64__
+    if (has_amx_bf16()) asm volatile("sttilecfg %0" : "=m"(config_)::"memory");
+#endif
+  }
+  ~TileState() {
+#ifdef __x86_64__
+    if (has_amx_bf16()) asm volatile("ldtilecfg %0" ::"m"(config_) : "memory");
+#endif
+  }
+  TileState(const TileState&) = delete;
+  TileState& operator=(const TileState&) = delete;
+
+ private:
+  struct alignas(64) Config {
+    std::uint8_t bytes[64];
+  };
+  Config config_ = {};
+};
+
+}  // namespace winnow
