@@ -84,8 +84,12 @@ TEST(Cosines, BehindClosedGatesNeedNotBeComputed) {
       cosines(all, query, want);
       cosines_where(gates, 0.5F, all, query, out);
       for (std::size_t i = 0; i < z(count); ++i) {
-        if (std::abs(gates[i]) == 0.5F) ASSERT_EQ(out[i], want[i]) << "row " << i;
-        if (out[i] != want[i]) ASSERT_EQ(out[i], 0) << "row " << i;
+        if (std::abs(gates[i]) == 0.5F) {
+          ASSERT_EQ(out[i], want[i]) << "row " << i;
+        }
+        if (out[i] != want[i]) {
+          ASSERT_EQ(out[i], 0) << "row " << i;
+        }
       }
       cosines_where(gates, 0, all, query, out);
       ASSERT_EQ(out, want);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/tile_state.h"
+
 // Vectors by intrinsics, not through Highway, of which this version converts no two vectors to bf16 and scales by no power of 2; and every
 // machine with AMX has AVX-512. The tiles by assembly: the compiler's own (GCC 12) neither orders them after the stores that they read nor
 // keeps the stores of their configuration.
@@ -41,21 +43,16 @@ struct Configuration {
 
 static_assert(sizeof(Configuration) == 64);
 
-/// While one is alive the thread's tiles are configured for this kernel. Then they are as before: ggml configures them once for each
-/// thread, and its next tile instruction would be illegal.
+/// While one is alive the thread's tiles are configured for this kernel.
 class Tiles {
  public:
   Tiles() {
     const Configuration own;
-    asm volatile("sttilecfg %0" : "=m"(before_)::"memory");
     asm volatile("ldtilecfg %0" ::"m"(own) : "memory");
   }
-  ~Tiles() { asm volatile("ldtilecfg %0" ::"m"(before_) : "memory"); }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
 
  private:
-  Configuration before_;
+  TileState before_;
 };
 
 /// `stride` in bytes.
