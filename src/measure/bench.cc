@@ -24,10 +24,10 @@ struct Point {
 
   /// Nothing can be decoded behind nothing.
   int tokens_before() const { return generations.empty() ? depth : std::max(1, depth); }
-  int longest() const {
+  int longest_sequence() const {
     int out = 0;
     for (const int n : prompts) out = std::max(out, n);
-    for (const int n : generations) out = std::max(out, n * batch);
+    for (const int n : generations) out = std::max(out, n);
     return tokens_before() + out;
   }
 };
@@ -90,8 +90,9 @@ class Runner {
   std::unique_ptr<Contender> peer_of(Engine engine, const Point& point) {
     if (peer_weights_ == nullptr) peer_weights_ = peer::Llama::load(model_->info().path);
     peer::LlamaOptions options;
-    options.context = point.longest();
+    options.context = point.longest_sequence() * point.batch;
     options.sequences = point.batch;
+    options.sharing = peer::Sharing::buffer_for_each;
     options.threads = plan_.session.threads;
     options.flash_attention = engine == Engine::llama_cpp_fa ? peer::FlashAttention::on : peer::FlashAttention::off;
     return llama_contender(peer_weights_, options, token_bytes());
@@ -171,7 +172,7 @@ const char* name_of(Engine engine) {
 
 int tokens_of(const Plan& plan) {
   int out = 0;
-  for (const auto& point : points_of(plan)) out = std::max(out, point.longest());
+  for (const auto& point : points_of(plan)) out = std::max(out, point.longest_sequence());
   return out;
 }
 

@@ -25,6 +25,7 @@ class LlamaContender : public Contender {
     bytes_.kv = static_cast<std::size_t>(options.context) * token_bytes;
     llama_.decode(std::vector<Token>(static_cast<std::size_t>(std::min(options.ubatch, options.context)), 1));  // touches its work space
     llama_.clear();
+    bytes_.peak = std::max(anonymous_memory(), before_) - before_;
   }
 
   void start(std::span<const Token> depth, int batch) override {
@@ -33,7 +34,6 @@ class LlamaContender : public Contender {
     depth_ = static_cast<int>(depth.size());
     batch_ = batch;
     bytes_.read = depth.size() * static_cast<std::size_t>(batch) * token_bytes_;
-    bytes_.peak = std::max(anonymous_memory(), before_) - before_;
   }
 
   void restore() override {

@@ -18,6 +18,12 @@ namespace winnow::peer {
 
 enum class FlashAttention : std::uint8_t { off, on, automatic };
 
+/// Where the sequences of a context keep their entries.
+enum class Sharing : std::uint8_t {
+  one_buffer,       ///< of any lengths; what one sequence copies of another is there once, and attention reads the buffer once for all
+  buffer_for_each,  ///< of equal size; copies are copies, as the entries of different texts would be
+};
+
 struct LlamaOptions {
   int context = 4096;  ///< tokens that all sequences may hold together
   int sequences = 1;
@@ -25,6 +31,7 @@ struct LlamaOptions {
   int batch = 2048;  ///< tokens of one call of llama_decode
   int ubatch = 512;  ///< tokens of one graph
   FlashAttention flash_attention = FlashAttention::off;
+  Sharing sharing = Sharing::one_buffer;
   ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
 };
 
