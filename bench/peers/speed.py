@@ -1,6 +1,6 @@
 """winnow beside PyTorch and kvpress on this machine: reading a prompt and decoding behind it, in turns.
 
-speed.py --model MODEL.gguf --winnow PROGRAM [--text FILE] [--tokens 8192] [--new 128] [--budget 512] [--threads 2] [--repetitions 3]
+speed.py --model MODEL.gguf --winnow PROGRAM [--text FILE] [--tokens 8192] [--new 128] [--budget 512] [--threads 2] [--repetitions 3] [--types float32 bfloat16]
 
 PyTorch runs the same network by transformers, with scaled_dot_product_attention, in f32 and in bf16, with the full cache and with kvpress's
 SnapKV and AdaKV(SnapKV). Prints tokens per second, the best and the median, and winnow's ratios to the faster of the two types.
@@ -105,6 +105,7 @@ def main():
     parser.add_argument("--budget", type=int, default=512)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--types", nargs="+", default=["float32", "bfloat16"], help="of PyTorch")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     transformers.utils.logging.disable_progress_bar()
@@ -112,12 +113,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "f32.gguf")
         weights.write_f32(arguments.model, path)
-        models = {"PyTorch f32": weights.network(path), "PyTorch bf16": weights.network(path).to(torch.bfloat16)}
+        models = {f"PyTorch {name}": weights.network(path).to(getattr(torch, name)) for name in arguments.types}
     if arguments.text:
         with open(arguments.text) as file:
             ids = torch.tensor([tokenizer.encode(file.read()).ids[: arguments.tokens]])
     else:
-        ids = torch.randint(3, models["PyTorch f32"].config.vocab_size, (1, arguments.tokens))
+        ids = torch.randint(3, next(iter(models.values())).config.vocab_size, (1, arguments.tokens))
     table(measure(arguments, models, ids), (arguments.tokens, arguments.new))
 
 
