@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compositions.h"
-#include "divergence.h"
+#include "eval/distance.h"
 #include "prompts.h"
 #include "winnow/error.h"
 
@@ -29,9 +29,8 @@ struct Options {
   int prompts = 1;
 };
 
-using winnow::bench::best;
-using winnow::bench::compare;
-using winnow::bench::Fidelity;
+using winnow::eval::best;
+using winnow::eval::Distance;
 using Logits = std::vector<float>;
 
 /// Reads one prompt with all methods: the logits of each after it.
@@ -47,7 +46,7 @@ std::vector<Logits> read(winnow::Session& session, std::span<const Token> prompt
 }
 
 void follow(winnow::Session& session, std::span<const Token> prompt, const Options& options, std::span<const winnow::CacheOptions> methods,
-            std::vector<Fidelity>& results) {
+            std::vector<Distance>& results) {
   std::vector<winnow::Cache> caches;
   auto logits = read(session, prompt, options, methods, caches);
   std::vector<winnow::Cache*> batch;
@@ -57,7 +56,8 @@ void follow(winnow::Session& session, std::span<const Token> prompt, const Optio
   for (int step = 0; step < options.steps; ++step) {
     // Question-aware, the first token comes from full attention whatever the method.
     if (step > 0 || options.protocol == "agnostic") {
-      for (std::size_t i = 0; i < batch.size(); ++i) compare(logits[0], logits[i], results[i]);
+      const winnow::eval::Reference full(logits[0]);
+      for (std::size_t i = 0; i < batch.size(); ++i) full.compare(logits[i], results[i]);
     }
     const std::vector<Token> tokens(batch.size(), static_cast<Token>(best(logits[0])));
     session.step(batch, tokens, next);
@@ -73,7 +73,7 @@ void run(const Options& options, const std::vector<winnow::CacheOptions>& method
   winnow::SessionOptions session_options;
   session_options.threads = options.threads;
   winnow::Session session(model, session_options);
-  std::vector<Fidelity> results(methods.size());
+  std::vector<Distance> results(methods.size());
   const auto prompts = winnow::bench::prompts_of(*model, options.files, options.prompts, options.tokens);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::fprintf(stderr, "prompt %zu of %zu, %zu tokens\n", i + 1, prompts.size(), prompts[i].size());

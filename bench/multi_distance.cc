@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compositions.h"
-#include "divergence.h"
+#include "eval/distance.h"
 #include "eval/metrics/metric.h"
 #include "multi/resident.h"
 #include "times.h"
@@ -24,8 +24,8 @@
 namespace {
 
 using winnow::Token;
-using winnow::bench::best;
-using winnow::bench::Fidelity;
+using winnow::eval::best;
+using winnow::eval::Distance;
 using Documents = std::vector<std::shared_ptr<const winnow::multi::Document>>;
 
 struct Options {
@@ -54,7 +54,7 @@ struct Options {
 
 struct Row {
   std::string method;
-  Fidelity fidelity;
+  Distance fidelity;
   double f1 = 0;
   double kept = 0;
   double recomputed = 0;
@@ -112,7 +112,8 @@ void follow(winnow::Session& session, std::vector<winnow::Asked>& asked, int ste
   for (auto& a : asked) batch.push_back(&a.cache);
   std::vector<float> next(batch.size() * vocabulary);
   for (int step = 0; step < steps; ++step) {
-    for (std::size_t i = 0; i < asked.size(); ++i) winnow::bench::compare(asked[0].logits, asked[i].logits, rows[i].fidelity);
+    const winnow::eval::Reference first(asked[0].logits);
+    for (std::size_t i = 0; i < asked.size(); ++i) first.compare(asked[i].logits, rows[i].fidelity);
     session.step(batch, std::vector<Token>(batch.size(), static_cast<Token>(best(asked[0].logits))), next);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const auto from = std::span(next).subspan(i * vocabulary, vocabulary);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compositions.h"
-#include "divergence.h"
+#include "eval/distance.h"
 #include "prompts.h"
 #include "winnow/session.h"
 
@@ -25,14 +25,14 @@ struct Options {
   int prompts = 1;
 };
 
-winnow::bench::Fidelity follow(winnow::Session& exact, winnow::Session& fast, std::span<const Token> prompt, int steps) {
-  winnow::bench::Fidelity result;
+winnow::eval::Distance follow(winnow::Session& exact, winnow::Session& fast, std::span<const Token> prompt, int steps) {
+  winnow::eval::Distance result;
   const winnow::CacheOptions full;
   auto want = exact.prefill(prompt, std::span(&full, 1));
   auto got = fast.prefill(prompt, std::span(&full, 1));
   for (int step = 0; step < steps; ++step) {
-    winnow::bench::compare(want.logits, got.logits, result);
-    const auto token = static_cast<Token>(winnow::bench::best(want.logits));
+    winnow::eval::Reference(want.logits).compare(got.logits, result);
+    const auto token = static_cast<Token>(winnow::eval::best(want.logits));
     for (auto* const side : {&want, &got}) {
       winnow::Cache* const cache = &side->caches.front();
       (side == &want ? exact : fast).step(std::span(&cache, 1), std::span(&token, 1), side->logits);
@@ -41,7 +41,7 @@ winnow::bench::Fidelity follow(winnow::Session& exact, winnow::Session& fast, st
   return result;
 }
 
-void print(const std::string& name, const winnow::bench::Fidelity& r) {
+void print(const std::string& name, const winnow::eval::Distance& r) {
   std::printf("%s,%d,%.3g,%.4f\n", name.c_str(), r.steps, r.divergence / r.steps, static_cast<double>(r.agreed) / r.steps);
   std::fflush(stdout);  // a prompt takes long
 }
@@ -50,7 +50,7 @@ void run(const Options& options) {
   const auto model = winnow::Model::load(options.model);
   winnow::Session exact(model, {options.threads, winnow::Precision::f32});
   winnow::Session fast(model, {options.threads, winnow::Precision::bf16});
-  winnow::bench::Fidelity all;
+  winnow::eval::Distance all;
   std::printf("tokens,steps,KL,top-1 agreement\n");
   for (const auto& prompt : winnow::bench::prompts_of(*model, options.files, options.prompts, options.tokens)) {
     const auto one = follow(exact, fast, prompt, options.steps);

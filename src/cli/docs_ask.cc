@@ -2,10 +2,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "cli/answering.h"
@@ -22,11 +22,8 @@ namespace winnow::cli {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 using Documents = std::vector<std::shared_ptr<const multi::Document>>;
-
-double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
 struct Arguments : StoreOptions {
   CommonArguments common;

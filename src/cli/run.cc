@@ -2,13 +2,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "cli/answering.h"
@@ -21,10 +21,6 @@
 namespace winnow::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
 /// One text and its questions.
 class Run {

@@ -1,7 +1,5 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/clock.h"
+#include "eval/distance.h"
 #include "eval/plan.h"
 
 namespace winnow::eval {
@@ -12,38 +10,9 @@ using Logits = std::vector<float>;
 
 constexpr int kSteps = 64;
 
-std::size_t best(const Logits& logits) { return static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
-
-std::vector<double> log_softmax(const Logits& logits) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(x - most);
-  const double shift = most + std::log(sum);
-  std::vector<double> out;
-  for (const float x : logits) out.push_back(x - shift);
-  return out;
-}
-
-/// Nats.
-double divergence(const std::vector<double>& log_p, const std::vector<double>& log_q) {
-  double out = 0;
-  for (std::size_t i = 0; i < log_p.size(); ++i) out += std::exp(log_p[i]) * (log_p[i] - log_q[i]);
-  return out;
-}
-
-struct Distance {
-  double divergence = 0;
-  int agreed = 0;
-  int steps = 0;
-};
-
 void compare(const std::vector<Logits>& logits, std::vector<Distance>& distances) {
-  const auto log_p = log_softmax(logits.front());
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    distances[i].divergence += divergence(log_p, log_softmax(logits[i]));
-    distances[i].agreed += best(logits[i]) == best(logits.front()) ? 1 : 0;
-    ++distances[i].steps;
-  }
+  const Reference full(logits.front());
+  for (std::size_t i = 0; i < logits.size(); ++i) full.compare(logits[i], distances[i]);
 }
 
 /// One step of all with the same token.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/clock.h"
 #include "winnow/error.h"
 
 namespace winnow::measure {
@@ -124,9 +125,9 @@ class Runner {
     contender.restore();
     // The pools of the others go on polling for a while after their last graph.
     if (plan_.session.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     work(contender, row);
-    const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const auto seconds = ms_since(begin) / 1000;
     if (repetition > 0) row.seconds.push_back(seconds);  // the first round touches pages and wakes the clocks
     row.bytes = contender.bytes();
     row.work = row.prompt > 0 ? work_of_reading(*model_, row.prompt, row.depth)

@@ -1,9 +1,10 @@
 #include "measure/roofline.h"
 
-#include <chrono>
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "base/clock.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "measure/roofline.cc"
@@ -61,8 +62,6 @@ HWY_EXPORT(read);
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// The best of some tries of all threads at once: units per second, when one thread does `units` of them.
 double best_rate(int threads, double units, const std::function<void(int)>& work) {
   constexpr int kTries = 5;
@@ -73,7 +72,7 @@ double best_rate(int threads, double units, const std::function<void(int)>& work
     for (int t = 1; t < threads; ++t) team.emplace_back(work, t);
     work(0);
     for (auto& thread : team) thread.join();
-    least = std::min(least, std::chrono::duration<double>(Clock::now() - begin).count());
+    least = std::min(least, ms_since(begin) / 1000);
   }
   return threads * units / least;
 }

@@ -2,9 +2,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "engine/cache_impl.h"
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
@@ -16,10 +16,6 @@
 namespace winnow {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
 std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
   const DocumentText& text = document.text;

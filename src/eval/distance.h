@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace winnow::eval {
+
+/// How far predictions are from others, over all steps.
+struct Distance {
+  double divergence = 0;  ///< sum of KL(reference || method), nats
+  int agreed = 0;         ///< steps with the same best token
+  int steps = 0;
+};
+
+std::size_t best(std::span<const float> logits);
+
+/// A distribution that others are compared with.
+class Reference {
+ public:
+  explicit Reference(std::span<const float> logits);
+  void compare(std::span<const float> method, Distance& to) const;
+
+ private:
+  std::vector<double> log_p_;
+  std::size_t best_;
+};
+
+}  // namespace winnow::eval
