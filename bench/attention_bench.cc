@@ -143,7 +143,7 @@ void lengths(benchmark::internal::Benchmark* b) {
       ->Unit(benchmark::kMillisecond);
 }
 void long_prompt(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"n", "threads"})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
+  b->ArgNames({"n", "threads"})->Args({8192, 1})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
 }
 BENCHMARK_CAPTURE(layer, f32, Products::f32)->Apply(lengths);
 BENCHMARK_CAPTURE(layer, bf16, Products::bf16)->Apply(lengths);

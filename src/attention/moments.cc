@@ -1,6 +1,9 @@
 #include "attention/moments.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "attention/products.h"
 
 namespace winnow::attention {
 
@@ -30,23 +33,26 @@ void QueryMoments::add(const float* q, std::span<const std::int32_t> positions, 
 /// Products are added in f32 over the rows of one call, a chunk, and in double over the calls.
 void QueryMoments::add_head(const float* q, std::span<const std::int32_t> positions, const float* back, int head) {
   const std::size_t dim = z(dim_);
+  const std::size_t rows = positions.size();
   std::vector<float> row(dim);
-  std::vector<float> products(dim * dim);
-  double* const sums = sums_.data() + z(head) * dim;
-  for (std::size_t r = 0; r < positions.size(); ++r) {
+  std::vector<float> elements(dim * rows);  // [d][rows], 0 where a row is left out
+  for (std::size_t r = 0; r < rows; ++r) {
     if (positions[r] < first_) continue;
     const float* const from = q + (r * z(heads_) + z(head)) * dim;
     row.assign(from, from + dim);
     rope_->turn(row.data(), back + r * 2 * rope_->frequency.size());
     count_[z(head)] += 1;
-    for (std::size_t i = 0; i < dim; ++i) {
-      sums[i] += row[i];
-      float* const to = products.data() + i * dim;
-      for (std::size_t j = i; j < dim; ++j) to[j] += row[i] * row[j];
-    }
+    for (std::size_t i = 0; i < dim; ++i) elements[i * rows + r] = row[i];
   }
-  double* const all = products_.data() + z(head) * dim * dim;
-  for (std::size_t i = 0; i < products.size(); ++i) all[i] += products[i];
+  const PackedRows right(elements, static_cast<int>(rows));
+  std::vector<float> products(dim * z(right.stride()));
+  right.multiply(elements, products);
+  for (std::size_t i = 0; i < dim; ++i) {
+    sums_[z(head) * dim + i] = std::accumulate(elements.begin() + static_cast<std::ptrdiff_t>(i * rows),
+                                               elements.begin() + static_cast<std::ptrdiff_t>((i + 1) * rows), sums_[z(head) * dim + i]);
+    double* const all = products_.data() + (z(head) * dim + i) * dim;
+    for (std::size_t j = 0; j < dim; ++j) all[j] += products[i * z(right.stride()) + j];
+  }
 }
 
 std::vector<double> QueryMoments::mean(int head) const {

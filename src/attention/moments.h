@@ -33,7 +33,7 @@ class QueryMoments {
   int first_;
   std::vector<double> count_;     ///< [H_q]
   std::vector<double> sums_;      ///< [H_q][d]
-  std::vector<double> products_;  ///< [H_q][d][d], the upper triangle
+  std::vector<double> products_;  ///< [H_q][d][d]
 };
 
 }  // namespace winnow::attention

@@ -1,6 +1,7 @@
 #include "base/memory.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace winnow {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
 std::size_t read_number(const char* path) {
@@ -41,6 +43,16 @@ std::size_t machine_memory() {
     if (key == "MemAvailable:") return kib * 1024;
   }
   return kUnlimited;
+}
+
+/// Null when there is no memory. What is large is asked for in huge pages: lanes and probabilities are read and written from end to end,
+/// and small pages would cost an address translation each and stop the processor from looking ahead.
+std::byte* allocate(std::size_t bytes) {
+  const bool is_large = bytes >= kHugePage;
+  void* out = nullptr;
+  if (posix_memalign(&out, is_large ? kHugePage : kAlignment, bytes) != 0) return nullptr;
+  if (is_large) madvise(out, bytes, MADV_HUGEPAGE);  // a wish: without it everything works as well
+  return static_cast<std::byte*>(out);
 }
 
 std::size_t address_space() {
@@ -71,7 +83,7 @@ Buffer::Buffer(MemoryAccount& account, std::size_t bytes, const char* purpose) :
   constexpr std::size_t kLarge = std::size_t{64} << 20U;
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (rounded >= bytes && (bytes < kLarge || bytes <= available_memory())) {
-    data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+    data_ = allocate(rounded);
   }
   if (data_ == nullptr) {
     throw MemoryError(

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/tile_state.h"
+#include "attention/cpu/amx_tiles.h"
 
 // Vectors by intrinsics, not through Highway, of which this version converts no two vectors to bf16 and scales by no power of 2; and every
-// machine with AMX has AVX-512. The tiles by assembly: the compiler's own (GCC 12) neither orders them after the stores that they read nor
-// keeps the stores of their configuration.
+// machine with AMX has AVX-512.
 #if HWY_ARCH_X86_64
 
 #include <immintrin.h>
@@ -25,57 +24,21 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-/// Keys of a step: two tiles of those that blocks retain. Half as many would read and write o_lanes twice as often.
-constexpr int kKeys = 2 * kTileKeys;
-constexpr int kVector = 16;  ///< f32, and rows of a hardware tile
-constexpr int kTileBytes = 64;
+constexpr int kKeys = tile_keys(Products::bf16);
+constexpr int kVector = kAmxRows;  ///< f32
 
-// Hardware tiles.
+// Tiles.
 
 /// All eight of 16 rows of 64 bytes.
 struct Configuration {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
   std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {kTileBytes, kTileBytes, kTileBytes, kTileBytes, kTileBytes, kTileBytes, kTileBytes, kTileBytes};
-  std::uint8_t rows[16] = {kVector, kVector, kVector, kVector, kVector, kVector, kVector, kVector};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows};
 };
 
 static_assert(sizeof(Configuration) == 64);
-
-/// While one is alive the thread's tiles are configured for this kernel.
-class Tiles {
- public:
-  Tiles() {
-    const Configuration own;
-    asm volatile("ldtilecfg %0" ::"m"(own) : "memory");
-  }
-
- private:
-  TileState before_;
-};
-
-/// `stride` in bytes.
-template <int kTile>
-HWY_INLINE void load_tile(const void* from, std::ptrdiff_t stride) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
-}
-
-template <int kTile>
-HWY_INLINE void store_tile(void* to, std::ptrdiff_t stride) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
-}
-
-template <int kTile>
-HWY_INLINE void zero_tile() {
-  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
-}
-
-/// sum[m][n] += left[m][2k] right[k][2n] + left[m][2k + 1] right[k][2n + 1]
-template <int kSum, int kLeft, int kRight>
-HWY_INLINE void multiply_tiles() {
-  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kLeft), "i"(kRight));
-}
 
 /// Products of 32 rows by a strip, tiles 0 … 3: left [32][depth] bf16, its rows `stride` bytes apart; right [depth / 2][strip] pairs.
 HWY_INLINE void multiply_into_0123(const std::uint16_t* left, std::ptrdiff_t stride, const std::uint32_t* right, int depth) {
@@ -91,13 +54,6 @@ HWY_INLINE void multiply_into_0123(const std::uint16_t* left, std::ptrdiff_t str
     multiply_tiles<2, 5, 6>();
     multiply_tiles<3, 5, 7>();
   }
-}
-
-HWY_INLINE void zero_0123() {
-  zero_tile<0>();
-  zero_tile<1>();
-  zero_tile<2>();
-  zero_tile<3>();
 }
 
 HWY_INLINE void load_0123(const float* from) {
@@ -332,22 +288,6 @@ Limits limits_of(const Block& b, int lane) {
   return {*least, *most};
 }
 
-/// Copies a strip's probabilities to where they are retained; without any, zeros.
-void retain(const Block& b, int first, int lane, const std::uint32_t* p) {
-  for (int tile = first / kTileKeys; tile < (first + kKeys) / kTileKeys; ++tile) {
-    if (!b.retains(tile)) continue;
-    std::uint32_t* const to = b.tile_of(tile).pairs() + lane;
-    for (int pair = 0; pair < kTileKeys / 2; ++pair) {
-      const std::ptrdiff_t from = ((tile * kTileKeys - first) / 2 + pair) * std::ptrdiff_t{kAmxStrip};
-      for (int i = 0; i < kAmxStrip; i += kVector) {
-        const __m512i x = p == nullptr ? _mm512_setzero_si512() : _mm512_loadu_si512(p + from + i);
-        _mm512_storeu_si512(to + static_cast<std::ptrdiff_t>(pair) * b.lanes + i, x);
-      }
-    }
-    std::copy_n(b.base + lane, kAmxStrip, b.weight_of(tile) + lane);
-  }
-}
-
 template <bool kMasked>
 HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w) {
   float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(lane) * b.width;
@@ -357,27 +297,37 @@ HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w)
   }
 }
 
-void run_strip(const Block& b, int first, int lane, const Work& w) {
-  const Limits limits = limits_of(b, lane);
-  if (limits.most < static_cast<float>(first)) return retain(b, first, lane, nullptr);
+/// A step of a strip that sees some of its keys.
+void fold_strip(const Block& b, int first, int lane, const Work& w) {
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(lane) * b.width;
   for (int key = 0; key < kKeys; key += 2 * kVector) {
     zero_0123();
     multiply_into_0123(w.keys + static_cast<std::ptrdiff_t>(key) * b.width, b.width * 2, w.queries + at / 2, b.width);
     store_0123(w.logits + static_cast<std::ptrdiff_t>(key) * kAmxStrip);
   }
-  if (limits.least >= static_cast<float>(first + kKeys - 1)) {
+  if (limits_of(b, lane).least >= static_cast<float>(first + kKeys - 1)) {
     soften_strip<false>(b, first, lane, w);
   } else {
     soften_strip<true>(b, first, lane, w);
   }
-  retain(b, first, lane, w.p);
   for (int i = 0; i < b.width; i += 2 * kVector) {
     float* const o = b.o_lanes + at + static_cast<std::ptrdiff_t>(i) * kAmxStrip;
     load_0123(o);
     multiply_into_0123(w.values + static_cast<std::ptrdiff_t>(i) * kKeys, kKeys * 2, w.p, kKeys);
     store_0123(o);
   }
+}
+
+/// What is retained is written to where it stays, and the product with the values reads it there.
+void run_strip(const Block& b, int first, int lane, Work w) {
+  const int tile = first / kKeys;
+  const bool sees_some = limits_of(b, lane).most >= static_cast<float>(first);
+  if (b.retains(tile)) {
+    w.p = reinterpret_cast<std::uint32_t*>(b.tile_of(tile).row(0, lane));
+    if (!sees_some) std::fill_n(w.p, kKeys / 2 * kAmxStrip, 0U);
+  }
+  if (sees_some) fold_strip(b, first, lane, w);
+  if (b.retains(tile)) std::copy_n(b.base + lane, kAmxStrip, b.weight_of(tile) + lane);
 }
 
 /// Cuts the work space to pieces and returns its size, for which alone `memory` may be null.
@@ -397,6 +347,13 @@ std::size_t cut(int width, int lanes, std::byte* memory, Work& w) {
 
 }  // namespace
 
+AmxScope::AmxScope(Products products) {
+  if (products == Products::f32) return;
+  before_.emplace();
+  const Configuration own;
+  asm volatile("ldtilecfg %0" ::"m"(own) : "memory");
+}
+
 std::size_t amx_bytes(int width, int lanes) {
   Work w;
   return cut(width, lanes, nullptr, w);
@@ -405,7 +362,6 @@ std::size_t amx_bytes(int width, int lanes) {
 void run_tiles_amx(const Block& b) {
   Work w;
   cut(b.width, b.lanes, b.work, w);
-  const Tiles tiles;
   pack_queries(b, w.queries);
   for (int first = 0; first < b.visible_keys(); first += kKeys) {
     pack_step(b, first, std::min(kKeys, b.visible_keys() - first), w);
@@ -421,6 +377,7 @@ HWY_POP_ATTRIBUTES
 
 namespace winnow::attention::cpu {
 
+AmxScope::AmxScope(Products) {}
 std::size_t amx_bytes(int, int) { return 0; }
 void run_tiles_amx(const Block&) {}
 

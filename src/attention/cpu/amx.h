@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "attention/cpu/block.h"
+#include "attention/cpu/observe.h"
+#include "base/tile_state.h"
 
 namespace winnow::attention::cpu {
 
@@ -11,11 +14,24 @@ inline constexpr int kAmxStrip = 32;
 /// What head dimensions are padded to: the depth of one tile product.
 inline constexpr int kAmxDepth = 32;
 
+/// While one is alive the thread's tiles are configured for the functions below; for products of f32 nothing is done.
+class AmxScope {
+ public:
+  explicit AmxScope(Products products);
+
+ private:
+  std::optional<TileState> before_;
+};
+
 /// Bytes of work space that run_tiles_amx() needs beside what every block has.
 std::size_t amx_bytes(int width, int lanes);
 
 /// Products of bf16 by AMX's tiles: takes q_lanes to o_lanes, top and sum, and retains probabilities as pairs of bf16.
-/// REQUIRES: has_amx_bf16(), strip = kAmxStrip, width a multiple of kAmxDepth.
+/// REQUIRES: an AmxScope, has_amx_bf16(), strip = kAmxStrip, width a multiple of kAmxDepth.
 void run_tiles_amx(const Block& block);
+
+/// Adds each key's probabilities times `mask` [tokens] over the tokens of each head, for the retained keys of the range.
+/// REQUIRES: an AmxScope, and a block that run_tiles_amx() went through.
+void add_sums_amx(const Block& block, const float* mask, KeyRange keys, const Record& record);
 
 }  // namespace winnow::attention::cpu

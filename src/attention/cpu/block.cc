@@ -44,7 +44,7 @@ HWY_INLINE void convert(const T* HWY_RESTRICT from, int n, float* HWY_RESTRICT t
   }
 }
 
-/// Rows [first, first + count) as f32 [kTileKeys][width], zero where there is nothing.
+/// Rows [first, first + count) as f32 [keys of a tile][width], zero where there is nothing.
 void load_tile(const cache::Rows& rows, int first, int count, int width, float* HWY_RESTRICT tile) {
   for (int i = 0; i < padded(count, kRegisterRows); ++i) {
     float* const to = tile + static_cast<std::ptrdiff_t>(i) * width;
@@ -245,9 +245,10 @@ void weigh_retained(const Block& b) {
 }
 
 void run_tiles(const Block& b) {
+  constexpr int kKeys = tile_keys(Products::f32);
   const int width = b.width;
-  for (int first = 0, tile = 0; first < b.visible_keys(); first += kTileKeys, ++tile) {
-    const int count = std::min(kTileKeys, b.visible_keys() - first);
+  for (int first = 0, tile = 0; first < b.visible_keys(); first += kKeys, ++tile) {
+    const int count = std::min(kKeys, b.visible_keys() - first);
     const int rows = padded(count, kRegisterRows);
     float* const p = b.retains(tile) ? b.tile_of(tile).floats : reinterpret_cast<float*>(b.work);
     load_tile(b.keys, first, count, width, b.tile);
@@ -275,33 +276,40 @@ void run(const Block& b) {
   weigh_retained(b);
 }
 
+/// Gives the products of a key's probabilities and the weights to one of both, as vectors or, where a strip or the lanes end, one by one.
+template <Products kProducts, class Vectors, class Singles>
+HWY_INLINE void over_lanes(const Columns& c, int key, const Vectors& vectors, const Singles& singles) {
+  const D d;
+  const int step = static_cast<int>(hn::Lanes(d));
+  for (int i = 0; i < c.lanes;) {
+    const int lane = c.first_lane + i;
+    const int end = std::min(c.lanes, i + c.p.strip - lane % c.p.strip);
+    const float* const row = c.p.row(key, lane) - i;
+    for (; i + step <= end; i += step) vectors(hn::Mul(load_retained<kProducts>(row + i, key), hn::LoadU(d, c.weight + i)));
+    for (; i < end; ++i) singles(c.p.at(key, c.first_lane + i) * c.weight[i]);
+  }
+}
+
 template <Products kProducts>
 void add_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
-  const int step = static_cast<int>(hn::Lanes(d));
-  for (int key = 0; key < c.keys; ++key) {
-    V sum = hn::Zero(d);
-    int i = 0;
-    for (; i + step <= c.lanes; i += step) {
-      sum = hn::MulAdd(load_retained<kProducts>(c.p, c.first_key + key, c.first_lane + i), hn::LoadU(d, c.weight + i), sum);
-    }
-    out[key] += hn::GetLane(hn::SumOfLanes(d, sum));
-    for (; i < c.lanes; ++i) out[key] += c.p.at(c.first_key + key, c.first_lane + i) * c.weight[i];
+  for (int i = 0; i < c.keys; ++i) {
+    V sums = hn::Zero(d);
+    float sum = 0;
+    over_lanes<kProducts>(
+        c, c.first_key + i, [&](V x) { sums = hn::Add(sums, x); }, [&](float x) { sum += x; });
+    out[i] += hn::GetLane(hn::SumOfLanes(d, sums)) + sum;
   }
 }
 
 template <Products kProducts>
 void raise_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
-  const int step = static_cast<int>(hn::Lanes(d));
-  for (int key = 0; key < c.keys; ++key) {
-    V most = hn::Set(d, out[key]);
-    int i = 0;
-    for (; i + step <= c.lanes; i += step) {
-      most = hn::Max(most, hn::Mul(load_retained<kProducts>(c.p, c.first_key + key, c.first_lane + i), hn::LoadU(d, c.weight + i)));
-    }
-    out[key] = hn::GetLane(hn::MaxOfLanes(d, most));
-    for (; i < c.lanes; ++i) out[key] = std::max(out[key], c.p.at(c.first_key + key, c.first_lane + i) * c.weight[i]);
+  for (int i = 0; i < c.keys; ++i) {
+    V most = hn::Set(d, out[i]);
+    over_lanes<kProducts>(
+        c, c.first_key + i, [&](V x) { most = hn::Max(most, x); }, [&](float x) { most = hn::Max(most, hn::Set(d, x)); });
+    out[i] = hn::GetLane(hn::MaxOfLanes(d, most));
   }
 }
 
@@ -325,7 +333,7 @@ HWY_EXPORT(raise_columns);
 
 std::size_t work_bytes(const Block& b) {
   if (b.products == Products::bf16) return amx_bytes(b.width, b.lanes);
-  return static_cast<std::size_t>(kTileKeys) * static_cast<std::size_t>(b.lanes) * sizeof(float);  // a tile's probabilities
+  return static_cast<std::size_t>(tile_keys(b.products)) * static_cast<std::size_t>(b.lanes) * sizeof(float);  // a tile's probabilities
 }
 
 void run_block(const Block& block) { HWY_DYNAMIC_DISPATCH(run)(block); }

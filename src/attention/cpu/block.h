@@ -9,8 +9,9 @@
 
 namespace winnow::attention::cpu {
 
-/// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64.
-inline constexpr int kTileKeys = 64;
+/// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64; half as many of bf16
+/// would read and write o_lanes twice as often.
+constexpr int tile_keys(Products products) { return products == Products::f32 ? 64 : 128; }
 /// Rows of the register tile of f32: head dimensions and key counts are padded to it with zeros.
 inline constexpr int kRegisterRows = 8;
 /// Queries of a block of f32 are padded to a multiple of this many: the widest vector of any target.
@@ -18,16 +19,28 @@ inline constexpr int kLanePadding = 16;
 
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/// Probabilities of the lanes of consecutive keys, as the products left them: [keys][stride] f32, or [keys / 2][stride] pairs of bf16.
+/// Probabilities of the lanes of consecutive tiles, as the products left them: of each tile [lanes / strip][rows][strip], where a row is a
+/// key in f32 or a pair of keys in bf16.
 struct Retained {
   Products products = Products::f32;
   float* floats = nullptr;
-  std::ptrdiff_t stride = 0;
+  int lanes = 0;
+  int strip = 0;
 
-  std::uint32_t* pairs() const { return reinterpret_cast<std::uint32_t*>(floats); }
+  /// Keys of a row.
+  int row_keys() const { return products == Products::f32 ? 1 : 2; }
+  int tile_rows() const { return tile_keys(products) / row_keys(); }
+  /// Where a lane's probability of a key is, with that of the key's neighbour in its row.
+  float* row(int key, int lane) const {
+    const std::ptrdiff_t rows = tile_rows();
+    const int tile = key / tile_keys(products);
+    const int row = key % tile_keys(products) / row_keys();
+    return floats + tile * rows * lanes + lane / strip * rows * strip + static_cast<std::ptrdiff_t>(row) * strip + lane % strip;
+  }
   float at(int key, int lane) const {
-    if (products == Products::f32) return floats[key * stride + lane];
-    const std::uint32_t pair = pairs()[key / 2 * stride + lane];
+    const float* const here = row(key, lane);
+    if (products == Products::f32) return *here;
+    const auto pair = std::bit_cast<std::uint32_t>(*here);
     return std::bit_cast<float>(key % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
   }
 };
@@ -61,7 +74,7 @@ struct Block {
   float* base = nullptr;      ///< [lanes] what exponentials are relative to: about the largest logit, in units of ln 2
   float* sum = nullptr;       ///< [lanes]
   float* limit = nullptr;     ///< [lanes] last leading key that a lane sees
-  float* tile = nullptr;      ///< [kTileKeys][width]
+  float* tile = nullptr;      ///< f32 [keys of a tile][width]
   std::byte* work = nullptr;  ///< work_bytes()
   // Tiles [first_retained, end_retained) of probabilities are retained.
   int first_retained = 0;
@@ -72,13 +85,14 @@ struct Block {
   /// Element 0 of a lane in q_lanes and o_lanes; the next is a strip further.
   std::ptrdiff_t first_of(int lane) const { return static_cast<std::ptrdiff_t>(lane / strip) * strip * width + lane % strip; }
   int visible_keys() const { return leading[tokens - 1]; }
-  int tiles() const { return padded(visible_keys(), kTileKeys) / kTileKeys; }
+  int tiles() const { return padded(visible_keys(), tile_keys(products)) / tile_keys(products); }
   int retained_tiles() const { return end_retained - first_retained; }
   bool retains(int number) const { return number >= first_retained && number < end_retained; }
   /// REQUIRES: retains(number).
   Retained tile_of(int number) const {
-    const int rows = products == Products::f32 ? kTileKeys : kTileKeys / 2;
-    return {products, retained + static_cast<std::ptrdiff_t>(number - first_retained) * rows * lanes, lanes};
+    Retained p{products, retained, lanes, strip};
+    p.floats += static_cast<std::ptrdiff_t>(number - first_retained) * p.tile_rows() * lanes;
+    return p;
   }
   float* weight_of(int number) const { return tile_weight + static_cast<std::ptrdiff_t>(number - first_retained) * lanes; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "attention/cpu/amx.h"
 #include "attention/cpu/power.h"
 
 namespace winnow::attention::cpu {
@@ -51,7 +52,7 @@ void observe_powers(const Block& block, const Observation& observation, const Re
   p.tokens = block.tokens - first_token;
   if (p.tokens <= 0) return;
   p.power = power.data() + (block.first_key + first_token - first_row);
-  for (p.head = 0; p.head < block.group; ++p.head) add_powers(p, record.out + static_cast<std::ptrdiff_t>(p.head) * record.stride);
+  for (p.head = 0; p.head < block.group; ++p.head) add_powers(p, record.at(p.head, record.keys.begin));
 }
 
 }  // namespace
@@ -64,15 +65,17 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
   const int nearest = what.rows.kind == ObservedRows::Kind::band ? block.first_key - what.rows.count : 0;
   const int first = std::max(record.keys.begin, nearest);
   const int last = std::min(record.keys.end, block.visible_keys());
-  for (int tile = first / kTileKeys; tile * kTileKeys < last; ++tile) {
-    const int begin = std::max(first, tile * kTileKeys);
-    const int end = std::min(last, (tile + 1) * kTileKeys);
+  const bool is_plain_sum = what.reduction == Reduction::sum && what.rows.kind != ObservedRows::Kind::band;
+  if (is_plain_sum && block.products == Products::bf16) return add_sums_amx(block, mask, {first, last}, record);
+  const int keys = tile_keys(block.products);
+  for (int tile = first / keys; tile * keys < last; ++tile) {
+    const int begin = std::max(first, tile * keys);
+    const int end = std::min(last, (tile + 1) * keys);
     for (int head = 0; head < block.group; ++head) {
       const int first_lane = head * block.tokens;
       const float* const from = block.weight_of(tile) + first_lane;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
-      float* const out = record.out + static_cast<std::ptrdiff_t>(head) * record.stride + (begin - record.keys.begin);
-      observe_stripe(block, what, {begin, end, tile * kTileKeys, first_lane, block.tile_of(tile), out}, weight);
+      observe_stripe(block, what, {begin, end, tile * keys, first_lane, block.tile_of(tile), record.at(head, begin)}, weight);
     }
   }
 }

@@ -10,6 +10,9 @@ struct Record {
   KeyRange keys;
   float* out = nullptr;
   int stride = 0;
+
+  /// REQUIRES: a key of the range.
+  float* at(int head, int key) const { return out + static_cast<std::ptrdiff_t>(head) * stride + (key - keys.begin); }
 };
 
 /// Adds what a block that retained its probabilities of those keys saw, for one observation. `mask` and `weight` are work space, [tokens]

@@ -33,8 +33,9 @@ V load_some(const float* from, int n) {
 }
 
 V load_probabilities(const Side& r, int key) {
-  if (r.count == static_cast<int>(hn::Lanes(D()))) {
-    return r.p.products == Products::f32 ? load_retained<Products::f32>(r.p, key, r.lane) : load_retained<Products::bf16>(r.p, key, r.lane);
+  if (r.count == static_cast<int>(hn::Lanes(D())) && r.lane % r.p.strip + r.count <= r.p.strip) {
+    const float* const row = r.p.row(key, r.lane);
+    return r.p.products == Products::f32 ? load_retained<Products::f32>(row, key) : load_retained<Products::bf16>(row, key);
   }
   HWY_ALIGN float some[hn::MaxLanes(D())] = {};
   for (int i = 0; i < r.count; ++i) some[i] = r.p.at(key, r.lane + i);
@@ -43,7 +44,7 @@ V load_probabilities(const Side& r, int key) {
 
 V raised(const Side& r, int key) {
   const D d;
-  const V p = hn::Mul(load_probabilities(r, key), load_some(r.tile_weight + key / kTileKeys * r.p.stride, r.count));
+  const V p = hn::Mul(load_probabilities(r, key), load_some(r.tile_weight + key / tile_keys(r.p.products) * r.p.lanes, r.count));
   const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), r.power);
   const V result = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
   return hn::IfThenElseZero(hn::Le(hn::Set(d, static_cast<float>(key)), r.last_key), result);

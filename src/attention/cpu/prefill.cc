@@ -10,7 +10,6 @@
 
 namespace winnow::attention {
 
-using cpu::kTileKeys;
 using cpu::padded;
 
 namespace {
@@ -27,7 +26,7 @@ struct BlockShape {
 
 constexpr BlockShape block_shape(Products products) {
   if (products == Products::f32) return {192, cpu::kLanePadding, cpu::kRegisterRows, 2 << 20};
-  return {768, cpu::kAmxStrip, cpu::kAmxDepth, 1 << 20};
+  return {768, cpu::kAmxStrip, cpu::kAmxDepth, 4 << 20};
 }
 
 /// Memory that grows and is kept.
@@ -228,14 +227,15 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.limit = take(n);
   l.mask = take(n);
   l.weight = take(n);
-  b.tile = take(static_cast<std::size_t>(kTileKeys) * width);
+  b.tile = take(static_cast<std::size_t>(cpu::tile_keys(Products::f32)) * width);
   b.work = reinterpret_cast<std::byte*>(take(cpu::work_bytes(b) / sizeof(float)));
   if (!item.is_observed) return l;
-  b.first_retained = std::min(recorded.begin / kTileKeys, b.tiles());
-  b.end_retained = std::max(b.first_retained, std::min(b.tiles(), (recorded.end - 1) / kTileKeys + 1));
+  const int keys = cpu::tile_keys(products);
+  b.first_retained = std::min(recorded.begin / keys, b.tiles());
+  b.end_retained = std::max(b.first_retained, std::min(b.tiles(), (recorded.end - 1) / keys + 1));
   const auto tiles = static_cast<std::size_t>(b.retained_tiles());
   b.tile_weight = take(n * tiles);
-  b.retained = take(n * tiles * static_cast<std::size_t>(products == Products::f32 ? kTileKeys : kTileKeys / 2));
+  b.retained = take(n * tiles * static_cast<std::size_t>(b.tile_of(b.first_retained).tile_rows()));
   return l;
 }
 
@@ -246,6 +246,7 @@ void PrefillAttention::run(Worker worker) {
 }
 
 void PrefillAttention::Impl::run(const Item& item, float* memory) {
+  const cpu::AmxScope amx(products);
   const int keys = recorded_keys(item);
   for (std::size_t index = 0; index < observations.size(); ++index) {
     if (item.partial[index] != kNone) std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);

@@ -13,16 +13,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// A vector of lanes of one key.
+/// A vector of lanes of one key from Retained::row() on, all in one strip.
 template <Products kProducts>
-HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::ScalableTag<float>> load_retained(const Retained& p, int key, int lane) {
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::ScalableTag<float>> load_retained(const float* row, int key) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> du;
   if constexpr (kProducts == Products::f32) {
-    return hn::LoadU(d, p.floats + static_cast<std::ptrdiff_t>(key) * p.stride + lane);
+    return hn::LoadU(d, row);
   } else {
-    const auto pairs = hn::LoadU(du, p.pairs() + static_cast<std::ptrdiff_t>(key / 2) * p.stride + lane);
+    const auto pairs = hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(row));
     return hn::BitCast(d, key % 2 == 0 ? hn::ShiftLeft<16>(pairs) : hn::And(pairs, hn::Set(du, 0xffff0000U)));
   }
 }

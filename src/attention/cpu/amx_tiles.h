@@ -1,0 +1,47 @@
+#pragma once
+
+#include <hwy/base.h>
+
+#include <cstddef>
+
+// Tiles by assembly: the compiler's own (GCC 12) neither orders them after the stores that they read nor keeps the stores of their
+// configuration. All are of 16 rows of 64 bytes, as AmxScope configures them.
+#if HWY_ARCH_X86_64
+
+namespace winnow::attention::cpu {
+
+/// Rows of a tile, and 32-bit elements of one of its rows.
+inline constexpr int kAmxRows = 16;
+
+/// `stride` in bytes.
+template <int kTile>
+HWY_INLINE void load_tile(const void* from, std::ptrdiff_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
+}
+
+template <int kTile>
+HWY_INLINE void store_tile(void* to, std::ptrdiff_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
+}
+
+template <int kTile>
+HWY_INLINE void zero_tile() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
+}
+
+/// sum[m][n] += left[m][2k] right[k][2n] + left[m][2k + 1] right[k][2n + 1]
+template <int kSum, int kLeft, int kRight>
+HWY_INLINE void multiply_tiles() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kLeft), "i"(kRight));
+}
+
+HWY_INLINE void zero_0123() {
+  zero_tile<0>();
+  zero_tile<1>();
+  zero_tile<2>();
+  zero_tile<3>();
+}
+
+}  // namespace winnow::attention::cpu
+
+#endif
