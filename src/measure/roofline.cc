@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/cpu.h"
+#include "base/tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "measure/roofline.cc"
@@ -85,6 +87,29 @@ double measure_f32(int threads) {
   return best_rate(threads, HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sink), work);
 }
 
+/// Products of tiles that are in registers.
+void multiply_tiles(int rounds) {
+#if HWY_ARCH_X86_64
+  const TileScope tiles;
+  zero_0123();
+  zero_tile<4>();
+  zero_tile<5>();
+  for (int i = 0; i < rounds; ++i) {
+    winnow::multiply_tiles<0, 4, 5>();
+    winnow::multiply_tiles<1, 4, 5>();
+    winnow::multiply_tiles<2, 4, 5>();
+    winnow::multiply_tiles<3, 4, 5>();
+  }
+#endif
+}
+
+double measure_bf16(int threads) {
+  if (!has_amx_bf16()) return 0;
+  constexpr int kRounds = 1'000'000;
+  constexpr double kOperations = 2.0 * 16 * 16 * 32;  // of a product of two tiles
+  return best_rate(threads, 4 * kRounds * kOperations, [](int) { multiply_tiles(kRounds); });
+}
+
 double measure_bandwidth(int threads) {
   // Well beyond any cache that threads share.
   constexpr std::size_t kFloats = std::size_t{128} << 20;
@@ -100,7 +125,7 @@ double measure_bandwidth(int threads) {
 
 }  // namespace
 
-Roofline measure_roofline(int threads) { return {measure_f32(threads), 0, measure_bandwidth(threads)}; }
+Roofline measure_roofline(int threads) { return {measure_f32(threads), measure_bf16(threads), measure_bandwidth(threads)}; }
 
 }  // namespace winnow::measure
 #endif

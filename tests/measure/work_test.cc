@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/cpu.h"
 #include "measure/roofline.h"
 #include "support/tiny_gguf.h"
 #include "winnow/model.h"
@@ -51,6 +52,7 @@ TEST_F(WorkTest, TheSlowerOfComputingAndReadingCounts) {
 TEST(RooflineTest, HasAllRatesOfThisMachine) {
   const auto roofline = winnow::measure::measure_roofline(1);
   EXPECT_GT(roofline.f32_rate, 1e8);
+  EXPECT_EQ(roofline.bf16_rate > roofline.f32_rate, winnow::has_amx_bf16());
   EXPECT_GT(roofline.bandwidth, 1e8);
 }
 

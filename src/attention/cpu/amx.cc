@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "attention/cpu/amx_tiles.h"
+#include "base/tiles.h"
 
 // Vectors by intrinsics, not through Highway, of which this version converts no two vectors to bf16 and scales by no power of 2; and every
 // machine with AMX has AVX-512.
@@ -25,20 +25,7 @@ namespace winnow::attention::cpu {
 namespace {
 
 constexpr int kKeys = tile_keys(Products::bf16);
-constexpr int kVector = kAmxRows;  ///< f32
-
-// Tiles.
-
-/// All eight of 16 rows of 64 bytes.
-struct Configuration {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows, kAmxRows};
-};
-
-static_assert(sizeof(Configuration) == 64);
+constexpr int kVector = kTileRows;  ///< f32
 
 /// Products of 32 rows by a strip, tiles 0 … 3: left [32][depth] bf16, its rows `stride` bytes apart; right [depth / 2][strip] pairs.
 HWY_INLINE void multiply_into_0123(const std::uint16_t* left, std::ptrdiff_t stride, const std::uint32_t* right, int depth) {
@@ -348,10 +335,7 @@ std::size_t cut(int width, int lanes, std::byte* memory, Work& w) {
 }  // namespace
 
 AmxScope::AmxScope(Products products) {
-  if (products == Products::f32) return;
-  before_.emplace();
-  const Configuration own;
-  asm volatile("ldtilecfg %0" ::"m"(own) : "memory");
+  if (products == Products::bf16) tiles_.emplace();
 }
 
 std::size_t amx_bytes(int width, int lanes) {

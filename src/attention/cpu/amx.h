@@ -5,7 +5,7 @@
 
 #include "attention/cpu/block.h"
 #include "attention/cpu/observe.h"
-#include "base/tile_state.h"
+#include "base/tiles.h"
 
 namespace winnow::attention::cpu {
 
@@ -20,7 +20,7 @@ class AmxScope {
   explicit AmxScope(Products products);
 
  private:
-  std::optional<TileState> before_;
+  std::optional<TileScope> tiles_;
 };
 
 /// Bytes of work space that run_tiles_amx() needs beside what every block has.

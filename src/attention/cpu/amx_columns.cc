@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attention/cpu/amx.h"
-#include "attention/cpu/amx_tiles.h"
+#include "base/tiles.h"
 
 #if HWY_ARCH_X86_64
 
@@ -24,9 +24,8 @@ namespace {
 constexpr int kKeys = tile_keys(Products::bf16);
 constexpr int kPairs = kKeys / 2;
 
-
-/// 16 lanes' weights as the right factor of probabilities, which lie as pairs of keys: a lane's row has its weight for the even key, for the
-/// odd key, and what rounding to bf16 left of both, so that only the probabilities are rounded.
+/// 16 lanes' weights as the right factor of probabilities, which lie as pairs of keys: a lane's row has its weight for the even key, for
+/// the odd key, and what rounding to bf16 left of both, so that only the probabilities are rounded.
 class Weights {
  public:
   const void* tile() const { return rows_; }
@@ -62,15 +61,16 @@ class Weights {
 
   __m128i* row(int i) { return reinterpret_cast<__m128i*>(rows_[i]); }
 
-  alignas(64) std::uint32_t rows_[kAmxRows][kAmxRows] = {};
-  alignas(64) float weight_[kAmxRows] = {};
+  alignas(64) std::uint32_t rows_[kTileRows][kTileRows] = {};
+  alignas(64) float weight_[kTileRows] = {};
 };
 
 /// The lanes of one head and, for each group of 16 that some of them are in, the weights.
 struct Head {
-  explicit Head(int first, int tokens) : begin(first), end(first + tokens), weights(static_cast<std::size_t>((end - first_group() + kAmxRows - 1) / kAmxRows)) {}
+  explicit Head(int first, int tokens)
+      : begin(first), end(first + tokens), weights(static_cast<std::size_t>((end - first_group() + kTileRows - 1) / kTileRows)) {}
 
-  int first_group() const { return begin / kAmxRows * kAmxRows; }
+  int first_group() const { return begin / kTileRows * kTileRows; }
 
   int begin;
   int end;
@@ -80,8 +80,8 @@ struct Head {
 /// tiles 0 … 3 [pairs] += probabilities of 16 lanes, from row 0 on, times their weights.
 HWY_INLINE void add_group(const float* p, const void* weights) {
   constexpr std::ptrdiff_t kRow = kAmxStrip * sizeof(float);
-  constexpr std::ptrdiff_t kTile = kAmxRows * kAmxStrip;
-  load_tile<4>(weights, kAmxRows * sizeof(float));
+  constexpr std::ptrdiff_t kTile = kTileRows * kAmxStrip;
+  load_tile<4>(weights, kTileRows * sizeof(float));
   load_tile<5>(p, kRow);
   load_tile<6>(p + kTile, kRow);
   multiply_tiles<0, 5, 4>();
@@ -94,11 +94,11 @@ HWY_INLINE void add_group(const float* p, const void* weights) {
 
 /// Sums of a tile's keys from tiles 0 … 3.
 HWY_INLINE void store_sums(float* sums) {
-  alignas(64) float rows[kPairs][kAmxRows];
+  alignas(64) float rows[kPairs][kTileRows];
   store_tile<0>(rows[0], sizeof rows[0]);
-  store_tile<1>(rows[kAmxRows], sizeof rows[0]);
-  store_tile<2>(rows[2 * kAmxRows], sizeof rows[0]);
-  store_tile<3>(rows[3 * kAmxRows], sizeof rows[0]);
+  store_tile<1>(rows[kTileRows], sizeof rows[0]);
+  store_tile<2>(rows[2 * kTileRows], sizeof rows[0]);
+  store_tile<3>(rows[3 * kTileRows], sizeof rows[0]);
   for (int i = 0; i < kPairs; ++i) {
     const __m128 row = _mm_load_ps(rows[i]);
     _mm_storel_pi(reinterpret_cast<__m64*>(sums + std::ptrdiff_t{2} * i), _mm_add_ps(row, _mm_movehl_ps(row, row)));
@@ -111,9 +111,9 @@ void sum_tile(const Block& b, int tile, const float* mask, Head& head, float* su
   const float* const weight = b.weight_of(tile);
   zero_0123();
   auto group = head.weights.begin();
-  for (int lane = head.first_group(); lane < head.end; lane += kAmxRows, ++group) {
+  for (int lane = head.first_group(); lane < head.end; lane += kTileRows, ++group) {
     const int before = std::max(0, head.begin - lane);
-    const int behind = std::min(kAmxRows, head.end - lane);
+    const int behind = std::min(kTileRows, head.end - lane);
     const auto some = static_cast<__mmask16>((1U << behind) - (1U << before));
     const __m512 of_mask = _mm512_maskz_loadu_ps(some, mask + (lane - head.begin));
     group->set(_mm512_mul_ps(_mm512_maskz_loadu_ps(some, weight + lane), of_mask));

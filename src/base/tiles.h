@@ -3,15 +3,39 @@
 #include <hwy/base.h>
 
 #include <cstddef>
+#include <cstdint>
+
+#include "base/tile_state.h"
 
 // Tiles by assembly: the compiler's own (GCC 12) neither orders them after the stores that they read nor keeps the stores of their
-// configuration. All are of 16 rows of 64 bytes, as AmxScope configures them.
+// configuration.
 #if HWY_ARCH_X86_64
 
-namespace winnow::attention::cpu {
+namespace winnow {
 
 /// Rows of a tile, and 32-bit elements of one of its rows.
-inline constexpr int kAmxRows = 16;
+inline constexpr int kTileRows = 16;
+
+/// While one is alive the thread's eight tiles are of 16 rows of 64 bytes. REQUIRES: has_amx_bf16().
+class TileScope {
+ public:
+  TileScope() {
+    const Configuration own;
+    asm volatile("ldtilecfg %0" ::"m"(own) : "memory");
+  }
+
+ private:
+  struct Configuration {
+    std::uint8_t palette = 1;
+    std::uint8_t start_row = 0;
+    std::uint8_t reserved[14] = {};
+    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {kTileRows, kTileRows, kTileRows, kTileRows, kTileRows, kTileRows, kTileRows, kTileRows};
+  };
+  static_assert(sizeof(Configuration) == 64);
+
+  TileState before_;
+};
 
 /// `stride` in bytes.
 template <int kTile>
@@ -42,6 +66,6 @@ HWY_INLINE void zero_0123() {
   zero_tile<3>();
 }
 
-}  // namespace winnow::attention::cpu
+}  // namespace winnow
 
 #endif
