@@ -16,6 +16,8 @@ _winnow() {
     mapfile -t COMPREPLY < <(compgen -W "$(winnow methods 2>/dev/null | cut -d' ' -f1)" -- "$current")
   elif [ "$previous" = --kv-type ]; then
     mapfile -t COMPREPLY < <(compgen -W "f32 f16 bf16 q8_0 q4_0" -- "$current")
+  elif [ "$command" = eval ] && [[ $current != -* && $previous != -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "tasks report compare merge $(winnow eval tasks 2>/dev/null | cut -d' ' -f1)" -- "$current")
   elif [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(winnow "${words[@]}" --help 2>/dev/null | grep -oE -- '--[a-z-]+')" -- "$current")
   fi

@@ -35,14 +35,16 @@ void add_options(CLI::App& bench, Raw& r) {
   p.prompts = {512};
   p.generations = {128};
   const auto counts = [&bench](const char* name, std::vector<int>& to, const char* what) {
-    return bench.add_option(name, to, what)->delimiter(',')->check(CLI::NonNegativeNumber);
+    return bench.add_option(name, to, what)->delimiter(',')->allow_extra_args(false)->check(CLI::NonNegativeNumber);
   };
   counts("-p,--n-prompt", p.prompts, "tokens to read, 0: none; a list is as many tests");
   counts("-n,--n-gen", p.generations, "tokens to decode, 0: none");
   counts("-d,--n-depth", p.depths, "tokens that are there before");
   counts("-b,--batch", p.batches, "sequences that decode together")->check(CLI::PositiveNumber);
   add_cache_lists(bench, r.caches);
-  bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all")->delimiter(',');
+  bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(CLI::PositiveNumber);
   bench.add_option("-f,--file", r.options.file, "text to read instead of random tokens: what some methods cost depends on it");
   bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));

@@ -28,9 +28,12 @@ bool same(const CacheOptions& a, const CacheOptions& b) { return a.spec == b.spe
 }  // namespace
 
 void add_cache_lists(CLI::App& command, CacheLists& lists) {
-  command.add_option("--kv", lists.kv, "methods: full, snapkv:window=16, … (default full)");
-  command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB")->delimiter(',');
-  command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")->delimiter(',');
+  // One word for each use: what follows may be a task.
+  command.add_option("--kv", lists.kv, "methods: full, snapkv:window=16, … (default full)")->allow_extra_args(false);
+  command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")->delimiter(',')->allow_extra_args(false);
 }
 
 std::vector<CacheOptions> crossed(const CacheLists& lists) {

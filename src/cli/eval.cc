@@ -35,11 +35,17 @@ void add_options(CLI::App& command, Raw& r) {
   add_cache_lists(command, r.caches);
   command.add_option("--protocol", r.protocols, "compress after or before the question is seen, or both")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(CLI::PositiveNumber);
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
-  command.add_option("--length", r.task.lengths, "tokens of prompts that are made up")->delimiter(',')->check(CLI::PositiveNumber);
+  command.add_option("--length", r.task.lengths, "of prompts that are made up: tokens, or lines or keys where a task says so")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::PositiveNumber);
+  command.add_option("--shots", r.task.shots, "examples before each question of short/*: the file's first, which are not asked then")
+      ->check(CLI::NonNegativeNumber);
   command.add_option("--seed", r.task.seed, "of what is made up");
   command.add_option("--shard", r.shard, "I/N: measure the Ith of N parts, from 0; winnow eval merge puts them together");
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
@@ -104,6 +110,7 @@ void run(Raw& r) {
     ++bad_lines;
     log().error("{}", sentence);
   };
+  r.task.on_left_out = [](const std::string& sentence) { log().warn("{}", sentence); };
   const auto model = Model::load(r.options.model, r.options.loading);
   plan.tasks = eval::make_tasks(r.tasks, *model, r.task);
   if (r.common.raw) without_template(plan);
@@ -121,7 +128,8 @@ void run(Raw& r) {
 
 void list() {
   std::string out;
-  for (const auto& task : eval::list_tasks()) out += fmt::format("{:<32} {:<28} {}\n", task.name, task.source, task.metric);
+  for (const auto& task : eval::list_tasks())
+    out += fmt::format("{:<32} {:<60} {:<26} {}\n", task.name, task.source, task.metric, task.protocol);
   write_stdout(out);
 }
 
@@ -132,7 +140,7 @@ void add_eval(CLI::App& app) {
   const auto raw = std::make_shared<Raw>();
   add_measuring_options(*command, raw->common, raw->options);
   add_options(*command, *raw);
-  auto* const tasks = command->add_subcommand("tasks", "list the tasks with source and metric");
+  auto* const tasks = command->add_subcommand("tasks", "list the tasks with source, metric and what the question is");
   tasks->callback([] { list(); });
   add_eval_reports(*command);
   command->footer("Example:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o results");

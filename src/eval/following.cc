@@ -1,31 +1,17 @@
 #include "base/clock.h"
 #include "eval/distance.h"
+#include "eval/forced.h"
 #include "eval/plan.h"
 
 namespace winnow::eval {
 
 namespace {
 
-using Logits = std::vector<float>;
-
 constexpr int kSteps = 64;
 
 void compare(const std::vector<Logits>& logits, std::vector<Distance>& distances) {
   const Reference full(logits.front());
   for (std::size_t i = 0; i < logits.size(); ++i) full.compare(logits[i], distances[i]);
-}
-
-/// One step of all with the same token.
-void step(Session& session, std::vector<Cache>& caches, Token token, std::vector<Logits>& logits) {
-  std::vector<Cache*> all;
-  for (auto& cache : caches) all.push_back(&cache);
-  const std::size_t width = logits.front().size();
-  Logits next(width * caches.size());
-  session.step(all, std::vector(caches.size(), token), next);
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const auto from = next.begin() + static_cast<std::ptrdiff_t>(i * width);
-    logits[i].assign(from, from + static_cast<std::ptrdiff_t>(width));
-  }
 }
 
 }  // namespace

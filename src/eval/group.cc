@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "policy/method.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -70,17 +71,36 @@ void Group::leave_out(const std::set<Key>& known) {
   std::erase_if(caches_, [&](const CacheOptions& cache) { return known.contains(key(cache)); });
 }
 
-/// A prompt that a budget holds whole says nothing about the method, and is not to look as if that were equal to the full cache.
-void Group::leave_out_what_does_not_fit() {
+/// What is there when the cache is compressed.
+int Group::tokens_compressed() const {
+  const Prompt& prompt = reading_.prompt;
+  const bool asked_later = reading_.protocol == Protocol::agnostic && !prompt.text.empty();
+  return asked_later ? static_cast<int>(prompt.text.size()) : tokens();
+}
+
+/// Empty: it can be measured. A prompt that a budget holds whole says nothing about the method, and is not to look as if that were equal to
+/// the full cache; nor can a share of a short prompt be less than what the method forces.
+std::string Group::why_not(const Model& model, const CacheOptions& cache) const {
+  const int tokens = tokens_compressed();
+  if (!cache.budget || cache.budget->unit() == Budget::Unit::bytes) return {};
+  const int entries = cache.budget->entries(tokens, 0, 1, 1);
+  if (cache.budget->unit() == Budget::Unit::entries)
+    return entries < tokens ? "" : fmt::format("the prompt has {} tokens, the budget {}", tokens, cache.budget->print());
+  const int least = policy::least_budget(cache.spec.method(), {tokens, model.info().n_head / model.info().n_head_kv});
+  if (entries >= least) return {};
+  return fmt::format("{} of {} tokens are {}, {} needs {}", cache.budget->print(), tokens, entries, cache.spec.print(), least);
+}
+
+void Group::leave_out_what_does_not_fit(const Model& model) {
   std::erase_if(caches_, [&](const CacheOptions& cache) {
-    if (!cache.budget || cache.budget->unit() != Budget::Unit::entries || cache.budget->amount() < tokens()) return false;
-    skipped_.emplace_back(cache, fmt::format("the prompt has {} tokens, the budget {}", tokens(), cache.budget->print()));
-    return true;
+    const auto why = why_not(model, cache);
+    if (!why.empty()) skipped_.emplace_back(cache, why);
+    return !why.empty();
   });
 }
 
 std::vector<Record> Group::measure(Session& session, const Task& task) {
-  leave_out_what_does_not_fit();
+  leave_out_what_does_not_fit(session.model());
   std::vector<Record> out;
   if (!caches_.empty()) out = measure_caches(session, task);
   for (const auto& [cache, why] : skipped_) {
@@ -92,15 +112,16 @@ std::vector<Record> Group::measure(Session& session, const Task& task) {
   return out;
 }
 
-std::vector<Record> Group::measure_caches(Session& session, const Task& task) const {
+std::vector<Record> Group::measure_caches(Session& session, const Task& task) {
   auto caches = caches_;
   const std::ptrdiff_t before = task.against == Against::full ? 1 : 0;
   if (before > 0) caches.insert(caches.begin(), CacheOptions());
+  session.reset_peak();
   const auto begin = Clock::now();
   auto text = read(session, caches);
-  const double prefill_ms = ms_since(begin);
+  reading_.read_ms = ms_since(begin);
   auto out = task.measure(session, reading_, text.caches, std::move(text.logits));
-  for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches[i], text.stats[i], prefill_ms, out[i]);
+  for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches[i], text.stats[i], reading_.read_ms, out[i]);
   out.erase(out.begin(), out.begin() + before);
   return out;
 }

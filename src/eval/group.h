@@ -31,9 +31,11 @@ class Group {
 
   Key key(const CacheOptions& cache) const;
   int tokens() const;
-  void leave_out_what_does_not_fit();
+  int tokens_compressed() const;
+  std::string why_not(const Model& model, const CacheOptions& cache) const;
+  void leave_out_what_does_not_fit(const Model& model);
   Read read(Session& session, std::span<const CacheOptions> caches) const;
-  std::vector<Record> measure_caches(Session& session, const Task& task) const;
+  std::vector<Record> measure_caches(Session& session, const Task& task);
   void fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const;
 
   Reading reading_;

@@ -23,6 +23,7 @@ struct Reading {
   const Sample* sample = nullptr;
   Prompt prompt;  ///< fits the model's context with what is generated
   Protocol protocol = Protocol::aware;
+  double read_ms = 0;  ///< what reading the prompt took, for all caches of the group
 };
 
 /// What is measured of a reading, for all caches of a group together. One record for each, in their order, of which it fills in answer,
@@ -36,11 +37,18 @@ enum class Against : std::uint8_t {
   full,        ///< the full f16 cache of the same prompt, which is read with them and stands first
 };
 
+/// Whether the caches of a sample are measured together.
+enum class Sharing : std::uint8_t {
+  together,  ///< the prompt is read once for all
+  alone,     ///< each in a group of its own, so that its timings and its peak are its own
+};
+
 /// A benchmark: its samples and how one is measured.
 struct Task {
   std::vector<Sample> samples;
   Measure measure;
   Against against = Against::references;
+  Sharing sharing = Sharing::together;
 };
 
 /// Lets the model answer, all caches decoding together, and scores what it says.
@@ -49,6 +57,25 @@ Measure answering();
 /// Forces 64 greedy tokens of the first cache, the full one, through all: the score is the share of steps with the same best token, and
 /// values has "kl", the mean KL(full || cache) in nats (METHODS.md, fidelity).
 Measure following();
+
+/// Forces the reference, token by token, through all caches. The score is the share of its tokens that were the most probable ones, values
+/// have "nll", the mean of -ln p(token), and "perplexity", its exponential; with `every` > 0 also "nll@N" of the tokens up to the Nth
+/// behind the prompt, since the N before. The first token does not count: it comes from full attention whatever the method.
+Measure forcing(int every = 0);
+
+/// How a choice's likelihood is counted.
+enum class Likelihood : std::uint8_t {
+  sum,        ///< of ln p over its tokens
+  per_token,  ///< their mean
+};
+
+/// Reads each of the sample's choices behind a copy of each cache. The score is 1 when the likeliest one is right, the answer is its name.
+Measure choosing(Likelihood likelihood);
+
+/// Decodes 64 tokens for one sequence, then for a batch of eight copies. Values: "ttft_ms" (time to the first token), "decode_tps" and
+/// "decode_tps_8" (tokens per second of all sequences), "peak_bytes" (keys, values and work space while reading). The score is the share of
+/// the full f16 cache's bytes that is saved.
+Measure timing();
 
 /// Which part of the samples this process measures.
 struct Shard {

@@ -64,13 +64,29 @@ class Run {
 
   /// Nothing when all is known.
   std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol) {
-    Group group(session_.model(), sample, protocol, plan_.caches);
+    if (task.sharing == Sharing::together) return measure(task, sample, protocol, plan_.caches);
+    std::vector<Record> out;
+    for (const auto& cache : plan_.caches) {
+      for (auto& record : measure(task, sample, protocol, {cache})) out.push_back(std::move(record));
+    }
+    return out;
+  }
+
+  std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol, const std::vector<CacheOptions>& caches) {
+    Group group(session_.model(), sample, protocol, caches);
     group.leave_out(known_);
     if (group.empty()) return {};
+    if (task.sharing == Sharing::alone) warm_up(task, sample, protocol);
     auto out = group.measure(session_, task);
     for (auto& record : out) record.model_hash = fmt::format("{:016x}", session_.model().hash());
     outcome_.model_seconds += (out.front().timings.prefill_ms + out.front().timings.decode_ms) / 1000;
     return out;
+  }
+
+  /// The first reading of a process pays for memory and for packed weights that those after it find there.
+  void warm_up(const Task& task, const Sample& sample, Protocol protocol) {
+    if (!is_warm_) Group(session_.model(), sample, protocol, {CacheOptions()}).measure(session_, task);
+    is_warm_ = true;
   }
 
   Session& session_;
@@ -78,6 +94,7 @@ class Run {
   RecordFile& records_;
   const Progress& progress_;
   std::set<Key> known_;
+  bool is_warm_ = false;
   Outcome outcome_;
 };
 

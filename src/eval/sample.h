@@ -18,7 +18,9 @@ enum class Metric : std::uint8_t {
   retrieval,
   count,
   code_similarity,
+  last_number,   ///< whether the answer's last number is the reference (LongEval)
   contains_all,  ///< the share of the references that the answer contains, in any case of letters (RULER's string_match_all)
+  contains_any,  ///< whether it contains one of them (RULER's string_match_part)
 };
 
 const char* name_of(Metric metric);
@@ -31,6 +33,13 @@ enum class Answer : std::uint8_t {
   first_line,  ///< few-shot prompts: the model goes on with examples of its own
 };
 
+/// A continuation of a prompt whose likelihood is measured.
+struct Choice {
+  std::string name;
+  std::string given;   ///< read behind the prompt, …
+  std::string scored;  ///< … and what the model is to find likely behind it
+};
+
 /// One prompt of a task with what it should be answered.
 struct Sample {
   std::string task;
@@ -38,6 +47,7 @@ struct Sample {
   PromptText prompt;
   std::vector<std::string> references;
   std::vector<std::string> classes;  ///< of classification
+  std::vector<Choice> choices;       ///< of multiple choice; the reference is the name of the right one
   Metric metric = Metric::qa_f1;
   Answer scored = Answer::whole;
   int max_tokens = 32;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "eval/metrics/metric.h"
-#include "eval/metrics/words.h"
 #include "eval/sample.h"
 #include "winnow/error.h"
 
@@ -18,18 +17,23 @@ struct Named {
 };
 
 constexpr Named kNames[] = {
-    {Metric::qa_f1, "qa_f1"},           {Metric::qa_f1_zh, "qa_f1_zh"},
-    {Metric::rouge_l, "rouge_l"},       {Metric::rouge_l_zh, "rouge_l_zh"},
-    {Metric::classification, "class"},  {Metric::retrieval, "retrieval"},
-    {Metric::count, "count"},           {Metric::code_similarity, "code_similarity"},
+    {Metric::qa_f1, "qa_f1"},
+    {Metric::qa_f1_zh, "qa_f1_zh"},
+    {Metric::rouge_l, "rouge_l"},
+    {Metric::rouge_l_zh, "rouge_l_zh"},
+    {Metric::classification, "class"},
+    {Metric::retrieval, "retrieval"},
+    {Metric::count, "count"},
+    {Metric::code_similarity, "code_similarity"},
+    {Metric::last_number, "last_number"},
     {Metric::contains_all, "contains"},
+    {Metric::contains_any, "contains_any"},
 };
 
-double contains_all(const std::string& answer, const std::vector<std::string>& references) {
-  const auto text = lower_case(unicode_of(answer));
-  const auto is_there = [&](const std::string& reference) { return text.indexOf(lower_case(unicode_of(reference))) >= 0; };
-  if (references.empty()) return 0;
-  return static_cast<double>(std::count_if(references.begin(), references.end(), is_there)) / static_cast<double>(references.size());
+double contains_all(std::string_view answer, const std::vector<std::string>& references) {
+  double found = 0;
+  for (const auto& reference : references) found += string_match(answer, reference);
+  return references.empty() ? 0 : found / static_cast<double>(references.size());
 }
 
 double score_one(const Sample& sample, std::string_view answer, std::string_view reference) {
@@ -50,10 +54,13 @@ double score_one(const Sample& sample, std::string_view answer, std::string_view
       return count(answer, reference);
     case Metric::code_similarity:
       return code_similarity(answer, reference);
+    case Metric::last_number:
+      return last_number(answer, reference);
     case Metric::contains_all:
+    case Metric::contains_any:
       break;
   }
-  return contains_all(std::string(answer), {std::string(reference)});
+  return string_match(answer, reference);
 }
 
 /// As LongBench cuts answers to few-shot prompts.

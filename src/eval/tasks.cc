@@ -2,6 +2,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <filesystem>
+
 #include "eval/tasks/all.h"
 #include "winnow/error.h"
 
@@ -9,8 +11,22 @@ namespace winnow::eval {
 
 namespace {
 
-/// Whether a task is meant by a name: its own, or that of its group.
-bool is_meant(const TaskInfo& task, const std::string& name) { return task.name == name || task.name.starts_with(name + "/"); }
+bool is_of_group(const TaskInfo& task, const std::string& name) { return task.name.starts_with(name + "/"); }
+
+bool lacks_data(const TaskInfo& task, const TaskOptions& options) {
+  return !task.needs.empty() && !std::filesystem::exists(std::filesystem::path(options.data) / task.needs);
+}
+
+/// What is meant by a name: the task of that name, or all of its group.
+void add_meant(const std::string& name, const Model& model, const TaskOptions& options, std::vector<Task>& to) {
+  for (const auto& task : list_tasks()) {
+    if (is_of_group(task, name) && lacks_data(task, options)) {
+      if (options.on_left_out) options.on_left_out(fmt::format("{} is left out: the data folder has no {}", task.name, task.needs));
+    } else if (task.name == name || is_of_group(task, name)) {
+      to.push_back(task.make(model, options));
+    }
+  }
+}
 
 }  // namespace
 
@@ -19,7 +35,13 @@ const std::vector<TaskInfo>& list_tasks() {
     std::vector<TaskInfo> all;
     add_longbench(all);
     add_niah(all);
+    add_ruler(all);
+    add_lines(all);
+    add_kv_retrieval(all);
+    add_short(all);
+    add_perplexity(all);
     add_fidelity(all);
+    add_efficiency(all);
     return all;
   }();
   return out;
@@ -28,13 +50,13 @@ const std::vector<TaskInfo>& list_tasks() {
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options) {
   std::vector<Task> out;
   for (const auto& name : names) {
+    const auto before = out.size();
     if (name.ends_with(".jsonl")) {
       out.push_back(custom_task(name, options));
-      continue;
-    }
-    const auto before = out.size();
-    for (const auto& task : list_tasks()) {
-      if (is_meant(task, name)) out.push_back(task.make(model, options));
+    } else if (is_ruler_file(name, options)) {
+      out.push_back(ruler_file(name, options));
+    } else {
+      add_meant(name, model, options, out);
     }
     if (out.size() == before) throw UsageError(fmt::format("there is no task {}: see winnow eval tasks", name));
   }

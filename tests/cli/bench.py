@@ -28,7 +28,7 @@ def rows_of(*arguments):
 
 def check_crossing(model):
     rows = rows_of("-m", model, "-p", "8,16", "-n", "4", "-d", "0,32", "--batch", "1,3", "--kv", "full,snapkv:window=4", "--budget", "8,16",
-                   "--kv-type", "f16,f32", "--engine", "winnow,llama.cpp", "-r", "2", "--threads", "1")  # fmt: skip
+                   "--kv-type", "f16", "--kv-type", "f32", "--engine", "winnow,llama.cpp", "-r", "2", "--threads", "1")  # fmt: skip
     tests = {(r["n_prompt"], r["n_gen"], r["n_depth"], r["batch"]) for r in rows}
     assert tests == {(p, 0, d, 1) for p in (8, 16) for d in (0, 32)} | {(0, 4, d, b) for d in (0, 32) for b in (1, 3)}
     own = [(r["kv"], r["budget"], r["kv_type"]) for r in rows if r["engine"] == "winnow" and (r["n_prompt"], r["n_depth"]) == (8, 32)]
@@ -70,6 +70,7 @@ def check_refusals(model, folder):
     assert "llama.cpp-fa" in run("-m", model, "--engine", "llama", code=2).stderr
     assert "needs a budget" in run("-m", model, "--kv", "snapkv", code=2).stderr
     assert "-m MODEL" in run("-p", "8", code=2).stderr
+    assert run("-m", model, "--kv", "full", "snapkv", code=2).stderr, "a list is one word"
     with open(f"{folder}/short.txt", "w") as file:
         file.write("three short words")
     assert "the longest test needs 512" in run("-m", model, "-n", "0", "-f", f"{folder}/short.txt", code=1).stderr

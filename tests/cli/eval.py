@@ -167,6 +167,39 @@ def check_tasks(work):
     assert {key[1] for key in records(work, "own")} == {"mine"}
 
 
+def check_list_options(work):
+    """A list is one word: the task may follow it."""
+    lists = [["--kv", "full,streaming-llm", "--budget", "24"], ["--kv", "full", "--kv", "streaming-llm", "--budget", "24"]]
+    for i, options in enumerate(lists):
+        run([WINNOW, "eval", "-m", f"{work}/tiny.gguf", "--data", f"{work}/data", "-o", f"{work}/list{i}", "--raw", "--threads", "1", "--limit", "1",
+             "--length", "60", *options, "niah"])  # fmt: skip
+        assert {key[2] for key in records(work, f"list{i}")} == {"full", "streaming-llm"}
+
+
+def check_made_up(work):
+    """What is made up, what is forced, what is chosen, what is timed."""
+    os.makedirs(f"{work}/data/short")
+    os.makedirs(f"{work}/data/text")
+    with open(f"{work}/data/text/t.txt", "w") as file:
+        file.write("some words of a text\n" * 50)
+    with open(f"{work}/data/short/wic.jsonl", "w") as file:
+        for i in range(4):
+            print(json.dumps({"word": "w", "sentence1": f"A w {i}.", "sentence2": "No w.", "label": "true"}), file=file)
+    made = run(command(work, "made", "--length", "2", "--limit", "2", tasks=["lines", "kv-retrieval"]))
+    assert len(records(work, "made")) == 2 * 2 * 2 * 5, made.stderr
+    run(command(work, "text", "--length", "128", "--limit", "2", tasks=["perplexity/chunked"]))
+    for key, r in records(work, "text").items():
+        assert r["values"]["perplexity"] >= 1 and 0 <= r["score"] <= 1, (key, r)
+    short = run(command(work, "short", "--shots", "1", tasks=["short"])).stderr
+    assert "short/arc-easy is left out: the data folder has no short/arc-easy.json" in short, short
+    chosen = records(work, "short")
+    assert len(chosen) == 3 * 2 * 5 and {r["task"] for r in chosen.values()} == {"short/wic/1-shot"}
+    assert all(r["answer"] in ("yes", "no") and r["score"] == (r["answer"] == "yes") for r in chosen.values() if not r.get("skipped"))
+    run(command(work, "fast", "--length", "100", "--limit", "1", tasks=["efficiency"]))
+    assert all(r["group_size"] == 1 and r["values"]["decode_tps"] > 0 for r in records(work, "fast").values())
+    assert "no such file" in run(command(work, "x", tasks=["ruler/qa_1"]), code=1).stderr
+
+
 with tempfile.TemporaryDirectory() as temporary:
     subprocess.run([TINY, f"{temporary}/tiny.gguf"], check=True)
     write_data(temporary)
@@ -179,4 +212,6 @@ with tempfile.TemporaryDirectory() as temporary:
     check_report(temporary, undisturbed)
     check_bad_input(temporary)
     check_tasks(temporary)
+    check_list_options(temporary)
+    check_made_up(temporary)
     assert "longbench/hotpotqa" in run([WINNOW, "eval", "tasks"]).stdout

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "eval/metrics/metric.h"
+#include "eval/sample.h"
 
 namespace winnow::eval {
 namespace {
@@ -34,7 +35,7 @@ class MetricTest : public testing::TestWithParam<Named> {};
 
 TEST_P(MetricTest, EqualsTheOfficialScripts) {
   const auto& cases = goldens().at(GetParam().name);
-  EXPECT_GE(cases.size(), 10U);
+  EXPECT_GE(cases.size(), 20U);
   for (const auto& one : cases) {
     const auto answer = one[0].get<std::string>();
     const auto reference = one[1].get<std::string>();
@@ -46,8 +47,25 @@ INSTANTIATE_TEST_SUITE_P(LongBench, MetricTest,
                          testing::Values(Named{"qa_f1", qa_f1}, Named{"qa_f1_zh", qa_f1_zh}, Named{"rouge_l", rouge_l},
                                          Named{"rouge_l_zh", rouge_l_zh}, Named{"classification", class_score},
                                          Named{"retrieval", retrieval}, Named{"retrieval_zh", retrieval}, Named{"count", count},
-                                         Named{"code_similarity", code_similarity}),
+                                         Named{"code_similarity", code_similarity}, Named{"last_number", last_number}),
                          [](const auto& test) { return std::string(test.param.name); });
+
+/// Scored against all of a sample's references.
+class ReferencesTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ReferencesTest, EqualRulersScripts) {
+  const auto& cases = goldens().at(GetParam());
+  EXPECT_GE(cases.size(), 20U);
+  for (const auto& one : cases) {
+    Sample sample;
+    sample.metric = parse_metric(GetParam());
+    sample.references = one[1].get<std::vector<std::string>>();
+    EXPECT_NEAR(score(sample, one[0].get<std::string>()), one[2].get<double>(), 1e-12) << one;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ruler, ReferencesTest, testing::Values("contains", "contains_any"),
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(MetricTest, InvalidBytesAreNoCrash) {
   EXPECT_EQ(qa_f1("\xff\xfe", "x"), 0);

@@ -1,4 +1,7 @@
-"""Writes what the packages that LongBench's scripts use make of the cases: {metric: [[answer, reference, score], ...]}."""
+"""Writes what the packages that LongBench's scripts use make of the cases: {metric: [[answer, reference, score], ...]}.
+
+The last three metrics are LongEval's and RULER's, after their scripts; RULER's have all references of an answer.
+"""
 
 import json
 import re
@@ -62,6 +65,15 @@ def code(answer, reference):
     return fuzz.ratio(first, reference) / 100
 
 
+def last_number(answer, reference):
+    numbers = re.findall(r"\d+", answer)
+    return int(bool(numbers) and int(numbers[-1]) == int(reference))
+
+
+def matches(answer, references):
+    return [1.0 if reference.lower() in answer.lower() else 0.0 for reference in references]
+
+
 METRICS = {
     "qa_f1": (cases.QA, lambda a, r: f1(english(a), english(r))),
     "qa_f1_zh": (cases.QA_ZH, lambda a, r: f1(chinese(a), chinese(r))),
@@ -72,6 +84,9 @@ METRICS = {
     "retrieval_zh": (cases.RETRIEVAL_ZH, lambda a, r: share(re.findall(r"段落(\d+)", r)[0], a)),
     "count": (cases.COUNT, lambda a, r: share(r, a)),
     "code_similarity": (cases.CODE, code),
+    "last_number": (cases.LAST_NUMBER, last_number),
+    "contains": (cases.MATCHED, lambda a, rs: sum(matches(a, rs)) / len(rs)),
+    "contains_any": (cases.MATCHED, lambda a, rs: max(matches(a, rs))),
 }
 lines = []
 for name, (pairs, metric) in METRICS.items():

@@ -2,12 +2,13 @@
 #include <vector>
 
 #include "eval/metrics/metric.h"
+#include "eval/metrics/words.h"
 
 namespace winnow::eval {
 
 namespace {
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -33,11 +34,11 @@ double share_of(std::string_view right, std::string_view answer) {
 double classification(std::string_view answer, std::string_view right, std::span<const std::string> classes) {
   std::vector<std::string_view> named;
   for (const auto& name : classes) {
-    if (contains(answer, name)) named.push_back(name);
+    if (has(answer, name)) named.push_back(name);
   }
   // The official script takes them out while it goes over the list, so that what follows one of them is not looked at.
   for (std::size_t i = 0; i < named.size(); ++i) {
-    if (contains(right, named[i]) && named[i] != right) named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
+    if (has(right, named[i]) && named[i] != right) named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return std::count(named.begin(), named.end(), right) > 0 ? 1.0 / static_cast<double>(named.size()) : 0;
 }
@@ -53,5 +54,15 @@ double retrieval(std::string_view answer, std::string_view reference) {
 }
 
 double count(std::string_view answer, std::string_view reference) { return share_of(reference, answer); }
+
+double last_number(std::string_view answer, std::string_view reference) {
+  const auto without_zeros = [](std::string_view digits) { return digits.substr(std::min(digits.find_first_not_of('0'), digits.size())); };
+  const auto numbers = numbers_of(answer);
+  return !numbers.empty() && without_zeros(numbers.back()) == without_zeros(reference) ? 1 : 0;
+}
+
+double string_match(std::string_view answer, std::string_view reference) {
+  return lower_case(unicode_of(answer)).indexOf(lower_case(unicode_of(reference))) >= 0 ? 1 : 0;
+}
 
 }  // namespace winnow::eval

@@ -27,6 +27,11 @@ double retrieval(std::string_view answer, std::string_view reference);
 /// … or the reference itself.
 double count(std::string_view answer, std::string_view reference);
 
+/// Whether the last number of an answer is the reference (LongEval).
+double last_number(std::string_view answer, std::string_view reference);
+/// Whether an answer contains the reference, in any case of letters (RULER).
+double string_match(std::string_view answer, std::string_view reference);
+
 /// How alike the answer's first line without "`", "#" and "//" is to the reference, by the matching blocks of Ratcliff and Obershelp (as
 /// Python's difflib finds them, popular characters of long lines left out), in whole percent.
 double code_similarity(std::string_view answer, std::string_view reference);

@@ -9,7 +9,18 @@ namespace winnow::eval {
 /// Each adds its tasks to the list.
 void add_longbench(std::vector<TaskInfo>& to);
 void add_niah(std::vector<TaskInfo>& to);
+void add_ruler(std::vector<TaskInfo>& to);
+void add_lines(std::vector<TaskInfo>& to);
+void add_kv_retrieval(std::vector<TaskInfo>& to);
+void add_short(std::vector<TaskInfo>& to);
+void add_perplexity(std::vector<TaskInfo>& to);
 void add_fidelity(std::vector<TaskInfo>& to);
+void add_efficiency(std::vector<TaskInfo>& to);
+
+/// Whether a name is that of a file of RULER's generator, ruler/NAME.jsonl in the data folder, …
+bool is_ruler_file(const std::string& name, const TaskOptions& options);
+/// … whose name begins with the type.
+Task ruler_file(const std::string& name, const TaskOptions& options);
 
 /// A file of samples: one JSON object a line with text, question (or input), outputs, and maybe id, metric, classes, max_tokens.
 Task custom_task(const std::string& path, const TaskOptions& options);

@@ -17,30 +17,80 @@ void check(const Sample& sample) {
   if (sample.metric == Metric::classification && sample.classes.empty()) throw InputError("there are no classes");
 }
 
-}  // namespace
+using Read = std::function<Sample(const nlohmann::json& line, int number)>;
 
-std::vector<Sample> read_samples(const std::string& path, const TaskOptions& options,
-                                 const std::function<Sample(const nlohmann::json& line, int number)>& sample_of) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: no such file", path));
-  std::vector<Sample> out;
-  int number = 0;
-  const auto is_enough = [&] { return options.limit > 0 && static_cast<int>(out.size()) == options.limit; };
-  for (std::string line; !is_enough() && std::getline(file, line);) {
-    ++number;
-    if (line.empty()) continue;
+/// Samples of one file so far.
+class Collector {
+ public:
+  Collector(const std::string& path, const TaskOptions& options, const Read& read) : path_(path), options_(options), read_(read) {}
+
+  bool is_enough() const { return options_.limit > 0 && static_cast<int>(samples_.size()) == options_.limit; }
+
+  /// `parse` gives the next line or element.
+  void add(const std::function<nlohmann::json()>& parse) {
+    ++number_;
     try {
-      Sample sample = sample_of(nlohmann::json::parse(line), number);
+      Sample sample = read_(parse(), number_);
       check(sample);
-      out.push_back(std::move(sample));
+      samples_.push_back(std::move(sample));
     } catch (const nlohmann::json::exception& error) {
-      if (options.on_bad_line) options.on_bad_line(fmt::format("{} line {}: {}", path, number, error.what()));
+      report(error.what());
     } catch (const Error& error) {
-      if (options.on_bad_line) options.on_bad_line(fmt::format("{} line {}: {}", path, number, error.what()));
+      report(error.what());
     }
   }
-  if (out.empty()) throw InputError(fmt::format("{}: none of its {} lines is a sample", path, number));
-  return out;
+
+  void skip() { ++number_; }
+
+  std::vector<Sample> take() {
+    if (samples_.empty()) throw InputError(fmt::format("{}: none of its {} lines is a sample", path_, number_));
+    return std::move(samples_);
+  }
+
+ private:
+  void report(const char* why) const {
+    if (options_.on_bad_line) options_.on_bad_line(fmt::format("{} line {}: {}", path_, number_, why));
+  }
+
+  const std::string& path_;
+  const TaskOptions& options_;
+  const Read& read_;
+  std::vector<Sample> samples_;
+  int number_ = 0;
+};
+
+void collect_lines(std::ifstream& file, Collector& to) {
+  for (std::string line; !to.is_enough() && std::getline(file, line);) {
+    if (line.empty()) {
+      to.skip();
+    } else {
+      to.add([&] { return nlohmann::json::parse(line); });
+    }
+  }
+}
+
+void collect_array(const std::string& path, std::ifstream& file, Collector& to) {
+  try {
+    for (const auto& element : nlohmann::json::parse(file)) {
+      if (!to.is_enough()) to.add([&] { return element; });
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<Sample> read_samples(const std::string& path, const TaskOptions& options, const Read& sample_of) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(fmt::format("{}: no such file", path));
+  Collector collector(path, options, sample_of);
+  if (path.ends_with(".json")) {
+    collect_array(path, file, collector);
+  } else {
+    collect_lines(file, collector);
+  }
+  return collector.take();
 }
 
 }  // namespace winnow::eval

@@ -1,12 +1,10 @@
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "eval/tasks/all.h"
-#include "winnow/error.h"
+#include "eval/tasks/texts.h"
 
 namespace winnow::eval {
 
@@ -32,34 +30,6 @@ constexpr Needle kNeedles[] = {
 
 constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
 
-/// All texts of a folder, in the order of their names.
-std::string haystack(const std::filesystem::path& folder) {
-  if (!std::filesystem::is_directory(folder)) throw InputError(fmt::format("{}: no such folder", folder.string()));
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  std::string out;
-  for (const auto& path : files) {
-    std::ifstream file(path, std::ios::binary);
-    out.append(std::istreambuf_iterator<char>(file), {});
-    out += "\n\n";
-  }
-  return out;
-}
-
-/// The beginning of a text, so many tokens long.
-std::string first_tokens(const Model& model, const std::string& text, int tokens) {
-  constexpr std::size_t kBytes = 8;  // of a token, more than in any prose
-  const std::string some = text.substr(0, static_cast<std::size_t>(tokens) * kBytes);
-  const auto ids = model.tokenize(some);
-  if (static_cast<int>(ids.size()) < tokens) throw InputError(fmt::format("the haystack has {} tokens, {} are needed", ids.size(), tokens));
-  std::size_t bytes = 0;
-  for (int i = 0; i < tokens; ++i) bytes += model.piece(ids[static_cast<std::size_t>(i)]).size();
-  return some.substr(0, bytes);
-}
-
 /// With the needle behind the sentence that ends nearest to the depth.
 std::string hide(const std::string& text, const char* sentence, int depth) {
   const std::string stop = ". ";
@@ -84,11 +54,11 @@ Sample sample_of(const std::string& text, const Needle& needle, std::size_t numb
 }
 
 Task make(const Model& model, const TaskOptions& options) {
-  const std::string all = haystack(std::filesystem::path(options.data) / "needle");
+  const std::string all = read_folder(std::filesystem::path(options.data) / "needle");
   Task out;
   out.measure = answering();
   for (const int length : options.lengths.empty() ? std::vector{1000, 2000, 4000} : options.lengths) {
-    const std::string text = first_tokens(model, all, length);
+    const std::string text = text_of(model, first_tokens(model, all, length));
     int made = 0;
     for (std::size_t n = 0; n < std::size(kNeedles); ++n) {
       for (const int depth : kDepths) {

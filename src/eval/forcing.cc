@@ -1,0 +1,64 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+
+#include "base/clock.h"
+#include "eval/distance.h"
+#include "eval/forced.h"
+#include "eval/plan.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// What one cache made of the tokens so far.
+struct Tally {
+  double nll = 0;
+  double nll_before = 0;  ///< when the last stretch ended
+  int hits = 0;
+  int tokens = 0;
+  int tokens_before = 0;
+
+  void add(const Logits& logits, Token token) {
+    nll -= log_probability(logits, token);
+    hits += best(logits) == static_cast<std::size_t>(token) ? 1 : 0;
+    ++tokens;
+  }
+
+  double end_stretch() {
+    const double mean = (nll - nll_before) / (tokens - tokens_before);
+    nll_before = nll;
+    tokens_before = tokens;
+    return mean;
+  }
+};
+
+}  // namespace
+
+Measure forcing(int every) {
+  return [every](Session& session, const Reading& reading, std::vector<Cache>& caches, std::vector<Logits> logits) {
+    const auto tokens = session.model().tokenize(reading.sample->references.front());
+    std::vector<Tally> tallies(caches.size());
+    std::vector<Record> out(caches.size());
+    const auto begin = Clock::now();
+    for (std::size_t t = 0; t + 1 < tokens.size(); ++t) {
+      step(session, caches, tokens[t], logits);
+      const bool ends_stretch = every > 0 && (t + 2) % static_cast<std::size_t>(every) == 0;
+      for (std::size_t i = 0; i < caches.size(); ++i) {
+        tallies[i].add(logits[i], tokens[t + 1]);
+        if (ends_stretch) out[i].values[fmt::format("nll@{}", t + 2)] = tallies[i].end_stretch();
+      }
+    }
+    const double decode_ms = ms_since(begin);
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+      const double count = std::max(1, tallies[i].tokens);
+      out[i].score = tallies[i].hits / count;
+      out[i].values["nll"] = tallies[i].nll / count;
+      out[i].values["perplexity"] = std::exp(tallies[i].nll / count);
+      out[i].timings.decode_ms = decode_ms;
+    }
+    return out;
+  };
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace winnow::eval {
+
+/// Numbers that depend on the seed and on what they are for alone, the same on every machine (the standard's distributions are not).
+/// SplitMix64 (Steele, Lea and Flood, 2014). A copy goes on as the original does.
+class Random {
+ public:
+  Random(std::uint32_t seed, std::string_view what, int number);
+
+  std::uint64_t next();
+  /// 0 … n - 1. REQUIRES: n > 0.
+  int below(int n);
+  /// So many of 0 … n - 1, each once, in any order. REQUIRES: count <= n.
+  std::vector<int> distinct(int count, int n);
+
+  template <class T>
+  void shuffle(std::vector<T>& all) {
+    for (std::size_t left = all.size(); left > 1; --left)
+      std::swap(all[left - 1], all[static_cast<std::size_t>(below(static_cast<int>(left)))]);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace winnow::eval

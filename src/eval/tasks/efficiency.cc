@@ -1,0 +1,49 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "eval/tasks/all.h"
+#include "eval/tasks/texts.h"
+
+namespace winnow::eval {
+
+namespace {
+
+constexpr int kQuestion = 32;  // tokens
+constexpr int kTimes = 3;      // samples of each length
+
+/// Prompts of the needle's essays, each from another place on.
+Task make(const Model& model, const TaskOptions& options) {
+  const std::string text = read_folder(std::filesystem::path(options.data) / "needle");
+  Task out;
+  out.measure = timing();
+  out.sharing = Sharing::alone;
+  for (const int length : options.lengths.empty() ? std::vector{1024, 4096} : options.lengths) {
+    for (int i = 0; i < (options.limit > 0 ? options.limit : kTimes); ++i) {
+      const auto from = std::string_view(text).substr(std::min(text.find(' ', 1000 * static_cast<std::size_t>(i)), text.size()));
+      const auto tokens = first_tokens(model, from, length);
+      const auto cut = tokens.size() - std::min(tokens.size() / 2, std::size_t{kQuestion});
+      Sample sample;
+      sample.task = "efficiency";
+      sample.id = fmt::format("{}-{}", length, i);
+      sample.prompt.text = text_of(model, std::span(tokens).first(cut));
+      sample.prompt.question = text_of(model, std::span(tokens).subspan(cut));
+      sample.prompt.format = PromptFormat::raw;
+      sample.references = {""};
+      sample.max_tokens = 1;
+      sample.labels = {{"length", std::to_string(length)}};
+      out.samples.push_back(std::move(sample));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_efficiency(std::vector<TaskInfo>& to) {
+  to.push_back({"efficiency", "essays of --length tokens, each cache alone",
+                "share of bytes saved, ttft_ms, decode_tps, decode_tps_8, peak_bytes", "the last 32 tokens", make});
+}
+
+}  // namespace winnow::eval

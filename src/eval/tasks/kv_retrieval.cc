@@ -1,0 +1,92 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "eval/tasks/all.h"
+#include "eval/tasks/jsonl.h"
+#include "eval/tasks/made_up.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+constexpr int kMadeUp = 50;                      // samples of each number of keys
+constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+/// Where the key stands, as the nearest of the depths.
+int depth_of(std::size_t position, std::size_t count) {
+  const double percent = count > 1 ? 100.0 * static_cast<double>(position) / static_cast<double>(count - 1) : 0;
+  return static_cast<int>(percent / 25 + 0.5) * 25;
+}
+
+/// Prompt as in "Lost in the Middle".
+Sample sample_of(const Pairs& pairs, std::size_t asked, const std::string& id) {
+  Sample out;
+  out.task = "kv-retrieval";
+  out.id = fmt::format("{}-{}", pairs.size(), id);
+  std::string& text = out.prompt.text;
+  text = "Extract the value corresponding to the specified key in the JSON object below.\n\nJSON data:\n";
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    text += fmt::format("{}\"{}\": \"{}\"{}\n", i == 0 ? "{" : " ", pairs[i].first, pairs[i].second, i + 1 == pairs.size() ? "}" : ",");
+  }
+  out.prompt.question = fmt::format("\nKey: \"{}\"\nCorresponding value:", pairs[asked].first);
+  out.prompt.format = PromptFormat::raw;
+  out.references = {pairs[asked].second};
+  out.metric = Metric::contains_all;
+  out.max_tokens = 64;
+  out.labels = {{"length", std::to_string(pairs.size())}, {"depth", std::to_string(depth_of(asked, pairs.size()))}};
+  return out;
+}
+
+/// A line of the paper's files.
+Sample of_line(const nlohmann::json& line, int number) {
+  const auto pairs = line.at("ordered_kv_records").get<Pairs>();
+  const auto key = line.at("key").get<std::string>();
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (pairs[i].first == key) return sample_of(pairs, i, std::to_string(number));
+  }
+  throw InputError(fmt::format("the key {} is not among the {} records", key, pairs.size()));
+}
+
+Sample made_up(int keys, int number, std::uint32_t seed) {
+  Random random(seed, "kv-retrieval", number);
+  Pairs pairs;
+  for (int i = 0; i < keys; ++i) {
+    auto key = made_up_uuid(random);
+    pairs.emplace_back(std::move(key), made_up_uuid(random));
+  }
+  const auto depth = static_cast<std::size_t>(kDepths[static_cast<std::size_t>(number) % std::size(kDepths)]);
+  return sample_of(pairs, (pairs.size() - 1) * depth / 100, std::to_string(number));
+}
+
+std::vector<Sample> samples(int keys, const TaskOptions& options) {
+  const auto file = std::filesystem::path(options.data) / "kv-retrieval" / fmt::format("kv-retrieval-{}_keys.jsonl", keys);
+  if (std::filesystem::exists(file)) return read_samples(file.string(), options, of_line);
+  std::vector<Sample> out;
+  for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i) out.push_back(made_up(keys, i, options.seed));
+  return out;
+}
+
+Task make(const Model&, const TaskOptions& options) {
+  Task out;
+  out.measure = answering();
+  for (const int keys : options.lengths.empty() ? std::vector{75, 140, 300} : options.lengths) {
+    const auto some = samples(keys, options);
+    out.samples.insert(out.samples.end(), some.begin(), some.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_kv_retrieval(std::vector<TaskInfo>& to) {
+  to.push_back({"kv-retrieval", "Lost in the Middle: files, or made up with --length keys", name_of(Metric::contains_all),
+                "the key whose value is asked for", make});
+}
+
+}  // namespace winnow::eval

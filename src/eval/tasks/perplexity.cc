@@ -1,0 +1,74 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "eval/tasks/all.h"
+#include "eval/tasks/texts.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// How a text is cut into samples.
+struct Cut {
+  const char* name;
+  int length;   ///< tokens of a sample when nobody says
+  int samples;  ///< of each text, likewise
+  int share;    ///< the prompt is one part in so many of them, …
+  int most;     ///< … but no more tokens than this
+  int every;    ///< tokens behind the prompt after which their perplexity is told
+};
+
+constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
+constexpr Cut kSliding = {"perplexity/sliding", 8192, 1, 4, 2048, 1000};
+
+/// The text from a line's beginning on, near the place at which the i-th of so many samples begins.
+std::string_view from(std::string_view text, int i, int count) {
+  const auto at = text.size() / static_cast<std::size_t>(count) * static_cast<std::size_t>(i);
+  return i == 0 ? text : text.substr(std::min(text.find('\n', at), text.size() - 1) + 1);
+}
+
+Sample sample_of(const Model& model, const Cut& cut, std::string_view text, int length) {
+  const auto tokens = first_tokens(model, text, length);
+  const auto prompt = static_cast<std::size_t>(std::min(length / cut.share, cut.most));
+  Sample out;
+  out.task = cut.name;
+  out.prompt.text = text_of(model, std::span(tokens).first(prompt));
+  out.prompt.format = PromptFormat::raw;
+  out.references = {text_of(model, std::span(tokens).subspan(prompt))};
+  out.max_tokens = 1;  // what is forced may go beyond the model's context, which only the prompt has to fit into
+  return out;
+}
+
+Task make(const Model& model, const Cut& cut, const TaskOptions& options) {
+  Task out;
+  out.measure = forcing(cut.every);
+  const int count = options.limit > 0 ? options.limit : cut.samples;
+  for (const auto& file : text_files(std::filesystem::path(options.data) / "text")) {
+    const std::string text = read_file(file);
+    for (const int length : options.lengths.empty() ? std::vector{cut.length} : options.lengths) {
+      for (int i = 0; i < count; ++i) {
+        auto sample = sample_of(model, cut, from(text, i, count), length);
+        sample.id = fmt::format("{}-{}-{}", file.stem().string(), length, i);
+        sample.labels = {{"length", std::to_string(length)}, {"text", file.stem().string()}};
+        out.samples.push_back(std::move(sample));
+      }
+    }
+  }
+  return out;
+}
+
+void add(const Cut& cut, const char* source, const char* protocol, std::vector<TaskInfo>& to) {
+  to.push_back({cut.name, source, "next-token accuracy, nll, perplexity", protocol,
+                [&cut](const Model& model, const TaskOptions& options) { return make(model, cut, options); }});
+}
+
+}  // namespace
+
+void add_perplexity(std::vector<TaskInfo>& to) {
+  add(kChunked, "the texts of text/, 16 pieces of --length tokens each", "none: half of a piece is read, the other half forced", to);
+  add(kSliding, "the same, one piece each, told for every 1,000 tokens", "none: a quarter is read (2,048 at most), the rest forced", to);
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,151 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "eval/tasks/all.h"
+#include "eval/tasks/jsonl.h"
+#include "eval/tasks/ruler/prompts.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+using ruler::Made;
+using ruler::Maker;
+using ruler::Type;
+
+constexpr int kMadeUp = 50;  // samples of each length; the authors make 500
+
+const std::vector<Type>& types() {
+  static const auto out = [] {
+    std::vector<Type> all;
+    ruler::add_needles(all);
+    ruler::add_chains(all);
+    ruler::add_words(all);
+    ruler::add_qa(all);
+    return all;
+  }();
+  return out;
+}
+
+PromptText prompt_of(const Made& made) {
+  PromptText out;
+  out.text = made.text;
+  out.question = made.question;
+  out.format = PromptFormat::raw;
+  return out;
+}
+
+Sample sample_of(const Type& type, const std::string& task, const std::string& id, const Made& made) {
+  Sample out;
+  out.task = task;
+  out.id = id;
+  out.prompt = prompt_of(made);
+  out.references = made.answers;
+  out.metric = type.metric;
+  out.max_tokens = type.max_tokens;
+  return out;
+}
+
+/// Makes prompts that are as long as they may be.
+class Filler {
+ public:
+  Filler(const Model& model, const Type& type, const Maker& maker, int length)
+      : model_(model), type_(type), maker_(maker), room_(length - type.max_tokens), units_(type.least) {}
+
+  /// Throws InputError when the least prompt is longer. What was found for one prompt is where the search for the next one begins.
+  Made fill(const Random& random, int number) {
+    const auto fits = [&](int units) { return tokens(maker_(units, random, number)) <= room_; };
+    int step = 1;
+    int high = units_ + 1;
+    while (high < room_ && fits(high)) high += step *= 2;  // no unit is shorter than a token
+    int low = high - step;
+    step = 1;
+    while (low > type_.least && !fits(low)) {
+      high = low;
+      low = std::max(type_.least, low - (step *= 2));
+    }
+    while (high - low > 1) {
+      const int middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+    units_ = low;
+    const Made out = maker_(units_, random, number);
+    if (const int least = tokens(out); least > room_)
+      throw InputError(fmt::format("ruler/{}: the shortest prompt and its answer have {} tokens, --length allows {}", type_.name,
+                                   least + type_.max_tokens, room_ + type_.max_tokens));
+    return out;
+  }
+
+ private:
+  int tokens(const Made& made) const {
+    const Prompt prompt = model_.tokenize(prompt_of(made));
+    return static_cast<int>(prompt.text.size() + prompt.question.size());
+  }
+
+  const Model& model_;
+  const Type& type_;
+  const Maker& maker_;
+  int room_;
+  int units_;
+};
+
+Task make(const Type& type, const Model& model, const TaskOptions& options) {
+  Task out;
+  out.measure = answering();
+  const std::string task = fmt::format("ruler/{}", type.name);
+  for (const int length : options.lengths.empty() ? std::vector{4096} : options.lengths) {
+    const Maker maker = type.maker(options, length);
+    Filler filler(model, type, maker, length);
+    for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i) {
+      auto sample = sample_of(type, task, fmt::format("{}-{}", length, i), filler.fill(Random(options.seed, task, i), i));
+      sample.labels = {{"length", std::to_string(length)}, {"category", fmt::format("RULER {}", length)}};
+      out.samples.push_back(std::move(sample));
+    }
+  }
+  return out;
+}
+
+/// The type that a file's name begins with.
+const Type& type_of_file(const std::string& stem) {
+  const auto found = std::find_if(types().begin(), types().end(), [&](const Type& type) { return stem.starts_with(type.name); });
+  if (found == types().end()) throw InputError(fmt::format("ruler/{}.jsonl: the name begins with none of RULER's 13 types", stem));
+  return *found;
+}
+
+/// {"input", "outputs", and maybe "answer_prefix"}: the question is what stands on the input's last line.
+Made made_by_authors(const nlohmann::json& line) {
+  const auto input = line.at("input").get<std::string>();
+  const auto cut = std::min(input.rfind('\n'), input.size());
+  return {input.substr(0, cut), input.substr(cut) + line.value("answer_prefix", ""), line.at("outputs").get<std::vector<std::string>>()};
+}
+
+}  // namespace
+
+bool is_ruler_file(const std::string& name, const TaskOptions& options) {
+  return name.starts_with("ruler/") && std::filesystem::exists(std::filesystem::path(options.data) / (name + ".jsonl"));
+}
+
+Task ruler_file(const std::string& name, const TaskOptions& options) {
+  const auto path = std::filesystem::path(options.data) / (name + ".jsonl");
+  const Type& type = type_of_file(path.stem().string());
+  return {read_samples(path.string(), options,
+                       [&](const nlohmann::json& line, int number) {
+                         return sample_of(type, name, std::to_string(line.value("index", number)), made_by_authors(line));
+                       }),
+          answering()};
+}
+
+void add_ruler(std::vector<TaskInfo>& to) {
+  for (const auto& type : types()) {
+    to.push_back({fmt::format("ruler/{}", type.name), "RULER, made up with --length tokens", name_of(type.metric),
+                  "the line that asks, with the words that the answer begins with",
+                  [&type](const Model& model, const TaskOptions& options) { return make(type, model, options); }, type.needs});
+  }
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,142 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "eval/tasks/all.h"
+#include "eval/tasks/jsonl.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// A question of multiple choice as the sets' files have it.
+struct Asked {
+  std::string stem;
+  std::vector<std::string> options;
+  std::size_t right = 0;
+};
+
+/// What stands between two marks. Throws InputError.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const auto b = text.find(begin);
+  const auto e = b == std::string::npos ? b : text.find(end, b + begin.size());
+  if (e == std::string::npos) throw InputError(fmt::format("there is no \"{}\" with \"{}\" behind it", begin, end));
+  const auto out = text.substr(b + begin.size(), e - b - begin.size());
+  return out.substr(0, out.find_last_not_of(" \n") + 1);
+}
+
+/// {"instruction": "… LEAD STEM\n\nAnswer1: … Answer2: … Answer format: …", "answer": "answer2"}, with Option for Answer likewise.
+Asked of_instruction(const Json& line, const std::string& lead, const std::string& label) {
+  const auto text = line.at("instruction").get<std::string>();
+  const auto answer = line.at("answer").get<std::string>();
+  Asked out;
+  out.stem = between(text, lead, "\n\n" + label + "1: ");
+  const auto mark = [&](std::size_t number) { return fmt::format("{}{}: ", label, number); };
+  for (std::size_t i = 1; text.find(mark(i)) != std::string::npos; ++i) {
+    const bool is_last = text.find(mark(i + 1)) == std::string::npos;
+    out.options.push_back(between(text, mark(i), is_last ? "Answer format:" : mark(i + 1)));
+  }
+  out.right = static_cast<std::size_t>(answer.back() - '1');
+  if (out.right >= out.options.size()) throw InputError(fmt::format("the answer is {}, there are {} choices", answer, out.options.size()));
+  return out;
+}
+
+/// The cue is read behind the compressed cache, so that all that is scored is read with it.
+Sample with_cue(const Asked& asked) {
+  Sample out;
+  out.prompt.question = asked.stem;
+  for (const auto& option : asked.options) out.choices.push_back({option, "\nAnswer:", " " + option});
+  out.references = {asked.options[asked.right]};
+  return out;
+}
+
+Sample science(const Json& line) {
+  Asked asked = of_instruction(line, "to the question: ", "Answer");
+  asked.stem = "Question: " + asked.stem;
+  return with_cue(asked);
+}
+
+Sample wic(const Json& line) {
+  const auto text = [&](const char* key) { return line.at(key).get<std::string>(); };
+  return with_cue(
+      {fmt::format("Sentence 1: {}\nSentence 2: {}\nQuestion: Is the word '{}' used in the same way in the two sentences above?",
+                   text("sentence1"), text("sentence2"), text("word")),
+       {"no", "yes"},
+       text("label") == "true" ? 1U : 0U});
+}
+
+/// What stands behind the blank is scored, with one or the other option in it.
+Sample winogrande(const Json& line) {
+  const Asked asked = of_instruction(line, "given sentence: ", "Option");
+  const auto blank = asked.stem.find('_');
+  if (blank == std::string::npos) throw InputError("the sentence has no blank");
+  const auto before = asked.stem.substr(0, blank);
+  Sample out;
+  out.prompt.question = "Sentence:" + (before.empty() ? "" : " " + before.substr(0, before.size() - 1));
+  for (const auto& option : asked.options) out.choices.push_back({option, " " + option, asked.stem.substr(blank + 1)});
+  out.references = {asked.options[asked.right]};
+  return out;
+}
+
+struct Set {
+  const char* name;
+  const char* file;
+  const char* source;
+  Sample (*read)(const Json&);
+  Likelihood likelihood;
+};
+
+constexpr Set kSets[] = {
+    {"short/arc-easy", "arc-easy.json", "ARC-Easy, 0 shots or --shots", science, Likelihood::per_token},
+    {"short/openbookqa", "openbookqa.json", "OpenBookQA, likewise", science, Likelihood::per_token},
+    {"short/wic", "wic.jsonl", "WiC, likewise", wic, Likelihood::sum},
+    {"short/winogrande", "winogrande.json", "WinoGrande, likewise", winogrande, Likelihood::sum},
+};
+
+/// A question with its right answer.
+std::string example(const Sample& sample) {
+  const auto right =
+      std::find_if(sample.choices.begin(), sample.choices.end(), [&](const Choice& c) { return c.name == sample.references.front(); });
+  return sample.prompt.question + right->given + right->scored + "\n\n";
+}
+
+Task make(const Set& set, const TaskOptions& options) {
+  TaskOptions with_shots = options;
+  if (options.limit > 0) with_shots.limit += options.shots;
+  const auto path = std::filesystem::path(options.data) / "short" / set.file;
+  auto samples = read_samples(path.string(), with_shots, [&](const Json& line, int number) {
+    Sample out = set.read(line);
+    out.id = std::to_string(number);
+    return out;
+  });
+  if (static_cast<int>(samples.size()) <= options.shots)
+    throw InputError(fmt::format("{}: {} samples, --shots {} takes the first of them", path.string(), samples.size(), options.shots));
+  std::string shots;
+  for (int i = 0; i < options.shots; ++i) shots += example(samples[static_cast<std::size_t>(i)]);
+  samples.erase(samples.begin(), samples.begin() + options.shots);
+  for (auto& sample : samples) {
+    sample.task = options.shots > 0 ? fmt::format("{}/{}-shot", set.name, options.shots) : set.name;
+    sample.prompt.text = shots;
+    sample.prompt.format = PromptFormat::raw;
+    sample.max_tokens = 1;
+    sample.labels = {{"category", fmt::format("short, {}-shot", options.shots)}};
+  }
+  return {std::move(samples), choosing(set.likelihood)};
+}
+
+}  // namespace
+
+void add_short(std::vector<TaskInfo>& to) {
+  for (const auto& set : kSets) {
+    to.push_back({set.name, set.source, set.likelihood == Likelihood::sum ? "likelihood" : "likelihood per token",
+                  "the sample itself, behind the examples", [&set](const Model&, const TaskOptions& options) { return make(set, options); },
+                  fmt::format("short/{}", set.file)});
+  }
+}
+
+}  // namespace winnow::eval

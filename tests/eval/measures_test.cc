@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "eval/forced.h"
+#include "eval/group.h"
+#include "eval/task_data.h"
+
+namespace winnow::eval {
+namespace {
+
+constexpr double kTolerance = 2e-3;  // of ln p: decoding reads keys and values that were rounded to f16, with norms of a few units
+
+CacheOptions cache(const char* spec, const char* budget) {
+  CacheOptions out;
+  out.spec = Spec::parse(spec);
+  if (*budget != '\0') out.budget = Budget::parse(budget);
+  return out;
+}
+
+class MeasuresTest : public testing::Test {
+ protected:
+  static SessionOptions single() {
+    SessionOptions out;
+    out.threads = 1;
+    out.precision = Precision::f32;
+    return out;
+  }
+
+  std::vector<Record> measure(const Task& task, std::vector<CacheOptions> caches, Protocol protocol = Protocol::aware) {
+    return Group(*data_.model(), task.samples.front(), protocol, std::move(caches)).measure(session_, task);
+  }
+
+  /// ln p of each token of `tokens` behind a prompt, by reading all that comes before it anew.
+  std::vector<double> by_reading(const PromptText& prompt, const std::vector<Token>& tokens) {
+    const auto start = data_.model()->tokenize(prompt);
+    auto all = start.text;
+    all.insert(all.end(), start.question.begin(), start.question.end());
+    std::vector<double> out;
+    const CacheOptions full;
+    for (const Token token : tokens) {
+      out.push_back(log_probability(session_.prefill(all, std::span(&full, 1)).logits, token));
+      all.push_back(token);
+    }
+    return out;
+  }
+
+  TaskData data_;
+  Session session_{data_.model(), single()};
+};
+
+Sample raw(const std::string& text, const std::string& question) {
+  Sample out;
+  out.task = "t";
+  out.prompt.text = text;
+  out.prompt.question = question;
+  out.prompt.format = PromptFormat::raw;
+  out.references = {""};
+  out.max_tokens = 1;
+  return out;
+}
+
+TEST_F(MeasuresTest, LogProbabilitiesAreASoftmax) {
+  const std::vector<float> logits = {0, 1, 2};
+  const double sum = 1 + std::exp(1.0) + std::exp(2.0);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(log_probability(logits, i), i - std::log(sum), 1e-6);
+  EXPECT_NEAR(log_probability(std::vector<float>{1000, 0}, 1), -1000, 1e-3);
+}
+
+TEST_F(MeasuresTest, ForcingIsReadingAgain) {
+  auto sample = raw("Once upon a time there was a king.", "");
+  sample.references = {" He had a daughter"};
+  const auto tokens = data_.model()->tokenize(sample.references.front());
+  const auto expected = by_reading(sample.prompt, tokens);
+  const auto records = measure({{sample}, forcing(5)}, {cache("full", ""), cache("streaming-llm", "12")});
+  const auto& values = records[0].values;
+  const auto mean = [&](std::size_t begin, std::size_t end) {
+    double sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum -= expected[i];
+    return sum / static_cast<double>(end - begin);
+  };
+  EXPECT_NEAR(values.at("nll"), mean(1, tokens.size()), kTolerance);  // the first one does not count
+  EXPECT_NEAR(values.at("perplexity"), std::exp(values.at("nll")), 1e-9);
+  EXPECT_NEAR(values.at("nll@5"), mean(1, 5), kTolerance);
+  EXPECT_NEAR(values.at("nll@10"), mean(5, 10), kTolerance);
+  EXPECT_GT(std::abs(records[1].values.at("nll") - values.at("nll")), 10 * kTolerance) << "12 of 35 entries are not all";
+}
+
+TEST_F(MeasuresTest, ChoosingTakesTheLikeliest) {
+  auto sample = raw("", "Which of these is it?");
+  sample.choices = {{"a", "\nAnswer:", " alpha"}, {"b", "\nAnswer:", " it is b"}, {"c", "\nAnswer:", " q"}};
+  std::vector<double> sums;
+  std::vector<double> means;
+  for (const auto& choice : sample.choices) {
+    auto prompt = sample.prompt;
+    prompt.question += choice.given;
+    const auto all = by_reading(prompt, data_.model()->tokenize(choice.scored));
+    double sum = 0;
+    for (const double p : all) sum += p;
+    sums.push_back(sum);
+    means.push_back(sum / static_cast<double>(all.size()));
+  }
+  const auto likeliest = [&](const std::vector<double>& of) {
+    return sample.choices[static_cast<std::size_t>(std::max_element(of.begin(), of.end()) - of.begin())].name;
+  };
+  sample.references = {likeliest(sums)};
+  const auto by_sum = measure({{sample}, choosing(Likelihood::sum)}, {cache("full", ""), cache("full", "")});
+  EXPECT_EQ(by_sum[0].answer, likeliest(sums));
+  EXPECT_EQ(by_sum[1].score, 1);
+  const auto by_mean = measure({{sample}, choosing(Likelihood::per_token)}, {cache("full", "")});
+  EXPECT_EQ(by_mean[0].answer, likeliest(means));
+  EXPECT_NE(likeliest(means), likeliest(sums)) << "the choices do not tell the two apart";
+}
+
+TEST_F(MeasuresTest, TimingMeasuresEachCacheAlone) {
+  const auto records =
+      measure({{raw(std::string(300, 'x'), " and?")}, timing(), Against::references, Sharing::alone}, {cache("snapkv:window=4", "30")});
+  const auto& values = records.front().values;
+  for (const char* name : {"ttft_ms", "decode_tps", "decode_tps_8", "peak_bytes"}) EXPECT_GT(values.at(name), 0) << name;
+  EXPECT_EQ(values.at("ttft_ms"), records.front().timings.prefill_ms);
+  EXPECT_NEAR(records.front().score, 1 - 30.0 / 306, 0.02);
+}
+
+TEST_F(MeasuresTest, ShortPromptsAreSkippedNotEqual) {
+  const Task task{{raw("ten bytes.", "Question?")}, answering()};
+  const auto why = [&](const char* spec, const char* budget, Protocol protocol) {
+    return measure(task, {cache(spec, budget)}, protocol).front().skipped;
+  };
+  EXPECT_EQ(why("snapkv:window=4", "15", Protocol::aware), "");
+  EXPECT_EQ(why("snapkv:window=4", "20", Protocol::aware), "the prompt has 20 tokens, the budget 20");
+  EXPECT_EQ(why("snapkv:window=4", "15", Protocol::agnostic), "the prompt has 11 tokens, the budget 15");
+  EXPECT_EQ(why("snapkv:window=4", "25%", Protocol::aware), "");
+  EXPECT_EQ(why("snapkv:window=4", "20%", Protocol::aware), "20% of 20 tokens are 4, snapkv:window=4 needs 5");
+  EXPECT_EQ(why("full", "", Protocol::aware), "");
+}
+
+}  // namespace
+}  // namespace winnow::eval

@@ -1,0 +1,196 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "eval/task_data.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+namespace {
+
+class TasksTest : public testing::Test {
+ protected:
+  TaskData data_;
+};
+
+TEST_F(TasksTest, EveryTaskSaysWhatItIs) {
+  std::set<std::string> names;
+  for (const auto& task : list_tasks()) {
+    EXPECT_TRUE(names.insert(task.name).second);
+    EXPECT_FALSE(task.source.empty() || task.metric.empty() || task.protocol.empty()) << task.name;
+  }
+  for (const char* name :
+       {"niah", "lines", "kv-retrieval", "ruler/vt", "ruler/qa_2", "short/wic", "perplexity/sliding", "fidelity", "efficiency"})
+    EXPECT_EQ(names.count(name), 1U) << name;
+  EXPECT_THROW(data_.make("rule"), UsageError);
+}
+
+/// The number in the line that the question names.
+std::string solve_lines(const PromptText& prompt) {
+  std::smatch asked;
+  EXPECT_TRUE(std::regex_search(prompt.question, asked, std::regex("in line ([a-z-]+)\\?")));
+  std::string found;
+  const std::regex line("line ([a-z-]+): REGISTER_CONTENT is <([0-9]+)>\n");
+  for (std::sregex_iterator i(prompt.text.begin(), prompt.text.end(), line), end; i != end; ++i) {
+    if ((*i)[1] == asked[1]) found += (*i)[2];
+  }
+  return found;
+}
+
+TEST_F(TasksTest, LinesAreMadeUpWhereThereIsNoFile) {
+  data_.options().lengths = {30, 50};
+  data_.options().limit = 5;
+  const auto samples = data_.samples("lines");
+  EXPECT_EQ(samples.size(), 10U);
+  for (const auto& sample : samples) {
+    EXPECT_EQ(solve_lines(sample.prompt), sample.references.front());
+    EXPECT_EQ(std::count(sample.prompt.text.begin(), sample.prompt.text.end(), '\n'), 2 + std::stoi(sample.labels.at("length")));
+  }
+  EXPECT_EQ(samples[3].prompt.text, data_.samples("lines")[3].prompt.text);
+}
+
+TEST_F(TasksTest, LinesComeFromFiles) {
+  const std::string prompt =
+      "Remember.\n\nline odd-fox: REGISTER_CONTENT is <12>\n\nNow the record is over. Tell me what is the <REGISTER_CONTENT> in line "
+      "odd-fox? I need the number. ";
+  data_.write("lines/200_lines.jsonl",
+              nlohmann::json{{"prompt", prompt}, {"expected_number", 12}}.dump() + "\n{\"prompt\": \"x\", \"expected_number\": 1}\n");
+  data_.options().lengths = {200};
+  const auto samples = data_.samples("lines");
+  ASSERT_EQ(samples.size(), 1U);
+  EXPECT_EQ(samples[0].prompt.text + samples[0].prompt.question, prompt);
+  EXPECT_EQ(solve_lines(samples[0].prompt), "12");
+  EXPECT_EQ(score(samples[0], "Line 7 has 12."), 1);
+  EXPECT_EQ(score(samples[0], "It is 123."), 0);
+  ASSERT_EQ(data_.bad_lines().size(), 1U);
+  EXPECT_NE(data_.bad_lines().front().find("200_lines.jsonl line 2: "), std::string::npos);
+}
+
+TEST_F(TasksTest, KeysStandAtAllDepths) {
+  data_.options().lengths = {75};
+  data_.options().limit = 10;
+  std::map<std::string, int> depths;
+  for (const auto& sample : data_.samples("kv-retrieval")) {
+    const auto object = sample.prompt.text.substr(sample.prompt.text.find('{'));
+    const auto pairs = nlohmann::ordered_json::parse(object);
+    EXPECT_EQ(pairs.size(), 75U);
+    std::smatch key;
+    EXPECT_TRUE(std::regex_search(sample.prompt.question, key, std::regex("^\nKey: \"([0-9a-f-]{36})\"\nCorresponding value:$")));
+    EXPECT_EQ(pairs.at(key[1].str()), sample.references.front());
+    const auto place = std::distance(pairs.begin(), pairs.find(key[1].str()));
+    EXPECT_EQ(place, 74 * std::stoi(sample.labels.at("depth")) / 100);
+    ++depths[sample.labels.at("depth")];
+  }
+  EXPECT_EQ(depths, (std::map<std::string, int>{{"0", 2}, {"25", 2}, {"50", 2}, {"75", 2}, {"100", 2}}));
+}
+
+TEST_F(TasksTest, KeysComeFromThePapersFiles) {
+  data_.write("kv-retrieval/kv-retrieval-3_keys.jsonl",
+              R"({"ordered_kv_records": [["a", "1"], ["b", "2"], ["c", "3"]], "key": "c", "value": "3"})"
+              "\n"
+              R"({"ordered_kv_records": [["a", "1"]], "key": "x"})"
+              "\n");
+  data_.options().lengths = {3};
+  const auto samples = data_.samples("kv-retrieval");
+  ASSERT_EQ(samples.size(), 1U);
+  EXPECT_TRUE(samples[0].prompt.text.ends_with("JSON data:\n{\"a\": \"1\",\n \"b\": \"2\",\n \"c\": \"3\"}\n"));
+  EXPECT_EQ(samples[0].references, std::vector<std::string>{"3"});
+  EXPECT_EQ(samples[0].labels.at("depth"), "100");
+  EXPECT_EQ(data_.bad_lines().size(), 1U);
+}
+
+std::string science(const std::string& name, int right) {
+  return nlohmann::json{
+      {"instruction", "Please choose the correct answer to the question: What is " + name +
+                          "?\n\nAnswer1: a fox. Answer2: two hens Answer3: rain\n\nAnswer format: answer1/answer2/answer3"},
+      {"answer", "answer" + std::to_string(right)}}
+      .dump();
+}
+
+TEST_F(TasksTest, ChoicesAreCutOutOfTheInstruction) {
+  data_.write("short/arc-easy.json", "[" + science("it", 2) + "," + science("that", 9) + "]");
+  const auto samples = data_.samples("short/arc-easy");
+  ASSERT_EQ(samples.size(), 1U);
+  EXPECT_EQ(samples[0].prompt.text, "");
+  EXPECT_EQ(samples[0].prompt.question, "Question: What is it?");
+  ASSERT_EQ(samples[0].choices.size(), 3U);
+  EXPECT_EQ(samples[0].choices[0].given + samples[0].choices[0].scored, "\nAnswer: a fox.");
+  EXPECT_EQ(samples[0].choices[2].scored, " rain");
+  EXPECT_EQ(samples[0].references.front(), samples[0].choices[1].name);
+  ASSERT_EQ(data_.bad_lines().size(), 1U);
+  EXPECT_NE(data_.bad_lines().front().find("arc-easy.json line 2: the answer is answer9, there are 3 choices"), std::string::npos);
+}
+
+TEST_F(TasksTest, ShotsAreTheFirstSamplesAndAreNotAsked) {
+  data_.write("short/openbookqa.json",
+              "[" + science("one", 1) + "," + science("two", 3) + "," + science("three", 2) + "," + science("four", 2) + "]");
+  data_.options().shots = 2;
+  data_.options().limit = 1;
+  const auto samples = data_.samples("short/openbookqa");
+  ASSERT_EQ(samples.size(), 1U);
+  EXPECT_EQ(samples[0].task, "short/openbookqa/2-shot");
+  EXPECT_EQ(samples[0].prompt.text, "Question: What is one?\nAnswer: a fox.\n\nQuestion: What is two?\nAnswer: rain\n\n");
+  EXPECT_EQ(samples[0].prompt.question, "Question: What is three?");
+  data_.options().shots = 4;
+  EXPECT_THROW(data_.make("short/openbookqa"), InputError);
+}
+
+TEST_F(TasksTest, BlanksAreFilledAndWhatFollowsIsScored) {
+  data_.write(
+      "short/winogrande.json",
+      R"([{"instruction": "Please choose the correct answer to fill in the blank to complete the given sentence: Sarah was better than Maria so _ always got the cases.\n\nOption1: Sarah Option2: Maria Answer format: option1/option2", "answer": "option2"}])");
+  data_.write("short/wic.jsonl", R"({"word": "class", "sentence1": "A class.", "sentence2": "Real class.", "label": "false"})"
+                                 "\n");
+  const auto blank = data_.samples("short/winogrande").front();
+  const auto& right = blank.choices.at(1);
+  EXPECT_EQ(right.name, blank.references.front());
+  EXPECT_EQ(blank.prompt.question + right.given + right.scored, "Sentence: Sarah was better than Maria so Maria always got the cases.");
+  EXPECT_EQ(blank.choices[0].scored, " always got the cases.");
+  const auto word = data_.samples("short/wic").front();
+  EXPECT_EQ(word.references.front(), "no");
+  EXPECT_EQ(
+      word.prompt.question,
+      "Sentence 1: A class.\nSentence 2: Real class.\nQuestion: Is the word 'class' used in the same way in the two sentences above?");
+}
+
+TEST_F(TasksTest, TextsAreCutIntoPromptAndRest) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "line " + std::to_string(i) + "\n";
+  data_.write("text/a.txt", text);
+  data_.options().lengths = {100};
+  data_.options().limit = 3;
+  const auto pieces = data_.samples("perplexity/chunked");
+  ASSERT_EQ(pieces.size(), 3U);
+  for (const auto& piece : pieces) {
+    EXPECT_EQ(piece.prompt.text.size(), 50U);
+    EXPECT_EQ(piece.references.front().size(), 50U);
+    const auto at = text.find(piece.prompt.text + piece.references.front());
+    EXPECT_TRUE(at == 0 || (at != std::string::npos && text[at - 1] == '\n'));
+  }
+  const auto sliding = data_.samples("perplexity/sliding");
+  EXPECT_EQ(sliding.front().prompt.text.size(), 25U);
+  EXPECT_EQ(sliding.front().references.front().size(), 75U);
+  data_.options().lengths = {100000};
+  EXPECT_THROW(data_.make("perplexity/chunked"), InputError);
+}
+
+TEST_F(TasksTest, EfficiencyHasPromptsOfItsLengths) {
+  std::string text;
+  for (int i = 0; i < 900; ++i) text += "word " + std::to_string(i) + " ";
+  data_.write("needle/a.txt", text);
+  data_.options().lengths = {200, 400};
+  const auto tasks = data_.make("efficiency");
+  EXPECT_EQ(tasks.front().sharing, Sharing::alone);
+  std::set<std::string> texts;
+  for (const auto& sample : tasks.front().samples) {
+    EXPECT_EQ(std::to_string(sample.prompt.text.size() + sample.prompt.question.size()), sample.labels.at("length"));
+    texts.insert(sample.prompt.text);
+  }
+  EXPECT_EQ(texts.size(), 6U);
+}
+
+}  // namespace
+}  // namespace winnow::eval
