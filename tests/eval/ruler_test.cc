@@ -82,12 +82,13 @@ std::string squad() {
 }
 
 std::string hotpotqa() {
-  nlohmann::json out;
+  using Json = nlohmann::json;
+  Json out;
   for (int i = 0; i < 90; ++i) {
     const std::string n = std::to_string(i);
-    out.push_back({{"question", "Which " + n + "?"},
-                   {"answer", "W" + n},
-                   {"context", {{"Title " + n, {"One. ", "Two " + n + "."}}, {"Near " + n, {"W" + n}}}}});
+    const Json title = Json::array({"Title " + n, Json::array({"One. ", "Two " + n + "."})});
+    const Json near = Json::array({"Near " + n, Json::array({"W" + n})});
+    out.push_back({{"question", "Which " + n + "?"}, {"answer", "W" + n}, {"context", Json::array({title, near})}});
   }
   return out.dump();
 }
@@ -110,7 +111,7 @@ class RulerTest : public testing::Test {
 };
 
 TEST_F(RulerTest, PromptsFillTheirLengthAndHaveTheAnswer) {
-  data_.options().lengths = {3000, 9000};  // of the common words, below and above 4,096 tokens
+  data_.options().lengths = {3500, 10000};  // of the common words, below and above 4,096 tokens
   data_.options().limit = 4;
   for (const auto& task : data_.make("ruler")) {
     EXPECT_EQ(task.samples.size(), 8U);
@@ -171,6 +172,8 @@ TEST_F(RulerTest, QuestionsComeWithTheirDocuments) {
     EXPECT_NE(sample.prompt.text.find(":\nTitle " + number + "\nOne. Two " + number + "."), std::string::npos);
     EXPECT_NE(sample.prompt.text.find(":\nNear " + number + "\nW" + number), std::string::npos);
   }
+  data_.options().lengths = {3500};
+  data_.options().limit = 1;
   data_.make("ruler");
   EXPECT_TRUE(data_.left_out().empty());
 }

@@ -1,6 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "eval/tasks/all.h"
@@ -10,7 +11,7 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr int kQuestion = 32;  // tokens
+constexpr int kQuestion = 32;  // tokens at most
 constexpr int kTimes = 3;      // samples of each length
 
 /// Prompts of the needle's essays, each from another place on.
@@ -20,15 +21,15 @@ Task make(const Model& model, const TaskOptions& options) {
   out.measure = timing();
   out.sharing = Sharing::alone;
   for (const int length : options.lengths.empty() ? std::vector{1024, 4096} : options.lengths) {
+    const int question = std::min(length / 2, kQuestion);
     for (int i = 0; i < (options.limit > 0 ? options.limit : kTimes); ++i) {
       const auto from = std::string_view(text).substr(std::min(text.find(' ', 1000 * static_cast<std::size_t>(i)), text.size()));
-      const auto tokens = first_tokens(model, from, length);
-      const auto cut = tokens.size() - std::min(tokens.size() / 2, std::size_t{kQuestion});
+      const auto parts = parts_of(model, from, std::array{length - question, question});
       Sample sample;
       sample.task = "efficiency";
       sample.id = fmt::format("{}-{}", length, i);
-      sample.prompt.text = text_of(model, std::span(tokens).first(cut));
-      sample.prompt.question = text_of(model, std::span(tokens).subspan(cut));
+      sample.prompt.text = parts[0];
+      sample.prompt.question = parts[1];
       sample.prompt.format = PromptFormat::raw;
       sample.references = {""};
       sample.max_tokens = 1;

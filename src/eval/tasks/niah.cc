@@ -58,7 +58,7 @@ Task make(const Model& model, const TaskOptions& options) {
   Task out;
   out.measure = answering();
   for (const int length : options.lengths.empty() ? std::vector{1000, 2000, 4000} : options.lengths) {
-    const std::string text = text_of(model, first_tokens(model, all, length));
+    const std::string text = parts_of(model, all, std::span(&length, 1)).front();
     int made = 0;
     for (std::size_t n = 0; n < std::size(kNeedles); ++n) {
       for (const int depth : kDepths) {

@@ -1,6 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "eval/tasks/all.h"
@@ -23,20 +24,22 @@ struct Cut {
 constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
 constexpr Cut kSliding = {"perplexity/sliding", 8192, 1, 4, 2048, 1000};
 
-/// The text from a line's beginning on, near the place at which the i-th of so many samples begins.
+/// The text from a line's beginning on, near the place at which the i-th of so many samples begins: the first one a twentieth behind the
+/// text's beginning, where a book has its list of chapters.
 std::string_view from(std::string_view text, int i, int count) {
-  const auto at = text.size() / static_cast<std::size_t>(count) * static_cast<std::size_t>(i);
-  return i == 0 ? text : text.substr(std::min(text.find('\n', at), text.size() - 1) + 1);
+  const double share = 0.05 + 0.9 * i / count;
+  const auto line = text.find('\n', static_cast<std::size_t>(share * static_cast<double>(text.size())));
+  return text.substr(line == std::string_view::npos ? text.size() : line + 1);
 }
 
 Sample sample_of(const Model& model, const Cut& cut, std::string_view text, int length) {
-  const auto tokens = first_tokens(model, text, length);
-  const auto prompt = static_cast<std::size_t>(std::min(length / cut.share, cut.most));
+  const int prompt = std::min(length / cut.share, cut.most);
+  const auto parts = parts_of(model, text, std::array{prompt, length - prompt});
   Sample out;
   out.task = cut.name;
-  out.prompt.text = text_of(model, std::span(tokens).first(prompt));
+  out.prompt.text = parts[0];
   out.prompt.format = PromptFormat::raw;
-  out.references = {text_of(model, std::span(tokens).subspan(prompt))};
+  out.references = {parts[1]};
   out.max_tokens = 1;  // what is forced may go beyond the model's context, which only the prompt has to fit into
   return out;
 }

@@ -10,6 +10,29 @@
 
 namespace winnow::eval {
 
+namespace {
+
+bool is_inside_character(std::string_view text, std::size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+}
+
+/// The longest beginning with no more tokens than this, by bisection: pieces of tokens do not always add up to the text.
+std::string_view beginning(const Model& model, std::string_view text, int count) {
+  constexpr std::size_t kBytes = 8;  // of a token, more than in any prose
+  const auto tokens = [&](std::size_t bytes) { return static_cast<int>(model.tokenize(text.substr(0, bytes)).size()); };
+  std::size_t low = 0;
+  std::size_t high = std::min(text.size(), static_cast<std::size_t>(count) * kBytes);
+  if (const int all = tokens(high); all < count) throw InputError(fmt::format("the text has {} tokens, {} are needed", all, count));
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (tokens(middle) <= count ? low : high) = middle;
+  }
+  while (is_inside_character(text, low)) --low;
+  return text.substr(0, low);
+}
+
+}  // namespace
+
 std::vector<std::filesystem::path> text_files(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder)) throw InputError(fmt::format("{}: no such folder", folder.string()));
   std::vector<std::filesystem::path> out;
@@ -33,17 +56,12 @@ std::string read_folder(const std::filesystem::path& folder) {
   return out;
 }
 
-std::string text_of(const Model& model, std::span<const Token> tokens) {
-  std::string out;
-  for (const Token token : tokens) out += model.piece(token);
-  return out;
-}
-
-std::vector<Token> first_tokens(const Model& model, std::string_view text, int count) {
-  constexpr std::size_t kBytes = 8;  // of a token, more than in any prose
-  auto out = model.tokenize(text.substr(0, static_cast<std::size_t>(count) * kBytes));
-  if (static_cast<int>(out.size()) < count) throw InputError(fmt::format("the text has {} tokens, {} are needed", out.size(), count));
-  out.resize(static_cast<std::size_t>(count));
+std::vector<std::string> parts_of(const Model& model, std::string_view text, std::span<const int> tokens) {
+  std::vector<std::string> out;
+  for (const int count : tokens) {
+    out.emplace_back(beginning(model, text, count));
+    text.remove_prefix(out.back().size());
+  }
   return out;
 }
 

@@ -18,10 +18,7 @@ std::string read_file(const std::filesystem::path& path);
 /// All texts of a folder, a blank line behind each. Throws as above.
 std::string read_folder(const std::filesystem::path& folder);
 
-/// What tokens stand for.
-std::string text_of(const Model& model, std::span<const Token> tokens);
-
-/// The tokens that a text begins with. Throws InputError when it has fewer.
-std::vector<Token> first_tokens(const Model& model, std::string_view text, int count);
+/// Parts of a text from its beginning on, each of so many tokens when it stands alone. Throws InputError when the text has fewer.
+std::vector<std::string> parts_of(const Model& model, std::string_view text, std::span<const int> tokens);
 
 }  // namespace winnow::eval

@@ -96,8 +96,10 @@ Made make(const Set& set, int units, Random& random, int number) {
   const std::string task = "Answer the question based on the given documents. Only give me the answer and do not output any other words.";
   std::string context;
   int i = 0;
-  for (const auto document : chosen(set, question, units, random))
-    context += fmt::format("{}Document {}:\n{}", i > 0 ? "\n\n" : "", ++i, set.documents[document]);
+  for (const auto document : chosen(set, question, units, random)) {
+    ++i;
+    context += fmt::format("{}Document {}:\n{}", i == 1 ? "" : "\n\n", i, set.documents[document]);
+  }
   return {fmt::format("{}\n\nThe following are given documents.\n\n{}", task, context),
           fmt::format("\n\n{}\n\nQuestion: {} Answer:", task, question.query), question.answers};
 }
