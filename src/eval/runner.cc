@@ -79,13 +79,17 @@ class Run {
     if (task.sharing == Sharing::alone) warm_up(task, sample, protocol);
     auto out = group.measure(session_, task);
     for (auto& record : out) record.model_hash = fmt::format("{:016x}", session_.model().hash());
-    outcome_.model_seconds += (out.front().timings.prefill_ms + out.front().timings.decode_ms) / 1000;
+    count_time(out);
     return out;
+  }
+
+  void count_time(const std::vector<Record>& group) {
+    outcome_.model_seconds += (group.front().timings.prefill_ms + group.front().timings.decode_ms) / 1000;
   }
 
   /// The first reading of a process pays for memory and for packed weights that those after it find there.
   void warm_up(const Task& task, const Sample& sample, Protocol protocol) {
-    if (!is_warm_) Group(session_.model(), sample, protocol, {CacheOptions()}).measure(session_, task);
+    if (!is_warm_) count_time(Group(session_.model(), sample, protocol, {CacheOptions()}).measure(session_, task));
     is_warm_ = true;
   }
 

@@ -43,8 +43,7 @@ Task make(const Model& model, const TaskOptions& options) {
 }  // namespace
 
 void add_efficiency(std::vector<TaskInfo>& to) {
-  to.push_back({"efficiency", "essays of --length tokens, each cache alone",
-                "share of bytes saved, ttft_ms, decode_tps, decode_tps_8, peak_bytes", "the last 32 tokens", make});
+  to.push_back({"efficiency", "essays of --length tokens, each cache alone", "share of bytes saved", "the last 32 tokens", make});
 }
 
 }  // namespace winnow::eval

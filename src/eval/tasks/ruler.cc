@@ -59,19 +59,14 @@ class Filler {
 
   /// Throws InputError when the least prompt is longer. What was found for one prompt is where the search for the next one begins.
   Made fill(const Random& random, int number) {
-    const auto fits = [&](int units) { return tokens(maker_(units, random, number)) <= room_; };
-    int step = 1;
-    int high = units_ + 1;
-    while (high < room_ && fits(high)) high += step *= 2;  // no unit is shorter than a token
-    int low = high - step;
-    step = 1;
-    while (low > type_.least && !fits(low)) {
-      high = low;
-      low = std::max(type_.least, low - (step *= 2));
-    }
-    while (high - low > 1) {
-      const int middle = low + (high - low) / 2;
-      (fits(middle) ? low : high) = middle;
+    int low = type_.least;
+    int high = room_;  // no unit is shorter than a token
+    for (int at = units_; high - low > 1;) {
+      const int found = tokens(maker_(at, random, number));
+      (found <= room_ ? low : high) = at;
+      // Where the prompt would be full if all of it grew with the units.
+      const auto next = static_cast<std::int64_t>(at) * room_ / std::max(1, found);
+      at = static_cast<int>(std::max<std::int64_t>(low + 1, std::min<std::int64_t>(next, high - 1)));
     }
     units_ = low;
     const Made out = maker_(units_, random, number);
