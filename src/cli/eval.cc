@@ -1,16 +1,17 @@
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <memory>
+#include <optional>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "cli/arguments.h"
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
+#include "cli/eval_progress.h"
 #include "cli/output.h"
+#include "cli/ranks.h"
+#include "eval/parts.h"
 #include "eval/tasks.h"
 #include "winnow/error.h"
 
@@ -76,54 +77,95 @@ void without_template(eval::Plan& plan) {
   }
 }
 
-std::string in_words(double seconds) {
-  const int minutes = static_cast<int>(seconds / 60);
-  return minutes < 2 ? fmt::format("{:.0f} s", seconds) : fmt::format("{} min", minutes);
-}
-
-eval::Progress progress() {
-  eval::Progress out;
-  out.on_failure = [](const std::string& sentence) { log().error("{}", sentence); };
-  if (isatty(STDERR_FILENO) == 0) return out;
-  out.on_group = [begin = Clock::now(), first = -1](int done, int all, const std::string& what) mutable {
-    if (first < 0) first = done;
-    const double took = ms_since(begin) / 1000;
-    const std::string left = done > first ? fmt::format(", {} left", in_words(took / (done - first) * (all - done))) : "";
-    std::fputs(fmt::format("\r\033[K{} of {}{}: {}", done, all, left, what).c_str(), stderr);
-    std::fflush(stderr);
-  };
-  return out;
-}
-
+/// Of all processes, on the first.
 void print_outcome(const eval::Outcome& outcome, const eval::RecordFile& records) {
-  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+  end_eval_progress();
   log().info("{} groups measured, {} known before, {} failed; {:.1f} s, {:.0f} % of it in the model; {} records in all", outcome.measured,
              outcome.known, outcome.failed, outcome.seconds, outcome.seconds > 0 ? 100 * outcome.model_seconds / outcome.seconds : 0.0,
              records.records().size());
 }
 
-void run(Raw& r) {
-  check_common(r.common, r.options);
+void say_repairs(const std::string& folder, const eval::Repairs& repairs) {
+  if (repairs.cut_lines + repairs.partial_groups > 0)
+    log().warn("{}: {} cut line, {} groups without all their records: measured again", folder, repairs.cut_lines, repairs.partial_groups);
+}
+
+void add_up(const Ranks& ranks, eval::Outcome& outcome) {
+  double all[] = {1.0 * outcome.measured, 1.0 * outcome.known, 1.0 * outcome.failed, outcome.model_seconds, outcome.seconds};
+  ranks.add_up(all);
+  outcome = {static_cast<int>(all[0]), static_cast<int>(all[1]), static_cast<int>(all[2]), all[3] / ranks.count(), all[4] / ranks.count()};
+}
+
+/// Each of several processes writes to a part of its own, which the first one puts together at the end.
+eval::Outcome run_shared(const Ranks& ranks, Session& session, eval::Plan& plan, const std::string& folder, eval::RecordFile* whole) {
+  const std::string hash = fmt::format("{:016x}", session.model().hash());
+  if (whole != nullptr) eval::repaired_parts(folder, hash);
+  ranks.wait();  // what is there is whole
+  plan.known = eval::known_in(folder);
+  plan.shard = {ranks.index(), ranks.count()};
+  ranks.wait();  // all have read
+  eval::Outcome outcome;
+  {
+    eval::RecordFile part(eval::part_of(folder, ranks.index()), hash);
+    outcome = eval::run(session, plan, part, whole != nullptr ? eval_progress() : eval::Progress{{}, eval_progress().on_failure});
+  }
+  ranks.wait();
+  if (whole != nullptr) eval::collect_parts(folder, hash, plan, *whole);
+  return outcome;
+}
+
+eval::Outcome run_alone(Session& session, const eval::Plan& plan, const std::string& folder, eval::RecordFile& records) {
+  eval::collect_parts(folder, fmt::format("{:016x}", session.model().hash()), plan, records);  // of processes that were killed
+  try {
+    return eval::run(session, plan, records, eval_progress());
+  } catch (const Interrupted&) {
+    log().info("{} has {} records: winnow eval report {} shows them, and the same command goes on", folder, records.records().size(),
+               folder);
+    throw;
+  }
+}
+
+/// What was in vain: told when the processes have parted.
+struct Failures {
+  int samples = 0;
+  int lines = 0;
+};
+
+Failures measure(Raw& r) {
+  const Ranks ranks;
   eval::Plan plan = plan_of(r);
-  int bad_lines = 0;
-  r.task.on_bad_line = [&bad_lines](const std::string& sentence) {
-    ++bad_lines;
-    log().error("{}", sentence);
+  if (ranks.count() > 1 && plan.shard.count > 1) throw UsageError("--shard does not go with mpirun, which shares the samples itself");
+  if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
+  Failures failures;
+  r.task.on_bad_line = [&](const std::string& sentence) {
+    ++failures.lines;
+    if (ranks.is_first()) log().error("{}", sentence);
   };
   r.task.on_left_out = [](const std::string& sentence) { log().warn("{}", sentence); };
   const auto model = Model::load(r.options.model, r.options.loading);
   plan.tasks = eval::make_tasks(r.tasks, *model, r.task);
   if (r.common.raw) without_template(plan);
-  eval::RecordFile records(r.output, fmt::format("{:016x}", model->hash()));
-  const auto& repairs = records.repairs();
-  if (repairs.cut_lines + repairs.partial_groups > 0)
-    log().warn("{}: {} cut line, {} groups without all their records: measured again", r.output, repairs.cut_lines, repairs.partial_groups);
+  std::optional<eval::RecordFile> records;
+  if (ranks.is_first()) {
+    records.emplace(r.output, fmt::format("{:016x}", model->hash()));
+    say_repairs(r.output, records->repairs());
+  }
   Session session(model, r.options.session);
   session.on_stop(interrupted);
-  const auto outcome = eval::run(session, plan, records, progress());
-  print_outcome(outcome, records);
-  if (outcome.failed + bad_lines > 0)
-    throw InputError(fmt::format("{} samples could not be measured and {} lines were no samples", outcome.failed, bad_lines));
+  auto outcome = ranks.count() == 1 ? run_alone(session, plan, r.output, *records)
+                                    : run_shared(ranks, session, plan, r.output, records ? &*records : nullptr);
+  add_up(ranks, outcome);
+  if (!ranks.is_first()) return {};
+  print_outcome(outcome, *records);
+  failures.samples = outcome.failed;
+  return failures;
+}
+
+void run(Raw& r) {
+  check_common(r.common, r.options);
+  const Failures failures = measure(r);
+  if (failures.samples + failures.lines > 0)
+    throw InputError(fmt::format("{} samples could not be measured and {} lines were no samples", failures.samples, failures.lines));
 }
 
 void list() {

@@ -1,15 +1,21 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "eval/parts.h"
 #include "eval/record_file.h"
-#include "eval/summary.h"
+#include "eval/report/page.h"
+#include "eval/report/text.h"
+#include "eval/statistics.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -21,37 +27,46 @@ struct Raw {
   std::string output;
 };
 
+/// Of all folders; what several have counts once.
 std::vector<eval::Record> records_of(const std::vector<std::string>& folders) {
   std::vector<eval::Record> out;
+  std::set<std::pair<std::string, eval::Key>> known;
   for (const auto& folder : folders) {
-    const auto records = eval::read_records((std::filesystem::path(folder) / "records.jsonl").string());
-    out.insert(out.end(), records.begin(), records.end());
+    for (auto& record : eval::records_in(folder)) {
+      if (known.emplace(record.model_hash, record.key).second) out.push_back(std::move(record));
+    }
   }
   return out;
 }
 
 void report(const Raw& r) {
-  const auto tables = eval::summarize(records_of(r.folders));
+  const auto records = records_of(r.folders);
+  if (r.output.empty()) return write_stdout(eval::to_markdown(eval::summarize(records)));
   const auto extension = std::filesystem::path(r.output).extension();
-  if (r.output.empty()) return write_stdout(eval::to_markdown(tables));
-  if (extension != ".md" && extension != ".csv") throw UsageError(fmt::format("-o {}: give a name that ends in .md or .csv", r.output));
-  write_file(r.output, extension == ".md" ? eval::to_markdown(tables) : eval::to_csv(tables));
+  if (extension == ".html") return write_file(r.output, eval::to_page(records, r.folders));
+  if (extension == ".md") return write_file(r.output, eval::to_markdown(eval::summarize(records)));
+  if (extension == ".csv") return write_file(r.output, eval::to_csv(eval::summarize(records)));
+  throw UsageError(fmt::format("-o {}: give a name that ends in .html, .md or .csv", r.output));
 }
 
-/// The records of shards in one folder.
+/// The records of shards in one folder. One group of each in turn, as they were dealt: so they stand as if one process had measured all.
 void merge(const Raw& r) {
-  std::map<std::string, std::vector<eval::Record>> groups;
-  std::vector<std::string> order;
-  for (const auto& record : records_of(r.folders)) {
-    auto& group = groups[record.group];
-    if (group.empty()) order.push_back(record.group);
-    const bool known = std::any_of(group.begin(), group.end(), [&](const eval::Record& other) { return other.key == record.key; });
-    if (!known) group.push_back(record);
+  std::vector<std::vector<std::vector<eval::Record>>> shards;  // groups of records
+  std::size_t most = 0;
+  for (const auto& folder : r.folders) {
+    shards.push_back(eval::groups_of(records_of({folder})));
+    most = std::max(most, shards.back().size());
   }
-  if (order.empty()) throw InputError("there are no records to merge");
-  eval::RecordFile out(r.output, groups[order.front()].front().model_hash);
+  if (most == 0) throw InputError("there are no records to merge");
+  const auto filled = std::find_if(shards.begin(), shards.end(), [](const auto& shard) { return !shard.empty(); });
+  eval::RecordFile out(r.output, filled->front().front().model_hash);
   if (!out.records().empty()) throw UsageError(fmt::format("{} has {} records: merge into a new folder", r.output, out.records().size()));
-  for (const auto& name : order) out.add(groups[name]);
+  std::set<std::string> known;
+  for (std::size_t i = 0; i < most; ++i) {
+    for (const auto& shard : shards) {
+      if (i < shard.size() && known.insert(shard[i].front().group).second) out.add(shard[i]);
+    }
+  }
   log().info("{} records of {} folders in {}", out.records().size(), r.folders.size(), r.output);
 }
 
@@ -99,9 +114,9 @@ void compare(const Raw& r) {
 
 void add_eval_reports(CLI::App& eval) {
   const auto raw = std::make_shared<Raw>();
-  auto* const reporting = eval.add_subcommand("report", "tables of the records of one or more folders");
+  auto* const reporting = eval.add_subcommand("report", "tables and plots of the records of one or more folders");
   reporting->add_option("DIR", raw->folders, "folders with records")->required();
-  reporting->add_option("-o,--output", raw->output, "report.md or report.csv (default: the first, on stdout)");
+  reporting->add_option("-o,--output", raw->output, "report.html, report.md or report.csv (default: as .md, on stdout)");
   reporting->callback([raw] { report(*raw); });
 
   auto* const merging = eval.add_subcommand("merge", "put the records of shards into one folder");

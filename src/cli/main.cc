@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   add_docs(app);
   add_bench(app);
   add_eval(app);
+  add_tune(app);
   try {
     app.parse(argc, argv);
     return 0;

@@ -65,6 +65,12 @@ Key Group::key(const CacheOptions& cache) const {
   return {sample.task, sample.id, cache.spec.print(), budget, cache.kv_type.print(), name_of(reading_.protocol), hash_};
 }
 
+std::vector<Key> Group::keys() const {
+  std::vector<Key> out;
+  for (const auto& cache : caches_) out.push_back(key(cache));
+  return out;
+}
+
 int Group::tokens() const { return static_cast<int>(reading_.prompt.text.size() + reading_.prompt.question.size()); }
 
 void Group::leave_out(const std::set<Key>& known) {

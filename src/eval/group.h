@@ -18,6 +18,8 @@ class Group {
   /// Leaves out the caches that have been measured.
   void leave_out(const std::set<Key>& known);
   bool empty() const { return caches_.empty(); }
+  /// Of the records, in the order of the caches.
+  std::vector<Key> keys() const;
 
   /// One record for each cache, whole but for the model's hash. Throws what the session and the measure throw.
   std::vector<Record> measure(Session& session, const Task& task);

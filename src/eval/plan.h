@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,7 @@ struct Plan {
   std::vector<CacheOptions> caches;
   std::vector<Protocol> protocols;
   Shard shard;
+  std::set<Key> known;  ///< measured elsewhere: left out
 };
 
 struct Progress {

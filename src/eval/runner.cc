@@ -14,7 +14,7 @@ namespace {
 class Run {
  public:
   Run(Session& session, const Plan& plan, RecordFile& records, const Progress& progress)
-      : session_(session), plan_(plan), records_(records), progress_(progress) {
+      : session_(session), plan_(plan), records_(records), progress_(progress), known_(plan.known) {
     for (const auto& record : records.records()) known_.insert(record.key);
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 namespace winnow::eval {
 
@@ -14,6 +15,9 @@ struct Mean {
 
 /// REQUIRES: not empty.
 Mean mean_of(std::span<const double> values);
+
+/// The mean of the groups' means, and its interval when each group is drawn anew by itself. REQUIRES: no group is empty, and there is one.
+Mean mean_of_means(std::span<const std::vector<double>> groups);
 
 /// How often a paired bootstrap (10,000 draws, seeded) finds the mean of a - b on the other side of 0, twice: the two-sided p value.
 /// REQUIRES: of equal length, not empty.

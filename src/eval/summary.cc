@@ -1,138 +1,207 @@
 #include "eval/summary.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "winnow/error.h"
 
 namespace winnow::eval {
 
 namespace {
+
+using Records = std::vector<const Record*>;
+using Cells = std::map<std::pair<Method, Column>, Cell>;
+/// The records of a cell: their mean is that of the tasks' means.
+using ByTask = std::map<std::string, Records>;
 
 template <class T>
 void add_once(std::vector<T>& to, const T& value) {
   if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
 }
 
-Cell cell_of(const std::vector<const Record*>& records) {
+Method method_of(const Record& record) { return {record.key.spec, record.key.budget, record.key.kv_type}; }
+
+std::string label(const Record& record, const char* name) {
+  const auto found = record.labels.find(name);
+  return found == record.labels.end() ? "" : found->second;
+}
+
+bool is_number(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; }
+
+Cell cell_of(const ByTask& by_task) {
   Cell out;
-  std::vector<double> scores;
-  for (const Record* record : records) {
-    if (!record->skipped.empty()) {
-      ++out.skipped;
-      continue;
+  std::vector<std::vector<double>> scores;
+  for (const auto& [task, records] : by_task) {
+    std::vector<double> of_task;
+    for (const Record* record : records) {
+      if (!record->skipped.empty()) {
+        ++out.skipped;
+        continue;
+      }
+      of_task.push_back(record->score);
+      out.bytes_held += static_cast<double>(record->bytes_held);
+      out.entries += record->entries;
+      for (const auto& [name, value] : record->values) out.values[name] += value;
     }
-    scores.push_back(record->score);
-    out.bytes_held += static_cast<double>(record->bytes_held);
-    out.entries += record->entries;
-    for (const auto& [name, value] : record->values) out.values[name] += value;
+    out.samples += static_cast<int>(of_task.size());
+    if (!of_task.empty()) scores.push_back(std::move(of_task));
   }
-  out.samples = static_cast<int>(scores.size());
   if (scores.empty()) return out;
-  const auto n = static_cast<double>(scores.size());
-  out.score = mean_of(scores);
+  const auto n = static_cast<double>(out.samples);
+  out.score = mean_of_means(scores);
   out.bytes_held /= n;
   out.entries /= n;
   for (auto& [name, value] : out.values) value /= n;
   return out;
 }
 
-using Grouped = std::map<std::pair<Method, std::string>, std::vector<const Record*>>;
+/// No budget, entries, shares and bytes, each from the smallest; what cannot be read comes last.
+std::pair<int, double> rank_of(const Method& method) {
+  if (method.budget.empty()) return {0, 0};
+  const auto budget = budget_of(method);
+  return budget ? std::pair(1 + static_cast<int>(budget->unit()), budget->amount()) : std::pair(9, 0.0);
+}
 
-std::map<std::pair<Method, std::string>, Cell> cells_of(const Grouped& groups) {
-  std::map<std::pair<Method, std::string>, Cell> out;
-  for (const auto& [key, records] : groups) out[key] = cell_of(records);
+std::vector<Method> methods_of(const Records& records) {
+  std::vector<Method> out;
+  std::set<Method> known;
+  for (const Record* record : records) {
+    if (known.insert(method_of(*record)).second) out.push_back(method_of(*record));
+  }
+  const auto order = [](const Method& m) { return std::tuple(rank_of(m), m.spec != "full" || m.kv_type != "f16"); };
+  std::stable_sort(out.begin(), out.end(), [&](const Method& a, const Method& b) { return order(a) < order(b); });
   return out;
 }
 
-Table table_of(const std::string& protocol, const std::vector<Record>& records) {
+/// Records by the columns that a function names for them.
+Table table_of(const Records& records, const std::function<std::vector<Column>(const Record&)>& columns_of) {
   Table out;
-  out.protocol = protocol;
-  Grouped by_task;
-  Grouped by_category;
-  for (const auto& record : records) {
-    if (record.key.protocol != protocol) continue;
-    const Method method{record.key.spec, record.key.budget, record.key.kv_type};
-    add_once(out.methods, method);
-    add_once(out.tasks, record.key.task);
-    by_task[{method, record.key.task}].push_back(&record);
-    if (const auto category = record.labels.find("category"); category != record.labels.end())
-      by_category[{method, category->second}].push_back(&record);
+  std::map<std::pair<Method, Column>, ByTask> cells;
+  Records used;
+  for (const Record* record : records) {
+    for (const auto& column : columns_of(*record)) {
+      add_once(out.columns, column);
+      cells[{method_of(*record), column}][record->key.task].push_back(record);
+      used.push_back(record);
+    }
   }
-  out.cells = cells_of(by_task);
-  out.categories = cells_of(by_category);
+  out.methods = methods_of(used);
+  for (const auto& [key, by_task] : cells) out.cells[key] = cell_of(by_task);
   return out;
 }
 
-std::string name_of(const Method& method) {
-  std::string out = "`" + method.spec + "`";
-  if (!method.budget.empty()) out += " @ " + method.budget;
-  if (method.kv_type != "f16") out += ", " + method.kv_type;
-  return out;
+/// The benchmark that a task with a category is of: LongBench's tasks have no prefix.
+std::string benchmark_of(const Record& record) {
+  const auto slash = record.key.task.find('/');
+  return slash == std::string::npos ? "LongBench" : record.key.task.substr(0, slash);
 }
 
-/// Of a task, over all methods with a budget: the full cache is no rival.
-double best_score(const Table& table, const std::string& task) {
-  double out = -1;
-  for (const auto& [key, cell] : table.cells) {
-    if (key.second == task && !key.first.budget.empty() && cell.samples > 0) out = std::max(out, cell.score.value);
+/// The categories of each benchmark.
+using Benchmarks = std::map<std::string, std::set<std::string>>;
+
+Benchmarks benchmarks_of(const Records& records) {
+  Benchmarks out;
+  for (const Record* record : records) {
+    if (const std::string category = label(*record, "category"); !category.empty()) out[benchmark_of(*record)].insert(category);
   }
   return out;
 }
 
-std::string in_words(const Cell& cell, double best) {
-  if (cell.samples == 0) return cell.skipped > 0 ? "skipped" : "";
-  std::string out = fmt::format("{:.1f}", 100 * cell.score.value);
-  if (cell.score.value == best) out = "**" + out + "**";
-  out += fmt::format(" ({:.1f} to {:.1f})", 100 * cell.score.low, 100 * cell.score.high);
-  if (const auto kl = cell.values.find("kl"); kl != cell.values.end()) out += fmt::format(", {:.3f} nats", kl->second);
+Column mean_of_tasks(const std::string& benchmark) { return {benchmark, "mean of tasks"}; }
+
+Table categories_of(const Records& records, const Benchmarks& benchmarks) {
+  return table_of(records, [&](const Record& record) -> std::vector<Column> {
+    const std::string category = label(record, "category");
+    if (category.empty()) return {};
+    const std::string benchmark = benchmark_of(record);
+    if (benchmarks.at(benchmark).size() == 1) return {{category, ""}};
+    return {{category, ""}, mean_of_tasks(benchmark)};
+  });
+}
+
+std::vector<Column> overall_of(const Benchmarks& benchmarks) {
+  std::vector<Column> out;
+  for (const auto& [benchmark, categories] : benchmarks)
+    out.push_back(categories.size() == 1 ? Column{*categories.begin(), ""} : mean_of_tasks(benchmark));
+  return out;
+}
+
+const char* length_class(int tokens) { return tokens < 4000 ? "0-4k" : tokens < 8000 ? "4-8k" : "8k+"; }
+
+/// A benchmark's tasks count as one.
+Column length_of(const Record& record) {
+  const bool has_category = !label(record, "category").empty();
+  return {has_category ? benchmark_of(record) : column_of(record).task, length_class(record.prompt_tokens)};
+}
+
+Table lengths_of(const Records& records) {
+  std::map<std::string, std::set<std::string>> classes;
+  const auto is_made = [](const Record& record) { return is_number(label(record, "length")) || is_number(label(record, "depth")); };
+  for (const Record* record : records) {
+    if (!is_made(*record)) classes[length_of(*record).task].insert(length_of(*record).part);
+  }
+  auto out = table_of(records, [&](const Record& record) -> std::vector<Column> {
+    const Column column = length_of(record);
+    if (is_made(record) || classes[column.task].size() < 2) return {};
+    return {column};
+  });
+  std::sort(out.columns.begin(), out.columns.end());
   return out;
 }
 
 }  // namespace
 
-std::vector<Table> summarize(const std::vector<Record>& records) {
-  std::vector<std::string> protocols;
-  for (const auto& record : records) add_once(protocols, record.key.protocol);
-  std::vector<Table> out;
-  for (const auto& protocol : protocols) out.push_back(table_of(protocol, records));
+std::string name_of(const Method& method) { return method.kv_type == "f16" ? method.spec : method.spec + ", " + method.kv_type; }
+
+std::optional<Budget> budget_of(const Method& method) {
+  if (method.budget.empty()) return {};
+  try {
+    return Budget::parse(method.budget);
+  } catch (const UsageError&) {
+    return {};
+  }
+}
+
+std::string name_of(const Column& column) { return column.part.empty() ? column.task : column.task + " " + column.part; }
+
+Column column_of(const Record& record) {
+  const std::string length = label(record, "length");
+  Column out{record.key.task, is_number(length) ? length : ""};
+  if (const std::string kind = label(record, "kind"); !kind.empty()) out.part += (out.part.empty() ? "" : " ") + kind;
   return out;
 }
 
-std::string to_markdown(const std::vector<Table>& tables) {
-  std::string out;
-  for (const auto& table : tables) {
-    out += fmt::format("{}{}: mean of 100 × score (95 % of bootstrap means), the best of those with a budget in bold\n\n| method |",
-                       out.empty() ? "" : "\n", table.protocol);
-    for (const auto& task : table.tasks) out += fmt::format(" {} |", task);
-    out += "\n|---|";
-    for (std::size_t i = 0; i < table.tasks.size(); ++i) out += "---:|";
-    for (const auto& method : table.methods) {
-      out += fmt::format("\n| {} |", name_of(method));
-      for (const auto& task : table.tasks) {
-        const auto cell = table.cells.find({method, task});
-        out += fmt::format(" {} |", cell == table.cells.end() ? "" : in_words(cell->second, best_score(table, task)));
-      }
-    }
-    out += "\n";
+const Cell* Table::find(const Method& method, const Column& column) const {
+  const auto found = cells.find({method, column});
+  return found == cells.end() ? nullptr : &found->second;
+}
+
+double Table::best(const Column& column, const std::string& budget) const {
+  double out = -1;
+  for (const auto& method : methods) {
+    const Cell* cell = find(method, column);
+    if (method.budget == budget && cell != nullptr && cell->samples > 0) out = std::max(out, cell->score.value);
   }
   return out;
 }
 
-std::string to_csv(const std::vector<Table>& tables) {
-  std::string out = "protocol,task,spec,budget,kv_type,samples,skipped,score,low,high,entries,bytes_held,values\n";
-  for (const auto& table : tables) {
-    for (const auto& task : table.tasks) {
-      for (const auto& method : table.methods) {
-        const auto found = table.cells.find({method, task});
-        if (found == table.cells.end()) continue;
-        const Cell& c = found->second;
-        std::string values;
-        for (const auto& [name, value] : c.values) values += fmt::format("{}{}={:.6g}", values.empty() ? "" : " ", name, value);
-        out += fmt::format("{},{},\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{:.1f},{:.0f},{}\n", table.protocol, task, method.spec,
-                           method.budget, method.kv_type, c.samples, c.skipped, c.score.value, c.score.low, c.score.high, c.entries,
-                           c.bytes_held, values);
-      }
+std::vector<Summary> summarize(const std::vector<Record>& records) {
+  std::vector<std::string> protocols;
+  for (const auto& record : records) add_once(protocols, record.key.protocol);
+  std::vector<Summary> out;
+  for (const auto& protocol : protocols) {
+    Records of;
+    std::set<std::string> with_category;
+    for (const auto& record : records) {
+      if (record.key.protocol != protocol) continue;
+      of.push_back(&record);
+      if (!label(record, "category").empty()) with_category.insert(record.key.task);
     }
+    const auto benchmarks = benchmarks_of(of);
+    out.push_back({protocol, table_of(of, [](const Record& record) { return std::vector{column_of(record)}; }),
+                   categories_of(of, benchmarks), overall_of(benchmarks), with_category, lengths_of(of)});
   }
   return out;
 }

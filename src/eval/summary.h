@@ -1,15 +1,18 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "eval/record.h"
 #include "eval/statistics.h"
+#include "winnow/spec.h"
 
 namespace winnow::eval {
 
-/// What tells one column of a table from another.
+/// What tells one row of a table from another.
 struct Method {
   std::string spec;
   std::string budget;  ///< empty: none
@@ -17,7 +20,23 @@ struct Method {
   auto operator<=>(const Method&) const = default;
 };
 
-/// One method on one task with one protocol.
+/// The spec, with the type where it is not f16.
+std::string name_of(const Method& method);
+/// Nothing where it has none, or one that this version cannot read.
+std::optional<Budget> budget_of(const Method& method);
+
+/// What is measured: a task, or those of its samples that are made alike.
+struct Column {
+  std::string task;
+  std::string part;  ///< "4000 words": the labels "length" (where it is a number) and "kind" of its samples, or empty
+  auto operator<=>(const Column&) const = default;
+};
+
+std::string name_of(const Column& column);
+/// Where a record belongs.
+Column column_of(const Record& record);
+
+/// One method in one column.
 struct Cell {
   Mean score;
   std::map<std::string, double> values;  ///< means of the records' values
@@ -27,20 +46,28 @@ struct Cell {
   int skipped = 0;
 };
 
-/// Methods by tasks.
 struct Table {
-  std::string protocol;
-  std::vector<std::string> tasks;                             ///< in the order of the records
-  std::vector<Method> methods;                                ///< likewise
-  std::map<std::pair<Method, std::string>, Cell> cells;       ///< by method and task
-  std::map<std::pair<Method, std::string>, Cell> categories;  ///< by method and the records' label "category"
+  std::vector<Column> columns;
+  std::vector<Method> methods;  ///< those without a budget first, then by budget
+  std::map<std::pair<Method, Column>, Cell> cells;
+
+  /// Nothing where it was not measured.
+  const Cell* find(const Method& method, const Column& column) const;
+  /// The best score of a column among the methods with this budget; below 0 where nothing was measured.
+  double best(const Column& column, const std::string& budget) const;
 };
 
-/// One table for each protocol that is there.
-std::vector<Table> summarize(const std::vector<Record>& records);
+/// What one protocol came to.
+struct Summary {
+  std::string protocol;
+  Table tasks;
+  Table categories;             ///< means of the tasks of each category (records' label), and of all of a benchmark that has several
+  std::vector<Column> overall;  ///< of the categories: what stands for a benchmark as a whole
+  std::set<std::string> with_category;  ///< tasks
+  Table lengths;                        ///< by prompt tokens, as LongBench-E has them: empty where all prompts of a task are of one class
+};
 
-std::string to_markdown(const std::vector<Table>& tables);
-/// protocol,task,spec,budget,kv_type,samples,skipped,score,low,high,entries,bytes_held and the tasks' own values as key=value.
-std::string to_csv(const std::vector<Table>& tables);
+/// One for each protocol that is there.
+std::vector<Summary> summarize(const std::vector<Record>& records);
 
 }  // namespace winnow::eval

@@ -102,7 +102,8 @@ def check_shards(work, expected):
             run(command(work, out, "--shard", f"{i}/{count}"))
         assert records(work, *outs) == expected
         run([WINNOW, "eval", "merge", *(f"{work}/{out}" for out in outs), "-o", f"{work}/merged{count}"])
-        assert records(work, f"merged{count}") == expected
+        merged = records(work, f"merged{count}")
+        assert merged == expected and list(merged) == list(expected), "in the order of one process, too"
     assert "0 <= I < N" in run(command(work, "x", "--shard", "4/4"), code=2).stderr
 
 
@@ -118,10 +119,11 @@ def check_report(work, expected):
         assert len(of) == int(row["samples"]) == 6 and abs(mean - float(row["score"])) < 1e-6
         assert float(row["low"]) <= mean + 1e-6 and mean <= float(row["high"]) + 1e-6
     table = run([WINNOW, "eval", "report", f"{work}/whole"]).stdout
+    assert table == run([WINNOW, "eval", "report", f"{work}/whole", f"{work}/merged2"]).stdout, "what both have counts once"
     assert "| `snapkv:window=4` @ 24 |" in table and "question-agnostic" in table
     same = run([WINNOW, "eval", "compare", f"{work}/whole", f"{work}/merged2"]).stdout
     assert same.count("| +0.0 | 1.000 |") == 20, same
-    assert ".md or .csv" in run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.pdf"], code=2).stderr
+    assert ".html, .md or .csv" in run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.pdf"], code=2).stderr
     assert "no such file" in run([WINNOW, "eval", "report", f"{work}/nothing"], code=1).stderr
 
 
@@ -160,6 +162,9 @@ def check_tasks(work):
     run(command(work, "niah", "--length", "60,90", "--limit", "12", tasks=["niah"]))
     found = records(work, "niah")
     assert {(r["labels"]["length"], r["labels"]["depth"]) for r in found.values()} == {(n, str(d)) for n in ("60", "90") for d in (0, 25, 50, 75, 100)}
+    run([WINNOW, "eval", "report", f"{work}/niah", "-o", f"{work}/niah.csv"])
+    with open(f"{work}/niah.csv") as file:
+        assert {row["part"] for row in csv.DictReader(file)} == {"60 words", "90 words"}
     run(command(work, "near", tasks=["fidelity"]))
     for (_, _, spec, *_), r in records(work, "near").items():
         assert (r["values"]["kl"] < 1e-9 and r["score"] == 1) if spec == "full" else r["values"]["kl"] > 1e-9, r

@@ -41,6 +41,21 @@ TEST(StatisticsTest, OneValueHasNoWidth) {
   EXPECT_EQ(mean.high, 0.25);
 }
 
+TEST(StatisticsTest, GroupsCountAlikeWhateverTheirSize) {
+  const Mean constant = mean_of_means(std::vector<std::vector<double>>{{1, 1, 1, 1}, {0}});
+  EXPECT_EQ(constant.value, 0.5);
+  EXPECT_EQ(constant.low, 0.5) << "each group is drawn by itself";
+  EXPECT_EQ(constant.high, 0.5);
+  // The variance of the mean of two groups' means is a quarter of the sum of theirs.
+  const auto a = normal(400, 3, 1);
+  const auto b = normal(100, 1, 2);
+  const Mean of_a = mean_of(a);
+  const Mean of_b = mean_of(b);
+  const Mean both = mean_of_means(std::vector<std::vector<double>>{a, b});
+  EXPECT_DOUBLE_EQ(both.value, (of_a.value + of_b.value) / 2);
+  EXPECT_NEAR(both.high - both.low, std::hypot(of_a.high - of_a.low, of_b.high - of_b.low) / 2, 0.15 * (both.high - both.low));
+}
+
 TEST(StatisticsTest, PairedDifferencesAreTold) {
   const auto a = normal(100, 0, 2);
   auto b = a;

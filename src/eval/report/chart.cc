@@ -1,0 +1,168 @@
+#include "eval/report/chart.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "eval/report/gnuplot.h"
+#include "eval/report/html.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// Colours that stand for the page's variables; no real one is so dark and uneven.
+constexpr const char* kInk = "#010203";
+constexpr const char* kGrid = "#010204";
+
+std::string series_colour(std::size_t i) { return fmt::format("#0103{:02x}", i + 1); }
+
+/// gnuplot writes names into its SVG as they are.
+std::string plain(const std::string& text) {
+  std::string out = text;
+  for (char& c : out) {
+    if (c == '<' || c == '>' || c == '&') c = '?';
+  }
+  return quoted(out);
+}
+
+/// Settings are those of gnuplot's start but for these.
+std::string begin(int width, int height, int font) {
+  return fmt::format(
+      "reset\nset terminal svg size {0},{1} dynamic noenhanced font 'sans-serif,{2}'\nset encoding utf8\n"
+      "set border 3 lc rgb '{3}'\nset tics nomirror out scale 0.5 textcolor rgb '{3}'\nset key textcolor rgb '{3}'\n",
+      width, height, font, kInk);
+}
+
+std::string axis(const char* name, const std::string& title) {
+  return fmt::format("set {}label {} textcolor rgb '{}'\n", name, plain(title), kInk);
+}
+
+std::string data_of(const Curve& curve) {
+  std::string out;
+  for (const auto& [x, y] : curve.points) out += fmt::format("{:.6g} {:.6g}\n", x, y);
+  return out + "e\n";
+}
+
+std::string tics_of(const std::vector<double>& tics) {
+  std::string out;
+  for (const double x : tics) out += fmt::format("{}{:.6g}", out.empty() ? "set xtics (" : ",", x);
+  return out.empty() ? "" : out + ")\n";
+}
+
+std::string labels_of(const char* axis, const std::vector<std::string>& names) {
+  std::string out = fmt::format("set {}tics (", axis);
+  for (std::size_t i = 0; i < names.size(); ++i) out += fmt::format("{}{} {}", i == 0 ? "" : ",", plain(names[i]), i);
+  return out + ")\n";
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+}
+
+/// gnuplot pads colours in one place and does not in another.
+void replace_colour(std::string& svg, int red, int green, int blue, const std::string& variable) {
+  replace_all(svg, fmt::format("rgb({:3},{:4},{:4})", red, green, blue), variable);
+  replace_all(svg, fmt::format("rgb({},{},{})", red, green, blue), variable);
+}
+
+void cut_out(std::string& text, const std::string& from, const std::string& to) {
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    const auto end = text.find(to, at);
+    if (end == std::string::npos) return;
+    text.erase(at, end + to.size() - at);
+  }
+}
+
+/// Groups without anything in them, and white space between elements.
+void squeeze(std::string& svg) {
+  std::string out;
+  bool blank = false;
+  for (const char c : svg) {
+    const bool is_space = c == '\n' || c == '\t' || c == ' ';
+    if (!(is_space && blank)) out += is_space ? ' ' : c;
+    blank = is_space;
+  }
+  replace_all(out, "> <", "><");
+  for (auto at = out.find("></g>"); at != std::string::npos; at = out.find("></g>", at)) {
+    const auto open = out.rfind('<', at);
+    if (out.compare(open, 3, "<g ") == 0) {
+      out.erase(open, at + 5 - open);
+      at = open;
+    } else {
+      at += 5;
+    }
+  }
+  svg = std::move(out);
+}
+
+}  // namespace
+
+std::string script_of(const Chart& chart) {
+  constexpr std::size_t kShort = 24;  // letters of a name that two columns have room for
+  const std::size_t named = std::min(chart.curves.size(), Chart::kColoured);
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < named; ++i) longest = std::max(longest, chart.curves[i].name.size());
+  const std::size_t columns = longest <= kShort ? 2 : 1;
+  const std::size_t rows = (named + (chart.level ? 1 : 0) + columns - 1) / columns;
+  std::string out =
+      begin(560, 330 + 19 * static_cast<int>(rows), 15) + axis("x", chart.x_title) + axis("y", chart.y_title) + tics_of(chart.x_tics);
+  out += fmt::format(
+      "set grid lc rgb '{}' lw 0.7\nset xlabel offset 0,0.4\nset key below left Left reverse maxcols {} samplen 2 width {}\n"
+      "set offsets graph 0.02, graph 0.02\n",
+      kGrid, columns, -static_cast<int>(longest) / 4);  // gnuplot takes letters to be wider than they are
+  if (chart.x_scale == Scale::logarithmic) out += "set logscale x 2\nset format x '%g'\n";
+  if (chart.y_scale == Scale::logarithmic) out += "set logscale y 10\nset format y '%g'\n";
+  std::string plots;
+  std::string data;
+  for (std::size_t i = chart.curves.size(); i-- > named;) {
+    plots += fmt::format("{}'-' using 1:2 with lines lw 1 lc rgb '{}' notitle", plots.empty() ? "plot " : ", ", kGrid);
+    data += data_of(chart.curves[i]);
+  }
+  for (std::size_t i = 0; i < named; ++i) {
+    plots += fmt::format("{}'-' using 1:2 with linespoints lw 2 pt {} ps 0.6 lc rgb '{}' title {}", plots.empty() ? "plot " : ", ", 4 + i,
+                         series_colour(i), plain(chart.curves[i].name));
+    data += data_of(chart.curves[i]);
+  }
+  if (chart.level)
+    plots +=
+        fmt::format("{}{:.6g} with lines dt 2 lw 1.5 lc rgb '{}' title 'full cache'", plots.empty() ? "plot " : ", ", *chart.level, kInk);
+  return out + plots + "\n" + data;
+}
+
+std::string script_of(const HeatMap& map) {
+  constexpr std::size_t kMostNumbers = 8;  // in a row: more are not readable
+  std::string out =
+      begin(230, 180, 13) + axis("x", map.x_title) + axis("y", map.y_title) + labels_of("x", map.columns) + labels_of("y", map.rows);
+  out += fmt::format(
+      "set tics scale 0\nset lmargin 6.5\nset rmargin 0.5\nset tmargin 0.3\nset bmargin 2.6\nset xlabel offset 0,0.7\nset ylabel offset "
+      "1,0\nset xrange [-0.5:{}-0.5]\nset yrange [{}-0.5:-0.5]\nset cbrange [0:1]\nunset colorbox\nset border 0\n"
+      "set palette defined (0 '#ee6677', 0.5 '#ebc64d', 1 '#3fbf8f')\n",
+      map.columns.size(), map.rows.size());
+  out += "plot '-' using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3 with boxxyerror fs solid 1 noborder lc palette notitle";
+  const bool numbers = map.columns.size() <= kMostNumbers;
+  if (numbers) out += ", '-' using 1:2:(sprintf('%.0f',100*$3)) with labels tc rgb '#101010' notitle";
+  std::string data;
+  for (const auto& [place, score] : map.cells) data += fmt::format("{} {} {:.4g}\n", place.first, place.second, score);
+  data += "e\n";
+  return out + "\n" + data + (numbers ? data : "");
+}
+
+std::string embedded(std::string svg, std::size_t number, const std::string& title) {
+  cut_out(svg, "<desc>", "</desc>");
+  cut_out(svg, "<filter", "</filter>");
+  cut_out(svg, "<rect x=\"0\" y=\"0\"", "/>");
+  replace_all(svg, "<title>Gnuplot</title>", "<title>" + escaped(title) + "</title>");
+  for (const char* colour : {"black", "white", "gray"}) replace_all(svg, fmt::format(" color=\"{}\"", colour), "");
+  replace_colour(svg, 1, 2, 3, "var(--ink)");
+  replace_colour(svg, 1, 2, 4, "var(--grid)");
+  for (std::size_t i = 0; i < Chart::kColoured; ++i) replace_colour(svg, 1, 3, static_cast<int>(i) + 1, fmt::format("var(--s{})", i));
+  if (svg.find("xlink:href='#gpPt", svg.find("</defs>")) == std::string::npos) cut_out(svg, "<defs>", "</defs>");
+  replace_all(svg, "gpPt", fmt::format("g{}p", number));
+  replace_all(svg, "gpDot", fmt::format("g{}d", number));
+  replace_all(svg, "gnuplot_", fmt::format("g{}_", number));
+  squeeze(svg);
+  return svg;
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "eval/report/quantity.h"
+
+namespace winnow::eval {
+
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< by x
+};
+
+/// Curves over one axis. The first kColoured have colours and names, the others are thin and grey.
+struct Chart {
+  static constexpr std::size_t kColoured = 8;
+
+  std::string title;
+  std::string x_title;
+  std::string y_title;
+  Scale x_scale = Scale::logarithmic;
+  Scale y_scale = Scale::linear;
+  std::vector<double> x_tics;  ///< empty: gnuplot's own
+  std::vector<Curve> curves;
+  std::optional<double> level;  ///< of the full cache: a broken line
+};
+
+/// Scores (0 to 1) by two labels.
+struct HeatMap {
+  std::string title;
+  std::string x_title;
+  std::string y_title;
+  std::vector<std::string> columns;
+  std::vector<std::string> rows;
+  std::map<std::pair<std::size_t, std::size_t>, double> cells;  ///< by column and row
+};
+
+/// What gnuplot draws each from.
+std::string script_of(const Chart& chart);
+std::string script_of(const HeatMap& map);
+
+/// A drawn script for a page that shows several: colours are the page's variables (--ink, --grid, --s0 …), names are the picture's own, and
+/// what is not needed is left out.
+std::string embedded(std::string svg, std::size_t number, const std::string& title);
+
+}  // namespace winnow::eval

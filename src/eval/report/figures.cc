@@ -1,0 +1,232 @@
+#include "eval/report/figures.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+namespace winnow::eval {
+
+namespace {
+
+enum class Against : std::uint8_t { bytes, entries, percent };
+
+constexpr double kMiB = 1 << 20;
+
+const char* title_of(Against axis) {
+  return axis == Against::bytes ? "MiB held" : axis == Against::entries ? "budget, entries per KV head" : "budget, % of the prompt";
+}
+
+/// Nothing for a budget of another unit.
+std::optional<double> place_of(const Method& method, const Cell& cell, Against axis) {
+  if (axis == Against::bytes) return cell.bytes_held / kMiB;
+  const auto budget = budget_of(method);
+  if (!budget || budget->unit() != (axis == Against::entries ? Budget::Unit::entries : Budget::Unit::percent)) return {};
+  return budget->amount();
+}
+
+/// A logarithmic axis has no 0.
+bool fits(const Quantity& quantity, double y) { return quantity.scale == Scale::linear || y > 0; }
+
+std::vector<Curve> curves_of(const Table& table, const Column& column, const Quantity& quantity, Against axis) {
+  std::vector<Curve> out;
+  for (const auto& method : table.methods) {
+    const Cell* cell = table.find(method, column);
+    if (method.budget.empty() || !has(cell, quantity)) continue;
+    const auto x = place_of(method, *cell, axis);
+    if (!x || *x <= 0 || !fits(quantity, figure(*cell, quantity))) continue;
+    auto curve = std::find_if(out.begin(), out.end(), [&](const Curve& c) { return c.name == name_of(method); });
+    if (curve == out.end()) curve = out.insert(out.end(), {name_of(method), {}});
+    curve->points.emplace_back(*x, figure(*cell, quantity));
+  }
+  for (auto& curve : out) std::sort(curve.points.begin(), curve.points.end());
+  return out;
+}
+
+double mean_height(const Curve& curve) {
+  double sum = 0;
+  for (const auto& [x, y] : curve.points) sum += y;
+  return sum / static_cast<double>(curve.points.size());
+}
+
+void best_first(std::vector<Curve>& curves, Better better) {
+  std::stable_sort(curves.begin(), curves.end(), [&](const Curve& a, const Curve& b) {
+    return better == Better::lower ? mean_height(a) < mean_height(b) : mean_height(a) > mean_height(b);
+  });
+}
+
+std::vector<double> places_of(const std::vector<Curve>& curves) {
+  std::set<double> out;
+  for (const auto& curve : curves) {
+    for (const auto& [x, y] : curve.points) out.insert(x);
+  }
+  return {out.begin(), out.end()};
+}
+
+Chart chart_of(const std::string& title, const std::string& x_title, const std::string& y_title) {
+  Chart out;
+  out.title = title;
+  out.x_title = x_title;
+  out.y_title = y_title;
+  return out;
+}
+
+void add_chart(const Table& table, const Column& column, const Quantity& quantity, Against axis, std::vector<Chart>& to) {
+  Chart chart = chart_of(name_of(column) + ", " + quantity.title, title_of(axis), quantity.title);
+  chart.curves = curves_of(table, column, quantity, axis);
+  if (axis != Against::bytes) chart.x_tics = places_of(chart.curves);
+  if (chart.curves.empty() || (axis != Against::bytes && chart.x_tics.size() < 2)) return;
+  best_first(chart.curves, quantity.better);
+  chart.y_scale = quantity.scale;
+  const Cell* full = table.find({"full", "", "f16"}, column);
+  if (has(full, quantity) && fits(quantity, figure(*full, quantity)) && quantity.name != "kl") chart.level = figure(*full, quantity);
+  to.push_back(std::move(chart));
+}
+
+void add_charts(const Table& table, const Column& column, std::vector<Chart>& to) {
+  for (const auto& quantity : quantities_of(table, column)) {
+    if (quantity.better == Better::unknown) continue;
+    for (const Against axis : {Against::bytes, Against::entries, Against::percent}) add_chart(table, column, quantity, axis, to);
+  }
+}
+
+bool is_speed(const std::string& task) { return task == "efficiency" || task.starts_with("efficiency/"); }
+
+std::optional<double> number(const std::string& text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return {};
+  return std::stod(text);
+}
+
+std::string label(const Record& record, const char* name) {
+  const auto found = record.labels.find(name);
+  return found == record.labels.end() ? "" : found->second;
+}
+
+std::string with_budget(const Record& record) {
+  return name_of(Method{record.key.spec, "", record.key.kv_type}) + (record.key.budget.empty() ? "" : " @ " + record.key.budget);
+}
+
+/// In the order of their numbers, words behind them.
+bool by_number(const std::string& a, const std::string& b) {
+  const auto x = number(a);
+  const auto y = number(b);
+  if (x && y) return *x < *y;
+  return x.has_value() != y.has_value() ? x.has_value() : a < b;
+}
+
+/// The scores of one map, by length and depth.
+using Places = std::map<std::pair<std::string, std::string>, std::vector<double>>;
+
+HeatMap map_of(const std::string& title, const Places& places) {
+  HeatMap out{title, "length", "depth, %", {}, {}, {}};
+  std::set<std::string, decltype(&by_number)> lengths(&by_number);
+  std::set<std::string, decltype(&by_number)> depths(&by_number);
+  for (const auto& [place, scores] : places) {
+    lengths.insert(place.first);
+    depths.insert(place.second);
+  }
+  out.columns.assign(lengths.begin(), lengths.end());
+  out.rows.assign(depths.begin(), depths.end());
+  const auto at = [](const std::vector<std::string>& names, const std::string& name) {
+    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  for (const auto& [place, scores] : places) out.cells[{at(out.columns, place.first), at(out.rows, place.second)}] = mean_of(scores).value;
+  return out;
+}
+
+/// Values by method and place.
+using Courses = std::map<std::string, std::map<double, std::vector<double>>>;
+
+std::vector<Curve> curves_of(const Courses& courses, const std::function<double(double)>& height) {
+  std::vector<Curve> out;
+  for (const auto& [name, places] : courses) {
+    Curve curve{name, {}};
+    for (const auto& [place, values] : places) {
+      if (place > 0) curve.points.emplace_back(place, height(mean_of(values).value));
+    }
+    if (!curve.points.empty()) out.push_back(std::move(curve));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Chart> curves_of(const Summary& summary) {
+  std::vector<Chart> out;
+  for (const auto& column : summary.overall) add_charts(summary.categories, column, out);
+  for (const auto& column : summary.tasks.columns) {
+    if (!is_speed(column.task) && !summary.with_category.contains(column.task)) add_charts(summary.tasks, column, out);
+  }
+  return out;
+}
+
+std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std::string& protocol) {
+  std::vector<HeatMaps> out;
+  std::vector<std::pair<std::pair<std::string, std::string>, std::map<std::string, Places>>> all;  // task and kind, method: by budget
+  for (const auto& record : records) {
+    const std::string length = label(record, "length");
+    const std::string depth = label(record, "depth");
+    if (record.key.protocol != protocol || !record.skipped.empty() || length.empty() || depth.empty() || is_speed(record.key.task))
+      continue;
+    const std::pair key(record.key.task + (label(record, "kind").empty() ? "" : " " + label(record, "kind")),
+                        name_of(Method{record.key.spec, "", record.key.kv_type}));
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
+    if (found == all.end()) found = all.insert(all.end(), {key, {}});
+    found->second[record.key.budget][{length, depth}].push_back(record.score);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+  for (const auto& [key, budgets] : all) {
+    HeatMaps maps{key.first + ": " + key.second, {}};
+    std::vector<std::string> order;
+    for (const auto& [budget, places] : budgets) order.push_back(budget);
+    std::sort(order.begin(), order.end(), by_number);
+    for (const auto& budget : order) maps.maps.push_back(map_of(budget.empty() ? "no budget" : "budget " + budget, budgets.at(budget)));
+    out.push_back(std::move(maps));
+  }
+  return out;
+}
+
+std::vector<Chart> speed_of(const std::vector<Record>& records, const std::string& protocol) {
+  std::map<std::string, Courses> by_value;
+  for (const auto& record : records) {
+    if (record.key.protocol != protocol || !record.skipped.empty() || !is_speed(record.key.task)) continue;
+    const double depth = number(label(record, "depth")).value_or(number(label(record, "length")).value_or(record.prompt_tokens));
+    for (const auto& [name, value] : record.values) by_value[name][with_budget(record)][depth].push_back(value);
+  }
+  std::vector<Chart> out;
+  for (const auto& [value, courses] : by_value) {
+    const Quantity quantity = quantity_of(value);
+    Chart chart = chart_of(quantity.title, "tokens of the prompt", quantity.title);
+    chart.curves = curves_of(courses, [&](double mean) { return mean / quantity.unit; });
+    best_first(chart.curves, quantity.better);
+    chart.x_tics = places_of(chart.curves);
+    if (!chart.curves.empty()) out.push_back(std::move(chart));
+  }
+  return out;
+}
+
+std::vector<Chart> perplexity_of(const std::vector<Record>& records, const std::string& protocol) {
+  const std::string prefix = "nll@";
+  std::map<std::string, Courses> by_column;
+  for (const auto& record : records) {
+    if (record.key.protocol != protocol || !record.skipped.empty()) continue;
+    for (const auto& [name, value] : record.values) {
+      if (!name.starts_with(prefix)) continue;
+      const auto place = number(name.substr(prefix.size()));
+      if (place) by_column[name_of(column_of(record))][with_budget(record)][*place].push_back(value);
+    }
+  }
+  std::vector<Chart> out;
+  for (const auto& [column, courses] : by_column) {
+    Chart chart = chart_of(column + ", perplexity", "tokens behind the prompt", "perplexity");
+    chart.x_scale = Scale::linear;
+    chart.curves = curves_of(courses, [](double nll) { return std::exp(nll); });
+    best_first(chart.curves, Better::lower);
+    if (!chart.curves.empty()) out.push_back(std::move(chart));
+  }
+  return out;
+}
+
+}  // namespace winnow::eval

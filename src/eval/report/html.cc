@@ -1,0 +1,121 @@
+#include "eval/report/html.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+#include <limits>
+
+#include "eval/report/quantity.h"
+
+namespace winnow::eval {
+
+namespace {
+
+struct Shown {
+  Column column;
+  Quantity quantity;
+};
+
+std::vector<Shown> shown_of(const Table& table) {
+  std::vector<Shown> out;
+  for (const auto& column : table.columns) {
+    for (auto& quantity : quantities_of(table, column)) out.push_back({column, std::move(quantity)});
+  }
+  return out;
+}
+
+/// Among the methods with a budget; NaN where nothing is better than anything.
+double best_of(const Table& table, const Shown& shown, const std::string& budget) {
+  double out = std::numeric_limits<double>::quiet_NaN();
+  if (shown.quantity.better == Better::unknown || budget.empty()) return out;
+  for (const auto& method : table.methods) {
+    const Cell* cell = table.find(method, shown.column);
+    if (method.budget != budget || !has(cell, shown.quantity)) continue;
+    const double value = figure(*cell, shown.quantity);
+    if (std::isnan(out) || (shown.quantity.better == Better::higher ? value > out : value < out)) out = value;
+  }
+  return out;
+}
+
+std::string cell_of(const Table& table, const Method& method, const Shown& shown, double best) {
+  const Cell* cell = table.find(method, shown.column);
+  if (cell == nullptr) return "<td></td>";
+  if (!has(cell, shown.quantity)) return cell->skipped > 0 ? "<td><small>skipped</small></td>" : "<td></td>";
+  const double value = figure(*cell, shown.quantity);
+  std::string text = fmt::format("{:.{}f}", value, shown.quantity.digits);
+  if (value == best) text = "<b>" + text + "</b>";
+  if (shown.quantity.name.empty()) text += fmt::format(" <small>{:.0f}–{:.0f}</small>", 100 * cell->score.low, 100 * cell->score.high);
+  return "<td>" + text + "</td>";
+}
+
+/// Mean over all columns.
+std::string bytes_of(const Table& table, const Method& method) {
+  double bytes = 0;
+  int samples = 0;
+  for (const auto& column : table.columns) {
+    const Cell* cell = table.find(method, column);
+    if (cell == nullptr) continue;
+    bytes += cell->bytes_held * cell->samples;
+    samples += cell->samples;
+  }
+  return samples == 0 ? "" : fmt::format("{:.1f}", bytes / samples / (1 << 20));
+}
+
+std::string head_of(const std::vector<Shown>& all) {
+  std::string out = "<thead><tr><th>method</th><th>MiB held</th>";
+  for (const auto& shown : all)
+    out += fmt::format("<th>{} <small>{}</small></th>", escaped(name_of(shown.column)), escaped(shown.quantity.title));
+  return out + "</tr></thead>\n";
+}
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string to_html(const Table& table, const std::string& title, const std::string& says) {
+  if (table.columns.empty()) return "";
+  const auto all = shown_of(table);
+  std::string out =
+      fmt::format("<h3>{}</h3>\n<p>{}</p>\n<div class=\"wide\" tabindex=\"0\"><table>\n{}", escaped(title), escaped(says), head_of(all));
+  const std::string* budget = nullptr;
+  std::vector<double> best;
+  for (const auto& method : table.methods) {
+    if (budget == nullptr || *budget != method.budget) {
+      budget = &method.budget;
+      best.clear();
+      for (const auto& shown : all) best.push_back(best_of(table, shown, *budget));
+      if (!budget->empty())
+        out += fmt::format("<tr class=\"budget\"><th>budget {}</th><td colspan=\"{}\"></td></tr>\n", escaped(*budget), all.size() + 1);
+    }
+    out += fmt::format("<tr><th>{}</th><td>{}</td>", escaped(name_of(method)), bytes_of(table, method));
+    for (std::size_t i = 0; i < all.size(); ++i) out += cell_of(table, method, all[i], best[i]);
+    out += "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,123 @@
+#include "eval/report/page.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <set>
+
+#include "eval/report/figures.h"
+#include "eval/report/gnuplot.h"
+#include "eval/report/html.h"
+#include "winnow/version.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// Where a picture comes once all have been drawn. Nothing that is escaped has such a byte.
+std::string hole(std::size_t number) { return fmt::format("\x01{}\x01", number); }
+
+/// Gathers the page with holes for the pictures, so that one gnuplot draws them all.
+class Page {
+ public:
+  void add(const std::string& html) { html_ += html; }
+
+  template <class Picture>
+  void add_figure(const Picture& picture) {
+    html_ += fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escaped(picture.title), hole(scripts_.size()));
+    scripts_.push_back(script_of(picture));
+    titles_.push_back(picture.title);
+  }
+
+  std::string drawn() const {
+    const auto svgs = gnuplot_svgs(scripts_);
+    std::string out;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < svgs.size(); ++i) {
+      const auto place = html_.find(hole(i), at);
+      out += html_.substr(at, place - at) + embedded(svgs[i], i, titles_[i]);
+      at = place + hole(i).size();
+    }
+    return out + html_.substr(at);
+  }
+
+ private:
+  std::string html_;
+  std::vector<std::string> scripts_;
+  std::vector<std::string> titles_;
+};
+
+std::string listed(const std::set<std::string>& names) {
+  std::string out;
+  for (const auto& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+std::string head_of(const std::vector<Record>& records, const std::vector<std::string>& folders, const std::vector<Summary>& summaries) {
+  std::set<std::string> models;
+  std::set<std::string> samples;
+  for (const auto& record : records) {
+    models.insert(record.model_hash);
+    samples.insert(record.key.task + "\n" + record.key.id);
+  }
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">"
+      "<title>winnow eval report</title><style>{}</style></head><body>\n<h1>Evaluation of KV-cache methods</h1>\n"
+      "<p>{} records of {} samples; {} {}; from {}; written by winnow {}.</p>\n<nav>",
+      kStyle, records.size(), samples.size(), models.size() == 1 ? "model" : "models", escaped(listed(models)),
+      escaped(listed({folders.begin(), folders.end()})), kVersion);
+  for (const auto& summary : summaries) out += fmt::format("<a href=\"#{0}\">{0}</a> ", escaped(summary.protocol));
+  return out + "</nav>\n";
+}
+
+void add_tables(const Summary& summary, Page& page) {
+  page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));
+  page.add(to_html(summary.tasks, "Tasks",
+                   "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
+  page.add(to_html(summary.categories, "Categories", "Means of the tasks' means; intervals draw each task's samples by themselves."));
+  page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));
+}
+
+void add_charts(const std::string& title, const std::string& says, const std::vector<Chart>& charts, Page& page) {
+  if (charts.empty()) return;
+  page.add(fmt::format("<h3>{}</h3>\n<p>{}</p>\n<div class=\"charts\">\n", escaped(title), escaped(says)));
+  for (const auto& chart : charts) page.add_figure(chart);
+  page.add("</div>\n");
+}
+
+void add_heat_maps(const std::vector<HeatMaps>& all, Page& page) {
+  if (all.empty()) return;
+  page.add("<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's tokens and by how deep in it the answer stands.</p>\n");
+  for (const auto& maps : all) {
+    page.add(fmt::format("<h4>{}</h4>\n<div class=\"maps\">\n", escaped(maps.title)));
+    for (const auto& map : maps.maps) page.add_figure(map);
+    page.add("</div>\n");
+  }
+}
+
+void add_plots(const std::vector<Record>& records, const Summary& summary, Page& page) {
+  add_charts("Curves", fmt::format("The {} best methods by their mean height; the others are the thin lines.", Chart::kColoured),
+             curves_of(summary), page);
+  add_charts("Perplexity", "Of each stretch of tokens behind the prompt; the lowest in colour.", perplexity_of(records, summary.protocol),
+             page);
+  add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol), page);
+  add_heat_maps(heat_maps_of(records, summary.protocol), page);
+}
+
+}  // namespace
+
+std::string to_page(const std::vector<Record>& records, const std::vector<std::string>& folders) {
+  const auto summaries = summarize(records);
+  const bool draws = has_gnuplot();
+  Page page;
+  page.add(head_of(records, folders, summaries));
+  if (!draws) page.add("<p>Plots need gnuplot, which was not there when this page was written: it is in the package gnuplot-nox.</p>\n");
+  for (const auto& summary : summaries) {
+    add_tables(summary, page);
+    if (draws) add_plots(records, summary, page);
+  }
+  page.add("</body></html>\n");
+  return page.drawn();
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,58 @@
+#include "eval/report/quantity.h"
+
+#include <algorithm>
+#include <set>
+
+namespace winnow::eval {
+
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+/// What the score of a task with these values is.
+Quantity score_of(const std::set<std::string>& values) {
+  const char* title = "score";
+  if (values.contains("kl")) title = "agreement, %";
+  if (values.contains("perplexity")) title = "next token right, %";
+  if (values.contains("ttft_ms")) title = "bytes saved, %";
+  return {"", title, Better::higher, Scale::linear, 1, 0.01};
+}
+
+}  // namespace
+
+Quantity quantity_of(const std::string& value) {
+  static const std::vector<Quantity> known = {
+      {"kl", "KL to full, nats", Better::lower, Scale::logarithmic, 3, 1},
+      {"perplexity", "perplexity", Better::lower, Scale::linear, 2, 1},
+      {"ttft_ms", "first token, ms", Better::lower, Scale::linear, 0, 1},
+      {"decode_tps", "decoding, tokens/s", Better::higher, Scale::linear, 1, 1},
+      {"decode_tps_8", "decoding 8 together, tokens/s", Better::higher, Scale::linear, 1, 1},
+      {"peak_bytes", "peak, MiB", Better::lower, Scale::linear, 1, kMiB},
+  };
+  const auto found = std::find_if(known.begin(), known.end(), [&](const Quantity& q) { return q.name == value; });
+  return found == known.end() ? Quantity{value, value, Better::unknown, Scale::linear, 3, 1} : *found;
+}
+
+std::vector<Quantity> quantities_of(const Table& table, const Column& column) {
+  std::set<std::string> names;
+  for (const auto& method : table.methods) {
+    const Cell* cell = table.find(method, column);
+    if (cell == nullptr) continue;
+    for (const auto& [name, value] : cell->values) names.insert(name);
+  }
+  std::vector<Quantity> out = {score_of(names)};
+  for (const auto& name : names) {
+    if (name != "nll" && !name.starts_with("nll@")) out.push_back(quantity_of(name));
+  }
+  return out;
+}
+
+double figure(const Cell& cell, const Quantity& quantity) {
+  return (quantity.name.empty() ? cell.score.value : cell.values.at(quantity.name)) / quantity.unit;
+}
+
+bool has(const Cell* cell, const Quantity& quantity) {
+  return cell != nullptr && cell->samples > 0 && (quantity.name.empty() || cell->values.contains(quantity.name));
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,68 @@
+#include "eval/report/text.h"
+
+#include <spdlog/fmt/fmt.h>
+
+namespace winnow::eval {
+
+namespace {
+
+std::string in_words(const Cell& cell, double best) {
+  if (cell.samples == 0) return cell.skipped > 0 ? "skipped" : "";
+  std::string out = fmt::format("{:.1f}", 100 * cell.score.value);
+  if (cell.score.value == best) out = "**" + out + "**";
+  out += fmt::format(" ({:.1f} to {:.1f})", 100 * cell.score.low, 100 * cell.score.high);
+  for (const auto& [name, value] : cell.values) out += fmt::format(", {} {:.4g}", name, value);
+  return out;
+}
+
+std::string markdown_of(const Table& table) {
+  std::string out = "| method |";
+  for (const auto& column : table.columns) out += fmt::format(" {} |", name_of(column));
+  out += "\n|---|";
+  for (std::size_t i = 0; i < table.columns.size(); ++i) out += "---:|";
+  for (const auto& method : table.methods) {
+    out += fmt::format("\n| `{}`{}{} |", method.spec, method.budget.empty() ? "" : " @ " + method.budget,
+                       method.kv_type == "f16" ? "" : ", " + method.kv_type);
+    for (const auto& column : table.columns) {
+      const Cell* cell = table.find(method, column);
+      out += fmt::format(" {} |", cell == nullptr ? "" : in_words(*cell, method.budget.empty() ? -1 : table.best(column, method.budget)));
+    }
+  }
+  return out + "\n";
+}
+
+std::string csv_line(const Summary& summary, const Method& method, const Column& column, const Cell& c) {
+  std::string values;
+  for (const auto& [name, value] : c.values) values += fmt::format("{}{}={:.6g}", values.empty() ? "" : " ", name, value);
+  return fmt::format("{},{},{},\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{:.1f},{:.0f},{}\n", summary.protocol, column.task, column.part,
+                     method.spec, method.budget, method.kv_type, c.samples, c.skipped, c.score.value, c.score.low, c.score.high, c.entries,
+                     c.bytes_held, values);
+}
+
+}  // namespace
+
+std::string to_markdown(const std::vector<Summary>& summaries) {
+  std::string out;
+  for (const auto& summary : summaries) {
+    out += fmt::format("{}{}: mean of 100 × score (95 % of bootstrap means), the best with each budget in bold\n\n",
+                       out.empty() ? "" : "\n", summary.protocol);
+    out += markdown_of(summary.tasks);
+    if (!summary.categories.columns.empty()) out += "\nby category, means of the tasks' means\n\n" + markdown_of(summary.categories);
+    if (!summary.lengths.columns.empty()) out += "\nby tokens of the prompt\n\n" + markdown_of(summary.lengths);
+  }
+  return out;
+}
+
+std::string to_csv(const std::vector<Summary>& summaries) {
+  std::string out = "protocol,task,part,spec,budget,kv_type,samples,skipped,score,low,high,entries,bytes_held,values\n";
+  for (const auto& summary : summaries) {
+    for (const auto& column : summary.tasks.columns) {
+      for (const auto& method : summary.tasks.methods) {
+        if (const Cell* cell = summary.tasks.find(method, column)) out += csv_line(summary, method, column, *cell);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace winnow::eval

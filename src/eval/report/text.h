@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "eval/summary.h"
+
+namespace winnow::eval {
+
+/// Tables to be read as they are: for each protocol the tasks, then categories and lengths where there are any.
+std::string to_markdown(const std::vector<Summary>& summaries);
+
+/// protocol,task,part,spec,budget,kv_type,samples,skipped,score,low,high,entries,bytes_held and the tasks' own values as key=value.
+std::string to_csv(const std::vector<Summary>& summaries);
+
+}  // namespace winnow::eval

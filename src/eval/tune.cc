@@ -1,0 +1,116 @@
+#include "eval/tune.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "eval/group.h"
+#include "eval/tasks/jsonl.h"
+
+namespace winnow::eval {
+
+namespace {
+
+Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
+  Sample out;
+  out.task = task;
+  out.id = line.contains("id") ? line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump() : std::to_string(number);
+  out.prompt.text = line.value("text", "");
+  for (const char* key : {"question", "input", "prompt"}) {
+    if (out.prompt.question.empty()) out.prompt.question = line.value(key, "");
+  }
+  out.references = {""};
+  out.max_tokens = 64;  // following() takes so many steps
+  return out;
+}
+
+bool is_full(const CacheOptions& cache) { return cache.spec == Spec() && cache.kv_type == KvType(); }
+
+/// A cache on a prompt, and the full cache in its type.
+struct Pair {
+  const Record* own = nullptr;
+  const Record* full = nullptr;
+};
+
+bool holds_whole(const CacheOptions& cache, int tokens) {
+  return cache.budget && cache.budget->unit() == Budget::Unit::entries && cache.budget->amount() >= tokens;
+}
+
+/// Nothing for one that is whole everywhere, or cannot read one of the prompts.
+std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>& pairs) {
+  Trial out;
+  out.cache = cache;
+  std::vector<double> agreements;
+  for (const auto& [own, full] : pairs) {
+    const bool is_whole = holds_whole(cache, own->prompt_tokens);
+    if (!is_whole && !own->skipped.empty()) return {};
+    const Record& record = is_whole ? *full : *own;
+    out.whole += is_whole ? 1 : 0;
+    agreements.push_back(record.score);
+    out.kl += record.values.at("kl");
+    out.entries += record.entries;
+    out.bytes_held += static_cast<double>(record.bytes_held);
+  }
+  out.samples = static_cast<int>(agreements.size());
+  if (out.whole == out.samples) return {};
+  out.agreement = mean_of(agreements);
+  for (double* sum : {&out.kl, &out.entries, &out.bytes_held}) *sum /= out.samples;
+  return out;
+}
+
+/// The place of the full cache in the same type.
+std::size_t full_of(const std::vector<CacheOptions>& caches, const CacheOptions& cache) {
+  const auto found = std::find_if(caches.begin(), caches.end(),
+                                  [&](const CacheOptions& other) { return other.spec == Spec() && other.kv_type == cache.kv_type; });
+  return static_cast<std::size_t>(found - caches.begin());
+}
+
+}  // namespace
+
+Task examples(const std::string& path, const TaskOptions& options) {
+  return {read_samples(path, options, [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }), following(),
+          Against::full};
+}
+
+std::vector<Trial> trials_of(const Model& model, const Plan& plan, const std::vector<Record>& records) {
+  std::map<Key, const Record*> measured;
+  for (const auto& record : records) measured[record.key] = &record;
+  std::vector<std::vector<Pair>> by_cache(plan.caches.size());
+  for (const auto& task : plan.tasks) {
+    for (const auto& sample : task.samples) {
+      for (const Protocol protocol : plan.protocols) {
+        const auto keys = Group(model, sample, protocol, plan.caches).keys();
+        if (!measured.contains(keys.front())) continue;  // it failed, with all its caches
+        for (std::size_t i = 0; i < keys.size(); ++i)
+          by_cache[i].push_back({measured.at(keys[i]), measured.at(keys[full_of(plan.caches, plan.caches[i])])});
+      }
+    }
+  }
+  std::vector<Trial> out;
+  for (std::size_t i = 0; i < by_cache.size(); ++i) {
+    if (auto trial = trial_of(plan.caches[i], by_cache[i])) out.push_back(std::move(*trial));
+  }
+  // Of as many bytes the better one first.
+  std::stable_sort(out.begin(), out.end(), [](const Trial& a, const Trial& b) {
+    return std::pair(a.bytes_held, -a.agreement.value) < std::pair(b.bytes_held, -b.agreement.value);
+  });
+  return out;
+}
+
+std::optional<Trial> cheapest(std::span<const Trial> trials, double least_agreement) {
+  for (const auto& trial : trials) {
+    if (!is_full(trial.cache) && trial.agreement.value >= least_agreement) return trial;
+  }
+  return {};
+}
+
+std::optional<Trial> nearest(std::span<const Trial> trials) {
+  std::optional<Trial> out;
+  for (const auto& trial : trials) {
+    if (!is_full(trial.cache) && (!out || trial.agreement.value > out->agreement.value)) out = trial;
+  }
+  return out;
+}
+
+}  // namespace winnow::eval

@@ -1,0 +1,108 @@
+"""`mpirun winnow eval`: the records of several processes are those of one, in its order; a process that dies costs what it was at.
+
+eval_ranks.py WINNOW MAKE_TINY_GGUF HAS_MPI      skipped where there is no mpirun, or the program was built without MPI
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+WINNOW, TINY, HAS_MPI = sys.argv[1:4]
+SKIPPED = 77
+# Several processes on few cores, in a container, and maybe as root.
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+               "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # fmt: skip
+
+
+def eval_command(work, out):
+    return [WINNOW, "eval", f"{work}/own.jsonl", "-m", f"{work}/tiny.gguf", "-o", f"{work}/{out}", "--raw", "--threads", "1",
+            "--kv", "full,snapkv:window=4,streaming-llm", "--budget", "24,48", "--protocol", "question-aware,question-agnostic"]  # fmt: skip
+
+
+def run(arguments, code=0, environment=ENVIRONMENT):
+    result = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
+    assert result.returncode == code, (arguments, result.returncode, result.stderr)
+    return result
+
+
+def ranks(count, work, out, code=0):
+    return run(["mpirun", "-n", str(count), *eval_command(work, out)], code)
+
+
+def records(work, out):
+    """In their order, without what no two runs have in common."""
+    with open(f"{work}/{out}/records.jsonl") as file:
+        found = [json.loads(line) for line in file]
+    for record in found:
+        record.pop("timings")
+    return found
+
+
+def children(parent):
+    """Processes that a process has started."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                if int(file.read().rsplit(")", 1)[1].split()[1]) == parent:
+                    found.append(int(name))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def measured(work, out):
+    """Bytes in the parts of a run."""
+    parts = [f"{work}/{out}/part-{i}/records.jsonl" for i in range(2)]
+    return sum(os.path.getsize(part) for part in parts if os.path.exists(part))
+
+
+def check_died(work, expected):
+    """A process is killed when there is something to lose, and MPI ends the others; the rest is done by others than before."""
+    process = subprocess.Popen(["mpirun", "-n", "2", *eval_command(work, "died")], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not measured(work, "died"):
+        time.sleep(0.002)
+    for child in children(process.pid)[-1:]:
+        os.kill(child, signal.SIGKILL)
+    assert process.wait(60) != 0, "it had ended before"
+    assert measured(work, "died") > 0, "what was measured stays"
+    assert "| `full` |" in run([WINNOW, "eval", "report", f"{work}/died"]).stdout, "what there is can be looked at"
+    again = ranks(4, work, "died").stderr
+    known = int(again.split(" known before")[0].split()[-1])
+    assert 0 < known < 18 and records(work, "died") == expected, again
+
+
+def main():
+    if HAS_MPI != "ON" or not shutil.which("mpirun"):
+        print("skipped: mpirun is not there, or winnow was built without MPI")
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as work:
+        subprocess.run([TINY, f"{work}/tiny.gguf"], check=True)
+        with open(f"{work}/own.jsonl", "w") as file:
+            for i in range(9):
+                print(json.dumps({"id": f"q{i}", "text": f"a text {i} " * 30, "question": "what?", "outputs": ["x"], "max_tokens": 6}), file=file)
+            print("no json", file=file)
+        run(eval_command(work, "one"), code=1)
+        expected = records(work, "one")
+        assert len(expected) == 9 * 2 * 5
+        for count in (1, 2, 4):
+            said = ranks(count, work, f"of{count}", code=1).stderr
+            assert records(work, f"of{count}") == expected, count
+            assert said.count("line 10") == 1 and said.count("groups measured") == 1, "the first process speaks for all"
+            assert "18 groups measured" in said and not [name for name in os.listdir(f"{work}/of{count}") if name.startswith("part-")]
+        with open(f"{work}/own.jsonl") as file:
+            good = file.read().replace("no json\n", "")
+        with open(f"{work}/own.jsonl", "w") as file:
+            file.write(good)
+        assert "18 known before" in ranks(2, work, "of2").stderr
+        check_died(work, expected)
+        assert "--shard does not go with mpirun" in run(["mpirun", "-n", "2", *eval_command(work, "x"), "--shard", "0/2"], code=2).stderr
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,170 @@
+"""`winnow eval report -o report.html`: figures computed here from records made here, nothing from outside, nothing that is not escaped.
+
+eval_report.py WINNOW
+"""
+
+import html.parser
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+WINNOW = sys.argv[1]
+EVIL = "</svg><script>alert('1')</script>&\"<b>"
+METHODS = [("full", None, "f16"), ("snapkv", "64", "f16"), ("tova", "64", "f16"), ("snapkv", "256", "f16"), ("tova", "256", "f16"), ("tova", "256", "q8_0")]
+VOID = {"meta", "br", "path", "rect", "use", "circle"}
+
+
+class Page(html.parser.HTMLParser):
+    """Tables as lists of rows; fails where elements do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tables, self.tags, self.ids, self.links = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.links += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag == "b":
+            self.tables[-1][-1][-1] += "*"
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag, (tag, self.getpos())
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th", "b", "small") and self.tables:
+            self.tables[-1][-1][-1] += data
+
+
+def record(task, number, method, protocol, score, labels=None, values=None, tokens=3000):
+    spec, budget, kv_type = method
+    return {"task": task, "id": f"{task}-{number}", "spec": spec, "budget": budget, "kv_type": kv_type, "protocol": protocol, "model_hash": "00ab",
+            "prompt_hash": "1", "answer": "a", "score": score, **({"values": values} if values else {}), **({"labels": labels} if labels else {}),
+            "prompt_tokens": tokens, "entries": float(budget or tokens), "bytes_held": int(budget or tokens) << 10,
+            "timings": {"prefill_ms": 1, "decode_ms": 1}, "group": f"{task}{number}{protocol}", "group_size": len(METHODS), "version": "0"}  # fmt: skip
+
+
+def made():
+    chance = random.Random(3)
+    out = []
+    for method in METHODS:
+        for i in range(8):
+            labels = {"category": ("QA", "code")[i % 2]}
+            out.append(record(f"task{i % 4}", i, method, "question-aware", round(chance.random(), 3), labels, tokens=(2000, 5000, 9000)[i % 3]))
+        for length in ("1000", "4000"):
+            for depth in ("0", "50", "100"):
+                for kind in ("words", "digits"):
+                    out.append(record("niah", length + depth + kind, method, "question-agnostic", chance.choice([0.0, 1.0]), {"length": length, "depth": depth, "kind": kind}))
+        out.append(record("fidelity", 1, method, "question-agnostic", 1.0 if method[0] == "full" else 0.5, values={"kl": 0.0 if method[0] == "full" else 1 / int(method[1])}))
+        for length in ("1000", "2000"):
+            speed = {"ttft_ms": 5.0 * int(length), "decode_tps": 1e4 / int(length), "peak_bytes": 3 << 20}
+            out.append(record("efficiency", length, method, "question-agnostic", 0.5, {"length": length}, speed))
+        out.append(record("perplexity/sliding", 1, method, "question-agnostic", 0.5, {"length": "4000"}, {"nll": 1.0, "perplexity": 2.7183, "nll@1000": 0.5, "nll@2000": 1.5}))
+        out.append(record("ruler/cwe", 1, method, "question-agnostic", 0.5, {"length": "4000", "category": "RULER 4000"}))
+        out.append(record(EVIL, 1, method, EVIL, 0.25, {"kind": EVIL}, {EVIL: 2.0}))
+    skipped = record("fidelity", 2, METHODS[1], "question-agnostic", None)
+    unreadable = {**record(EVIL, 2, METHODS[1], EVIL, 0.5), "budget": EVIL, "spec": EVIL}
+    return out + [unreadable, {**skipped, "skipped": "too short", "group_size": 1}]
+
+
+def write(folder, all_records):
+    os.makedirs(folder)
+    with open(f"{folder}/records.jsonl", "w") as file:
+        for one in all_records:
+            print(json.dumps(one), file=file)
+
+
+def report(folder, out, **environment):
+    result = subprocess.run([WINNOW, "eval", "report", folder, "-o", out], capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    assert result.returncode == 0, result.stderr
+    with open(out) as file:
+        return file.read()
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def check_tables(page, all_records):
+    tasks, categories, lengths = page.tables[:3]
+    assert tasks[0][2:] == [f"task{i} score" for i in range(4)]
+    rows = [row for row in tasks[1:] if not row[0].startswith("budget")]
+    assert [row[0] for row in rows] == ["full", "snapkv", "tova", "snapkv", "tova", "tova, q8_0"], "the full cache first, then by budget"
+    assert [row[0] for row in tasks if row[0].startswith("budget")] == ["budget 64", "budget 256"]
+    means = {}
+    for row, method in zip(rows, METHODS):
+        for i in range(4):
+            of = [r["score"] for r in all_records if r["task"] == f"task{i}" and (r["spec"], r["budget"], r["kv_type"]) == method]
+            means[method, i] = mean(of)
+            assert abs(float(row[2 + i].lstrip("*").split()[0]) - 100 * mean(of)) < 0.051, (row, method)
+    for row, method in zip(rows, METHODS):
+        for i in range(4):
+            best = max(means[m, i] for m in METHODS if m[1] == method[1])
+            assert row[2 + i].startswith("*") == (method[0] != "full" and means[method, i] == best), (row, method, i)
+    assert sorted(categories[0][2:]) == ["LongBench mean of tasks score", "QA score", "code score"]
+    column = categories[0].index("LongBench mean of tasks score")
+    for row, method in zip([row for row in categories[1:] if not row[0].startswith("budget")], METHODS):
+        assert abs(float(row[column].lstrip("*").split()[0]) - 100 * mean(means[method, i] for i in range(4))) < 0.051, (row, method)
+    assert lengths[0][2:] == [f"LongBench {part} score" for part in ("0-4k", "4-8k", "8k+")]
+    agnostic = next(table for table in page.tables if any("KL to full" in name for name in table[0]))
+    names = agnostic[0]
+    assert "niah 4000 digits score" in names and "fidelity agreement, %" in names and "efficiency 2000 first token, ms" in names and not [name for name in names if "nll" in name]
+    small = next(row for row in agnostic if row[0] == "snapkv")
+    assert small[names.index("fidelity KL to full, nats")] == f"*{1 / 64:.3f}"
+    assert small[names.index("efficiency 2000 bytes saved, %")].startswith("*50.0") and small[names.index("efficiency 2000 peak, MiB")] == "*3.0"
+
+
+def check_plots(page, text, all_records):
+    svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert page.tags.count("svg") == len(svgs) == text.count("<figure>")
+    maps = len(METHODS) * 2  # of two kinds of needles
+    assert text.count("depth, %") == maps, text.count("depth, %")
+    for title in ("LongBench mean of tasks, score", "RULER 4000, score", "perplexity/sliding 4000, perplexity", "first token, ms", "fidelity, KL to full, nats", "fidelity, agreement, %", "niah 1000 words, score", "decoding, tokens/s"):
+        assert f"<figcaption>{title}</figcaption>" in text, title
+    assert len(page.ids) == len(set(page.ids)), "no two pictures have a name in common"
+    assert all(link[1:] in page.ids for link in page.links), "links stay within the page"
+    for svg in svgs:
+        assert "black" not in svg and "rgb(1," not in svg and "rgb(  1," not in svg, "ink is the page's"
+    map_of = text[text.index("<h4>niah words: snapkv</h4>") :]
+    map_of = map_of[map_of.index("<figcaption>budget 256") :]
+    drawn = [part.strip() for part in re.findall(r"<text>([^<]*)</text>", map_of[: map_of.index("</svg>")])]
+    score = {(r["labels"]["length"], r["labels"]["depth"]): r["score"] for r in all_records if r["task"] == "niah" and r["labels"]["kind"] == "words"
+             and (r["spec"], r["budget"], r["kv_type"]) == ("snapkv", "256", "f16")}  # fmt: skip
+    assert drawn[-6:] == [f"{100 * score[length, depth]:.0f}" for length in ("1000", "4000") for depth in ("0", "50", "100")], drawn
+
+
+with tempfile.TemporaryDirectory() as work:
+    records = made()
+    write(f"{work}/run", records)
+    text = report(f"{work}/run", f"{work}/report.html")
+    page = Page(text)
+    assert "script" not in page.tags and "alert(" in text and "&lt;script&gt;" in text
+    assert "http" not in text.replace("http://www.w3.org/", "") and "@import" not in text and "url(" not in text.replace("url(#", "")
+    check_tables(page, records)
+    if shutil.which("gnuplot"):
+        check_plots(page, text, records)
+    bare = report(f"{work}/run", f"{work}/bare.html", PATH=f"{work}/nothing")
+    assert "Plots need gnuplot" in bare and Page(bare).tables == page.tables and "<svg" not in bare
