@@ -49,22 +49,40 @@ void report(const Raw& r) {
   throw UsageError(fmt::format("-o {}: give a name that ends in .html, .md or .csv", r.output));
 }
 
-/// The records of shards in one folder. One group of each in turn, as they were dealt: so they stand as if one process had measured all.
+using RecordGroup = std::vector<eval::Record>;
+
+/// A shard's groups, those of one sample and protocol together.
+using Turns = std::vector<std::vector<RecordGroup>>;
+
+Turns turns_of(const std::string& folder) {
+  Turns out;
+  const auto same = [](const eval::Key& a, const eval::Key& b) { return a.task == b.task && a.id == b.id && a.protocol == b.protocol; };
+  for (auto& group : eval::groups_of(records_of({folder}))) {
+    if (out.empty() || !same(out.back().front().front().key, group.front().key)) out.emplace_back();
+    out.back().push_back(std::move(group));
+  }
+  return out;
+}
+
+/// The records of shards in one folder. A sample of each in turn, as they were dealt: so they stand as if one process had measured all.
 void merge(const Raw& r) {
-  std::vector<std::vector<std::vector<eval::Record>>> shards;  // groups of records
+  std::vector<Turns> shards;
   std::size_t most = 0;
   for (const auto& folder : r.folders) {
-    shards.push_back(eval::groups_of(records_of({folder})));
+    shards.push_back(turns_of(folder));
     most = std::max(most, shards.back().size());
   }
   if (most == 0) throw InputError("there are no records to merge");
-  const auto filled = std::find_if(shards.begin(), shards.end(), [](const auto& shard) { return !shard.empty(); });
-  eval::RecordFile out(r.output, filled->front().front().model_hash);
+  const auto filled = std::find_if(shards.begin(), shards.end(), [](const Turns& turns) { return !turns.empty(); });
+  eval::RecordFile out(r.output, filled->front().front().front().model_hash);
   if (!out.records().empty()) throw UsageError(fmt::format("{} has {} records: merge into a new folder", r.output, out.records().size()));
   std::set<std::string> known;
   for (std::size_t i = 0; i < most; ++i) {
-    for (const auto& shard : shards) {
-      if (i < shard.size() && known.insert(shard[i].front().group).second) out.add(shard[i]);
+    for (const auto& turns : shards) {
+      if (i >= turns.size()) continue;
+      for (const auto& group : turns[i]) {
+        if (known.insert(group.front().group).second) out.add(group);
+      }
     }
   }
   log().info("{} records of {} folders in {}", out.records().size(), r.folders.size(), r.output);
