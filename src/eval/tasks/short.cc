@@ -75,9 +75,9 @@ Sample winogrande(const Json& line) {
   const Asked asked = of_instruction(line, "given sentence: ", "Option");
   const auto blank = asked.stem.find('_');
   if (blank == std::string::npos) throw InputError("the sentence has no blank");
-  const auto before = asked.stem.substr(0, blank);
   Sample out;
-  out.prompt.question = "Sentence:" + (before.empty() ? "" : " " + before.substr(0, before.size() - 1));
+  out.prompt.question = "Sentence:";
+  if (blank > 0) out.prompt.question += " " + asked.stem.substr(0, blank - 1);  // the space before the blank belongs to the option
   for (const auto& option : asked.options) out.choices.push_back({option, " " + option, asked.stem.substr(blank + 1)});
   out.references = {asked.options[asked.right]};
   return out;
