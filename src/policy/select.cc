@@ -1,7 +1,10 @@
 #include "policy/select.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 namespace winnow::policy {
@@ -21,6 +24,13 @@ struct Candidate {
   }
 };
 
+/// Orders scores as integers: what is no number first, both zeros alike.
+std::int32_t rank_of(float score) {
+  if (std::isnan(score)) return std::numeric_limits<std::int32_t>::min();
+  const auto bits = std::bit_cast<std::int32_t>(score + 0.0F);
+  return bits >= 0 ? bits : bits ^ std::numeric_limits<std::int32_t>::max();
+}
+
 void add_evictable(std::span<const float> scores, int head, const Forced& forced, std::vector<Candidate>& out) {
   const int end = static_cast<int>(scores.size()) - forced.recent;
   for (int j = forced.sinks; j < end; ++j) out.push_back({scores[static_cast<std::size_t>(j)], j, head});
@@ -36,16 +46,21 @@ void cut_to_best(std::vector<Candidate>& candidates, int count) {
 }  // namespace
 
 std::vector<std::int32_t> top(std::span<const float> scores, int count, const Forced& forced) {
-  std::vector<Candidate> candidates;
-  candidates.reserve(scores.size());
-  add_evictable(scores, 0, forced, candidates);
-  cut_to_best(candidates, count);
-  std::vector<bool> selected(scores.size());
-  for (const auto& c : candidates) selected[static_cast<std::size_t>(c.position)] = true;
+  const int evictable = static_cast<int>(scores.size()) - forced.sinks - forced.recent;
+  const int most = std::min(count, evictable);
+  if (most <= 0) return {};
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(evictable));
+  std::transform(scores.begin() + forced.sinks, scores.end() - forced.recent, ranks.begin(), rank_of);
+  auto cut = ranks;
+  std::nth_element(cut.begin(), cut.begin() + (most - 1), cut.end(), std::greater());
+  const std::int32_t least = cut[static_cast<std::size_t>(most - 1)];
+  // Of those that are just good enough the first are too many.
+  auto surplus = std::count_if(ranks.begin(), ranks.end(), [least](std::int32_t rank) { return rank >= least; }) - most;
   std::vector<std::int32_t> out;
-  out.reserve(candidates.size());
-  for (std::size_t j = 0; j < selected.size(); ++j) {
-    if (selected[j]) out.push_back(static_cast<std::int32_t>(j));
+  out.reserve(static_cast<std::size_t>(most));
+  for (int i = 0; i < evictable; ++i) {
+    const std::int32_t rank = ranks[static_cast<std::size_t>(i)];
+    if (rank > least || (rank == least && surplus-- <= 0)) out.push_back(forced.sinks + i);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -51,6 +52,24 @@ TEST(Top, later_of_equals_and_no_number_is_worst) {
   EXPECT_EQ(top(scores, 99, {1, 1}), (std::vector<std::int32_t>{1, 2, 3, 4, 5}));
   EXPECT_EQ(with_forced(top(scores, 1, {1, 1}), 7, {1, 1}), (std::vector<std::int32_t>{0, 5, 6}));
   EXPECT_TRUE(top(scores, 0, {}).empty());
+}
+
+TEST(Top, is_what_sorting_gives) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> kinds = {-kInfinity, -2, -1e-40F, -0.0F, 0.0F, 1e-40F, 0.5F, 2, kInfinity, kNan};
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> scores(1 + random() % 40);
+    for (float& x : scores) x = kinds[random() % kinds.size()];
+    std::vector<std::int32_t> order(scores.size());
+    std::iota(order.rbegin(), order.rend(), 0);  // later ones first
+    const auto value = [&](std::int32_t i) { return std::isnan(scores[i]) ? std::pair(0, 0.0F) : std::pair(1, scores[i]); };
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return value(a) > value(b); });
+    const auto count = static_cast<int>(random() % (scores.size() + 1));
+    std::vector<std::int32_t> want(order.begin(), order.begin() + count);
+    std::sort(want.begin(), want.end());
+    EXPECT_EQ(top(scores, count, {}), want) << round;
+  }
 }
 
 TEST(TopOfLayer, counts_the_best_of_all_heads) {
