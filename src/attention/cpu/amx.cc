@@ -285,14 +285,14 @@ HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w)
 }
 
 /// A step of a strip that sees some of its keys.
-void fold_strip(const Block& b, int first, int lane, const Work& w) {
+void fold_strip(const Block& b, int first, int lane, const Limits& limits, const Work& w) {
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(lane) * b.width;
   for (int key = 0; key < kKeys; key += 2 * kVector) {
     zero_0123();
     multiply_into_0123(w.keys + static_cast<std::ptrdiff_t>(key) * b.width, b.width * 2, w.queries + at / 2, b.width);
     store_0123(w.logits + static_cast<std::ptrdiff_t>(key) * kAmxStrip);
   }
-  if (limits_of(b, lane).least >= static_cast<float>(first + kKeys - 1)) {
+  if (limits.least >= static_cast<float>(first + kKeys - 1)) {
     soften_strip<false>(b, first, lane, w);
   } else {
     soften_strip<true>(b, first, lane, w);
@@ -308,12 +308,13 @@ void fold_strip(const Block& b, int first, int lane, const Work& w) {
 /// What is retained is written to where it stays, and the product with the values reads it there.
 void run_strip(const Block& b, int first, int lane, Work w) {
   const int tile = first / kKeys;
-  const bool sees_some = limits_of(b, lane).most >= static_cast<float>(first);
+  const Limits limits = limits_of(b, lane);
+  const bool sees_some = limits.most >= static_cast<float>(first);
   if (b.retains(tile)) {
     w.p = reinterpret_cast<std::uint32_t*>(b.tile_of(tile).row(0, lane));
     if (!sees_some) std::fill_n(w.p, kKeys / 2 * kAmxStrip, 0U);
   }
-  if (sees_some) fold_strip(b, first, lane, w);
+  if (sees_some) fold_strip(b, first, lane, limits, w);
   if (b.retains(tile)) std::copy_n(b.base + lane, kAmxStrip, b.weight_of(tile) + lane);
 }
 
