@@ -23,8 +23,6 @@ std::vector<CacheOptions> with_budgets(const CacheOptions& cache, const std::vec
   return out;
 }
 
-bool same(const CacheOptions& a, const CacheOptions& b) { return a.spec == b.spec && a.budget == b.budget && a.kv_type == b.kv_type; }
-
 }  // namespace
 
 void add_cache_lists(CLI::App& command, CacheLists& lists) {
@@ -36,6 +34,8 @@ void add_cache_lists(CLI::App& command, CacheLists& lists) {
   command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")->delimiter(',')->allow_extra_args(false);
 }
 
+bool is_same(const CacheOptions& a, const CacheOptions& b) { return a.spec == b.spec && a.budget == b.budget && a.kv_type == b.kv_type; }
+
 std::vector<CacheOptions> crossed(const CacheLists& lists) {
   std::vector<CacheOptions> out;
   for (const auto& list : lists.kv) {
@@ -43,7 +43,7 @@ std::vector<CacheOptions> crossed(const CacheLists& lists) {
       for (const auto& kv_type : lists.kv_types) {
         const auto with = with_budgets({spec, {}, KvType::parse(kv_type)}, lists.budgets);
         for (const auto& cache : with) {
-          if (std::none_of(out.begin(), out.end(), [&](const CacheOptions& other) { return same(cache, other); })) out.push_back(cache);
+          if (std::none_of(out.begin(), out.end(), [&](const CacheOptions& other) { return is_same(cache, other); })) out.push_back(cache);
         }
       }
     }

@@ -21,6 +21,9 @@ struct CacheLists {
 /// Adds --kv, --budget and --kv-type to a command; the lists must outlive it.
 void add_cache_lists(CLI::App& command, CacheLists& lists);
 
+/// Whether two are the same method with the same budget and type.
+bool is_same(const CacheOptions& a, const CacheOptions& b);
+
 /// All methods with all types, those that need a budget with all budgets, each once. Throws UsageError.
 std::vector<CacheOptions> crossed(const CacheLists& lists);
 

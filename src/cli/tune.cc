@@ -74,8 +74,6 @@ class TemporaryFolder {
   std::string path_;
 };
 
-bool is_same(const CacheOptions& a, const CacheOptions& b) { return a.spec == b.spec && a.budget == b.budget && a.kv_type == b.kv_type; }
-
 eval::Plan plan_of(Raw& r) {
   eval::Plan plan;
   r.task.on_bad_line = [](const std::string& sentence) { log().error("{}", sentence); };

@@ -15,7 +15,7 @@ namespace {
 Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
   Sample out;
   out.task = task;
-  out.id = line.contains("id") ? line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump() : std::to_string(number);
+  out.id = id_of(line, number);
   out.prompt.text = line.value("text", "");
   for (const char* key : {"question", "input", "prompt"}) {
     if (out.prompt.question.empty()) out.prompt.question = line.value(key, "");

@@ -13,7 +13,7 @@ namespace {
 Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
   Sample out;
   out.task = task;
-  out.id = line.contains("id") ? line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump() : std::to_string(number);
+  out.id = id_of(line, number);
   out.prompt.text = line.value("text", "");
   out.prompt.question = line.contains("question") ? line["question"].get<std::string>() : line.value("input", "");
   out.references = line.at("outputs").get<std::vector<std::string>>();

@@ -93,4 +93,9 @@ std::vector<Sample> read_samples(const std::string& path, const TaskOptions& opt
   return collector.take();
 }
 
+std::string id_of(const nlohmann::json& line, int number) {
+  if (!line.contains("id")) return std::to_string(number);
+  return line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump();
+}
+
 }  // namespace winnow::eval
