@@ -137,6 +137,27 @@ def check_tables(page, all_records):
     assert small[names.index("efficiency 2000 bytes saved, %")].startswith("*50.0") and small[names.index("efficiency 2000 peak, MiB")] == "*3.0"
 
 
+def check_grids(text, all_records):
+    """Methods by budgets: the full cache under each, first what is on average farthest ahead of the budgets' means."""
+    begin = text.index("<h4>niah 4000 digits: score</h4>")
+    grid = Page(text[begin : text.index("</table>", begin)] + "</table></div>").tables[0]
+    assert grid[0] == ["method", "64", "256"]
+    score = {m: 100 * mean(r["score"] for r in all_records if r["task"] == "niah" and r["labels"]["length"] == "4000" and r["labels"]["kind"] == "digits"
+                           and (r["spec"], r["budget"], r["kv_type"]) == m) for m in METHODS}  # fmt: skip
+    best = {budget: max(score[m] for m in METHODS if m[1] == budget) for budget in ("64", "256")}
+    shown = {m: f"{'*' if m[1] and score[m] == best[m[1]] else ''}{score[m]:.1f}" for m in METHODS}
+    full, snapkv, tova, small = METHODS[0], (METHODS[1], METHODS[3]), (METHODS[2], METHODS[4]), METHODS[5]
+    assert grid[1] == ["full", shown[full], shown[full]]
+    ahead = {m: score[m] - mean(score[other] for other in METHODS if other[1] == m[1]) for m in METHODS}
+    rows = [("snapkv", [shown[m] for m in snapkv], mean(ahead[m] for m in snapkv)), ("tova", [shown[m] for m in tova], mean(ahead[m] for m in tova)),
+            ("tova, q8_0", ["", shown[small]], ahead[small])]  # fmt: skip
+    assert grid[2:] == [[name, *figures] for name, figures, _ in sorted(rows, key=lambda row: -row[2])], (grid, rows)
+    begin = text.index("<h4>fidelity: KL to full, nats</h4>")
+    grid = Page(text[begin : text.index("</table>", begin)] + "</table></div>").tables[0]
+    assert [row[1:] for row in grid if row[0] in ("full", "snapkv")] == [["0.000", "0.000"], ["*0.016", "*0.004"]], grid
+    assert "<h4>task0" not in text, "of a benchmark its mean alone"
+
+
 def check_plots(page, text, all_records):
     svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert page.tags.count("svg") == len(svgs) == text.count("<figure>")
@@ -164,6 +185,8 @@ with tempfile.TemporaryDirectory() as work:
     assert "script" not in page.tags and "alert(" in text and "&lt;script&gt;" in text
     assert "http" not in text.replace("http://www.w3.org/", "") and "@import" not in text and "url(" not in text.replace("url(#", "")
     check_tables(page, records)
+    check_grids(text, records)
+    assert "\n| `full` | 0.000 | 0.000 |\n| `snapkv` | **0.016** | **0.004** |\n| `tova` |" in report(f"{work}/run", f"{work}/report.md")
     if shutil.which("gnuplot"):
         check_plots(page, text, records)
     bare = report(f"{work}/run", f"{work}/bare.html", PATH=f"{work}/nothing")

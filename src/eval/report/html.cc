@@ -118,4 +118,16 @@ std::string to_html(const Table& table, const std::string& title, const std::str
   return out + "</table></div>\n";
 }
 
+std::string to_html(const Grid& grid) {
+  std::string out = fmt::format("<h4>{}</h4>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr><th>method</th>", escaped(grid.title));
+  for (const auto& budget : grid.budgets) out += "<th>" + escaped(budget) + "</th>";
+  out += "</tr></thead>\n";
+  for (const auto& row : grid.rows) {
+    out += "<tr><th>" + escaped(row.method) + "</th>";
+    for (const auto& figure : row.figures) out += (figure.best ? "<td><b>" : "<td>") + figure.text + (figure.best ? "</b></td>" : "</td>");
+    out += "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
 }  // namespace winnow::eval

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "eval/report/grid.h"
 #include "eval/summary.h"
 
 namespace winnow::eval {
@@ -11,5 +12,8 @@ std::string escaped(const std::string& text);
 
 /// The rows of a table with what it says about them; nothing for a table without columns.
 std::string to_html(const Table& table, const std::string& title, const std::string& says);
+
+/// Methods by budgets.
+std::string to_html(const Grid& grid);
 
 }  // namespace winnow::eval

@@ -76,6 +76,13 @@ void add_tables(const Summary& summary, Page& page) {
                    "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
   page.add(to_html(summary.categories, "Categories", "Means of the tasks' means; intervals draw each task's samples by themselves."));
   page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));
+  const auto grids = grids_of(summary);
+  if (grids.empty()) return;
+  page.add(
+      "<h3>Budgets</h3>\n<p>Means by budget, the method first that is on average farthest ahead of the mean, the best with each budget in "
+      "bold.</p>\n<div class=\"grids\">\n");
+  for (const auto& grid : grids) page.add("<div>\n" + to_html(grid) + "</div>\n");
+  page.add("</div>\n");
 }
 
 void add_charts(const std::string& title, const std::string& says, const std::vector<Chart>& charts, Page& page) {

@@ -26,6 +26,8 @@ small { color: var(--soft); font-size: 0.8em; font-weight: normal; }
 tr.budget th, tr.budget td { background: var(--stripe); font-weight: 600; border-top: 1px solid var(--grid); }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
 .maps { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: 0.5rem; }
+.grids { display: flex; flex-wrap: wrap; gap: 0 1.5rem; }
+.grids > div { min-width: 0; max-width: 100%; break-inside: avoid; }
 figure { margin: 0; break-inside: avoid; }
 figcaption { font-size: 0.9rem; font-weight: 600; }
 .maps figcaption { font-size: 0.8rem; font-weight: normal; }

@@ -2,6 +2,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "eval/report/grid.h"
+
 namespace winnow::eval {
 
 namespace {
@@ -31,6 +33,18 @@ std::string markdown_of(const Table& table) {
   return out + "\n";
 }
 
+std::string markdown_of(const Grid& grid) {
+  std::string out = fmt::format("{}\n\n| method |", grid.title);
+  for (const auto& budget : grid.budgets) out += fmt::format(" {} |", budget);
+  out += "\n|---|";
+  for (std::size_t i = 0; i < grid.budgets.size(); ++i) out += "---:|";
+  for (const auto& row : grid.rows) {
+    out += fmt::format("\n| `{}` |", row.method);
+    for (const auto& figure : row.figures) out += figure.best ? fmt::format(" **{}** |", figure.text) : fmt::format(" {} |", figure.text);
+  }
+  return out + "\n";
+}
+
 std::string csv_line(const Summary& summary, const Method& method, const Column& column, const Cell& c) {
   std::string values;
   for (const auto& [name, value] : c.values) values += fmt::format("{}{}={:.6g}", values.empty() ? "" : " ", name, value);
@@ -49,6 +63,7 @@ std::string to_markdown(const std::vector<Summary>& summaries) {
     out += markdown_of(summary.tasks);
     if (!summary.categories.columns.empty()) out += "\nby category, means of the tasks' means\n\n" + markdown_of(summary.categories);
     if (!summary.lengths.columns.empty()) out += "\nby tokens of the prompt\n\n" + markdown_of(summary.lengths);
+    for (const auto& grid : grids_of(summary)) out += fmt::format("\n{}", markdown_of(grid));
   }
   return out;
 }

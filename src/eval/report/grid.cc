@@ -1,0 +1,124 @@
+#include "eval/report/grid.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "eval/report/quantity.h"
+
+namespace winnow::eval {
+
+namespace {
+
+using Figures = std::vector<std::optional<double>>;
+
+struct Line {
+  Method method;  ///< of its first budget
+  Figures figures;
+};
+
+/// Of a column, from the smallest.
+std::vector<std::string> budgets_of(const Table& table, const Column& column) {
+  std::vector<std::string> out;
+  for (const auto& method : table.methods) {
+    if (method.budget.empty() || table.find(method, column) == nullptr) continue;
+    if (std::find(out.begin(), out.end(), method.budget) == out.end()) out.push_back(method.budget);
+  }
+  return out;
+}
+
+Line line_of(const Table& table, const Column& column, const Quantity& quantity, const Method& method,
+             const std::vector<std::string>& budgets) {
+  Line out{method, {}};
+  for (const auto& budget : budgets) {
+    const Cell* cell = table.find({method.spec, method.budget.empty() ? "" : budget, method.kv_type}, column);
+    out.figures.push_back(has(cell, quantity) ? std::optional(figure(*cell, quantity)) : std::nullopt);
+  }
+  return out;
+}
+
+std::vector<Line> lines_of(const Table& table, const Column& column, const Quantity& quantity, const std::vector<std::string>& budgets) {
+  std::vector<Line> out;
+  for (const auto& method : table.methods) {
+    const auto is_same = [&](const Line& line) { return line.method.spec == method.spec && line.method.kv_type == method.kv_type; };
+    if (table.find(method, column) == nullptr || std::any_of(out.begin(), out.end(), is_same)) continue;
+    out.push_back(line_of(table, column, quantity, method, budgets));
+  }
+  return out;
+}
+
+std::optional<double> mean_of(const std::vector<Line>& lines, std::size_t at) {
+  double sum = 0;
+  int n = 0;
+  for (const auto& line : lines) {
+    if (line.figures[at]) sum += *line.figures[at], ++n;
+  }
+  return n == 0 ? std::nullopt : std::optional(sum / n);
+}
+
+/// How far a line is above the others, as a mean over its budgets: a method that was measured with large ones only is not ahead for that.
+double height(const Line& line, const Figures& means) {
+  double sum = 0;
+  int n = 0;
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    if (line.figures[i]) sum += *line.figures[i] - *means[i], ++n;
+  }
+  return n == 0 ? 0 : sum / n;
+}
+
+void best_first(std::vector<Line>& lines, Better better) {
+  const auto first = std::stable_partition(lines.begin(), lines.end(), [](const Line& line) { return line.method.budget.empty(); });
+  if (better == Better::unknown) return;
+  const std::vector<Line> with_budget(first, lines.end());
+  Figures means;
+  for (std::size_t i = 0; i < (lines.empty() ? 0 : lines.front().figures.size()); ++i) means.push_back(mean_of(with_budget, i));
+  const double sign = better == Better::lower ? -1 : 1;
+  std::stable_sort(first, lines.end(), [&](const Line& a, const Line& b) { return sign * height(a, means) > sign * height(b, means); });
+}
+
+/// Among the methods with a budget; nothing where none is better than another.
+std::optional<double> best_of(const std::vector<Line>& lines, std::size_t at, Better better) {
+  std::optional<double> out;
+  for (const auto& line : lines) {
+    if (better == Better::unknown || line.method.budget.empty() || !line.figures[at]) continue;
+    const double value = *line.figures[at];
+    if (!out || (better == Better::lower ? value < *out : value > *out)) out = value;
+  }
+  return out;
+}
+
+Grid grid_of(const Table& table, const Column& column, const Quantity& quantity, const std::vector<std::string>& budgets) {
+  Grid out{fmt::format("{}: {}", name_of(column), quantity.title), budgets, {}};
+  auto lines = lines_of(table, column, quantity, budgets);
+  best_first(lines, quantity.better);
+  for (const auto& line : lines) out.rows.push_back({name_of(line.method), {}});
+  for (std::size_t i = 0; i < budgets.size(); ++i) {
+    const auto best = best_of(lines, i, quantity.better);
+    for (std::size_t row = 0; row < lines.size(); ++row) {
+      const auto& value = lines[row].figures[i];
+      const bool is_best = value && !lines[row].method.budget.empty() && value == best;
+      out.rows[row].figures.push_back({value ? fmt::format("{:.{}f}", *value, quantity.digits) : "", is_best});
+    }
+  }
+  return out;
+}
+
+void add_grids(const Table& table, const Column& column, std::vector<Grid>& to) {
+  const auto budgets = budgets_of(table, column);
+  if (budgets.size() < 2) return;
+  for (const auto& quantity : quantities_of(table, column)) to.push_back(grid_of(table, column, quantity, budgets));
+}
+
+}  // namespace
+
+std::vector<Grid> grids_of(const Summary& summary) {
+  std::vector<Grid> out;
+  for (const auto& column : summary.overall) add_grids(summary.categories, column, out);
+  for (const auto& column : summary.tasks.columns) {
+    if (!summary.with_category.contains(column.task)) add_grids(summary.tasks, column, out);
+  }
+  return out;
+}
+
+}  // namespace winnow::eval
