@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "compositions.h"
 #include "eval/distance.h"
 #include "eval/metrics/metric.h"
 #include "multi/resident.h"
+#include "program.h"
 #include "times.h"
 #include "winnow/ask.h"
 #include "winnow/generate.h"

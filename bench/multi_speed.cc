@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "compositions.h"
 #include "multi/resident.h"
+#include "program.h"
 #include "times.h"
 #include "winnow/ask.h"
 

@@ -4,12 +4,13 @@
 // Each line of a file has a "prompt"; longer ones are cut in the middle. Prints one CSV row for each prompt, and one for all.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "compositions.h"
 #include "eval/distance.h"
-#include "prompts.h"
+#include "program.h"
 #include "winnow/session.h"
 
 namespace {
@@ -24,6 +25,22 @@ struct Options {
   int steps = 64;
   int prompts = 1;
 };
+
+/// Of the first lines of each file.
+std::vector<std::vector<Token>> prompts_of(const winnow::Model& model, const Options& options) {
+  const int most = options.tokens;
+  std::vector<std::vector<Token>> out;
+  for (const auto& path : options.files) {
+    std::ifstream file(path);
+    std::string line;
+    for (int i = 0; i < options.prompts && std::getline(file, line); ++i) {
+      auto tokens = model.tokenize(nlohmann::json::parse(line).at("prompt").get<std::string>());
+      if (tokens.size() > static_cast<std::size_t>(most)) tokens.erase(tokens.begin() + most / 2, tokens.end() - (most - most / 2));
+      out.push_back(std::move(tokens));
+    }
+  }
+  return out;
+}
 
 winnow::eval::Distance follow(winnow::Session& exact, winnow::Session& fast, std::span<const Token> prompt, int steps) {
   winnow::eval::Distance result;
@@ -52,7 +69,7 @@ void run(const Options& options) {
   winnow::Session fast(model, {options.threads, winnow::Precision::bf16});
   winnow::eval::Distance all;
   std::printf("tokens,steps,KL,top-1 agreement\n");
-  for (const auto& prompt : winnow::bench::prompts_of(*model, options.files, options.prompts, options.tokens)) {
+  for (const auto& prompt : prompts_of(*model, options)) {
     const auto one = follow(exact, fast, prompt, options.steps);
     print(std::to_string(prompt.size()), one);
     all.divergence += one.divergence;

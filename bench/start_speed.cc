@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/cores.h"
-#include "compositions.h"
 #include "peer/llama_cpp.h"
+#include "program.h"
 #include "times.h"
 #include "winnow/session.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "compositions.h"
+#include "program.h"
 #include "store/redis_server.h"
 #include "support/temp.h"
 #include "times.h"

@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "compositions.h"
+#include "program.h"
 #include "winnow/error.h"
+#include "winnow/session.h"
 
 namespace {
 
