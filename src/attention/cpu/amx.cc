@@ -132,7 +132,7 @@ template <ElementType kType>
 void pack_keys(const cache::Rows& rows, int first, int count, int width, std::uint16_t* out) {
   for (int key = 0; key < count; ++key) {
     for (int i = 0; i < width; i += kVector) {
-      const __m256i some = (__m256i)_mm512_cvtneps_pbh(load_row<kType>(rows.row(first + key), i, first_of_16(rows.dim - i)));
+      const auto some = (__m256i)_mm512_cvtneps_pbh(load_row<kType>(rows.row(first + key), i, first_of_16(rows.dim - i)));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + static_cast<std::ptrdiff_t>(key) * width + i), some);
     }
   }
