@@ -112,13 +112,15 @@ Benchmarks benchmarks_of(const Records& records) {
 Column mean_of_tasks(const std::string& benchmark) { return {benchmark, "mean of tasks"}; }
 
 Table categories_of(const Records& records, const Benchmarks& benchmarks) {
-  return table_of(records, [&](const Record& record) -> std::vector<Column> {
+  auto out = table_of(records, [&](const Record& record) -> std::vector<Column> {
     const std::string category = label(record, "category");
     if (category.empty()) return {};
     const std::string benchmark = benchmark_of(record);
     if (benchmarks.at(benchmark).size() == 1) return {{category, ""}};
     return {{category, ""}, mean_of_tasks(benchmark)};
   });
+  std::stable_partition(out.columns.begin(), out.columns.end(), [](const Column& column) { return column.part.empty(); });
+  return out;
 }
 
 std::vector<Column> overall_of(const Benchmarks& benchmarks) {
