@@ -70,12 +70,7 @@ std::string head_of(const std::vector<Record>& records, const std::vector<std::s
   return out + "</nav>\n";
 }
 
-void add_tables(const Summary& summary, Page& page) {
-  page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));
-  page.add(to_html(summary.tasks, "Tasks",
-                   "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
-  page.add(to_html(summary.categories, "Categories", "Means of the tasks' means; intervals draw each task's samples by themselves."));
-  page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));
+void add_grids(const Summary& summary, Page& page) {
   const auto grids = grids_of(summary);
   if (grids.empty()) return;
   page.add(
@@ -83,6 +78,13 @@ void add_tables(const Summary& summary, Page& page) {
       "bold.</p>\n<div class=\"grids\">\n");
   for (const auto& grid : grids) page.add("<div>\n" + to_html(grid) + "</div>\n");
   page.add("</div>\n");
+}
+
+void add_tables(const Summary& summary, Page& page) {
+  page.add(to_html(summary.tasks, "Tasks",
+                   "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
+  page.add(to_html(summary.categories, "Categories", "Means of the tasks' means; intervals draw each task's samples by themselves."));
+  page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));
 }
 
 void add_charts(const std::string& title, const std::string& says, const std::vector<Chart>& charts, Page& page) {
@@ -120,6 +122,8 @@ std::string to_page(const std::vector<Record>& records, const std::vector<std::s
   page.add(head_of(records, folders, summaries));
   if (!draws) page.add("<p>Plots need gnuplot, which was not there when this page was written: it is in the package gnuplot-nox.</p>\n");
   for (const auto& summary : summaries) {
+    page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));
+    add_grids(summary, page);
     add_tables(summary, page);
     if (draws) add_plots(records, summary, page);
   }
