@@ -162,6 +162,26 @@ TEST_F(TasksTest, BlanksAreFilledAndWhatFollowsIsScored) {
       "Sentence 1: A class.\nSentence 2: Real class.\nQuestion: Is the word 'class' used in the same way in the two sentences above?");
 }
 
+TEST_F(TasksTest, WholeLongBenchPromptsAreCutBeforeTheirQuestion) {
+  data_.write("longbench-config/dataset2prompt.json",
+              R"({"narrativeqa": "Story: {context}\n\nNow, answer the question based on it asbriefly: {input}",
+                                                   "qasper": "Article: {context}\n\n Answer the question based on the article.\n{input}"})");
+  data_.write("longbench-config/dataset2maxlen.json", R"({"narrativeqa": 4, "qasper": 4})");
+  data_.write("longbench-mini/narrativeqa.jsonl",
+              R"({"prompt": "Story: Once.\n\nNow, answer the question based on it as briefly: Who?", "answers": ["x"]})");
+  data_.write(
+      "longbench-mini/qasper.jsonl",
+      R"({"prompt": "Answer the question based on this.\nText.\n\nAnswer the question based on passages.\nWho?", "answers": ["x"]})");
+  const auto told = data_.samples("longbench/narrativeqa");
+  ASSERT_EQ(told.size(), 1U) << data_.bad_lines().front();
+  EXPECT_EQ(told.front().prompt.text, "Story: Once.");
+  EXPECT_EQ(told.front().prompt.question, "\n\nNow, answer the question based on it as briefly: Who?");
+  const auto read = data_.samples("longbench/qasper");
+  ASSERT_EQ(read.size(), 1U) << data_.bad_lines().front();
+  EXPECT_EQ(read.front().prompt.text, "Answer the question based on this.\nText.\n\n");
+  EXPECT_EQ(read.front().prompt.question, "Answer the question based on passages.\nWho?");
+}
+
 TEST_F(TasksTest, TextsAreCutIntoPromptAndRest) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += "line " + std::to_string(i) + "\n";

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// One of LongBench's 21 (arXiv 2308.14508, Table 1). `question` is what the question begins with in a prompt that is whole, at its last
-/// place; empty: what stands between the template's context and input.
+/// place, where extracts of LongBench word it in their own way; empty: what stands between the template's context and input.
 struct Dataset {
   const char* name;
   Metric metric;
@@ -29,8 +29,8 @@ constexpr PromptFormat kRaw = PromptFormat::raw;
 
 /// Few-shot and code prompts go without a chat template, as in the official script.
 constexpr Dataset kDatasets[] = {
-    {"narrativeqa", Metric::qa_f1, "single-doc QA"},
-    {"qasper", Metric::qa_f1, "single-doc QA"},
+    {"narrativeqa", Metric::qa_f1, "single-doc QA", PromptFormat::chat, "\n\nNow, answer the question based on"},
+    {"qasper", Metric::qa_f1, "single-doc QA", PromptFormat::chat, "Answer the question based on"},
     {"multifieldqa_en", Metric::qa_f1, "single-doc QA"},
     {"multifieldqa_zh", Metric::qa_f1_zh, "single-doc QA"},
     {"hotpotqa", Metric::qa_f1, "multi-doc QA"},
