@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -21,7 +22,7 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 /// Where the key stands, as the nearest of the depths.
 int depth_of(std::size_t position, std::size_t count) {
   const double percent = count > 1 ? 100.0 * static_cast<double>(position) / static_cast<double>(count - 1) : 0;
-  return static_cast<int>(percent / 25 + 0.5) * 25;
+  return static_cast<int>(std::lround(percent / 25)) * 25;
 }
 
 /// Prompt as in "Lost in the Middle".
