@@ -19,8 +19,8 @@ using Json = nlohmann::json;
 /// place, where extracts of LongBench word it in their own way; empty: what stands between the template's context and input.
 struct Dataset {
   const char* name;
-  Metric metric;
   const char* category;
+  Metric metric;
   PromptFormat format = PromptFormat::chat;
   const char* question = "";
 };
@@ -29,27 +29,27 @@ constexpr PromptFormat kRaw = PromptFormat::raw;
 
 /// Few-shot and code prompts go without a chat template, as in the official script.
 constexpr Dataset kDatasets[] = {
-    {"narrativeqa", Metric::qa_f1, "single-doc QA", PromptFormat::chat, "\n\nNow, answer the question based on"},
-    {"qasper", Metric::qa_f1, "single-doc QA", PromptFormat::chat, "Answer the question based on"},
-    {"multifieldqa_en", Metric::qa_f1, "single-doc QA"},
-    {"multifieldqa_zh", Metric::qa_f1_zh, "single-doc QA"},
-    {"hotpotqa", Metric::qa_f1, "multi-doc QA"},
-    {"2wikimqa", Metric::qa_f1, "multi-doc QA"},
-    {"musique", Metric::qa_f1, "multi-doc QA"},
-    {"dureader", Metric::rouge_l_zh, "multi-doc QA"},
-    {"gov_report", Metric::rouge_l, "summarization"},
-    {"qmsum", Metric::rouge_l, "summarization"},
-    {"multi_news", Metric::rouge_l, "summarization"},
-    {"vcsum", Metric::rouge_l_zh, "summarization"},
-    {"trec", Metric::classification, "few-shot", kRaw, "\nQuestion:"},
-    {"triviaqa", Metric::qa_f1, "few-shot", kRaw, "\n\nPassage:"},
-    {"samsum", Metric::rouge_l, "few-shot", kRaw, "\n\nDialogue:"},
-    {"lsht", Metric::classification, "few-shot", kRaw, "\n新闻内容："},
-    {"passage_count", Metric::count, "synthetic"},
-    {"passage_retrieval_en", Metric::retrieval, "synthetic"},
-    {"passage_retrieval_zh", Metric::retrieval, "synthetic"},
-    {"lcc", Metric::code_similarity, "code", kRaw},
-    {"repobench-p", Metric::code_similarity, "code", kRaw, "Next line of code:\n"},
+    {"narrativeqa", "single-doc QA", Metric::qa_f1, PromptFormat::chat, "\n\nNow, answer the question based on"},
+    {"qasper", "single-doc QA", Metric::qa_f1, PromptFormat::chat, "Answer the question based on"},
+    {"multifieldqa_en", "single-doc QA", Metric::qa_f1},
+    {"multifieldqa_zh", "single-doc QA", Metric::qa_f1_zh},
+    {"hotpotqa", "multi-doc QA", Metric::qa_f1},
+    {"2wikimqa", "multi-doc QA", Metric::qa_f1},
+    {"musique", "multi-doc QA", Metric::qa_f1},
+    {"dureader", "multi-doc QA", Metric::rouge_l_zh},
+    {"gov_report", "summarization", Metric::rouge_l},
+    {"qmsum", "summarization", Metric::rouge_l},
+    {"multi_news", "summarization", Metric::rouge_l},
+    {"vcsum", "summarization", Metric::rouge_l_zh},
+    {"trec", "few-shot", Metric::classification, kRaw, "\nQuestion:"},
+    {"triviaqa", "few-shot", Metric::qa_f1, kRaw, "\n\nPassage:"},
+    {"samsum", "few-shot", Metric::rouge_l, kRaw, "\n\nDialogue:"},
+    {"lsht", "few-shot", Metric::classification, kRaw, "\n新闻内容："},
+    {"passage_count", "synthetic", Metric::count},
+    {"passage_retrieval_en", "synthetic", Metric::retrieval},
+    {"passage_retrieval_zh", "synthetic", Metric::retrieval},
+    {"lcc", "code", Metric::code_similarity, kRaw},
+    {"repobench-p", "code", Metric::code_similarity, kRaw, "Next line of code:\n"},
 };
 
 Json read_json(const std::filesystem::path& path) {

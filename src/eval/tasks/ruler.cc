@@ -69,7 +69,7 @@ class Filler {
       at = static_cast<int>(std::max<std::int64_t>(low + 1, std::min<std::int64_t>(next, high - 1)));
     }
     units_ = low;
-    const Made out = maker_(units_, random, number);
+    Made out = maker_(units_, random, number);
     if (const int least = tokens(out); least > room_)
       throw InputError(fmt::format("ruler/{}: the shortest prompt and its answer have {} tokens, --length allows {}", type_.name,
                                    least + type_.max_tokens, room_ + type_.max_tokens));
