@@ -79,8 +79,7 @@ class Classes {
         other_vectors_(vectors_of(view, head, others_)),
         center_norms_(norms_of(center_vectors_.keys, dim_)),
         other_norms_(norms_of(other_vectors_.keys, dim_)),
-        members_(centers_.size()),
-        likeness_(centers_.size()) {
+        members_(centers_.size()) {
     assign();
   }
 
@@ -125,9 +124,16 @@ class Classes {
   }
 
   void assign_one(std::size_t other, const float* by_key, const float* by_value) {
-    for (std::size_t c = 0; c < likeness_.size(); ++c) likeness_[c] = redundancy(how_, by_key[c], by_value[c]);
-    const auto best = std::max_element(likeness_.begin(), likeness_.end());
-    if (best != likeness_.end() && *best >= how_.tau) members_[static_cast<std::size_t>(best - likeness_.begin())].push_back(other);
+    std::size_t best = 0;
+    double most = -2;
+    for (std::size_t c = 0; c < centers_.size(); ++c) {
+      const double likeness = redundancy(how_, by_key[c], by_value[c]);
+      if (likeness > most) {
+        most = likeness;
+        best = c;
+      }
+    }
+    if (most >= how_.tau) members_[best].push_back(other);
   }
 
   void merge(std::size_t c, std::span<float> key, std::span<float> value) const {
@@ -150,7 +156,6 @@ class Classes {
   std::vector<float> center_norms_;
   std::vector<float> other_norms_;
   std::vector<std::vector<std::size_t>> members_;  ///< [center] indices into others_
-  std::vector<double> likeness_;                   ///< [center] of the entry that is looked at
 };
 
 /// The best of what is not kept, as many as there is room for.
@@ -179,6 +184,19 @@ float Merging::least_value_cosine() const {
       break;
   }
   return static_cast<float>(std::max(0.0, tau) * (1 - kRounding));
+}
+
+double redundancy(const Merging& how, double cosine_of_keys, double cosine_of_values) {
+  const auto clamped = [&](double cosine) { return how.clamp ? std::max(0.0, cosine) : cosine; };
+  switch (how.compare) {
+    case Compare::key:
+      return clamped(cosine_of_keys);
+    case Compare::value:
+      return clamped(cosine_of_values);
+    case Compare::both:
+      break;
+  }
+  return clamped(cosine_of_keys) * clamped(cosine_of_values);
 }
 
 void ClassMean::add(std::span<const float> key, std::span<const float> value, double weight) {

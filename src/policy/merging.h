@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -40,11 +39,7 @@ struct Merging {
 };
 
 /// Lengths of two keys and values that are compared count as 1, so that only directions matter; of a vector of length 0 the cosine is 0.
-inline double redundancy(const Merging& how, double cosine_of_keys, double cosine_of_values) {
-  const double key = how.clamp ? std::max(0.0, cosine_of_keys) : cosine_of_keys;
-  const double value = how.clamp ? std::max(0.0, cosine_of_values) : cosine_of_values;
-  return how.compare == Compare::key ? key : how.compare == Compare::value ? value : key * value;
-}
+double redundancy(const Merging& how, double cosine_of_keys, double cosine_of_values);
 
 /// Direction and value of a class: means over what is added, weighted; where all weights are 0, plain.
 class ClassMean {
