@@ -77,24 +77,13 @@ void best_first(std::vector<Line>& lines, Better better) {
   std::stable_sort(first, lines.end(), [&](const Line& a, const Line& b) { return sign * height(a, means) > sign * height(b, means); });
 }
 
-/// Among the methods with a budget; nothing where none is better than another.
-std::optional<double> best_of(const std::vector<Line>& lines, std::size_t at, Better better) {
-  std::optional<double> out;
-  for (const auto& line : lines) {
-    if (better == Better::unknown || line.method.budget.empty() || !line.figures[at]) continue;
-    const double value = *line.figures[at];
-    if (!out || (better == Better::lower ? value < *out : value > *out)) out = value;
-  }
-  return out;
-}
-
 Grid grid_of(const Table& table, const Column& column, const Quantity& quantity, const std::vector<std::string>& budgets) {
   Grid out{fmt::format("{}: {}", name_of(column), quantity.title), budgets, {}};
   auto lines = lines_of(table, column, quantity, budgets);
   best_first(lines, quantity.better);
   for (const auto& line : lines) out.rows.push_back({name_of(line.method), {}});
   for (std::size_t i = 0; i < budgets.size(); ++i) {
-    const auto best = best_of(lines, i, quantity.better);
+    const auto best = best_of(table, column, quantity, budgets[i]);
     for (std::size_t row = 0; row < lines.size(); ++row) {
       const auto& value = lines[row].figures[i];
       const bool is_best = value && !lines[row].method.budget.empty() && value == best;

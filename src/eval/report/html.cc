@@ -2,8 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cmath>
-#include <limits>
+#include <optional>
 
 #include "eval/report/quantity.h"
 
@@ -24,20 +23,7 @@ std::vector<Shown> shown_of(const Table& table) {
   return out;
 }
 
-/// Among the methods with a budget; NaN where nothing is better than anything.
-double best_of(const Table& table, const Shown& shown, const std::string& budget) {
-  double out = std::numeric_limits<double>::quiet_NaN();
-  if (shown.quantity.better == Better::unknown || budget.empty()) return out;
-  for (const auto& method : table.methods) {
-    const Cell* cell = table.find(method, shown.column);
-    if (method.budget != budget || !has(cell, shown.quantity)) continue;
-    const double value = figure(*cell, shown.quantity);
-    if (std::isnan(out) || (shown.quantity.better == Better::higher ? value > out : value < out)) out = value;
-  }
-  return out;
-}
-
-std::string cell_of(const Table& table, const Method& method, const Shown& shown, double best) {
+std::string cell_of(const Table& table, const Method& method, const Shown& shown, const std::optional<double>& best) {
   const Cell* cell = table.find(method, shown.column);
   if (cell == nullptr) return "<td></td>";
   if (!has(cell, shown.quantity)) return cell->skipped > 0 ? "<td><small>skipped</small></td>" : "<td></td>";
@@ -102,12 +88,12 @@ std::string to_html(const Table& table, const std::string& title, const std::str
   std::string out =
       fmt::format("<h3>{}</h3>\n<p>{}</p>\n<div class=\"wide\" tabindex=\"0\"><table>\n{}", escaped(title), escaped(says), head_of(all));
   const std::string* budget = nullptr;
-  std::vector<double> best;
+  std::vector<std::optional<double>> best;
   for (const auto& method : table.methods) {
     if (budget == nullptr || *budget != method.budget) {
       budget = &method.budget;
       best.clear();
-      for (const auto& shown : all) best.push_back(best_of(table, shown, *budget));
+      for (const auto& shown : all) best.push_back(best_of(table, shown.column, shown.quantity, *budget));
       if (!budget->empty())
         out += fmt::format("<tr class=\"budget\"><th>budget {}</th><td colspan=\"{}\"></td></tr>\n", escaped(*budget), all.size() + 1);
     }

@@ -55,4 +55,16 @@ bool has(const Cell* cell, const Quantity& quantity) {
   return cell != nullptr && cell->samples > 0 && (quantity.name.empty() || cell->values.contains(quantity.name));
 }
 
+std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity, const std::string& budget) {
+  std::optional<double> out;
+  if (quantity.better == Better::unknown || budget.empty()) return out;
+  for (const auto& method : table.methods) {
+    const Cell* cell = table.find(method, column);
+    if (method.budget != budget || !has(cell, quantity)) continue;
+    const double value = figure(*cell, quantity);
+    if (!out || (quantity.better == Better::higher ? value > *out : value < *out)) out = value;
+  }
+  return out;
+}
+
 }  // namespace winnow::eval

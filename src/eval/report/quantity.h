@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,8 @@ std::vector<Quantity> quantities_of(const Table& table, const Column& column);
 double figure(const Cell& cell, const Quantity& quantity);
 /// Whether it can be asked for.
 bool has(const Cell* cell, const Quantity& quantity);
+
+/// Among the methods with this budget; nothing where there is no budget, or none is better than another.
+std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity, const std::string& budget);
 
 }  // namespace winnow::eval
