@@ -25,6 +25,13 @@ void raise(std::int32_t& x, std::int32_t y) {
 
 }  // namespace
 
+ElementType LaneShape::summary_type() const {
+  const bool quantized = type.key == ElementType::q8_0 || type.key == ElementType::q4_0;
+  return quantized ? ElementType::f16 : type.key;
+}
+
+std::size_t summary_bytes(const LaneShape& shape) { return row_bytes(shape.summary_type(), shape.summary_size); }
+
 std::size_t entry_bytes(const LaneShape& shape) {
   return row_bytes(shape.type.key, shape.head_dim) + row_bytes(shape.type.value, shape.head_dim) +
          (shape.has_ranks() ? 2 : 1) * sizeof(std::int32_t) + static_cast<std::size_t>(shape.state_columns) * sizeof(float) +
@@ -179,26 +186,26 @@ void LayerLanes::remove_follower(int head, int index) {
 }
 
 void LayerLanes::reserve_summaries(int blocks) {
-  const auto floats =
-      static_cast<std::size_t>(kSummaries) * static_cast<std::size_t>(shape_.kv_heads) * static_cast<std::size_t>(shape_.summary_floats);
+  const auto bytes = static_cast<std::size_t>(kSummaries) * static_cast<std::size_t>(shape_.kv_heads) * summary_bytes(shape_);
   while (static_cast<int>(summaries_.size()) * kSummaries < blocks) {
-    summaries_.emplace_back(*account_, floats * sizeof(float), "summaries of blocks");
-    std::fill_n(summaries_.back().as<float>().data(), floats, 0.0F);  // a block that is never summarised is saved too
+    auto& some = summaries_.emplace_back(*account_, bytes, "summaries of blocks");
+    std::fill_n(some.data(), bytes, std::byte{});  // a block that is never summarised is saved too
   }
 }
 
-std::span<float> LayerLanes::summary(int head, int block) {
-  const auto floats = static_cast<std::size_t>(shape_.summary_floats);
+std::byte* LayerLanes::summary(int head, int block) const {
   const auto index = static_cast<std::size_t>(head) * kSummaries + static_cast<std::size_t>(block % kSummaries);
-  return summaries_[static_cast<std::size_t>(block / kSummaries)].as<float>().subspan(index * floats, floats);
+  // The lanes own the memory; its constness is theirs.
+  return const_cast<std::byte*>(summaries_[static_cast<std::size_t>(block / kSummaries)].data()) + index * summary_bytes(shape_);
 }
 
-std::span<const float> LayerLanes::summary(int head, int block) const { return const_cast<LayerLanes*>(this)->summary(head, block); }
+void LayerLanes::set_summary(int head, int block, std::span<const float> values) {
+  encode_row(shape_.summary_type(), values, summary(head, block));
+}
 
 Rows LayerLanes::summaries(int head, int block, int end) const {
   const int count = std::min(end - block, kSummaries - block % kSummaries);
-  return {reinterpret_cast<const std::byte*>(summary(head, block).data()), static_cast<std::size_t>(shape_.summary_floats) * sizeof(float),
-          count, shape_.summary_floats, ElementType::f32};
+  return {summary(head, block), summary_bytes(shape_), count, shape_.summary_size, shape_.summary_type()};
 }
 
 void LayerLanes::overwrite(int head, int slot, std::span<const float> key, std::span<const float> value) {

@@ -33,14 +33,19 @@ struct LaneShape {
   /// read. Until then it lies where it stood in the text, and keys are rotated to there. Outlives the lanes.
   const Rope* unrotates = nullptr;
   Lying lying = Lying::at_rank;
-  int summary_floats = 0;  ///< f32 values a method stores for each block of entries of a head
-  double followers = 0;    ///< entries without vectors of their own, at most, for each that has them
+  int summary_size = 0;  ///< values a method stores for each block of entries of a head
+  double followers = 0;  ///< entries without vectors of their own, at most, for each that has them
 
   bool has_ranks() const { return unrotates != nullptr && lying == Lying::at_rank; }
+  /// Type of what is stored for blocks: the keys' own, f16 where theirs is quantized.
+  ElementType summary_type() const;
 };
 
 /// Bytes that one entry takes: key row, value row, position, rank, state, and its share of the followers.
 std::size_t entry_bytes(const LaneShape& shape);
+
+/// Bytes that a method's summary of one block of one head takes.
+std::size_t summary_bytes(const LaneShape& shape);
 
 /// Some entries of one lane, as attention reads them: rows that lie together, or the followers of such rows.
 struct LanePiece {
@@ -137,9 +142,8 @@ class LayerLanes {
   template <class Each>
   void for_each_stretch(int head, const Each& each);
 
-  /// What the method has stored for a block, [summary_floats]; blocks are the method's own.
-  std::span<float> summary(int head, int block);
-  std::span<const float> summary(int head, int block) const;
+  /// Stores what a method makes of a block, [summary_size]; blocks are the method's own.
+  void set_summary(int head, int block, std::span<const float> values);
   /// Summaries of blocks [block, end) that lie together, from the first on: at most those, at least one.
   Rows summaries(int head, int block, int end) const;
   /// Makes sure that there are summaries of `blocks` blocks of each head. Throws MemoryError.
@@ -192,6 +196,7 @@ class LayerLanes {
   static Store copy_store(MemoryAccount& account, const Store& from);
 
   Entry entry(int head, int slot) const;
+  std::byte* summary(int head, int block) const;
   /// Slots from `slot` on whose entries lie together.
   int together(int head, int slot) const;
   void commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch);

@@ -37,9 +37,8 @@ std::size_t saved_entry_bytes(LaneShape shape) {
 
 std::size_t saved_follower_bytes(const LaneShape& shape) { return Followers::bytes(shape.state_columns) - sizeof(std::int32_t); }
 
-std::size_t summary_bytes(const LaneShape& shape, int summaries) {
-  return static_cast<std::size_t>(summaries) * static_cast<std::size_t>(shape.kv_heads) * static_cast<std::size_t>(shape.summary_floats) *
-         sizeof(float);
+std::size_t bytes_of_summaries(const LaneShape& shape, int blocks) {
+  return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(shape.kv_heads) * summary_bytes(shape);
 }
 
 template <class T>
@@ -65,7 +64,7 @@ std::vector<int> LayerLanes::saved_lengths(ByteCursor& from, int kv_heads) {
 }
 
 std::size_t LayerLanes::saved_bytes(int summaries) const {
-  std::size_t bytes = length_.size() * sizeof(Extent) + summary_bytes(shape_, summaries);
+  std::size_t bytes = length_.size() * sizeof(Extent) + bytes_of_summaries(shape_, summaries);
   for (int head = 0; head < shape_.kv_heads; ++head) {
     bytes += static_cast<std::size_t>(length(head)) * saved_entry_bytes(shape_) +
              static_cast<std::size_t>(followers(head).count()) * saved_follower_bytes(shape_);
@@ -100,12 +99,12 @@ void LayerLanes::save(ByteSink& to, int summaries) const {
     for (int c = 0; c < shape_.state_columns; ++c) put(to, some.column(c));
   }
   for (int block = 0; block < summaries; ++block) {
-    for (int head = 0; head < shape_.kv_heads; ++head) put(to, summary(head, block));
+    for (int head = 0; head < shape_.kv_heads; ++head) to.write({summary(head, block), summary_bytes(shape_)});
   }
 }
 
 std::vector<int> LayerLanes::load_extents(ByteCursor& from, int tokens, int summaries) {
-  std::size_t expected = summary_bytes(shape_, summaries);
+  std::size_t expected = bytes_of_summaries(shape_, summaries);
   std::size_t in_blocks = 0;
   std::size_t tail = 0;
   std::vector<int> followed;
@@ -132,7 +131,7 @@ std::vector<int> LayerLanes::load_extents(ByteCursor& from, int tokens, int summ
   if (expected != from.left()) from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
   // One lane's long tail takes pages for all of them.
   const std::size_t needed =
-      (in_blocks + (tail + kPage) * length_.size()) * entry_bytes(shape_) + summary_bytes(shape_, summaries + kSummaries);
+      (in_blocks + (tail + kPage) * length_.size()) * entry_bytes(shape_) + bytes_of_summaries(shape_, summaries + kSummaries);
   if (needed > available_memory()) {
     throw MemoryError(
         fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed), format_bytes(available_memory())), needed);
@@ -191,7 +190,8 @@ void LayerLanes::load(ByteCursor& from, int tokens, int summaries) {
   }
   if (summaries > 0) reserve_summaries(summaries);
   for (int block = 0; block < summaries; ++block) {
-    for (int head = 0; head < shape_.kv_heads; ++head) from.read(summary(head, block), "a block's summary");
+    for (int head = 0; head < shape_.kv_heads; ++head)
+      from.read(std::span(summary(head, block), summary_bytes(shape_)), "a block's summary");
   }
   from.finish("a layer's lanes");
 }

@@ -262,7 +262,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
       auto& lanes = rows[i].cache->lanes.layer(layer);
       lanes.reserve(growth(*rows[i].cache, layer, count));
       if (lanes.shape().followers > 0) lanes.reserve_followers(1);  // what a full lane gives up for a token follows another
-      if (lanes.shape().summary_floats > 0) lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
+      if (lanes.shape().summary_size > 0) lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
     }
     rows[i].cache->attended = 0;
   }

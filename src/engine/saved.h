@@ -14,7 +14,7 @@
 /// One sequence in a file: docs/file-formats.md.
 namespace winnow::engine {
 
-inline constexpr cache::FileFormat kSavedFormat{{'w', 'i', 'n', 'n', 'o', 'w', 'k', 'v'}, 1, "a saved cache"};
+inline constexpr cache::FileFormat kSavedFormat{{'w', 'i', 'n', 'n', 'o', 'w', 'k', 'v'}, 2, "a saved cache"};
 
 /// What tells a model from others.
 struct ModelIdentity {

@@ -146,6 +146,37 @@ TEST_P(LanesTest, hold_exactly_what_is_kept) {
   EXPECT_EQ(account_.held(), 0U);
 }
 
+/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys, and lie one behind the other for each head.
+TEST_P(LanesTest, store_summaries_in_the_keys_type) {
+  const bool floats = shape_.type.key == ElementType::f32;
+  const ElementType type = floats || shape_.type.key == ElementType::bf16 ? shape_.type.key : ElementType::f16;
+  shape_.summary_size = 2 * kDim;
+  lanes_ = LayerLanes(account_, shape_);
+  const int blocks = LayerLanes::kSummaries + 3;
+  lanes_.reserve_summaries(blocks);
+  EXPECT_EQ(account_.held(), std::size_t{2} * LayerLanes::kSummaries * kHeads * 2 * kDim * (floats ? 4 : 2));
+  std::vector<std::vector<float>> written;
+  for (int head = 0; head < kHeads; ++head) {
+    for (int block = 0; block < blocks; ++block) {
+      auto& values = written.emplace_back(row());
+      for (const float x : row()) values.push_back(x);
+      lanes_.set_summary(head, block, values);
+    }
+  }
+  std::vector<float> got(2 * kDim);
+  auto expected = written.begin();
+  for (int head = 0; head < kHeads; ++head) {
+    for (int block = 0; block < blocks;) {
+      const Rows rows = lanes_.summaries(head, block, blocks);
+      ASSERT_EQ(rows.count, block == 0 ? LayerLanes::kSummaries : 3);
+      for (int i = 0; i < rows.count; ++i, ++block, ++expected) {
+        decode_row(rows.type, rows.row(i), got);
+        ASSERT_EQ(got, coded(type, *expected)) << "head " << head << " block " << block;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(types, LanesTest, testing::Values("f32", "f16", "bf16", "q8_0", "q4_0", "q8_0/q4_0"), [](const auto& instance) {
   std::string name = instance.param;
   for (char& c : name) c = c == '/' ? '_' : c;

@@ -36,16 +36,16 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
   const int first = sizes.first(block);
   std::vector<float> received(static_cast<std::size_t>(sizes.block));
   for (int i = 0; i < sizes.block; ++i) received[static_cast<std::size_t>(i)] = lanes.state(head, 0, first + i);
-  const auto summary = lanes.summary(head, block);
-  std::fill(summary.begin(), summary.end(), 0.0F);
-  std::vector<float> key(summary.size());
+  std::vector<float> mean(static_cast<std::size_t>(lanes.shape().head_dim));
+  std::vector<float> key(mean.size());
   std::vector<cache::LanePiece> pieces;
   for (const auto i : top(received, kRepresentatives, {})) {
     pieces.clear();
     lanes.pieces(head, {first + i, first + i + 1}, pieces);
     cache::decode_row(pieces.front().keys.type, pieces.front().keys.row(0), key);
-    for (std::size_t c = 0; c < key.size(); ++c) summary[c] += key[c] / kRepresentatives;
+    for (std::size_t c = 0; c < key.size(); ++c) mean[c] += key[c] / kRepresentatives;
   }
+  lanes.set_summary(head, block, mean);
 }
 
 /// Everything is ready for the next token, which makes the lane longer by one.

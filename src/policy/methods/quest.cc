@@ -19,21 +19,28 @@ void widen(std::span<float> summary, std::span<const float> key, bool first) {
 }
 
 void summarize_prompt(const LayerView& view, cache::LayerLanes& lanes, int page) {
+  std::vector<float> summary(2 * static_cast<std::size_t>(view.shape.head_dim));
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    for_each_row(view.scratch->keys(head),
-                 [&](int j, std::span<const float> key) { widen(lanes.summary(head, j / page), key, j % page == 0); });
+    for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
+      widen(summary, key, j % page == 0);
+      if ((j + 1) % page == 0 || j + 1 == view.tokens()) lanes.set_summary(head, j / page, summary);
+    });
   }
 }
 
 void summarize_token(const StepView& view, int page) {
   std::vector<float> key(static_cast<std::size_t>(view.shape.head_dim));
+  std::vector<float> summary(2 * key.size());
   std::vector<cache::LanePiece> pieces;
   for (int head = view.first_head; head < view.end_head; ++head) {
     const int slot = view.lanes.length(head) - 1;
     pieces.clear();
     view.lanes.pieces(head, {slot, slot + 1}, pieces);
     cache::decode_row(pieces.front().keys.type, pieces.front().keys.row(0), key);
-    widen(view.lanes.summary(head, slot / page), key, slot % page == 0);
+    const auto stored = view.lanes.summaries(head, slot / page, slot / page + 1);
+    cache::decode_row(stored.type, stored.row(0), summary);
+    widen(summary, key, slot % page == 0);
+    view.lanes.set_summary(head, slot / page, summary);
   }
 }
 
