@@ -14,9 +14,12 @@ namespace winnow::policy::methods {
 namespace {
 
 enum class Select : std::uint8_t { heavy, streaming };
+/// Attention that a merge is drawn by while decoding.
+enum class Drawn : std::uint8_t { by_all, by_newest };
 
 struct Rule {
   Select select;
+  Drawn drawn;
   int spread;  ///< entries that a value is spread over; 0: as many as are recent
   std::uint64_t seed;
 
@@ -71,14 +74,14 @@ void merge_prompt(const LayerView& view, const Forced& forced, cache::KeepPlan& 
   }
 }
 
-/// What the recent entries of a lane have received, the mean.
-double recent_mean(const StepView& view, int head) {
+/// What the recent entries of a lane have received, the mean; `received` by slot.
+double recent_mean(const StepView& view, int head, std::span<const float> received) {
   const int count = view.terms.forced.recent;
   double sum = 0;
   view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
-    const auto received = stretch.column(0);
-    for (std::size_t i = 0; i < received.size(); ++i) {
-      if (stretch.positions[i] > view.position - count) sum += received[i];
+    const auto here = received.subspan(static_cast<std::size_t>(stretch.first));
+    for (std::size_t i = 0; i < stretch.positions.size(); ++i) {
+      if (stretch.positions[i] > view.position - count) sum += here[i];
     }
   });
   return count > 0 ? sum / count : 0;
@@ -104,10 +107,19 @@ std::vector<int> next_behind(const StepView& view, int head, std::int32_t positi
   return slots;
 }
 
-/// Spreads the value of an entry that leaves a lane over the next ones by position.
-void merge_into_next(const StepView& view, int head, const Leaver& leaver, const Rule& rule) {
-  const double received = view.lanes.state(head, 0, leaver.slot);
-  if (!rule.merges(received, recent_mean(view, head), view.layer, head, leaver.position)) return;
+/// Attention that the entries of a lane have received in all, by slot.
+void received_by_all(const StepView& view, int head, std::vector<float>& out) {
+  out.clear();
+  view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
+    const auto column = stretch.column(0);
+    out.insert(out.end(), column.begin(), column.end());
+  });
+}
+
+/// Spreads the value of an entry that leaves a lane over the next ones by position; `received` by slot.
+void merge_into_next(const StepView& view, int head, const Leaver& leaver, std::span<const float> received, const Rule& rule) {
+  const double own = received[static_cast<std::size_t>(leaver.slot)];
+  if (!rule.merges(own, recent_mean(view, head, received), view.layer, head, leaver.position)) return;
   const std::size_t spread = static_cast<std::size_t>(rule.spread_over(view.terms.forced));
   std::vector<float> share(static_cast<std::size_t>(view.shape.head_dim));
   view.lanes.value(head, leaver.slot, share);
@@ -116,18 +128,21 @@ void merge_into_next(const StepView& view, int head, const Leaver& leaver, const
 }
 
 void follow(const StepView& view, const Rule& rule) {
-  std::vector<float> attention;
+  std::vector<float> received;
   for (int head = view.first_head; head < view.end_head; ++head) {
-    group_mean(view, head, attention);
-    add_to_column(view, head, 0, attention);
+    group_mean(view, head, received);
+    add_to_column(view, head, 0, received);
+    if (rule.drawn == Drawn::by_all) received_by_all(view, head, received);
     while (too_long(view, head)) {
       const Leaver leaver = leaver_of(view, head, [&](const cache::LaneStretch& stretch, int i) {
         const auto at = static_cast<std::size_t>(i);
         return rule.select == Select::heavy ? stretch.column(0)[at] : static_cast<float>(stretch.positions[at]);
       });
       if (leaver.slot < 0) break;
-      merge_into_next(view, head, leaver, rule);
+      merge_into_next(view, head, leaver, received, rule);
       view.lanes.remove(head, leaver.slot);
+      received[static_cast<std::size_t>(leaver.slot)] = received.back();  // as the last entry takes the free slot
+      received.pop_back();
     }
   }
 }
@@ -138,19 +153,25 @@ void follow(const StepView& view, const Rule& rule) {
 /// over the next ones, with a probability that grows with the attention it has received; its key goes.
 ///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
 ///   m       entries that a value is spread over; 0: as many as are recent
+///   drawn   newest: merging is drawn by the newest token's attention, as in the authors' code for generation; received: by all that
+///           entries have received, which is nearly always enough, so that values grow from step to step
 ///   prompt  drop: what goes when the prompt ends is dropped; merge: it is merged, too, which multiplies values where the prompt is much
-///   longer than the budget seed    another seed merges others
+///           longer than the budget
+///   seed    another seed merges others
 Preset cam() {
   return {.name = "cam",
           .summary = "merges the values of entries that go into the next ones, at random by received attention",
           .paper = "Zhang et al. 2024, CaM: Cache Merging for Memory-efficient LLMs Inference",
           .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries go"},
                       {"m", Option::Integer{0, 0, 65536}, "entries that a value is spread over; 0: as many as are recent"},
+                      {"drawn", Option::Choice{"newest", {"newest", "received"}},
+                       "attention that merging is drawn by: the newest token's, or all that was received"},
                       {"prompt", Option::Choice{"drop", {"drop", "merge"}}, "what happens to entries that go when the prompt ends"},
                       {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"}},
           .build = [](const Options& options) {
             const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
-            const Rule rule{select, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
+            const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
+            const Rule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
             Method method;
             method.fixed = "cam's merging follows its own selection";
             method.observe = observe_all();

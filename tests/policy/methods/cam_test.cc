@@ -17,8 +17,14 @@ struct Reference {
     std::vector<double> value;
   };
 
-  Reference(const FakeLayer& layer, int head, int budget, bool streaming, int more)
-      : layer_(layer), head_(head), group_(layer.group(head, more)), budget_(budget), streaming_(streaming), last_(layer.tokens() - 1) {
+  Reference(const FakeLayer& layer, int head, int budget, bool streaming, bool by_newest, int more)
+      : layer_(layer),
+        head_(head),
+        group_(layer.group(head, more)),
+        budget_(budget),
+        streaming_(streaming),
+        by_newest_(by_newest),
+        last_(layer.tokens() - 1) {
     const int n = layer.tokens();
     for (int j = 0; j < n; ++j) {
       double sum = 0;
@@ -53,8 +59,13 @@ struct Reference {
       if (j < sinks() || j > last_ - recent()) continue;
       if (leaver < 0 || (!streaming_ && entry.received < entries_[leaver].received)) leaver = j;
     }
-    const auto gone = entries_[leaver];
-    const double mean = recent_mean();
+    auto gone = entries_[leaver];
+    double mean = recent_mean();
+    if (by_newest_) {
+      gone.received = of_newest(leaver);
+      mean = 0;
+      for (const auto& [j, entry] : entries_) mean += j > last_ - recent() ? of_newest(j) / recent() : 0;
+    }
     entries_.erase(leaver);
     spread(leaver, gone, mean, entries_);
   }
@@ -65,6 +76,12 @@ struct Reference {
     for (auto it = into.upper_bound(j); it != into.end() && left > 0; ++it, --left) {
       for (std::size_t c = 0; c < gone.value.size(); ++c) it->second.value[c] += gone.value[c] / recent();
     }
+  }
+  /// Attention of the newest token to one entry, the group's mean.
+  double of_newest(int j) const {
+    double sum = 0;
+    for (const auto& a : group_) sum += a[z(last_)][z(j)];
+    return sum / static_cast<double>(group_.size());
   }
   double recent_mean() const {
     double sum = 0;
@@ -84,27 +101,36 @@ struct Reference {
   std::vector<Matrix> group_;
   int budget_;
   bool streaming_;
+  bool by_newest_;
   int last_;
   std::map<int, Entry> entries_;
 };
 
 TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
-  for (const bool streaming : {false, true}) {
+  struct Case {
+    std::string spec;
+    bool streaming;
+    bool by_newest;
+  };
+  for (const auto& [spec, streaming, by_newest] : {Case{"cam:prompt=merge", false, true},
+                                                   {"cam:select=streaming,prompt=merge", true, true},
+                                                   {"cam:drawn=received,prompt=merge", false, false},
+                                                   {"cam:select=streaming,drawn=received,prompt=merge", true, false}}) {
     for (const int budget : {8, 31, 59, 60, 90}) {
       FakeLayer layer(2, 2, 60, random_attention(4));
-      FakeDecode decode(layer, streaming ? "cam:select=streaming,prompt=merge" : "cam:prompt=merge", budget);
-      Reference expected(layer, 1, budget, streaming, 200);
+      FakeDecode decode(layer, spec, budget);
+      Reference expected(layer, 1, budget, streaming, by_newest, 200);
       for (int i = 0; i <= 200; ++i) {
         std::vector<std::int32_t> positions;
         for (const auto& [j, entry] : expected.entries_) positions.push_back(j);
-        ASSERT_EQ(decode.kept(1), positions) << "budget " << budget << " step " << i;
+        ASSERT_EQ(decode.kept(1), positions) << spec << ", budget " << budget << " step " << i;
         std::vector<float> value(FakeLayer::kDim);
         for (int slot = 0; slot < decode.lanes().length(1); ++slot) {
           decode.lanes().value(1, slot, value);
           const auto& want = expected.entries_.at(decode.lanes().position(1, slot)).value;
           for (std::size_t c = 0; c < value.size(); ++c) {
             // Sums of at most 260 values in f32, rounded after each.
-            ASSERT_NEAR(value[c], want[c], 260 * 0x1p-24 * 16) << "budget " << budget << " step " << i << " slot " << slot;
+            ASSERT_NEAR(value[c], want[c], 260 * 0x1p-24 * 16) << spec << ", budget " << budget << " step " << i << " slot " << slot;
           }
         }
         if (i == 200) break;
