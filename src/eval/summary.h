@@ -65,6 +65,15 @@ struct Summary {
   std::vector<Column> overall;  ///< of the categories: what stands for a benchmark as a whole
   std::set<std::string> with_category;  ///< tasks
   Table lengths;                        ///< by prompt tokens, as LongBench-E has them: empty where all prompts of a task are of one class
+
+  /// Calls each(Table, Column) for what sums everything up: benchmarks with categories as a whole, then the other tasks.
+  template <class Each>
+  void for_each_headline(const Each& each) const {
+    for (const auto& column : overall) each(categories, column);
+    for (const auto& column : tasks.columns) {
+      if (!with_category.contains(column.task)) each(tasks, column);
+    }
+  }
 };
 
 /// One for each protocol that is there.

@@ -155,10 +155,9 @@ std::vector<Curve> curves_of(const Courses& courses, const std::function<double(
 
 std::vector<Chart> curves_of(const Summary& summary) {
   std::vector<Chart> out;
-  for (const auto& column : summary.overall) add_charts(summary.categories, column, out);
-  for (const auto& column : summary.tasks.columns) {
-    if (!is_speed(column.task) && !summary.with_category.contains(column.task)) add_charts(summary.tasks, column, out);
-  }
+  summary.for_each_headline([&](const Table& table, const Column& column) {
+    if (!is_speed(column.task)) add_charts(table, column, out);
+  });
   return out;
 }
 

@@ -103,10 +103,7 @@ void add_grids(const Table& table, const Column& column, std::vector<Grid>& to) 
 
 std::vector<Grid> grids_of(const Summary& summary) {
   std::vector<Grid> out;
-  for (const auto& column : summary.overall) add_grids(summary.categories, column, out);
-  for (const auto& column : summary.tasks.columns) {
-    if (!summary.with_category.contains(column.task)) add_grids(summary.tasks, column, out);
-  }
+  summary.for_each_headline([&](const Table& table, const Column& column) { add_grids(table, column, out); });
   return out;
 }
 

@@ -17,11 +17,18 @@ std::string in_words(const Cell& cell, double best) {
   return out;
 }
 
-std::string markdown_of(const Table& table) {
+std::string markdown_head(const std::vector<std::string>& columns) {
   std::string out = "| method |";
-  for (const auto& column : table.columns) out += fmt::format(" {} |", name_of(column));
+  for (const auto& column : columns) out += fmt::format(" {} |", column);
   out += "\n|---|";
-  for (std::size_t i = 0; i < table.columns.size(); ++i) out += "---:|";
+  for (std::size_t i = 0; i < columns.size(); ++i) out += "---:|";
+  return out;
+}
+
+std::string markdown_of(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& column : table.columns) names.push_back(name_of(column));
+  std::string out = markdown_head(names);
   for (const auto& method : table.methods) {
     out += fmt::format("\n| `{}`{}{} |", method.spec, method.budget.empty() ? "" : " @ " + method.budget,
                        method.kv_type == "f16" ? "" : ", " + method.kv_type);
@@ -34,10 +41,7 @@ std::string markdown_of(const Table& table) {
 }
 
 std::string markdown_of(const Grid& grid) {
-  std::string out = fmt::format("{}\n\n| method |", grid.title);
-  for (const auto& budget : grid.budgets) out += fmt::format(" {} |", budget);
-  out += "\n|---|";
-  for (std::size_t i = 0; i < grid.budgets.size(); ++i) out += "---:|";
+  std::string out = fmt::format("{}\n\n{}", grid.title, markdown_head(grid.budgets));
   for (const auto& row : grid.rows) {
     out += fmt::format("\n| `{}` |", row.method);
     for (const auto& figure : row.figures) out += figure.best ? fmt::format(" **{}** |", figure.text) : fmt::format(" {} |", figure.text);
