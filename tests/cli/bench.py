@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 WINNOW, TINY = sys.argv[1:3]
 
@@ -78,9 +77,13 @@ def check_refusals(model, folder):
 
 def check_interruption(model):
     """What is done when Ctrl-C comes is printed."""
+    terminal, stderr = os.openpty()
     process = subprocess.Popen([WINNOW, "bench", "-m", model, "-p", "8", "-n", "0", "-r", "1000000", "--engine", "winnow", "--threads", "1"],
-                               stdout=subprocess.PIPE, text=True)  # fmt: skip
-    time.sleep(4)
+                               stdout=subprocess.PIPE, stderr=stderr, text=True)  # fmt: skip
+    os.close(stderr)
+    progress = b""
+    while b"repetition 2 " not in progress:
+        progress += os.read(terminal, 4096)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130 and "| winnow | full | pp8 |" in out, (process.returncode, out)
