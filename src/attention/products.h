@@ -27,7 +27,7 @@ class PackedRows {
   std::vector<float> columns_;  ///< [dim][stride]
 };
 
-/// Adds the query's product with each row, [rows.count]; rows of f32.
+/// Adds the query's product with each row, [rows.count]. REQUIRES: the rows are not quantized.
 void add_products(std::span<const float> query, const cache::Rows& rows, std::span<float> out);
 
 /// Cosine of each row with the query, [rows.count]; 0 where either has no length.

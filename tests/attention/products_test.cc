@@ -33,6 +33,35 @@ TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
   }
 }
 
+TEST(Products, AgreeWithDoublePrecision) {
+  for (const auto type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    for (const int dim : {8, 64, 80, 128}) {
+      const int count = 300;  // more than a stretch
+      const auto rows = noise(z(count) * z(dim), 7);
+      const auto query = noise(z(dim), 8);
+      const std::size_t bytes = cache::row_bytes(type, dim);
+      std::vector<std::byte> stored(z(count) * bytes);
+      for (std::size_t i = 0; i < z(count); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(dim), z(dim)), &stored[i * bytes]);
+      const cache::Rows all{stored.data(), bytes, count, dim, type};
+      const auto decoded_rows = decoded(all, 0, count);
+      on_every_target([&] {
+        std::vector<float> out(z(count), 1.5F);
+        add_products(query, all, out);
+        for (std::size_t i = 0; i < z(count); ++i) {
+          double want = 1.5;
+          double sum = 1.5;  // of absolute products: each of dim products and sums is rounded
+          for (std::size_t c = 0; c < z(dim); ++c) {
+            const double product = static_cast<double>(decoded_rows[i * z(dim) + c]) * query[c];
+            want += product;
+            sum += std::abs(product);
+          }
+          ASSERT_NEAR(out[i], want, 2 * dim * sum * 0x1p-24) << name_of(type) << " " << dim << ": " << i;
+        }
+      });
+    }
+  }
+}
+
 TEST(Cosines, AgreeWithDoublePrecision) {
   for (const auto type : {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
     for (const int dim : {64, 80, 96}) {

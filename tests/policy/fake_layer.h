@@ -190,8 +190,8 @@ inline std::vector<std::int32_t> kept(const cache::KeepPlan& plan, int head, int
 /// A layer's lanes behind its prompt, token by token, as the engine would do it.
 class FakeDecode {
  public:
-  FakeDecode(const FakeLayer& layer, const std::string& spec, int budget)
-      : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()), lanes_(account_, lane_shape()) {
+  FakeDecode(const FakeLayer& layer, const std::string& spec, int budget, ElementType type = ElementType::f32)
+      : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()), lanes_(account_, lane_shape({type, type})) {
     const auto& method = spec_.method();
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
@@ -285,11 +285,11 @@ class FakeDecode {
  private:
   float probability(int query_head, std::int32_t key) const { return static_cast<float>(layer_.at(query_head, position_, key)); }
 
-  cache::LaneShape lane_shape() const {
+  cache::LaneShape lane_shape(const KvType& type) const {
     const auto& method = spec_.method();
     return {layer_.shape().kv_heads,
             FakeLayer::kDim,
-            KvType{ElementType::f32, ElementType::f32},
+            type,
             static_cast<int>(method.columns.size()),
             method.positions == policy::Positions::text ? nullptr : &FakeLayer::rope(),
             method.positions == policy::Positions::rank ? cache::Lying::at_rank : cache::Lying::at_position,

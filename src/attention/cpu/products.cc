@@ -59,7 +59,18 @@ void multiply(const float* left, int rows, int dim, const float* columns, int st
 
 /// At most kStretchKeys rows; `memory` [kStretchKeys].
 void add_products_of(const float* query, const cache::Rows& rows, float* memory, float* out) {
-  logits_of<1, float>({query, memory, nullptr}, rows);
+  const Heads one{query, memory, nullptr};
+  switch (rows.type) {
+    case ElementType::f16:
+      logits_of<1, hwy::float16_t>(one, rows);
+      break;
+    case ElementType::bf16:
+      logits_of<1, hwy::bfloat16_t>(one, rows);
+      break;
+    default:
+      logits_of<1, float>(one, rows);
+      break;
+  }
   for (int i = 0; i < rows.count; ++i) out[i] += memory[i];
 }
 

@@ -7,12 +7,25 @@ namespace {
 
 using namespace reference;
 
+/// A token's key for one head as lanes hold it.
+std::vector<float> key_of(const FakeLayer& layer, int token, int head, ElementType type) {
+  const auto all = layer.token(token);
+  std::vector<float> key(all.begin() + head * FakeLayer::kDim, all.begin() + (head + 1) * FakeLayer::kDim);
+  std::vector<std::byte> held(cache::row_bytes(type, FakeLayer::kDim));
+  cache::encode_row(type, key, held.data());
+  cache::decode_row(type, held.data(), key);
+  return key;
+}
+
 /// Slots that a head's query reads: the pages with the largest bounds, and the last.
-std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::vector<float>& query, int length, int budget) {
+std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::vector<float>& query, int length, int budget,
+                                  ElementType type) {
   constexpr int kPage = 16;
   const int pages = (length + kPage - 1) / kPage;
   const int wanted = (budget + kPage - 1) / kPage;
   if (pages <= wanted) return all_of(length);
+  std::vector<std::vector<float>> keys;
+  for (int j = 0; j < length; ++j) keys.push_back(key_of(layer, j, head, type));
   std::vector<double> score;
   for (int p = 0; p + 1 < pages; ++p) {
     double sum = 0;
@@ -22,7 +35,7 @@ std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::v
         double most = -1e30;
         double least = 1e30;
         for (int j = p * kPage; j < (p + 1) * kPage; ++j) {
-          const double k = layer.token(j)[z(head * FakeLayer::kDim + c)];
+          const double k = keys[z(j)][z(c)];
           most = std::max(most, k);
           least = std::min(least, k);
         }
@@ -41,11 +54,13 @@ std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::v
   return sorted(out);
 }
 
-TEST(Quest, reads_the_pages_that_the_reference_reads) {
+class Quest : public testing::TestWithParam<ElementType> {};
+
+TEST_P(Quest, reads_the_pages_that_the_reference_reads) {
   for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}, {1, 7}}) {
     FakeLayer layer(kv_heads, group, 150, random_attention(1));
     for (const int budget : {1, 16, 17, 64, 140, 160, 400}) {
-      FakeDecode decode(layer, "quest", budget);
+      FakeDecode decode(layer, "quest", budget, GetParam());
       for (int i = 0; i < 40; ++i) {
         decode.enter();
         const int length = decode.lanes().length(0);
@@ -57,7 +72,7 @@ TEST(Quest, reads_the_pages_that_the_reference_reads) {
             for (auto j = range.begin; j < range.end; ++j) slots.push_back(j);
           }
           if (plans[z(head)].empty()) slots = all_of(length);
-          ASSERT_EQ(slots, read_by(layer, head, decode.query(), length, budget)) << "budget " << budget << " step " << i;
+          ASSERT_EQ(slots, read_by(layer, head, decode.query(), length, budget, GetParam())) << "budget " << budget << " step " << i;
         }
         EXPECT_TRUE(decode.plans(1)[0].empty()) << "the first two layers are dense";
         decode.follow();
@@ -65,6 +80,9 @@ TEST(Quest, reads_the_pages_that_the_reference_reads) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(types, Quest, testing::Values(ElementType::f32, ElementType::f16, ElementType::bf16),
+                         [](const auto& instance) { return std::string(name_of(instance.param)); });
 
 }  // namespace
 }  // namespace winnow::test
