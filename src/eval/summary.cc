@@ -30,7 +30,8 @@ std::string label(const Record& record, const char* name) {
 
 bool is_number(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; }
 
-Cell cell_of(const ByTask& by_task) {
+/// `tasks`: how many the column has.
+Cell cell_of(const ByTask& by_task, std::size_t tasks) {
   Cell out;
   std::vector<std::vector<double>> scores;
   for (const auto& [task, records] : by_task) {
@@ -48,7 +49,7 @@ Cell cell_of(const ByTask& by_task) {
     out.samples += static_cast<int>(of_task.size());
     if (!of_task.empty()) scores.push_back(std::move(of_task));
   }
-  if (scores.size() < by_task.size()) return {{}, {}, 0, 0, 0, out.skipped};  // a mean of fewer tasks would not compare
+  if (scores.size() < tasks) return {{}, {}, 0, 0, 0, out.skipped};  // a mean of fewer tasks would not compare
   const auto n = static_cast<double>(out.samples);
   out.score = mean_of_means(scores);
   out.bytes_held /= n;
@@ -79,16 +80,18 @@ std::vector<Method> methods_of(const Records& records) {
 Table table_of(const Records& records, const std::function<std::vector<Column>(const Record&)>& columns_of) {
   Table out;
   std::map<std::pair<Method, Column>, ByTask> cells;
+  std::map<Column, std::set<std::string>> tasks;
   Records used;
   for (const Record* record : records) {
     for (const auto& column : columns_of(*record)) {
       add_once(out.columns, column);
       cells[{method_of(*record), column}][record->key.task].push_back(record);
+      tasks[column].insert(record->key.task);
       used.push_back(record);
     }
   }
   out.methods = methods_of(used);
-  for (const auto& [key, by_task] : cells) out.cells[key] = cell_of(by_task);
+  for (const auto& [key, by_task] : cells) out.cells[key] = cell_of(by_task, tasks[key.second].size());
   return out;
 }
 

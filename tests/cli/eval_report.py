@@ -158,13 +158,16 @@ def check_grids(text, all_records):
     assert "<h4>task0" not in text, "of a benchmark its mean alone"
 
 
-def check_skipped(folder):
-    """What was skipped in one task has no mean over all: it would be of other tasks than its neighbours'."""
+def check_unlike_tasks(folder):
+    """What was skipped in one task, or not measured in it, has no mean over all: it would be of other tasks than its neighbours'."""
     rows = [record(f"task{i}", 0, method, "question-aware", 0.5, {"category": "QA"}) for i in range(2) for method in METHODS[:3]]
     rows[4] = {**rows[4], "skipped": "too short", "score": None}
-    write(folder, [{**row, "group_size": 3} for row in rows])
+    rows.append(record("task0", 0, METHODS[3], "question-aware", 0.5, {"category": "QA"}))
+    write(folder, [{**row, "group_size": 4 if row["task"] == "task0" else 3} for row in rows])
     text = report(folder, folder + ".md")
     assert "| `snapkv` @ 64 | skipped |" in text and "| `tova` @ 64 | **50.0** (50.0 to 50.0) |" in text, text
+    name = f"`{METHODS[3][0]}` @ {METHODS[3][1]}"
+    assert f"| {name} | **50.0** (50.0 to 50.0) |  |" in text and f"| {name} |  |" in text, text
 
 
 def check_plots(page, text, all_records):
@@ -195,7 +198,7 @@ with tempfile.TemporaryDirectory() as work:
     assert "http" not in text.replace("http://www.w3.org/", "") and "@import" not in text and "url(" not in text.replace("url(#", "")
     check_tables(page, records)
     check_grids(text, records)
-    check_skipped(f"{work}/skipped")
+    check_unlike_tasks(f"{work}/unlike")
     assert "\n| `full` | 0.000 | 0.000 |\n| `snapkv` | **0.016** | **0.004** |\n| `tova` |" in report(f"{work}/run", f"{work}/report.md")
     if shutil.which("gnuplot"):
         check_plots(page, text, records)

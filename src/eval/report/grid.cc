@@ -18,11 +18,16 @@ struct Line {
   Figures figures;
 };
 
+bool is_there(const Table& table, const Method& method, const Column& column) {
+  const Cell* cell = table.find(method, column);
+  return cell != nullptr && cell->samples > 0;
+}
+
 /// Of a column, from the smallest.
 std::vector<std::string> budgets_of(const Table& table, const Column& column) {
   std::vector<std::string> out;
   for (const auto& method : table.methods) {
-    if (method.budget.empty() || table.find(method, column) == nullptr) continue;
+    if (method.budget.empty() || !is_there(table, method, column)) continue;
     if (std::find(out.begin(), out.end(), method.budget) == out.end()) out.push_back(method.budget);
   }
   return out;
@@ -42,7 +47,7 @@ std::vector<Line> lines_of(const Table& table, const Column& column, const Quant
   std::vector<Line> out;
   for (const auto& method : table.methods) {
     const auto is_same = [&](const Line& line) { return line.method.spec == method.spec && line.method.kv_type == method.kv_type; };
-    if (table.find(method, column) == nullptr || std::any_of(out.begin(), out.end(), is_same)) continue;
+    if (!is_there(table, method, column) || std::any_of(out.begin(), out.end(), is_same)) continue;
     out.push_back(line_of(table, column, quantity, method, budgets));
   }
   return out;
