@@ -61,7 +61,7 @@ std::vector<double> from_behind(const SeenLayer& seen) {
   std::vector<double> out;
   for (int head = 0; head < seen.shape.query_heads; ++head) {
     for (int j = 0; j < seen.tokens(); ++j) {
-      const double own = static_cast<double>(seen.diagonal->head(head)[z(j)]);
+      const auto own = static_cast<double>(seen.diagonal->head(head)[z(j)]);
       out.push_back(std::max(0.0, static_cast<double>(seen.all->head(head)[z(j)]) - own));
     }
   }

@@ -45,7 +45,7 @@ double recent_mean(std::span<const float> received, const Forced& forced) {
 std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept, std::span<const float> received,
                                  const Forced& forced, const Rule& rule) {
   const auto dim = static_cast<std::size_t>(view.shape.head_dim);
-  const std::size_t spread = static_cast<std::size_t>(rule.spread_over(forced));
+  const auto spread = static_cast<std::size_t>(rule.spread_over(forced));
   const double mean = recent_mean(received, forced);
   std::vector<double> change((kept.size() + 1) * dim);
   std::vector<float> out(kept.size() * dim);
@@ -120,7 +120,7 @@ void received_by_all(const StepView& view, int head, std::vector<float>& out) {
 void merge_into_next(const StepView& view, int head, const Leaver& leaver, std::span<const float> received, const Rule& rule) {
   const double own = received[static_cast<std::size_t>(leaver.slot)];
   if (!rule.merges(own, recent_mean(view, head, received), view.layer, head, leaver.position)) return;
-  const std::size_t spread = static_cast<std::size_t>(rule.spread_over(view.terms.forced));
+  const auto spread = static_cast<std::size_t>(rule.spread_over(view.terms.forced));
   std::vector<float> share(static_cast<std::size_t>(view.shape.head_dim));
   view.lanes.value(head, leaver.slot, share);
   for (float& x : share) x /= static_cast<float>(spread);
