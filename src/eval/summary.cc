@@ -183,15 +183,6 @@ const Cell* Table::find(const Method& method, const Column& column) const {
   return found == cells.end() ? nullptr : &found->second;
 }
 
-double Table::best(const Column& column, const std::string& budget) const {
-  double out = -1;
-  for (const auto& method : methods) {
-    const Cell* cell = find(method, column);
-    if (method.budget == budget && cell != nullptr && cell->samples > 0) out = std::max(out, cell->score.value);
-  }
-  return out;
-}
-
 std::vector<Summary> summarize(const std::vector<Record>& records) {
   std::vector<std::string> protocols;
   for (const auto& record : records) add_once(protocols, record.key.protocol);

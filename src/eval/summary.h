@@ -53,8 +53,6 @@ struct Table {
 
   /// Nothing where it was not measured.
   const Cell* find(const Method& method, const Column& column) const;
-  /// The best score of a column among the methods with this budget; below 0 where nothing was measured.
-  double best(const Column& column, const std::string& budget) const;
 };
 
 /// What one protocol came to.

@@ -2,16 +2,19 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <optional>
+
 #include "eval/report/grid.h"
+#include "eval/report/quantity.h"
 
 namespace winnow::eval {
 
 namespace {
 
-std::string in_words(const Cell& cell, double best) {
+std::string in_words(const Cell& cell, const Quantity& score, const std::optional<double>& best) {
   if (cell.samples == 0) return cell.skipped > 0 ? "skipped" : "";
   std::string out = fmt::format("{:.1f}", 100 * cell.score.value);
-  if (cell.score.value == best) out = "**" + out + "**";
+  if (figure(cell, score) == best) out = "**" + out + "**";
   out += fmt::format(" ({:.1f} to {:.1f})", 100 * cell.score.low, 100 * cell.score.high);
   for (const auto& [name, value] : cell.values) out += fmt::format(", {} {:.4g}", name, value);
   return out;
@@ -27,14 +30,19 @@ std::string markdown_head(const std::vector<std::string>& columns) {
 
 std::string markdown_of(const Table& table) {
   std::vector<std::string> names;
-  for (const auto& column : table.columns) names.push_back(name_of(column));
+  std::vector<Quantity> scores;
+  for (const auto& column : table.columns) {
+    names.push_back(name_of(column));
+    scores.push_back(quantities_of(table, column).front());
+  }
   std::string out = markdown_head(names);
   for (const auto& method : table.methods) {
     out += fmt::format("\n| `{}`{}{} |", method.spec, method.budget.empty() ? "" : " @ " + method.budget,
                        method.kv_type == "f16" ? "" : ", " + method.kv_type);
-    for (const auto& column : table.columns) {
-      const Cell* cell = table.find(method, column);
-      out += fmt::format(" {} |", cell == nullptr ? "" : in_words(*cell, method.budget.empty() ? -1 : table.best(column, method.budget)));
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const Cell* cell = table.find(method, table.columns[i]);
+      out += fmt::format(" {} |",
+                         cell == nullptr ? "" : in_words(*cell, scores[i], best_of(table, table.columns[i], scores[i], method.budget)));
     }
   }
   return out + "\n";
