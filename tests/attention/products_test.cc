@@ -5,6 +5,20 @@
 namespace winnow::attention {
 namespace {
 
+/// `values` [n][dim] encoded row by row.
+struct Stored {
+  Stored(ElementType type, std::span<const float> values, int dim)
+      : bytes(values.size() / z(dim) * cache::row_bytes(type, dim)),
+        rows{bytes.data(), cache::row_bytes(type, dim), static_cast<int>(values.size()) / dim, dim, type} {
+    for (std::size_t i = 0; i < z(rows.count); ++i) {
+      cache::encode_row(type, values.subspan(i * z(dim), z(dim)), &bytes[i * rows.stride]);
+    }
+  }
+
+  std::vector<std::byte> bytes;
+  cache::Rows rows;
+};
+
 TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
   for (const int dim : {1, 8, 64, 80, 256}) {
     for (const int count : {1, 31, 32, 33, 480}) {
@@ -39,10 +53,8 @@ TEST(Products, AgreeWithDoublePrecision) {
       const int count = 300;  // more than a stretch
       const auto rows = noise(z(count) * z(dim), 7);
       const auto query = noise(z(dim), 8);
-      const std::size_t bytes = cache::row_bytes(type, dim);
-      std::vector<std::byte> stored(z(count) * bytes);
-      for (std::size_t i = 0; i < z(count); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(dim), z(dim)), &stored[i * bytes]);
-      const cache::Rows all{stored.data(), bytes, count, dim, type};
+      const Stored stored(type, rows, dim);
+      const cache::Rows& all = stored.rows;
       const auto decoded_rows = decoded(all, 0, count);
       on_every_target([&] {
         std::vector<float> out(z(count), 1.5F);
@@ -69,10 +81,8 @@ TEST(Cosines, AgreeWithDoublePrecision) {
       auto rows = noise(z(count) * z(dim), 3);
       std::fill_n(rows.begin() + 5 * dim, dim, 0.0F);
       const auto query = noise(z(dim), 4);
-      const std::size_t bytes = cache::row_bytes(type, dim);
-      std::vector<std::byte> stored(z(count) * bytes);
-      for (std::size_t i = 0; i < z(count); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(dim), z(dim)), &stored[i * bytes]);
-      const cache::Rows all{stored.data(), bytes, count, dim, type};
+      const Stored stored(type, rows, dim);
+      const cache::Rows& all = stored.rows;
       const auto decoded_rows = decoded(all, 0, count);
       on_every_target([&] {
         std::vector<float> out(z(count));
@@ -101,10 +111,8 @@ TEST(Cosines, BehindClosedGatesNeedNotBeComputed) {
     const int dim = 80;
     const auto rows = noise(z(count) * z(dim), 3);
     const auto query = noise(z(dim), 4);
-    const std::size_t bytes = cache::row_bytes(type, dim);
-    std::vector<std::byte> stored(z(count) * bytes);
-    for (std::size_t i = 0; i < z(count); ++i) cache::encode_row(type, std::span(rows).subspan(i * z(dim), z(dim)), &stored[i * bytes]);
-    const cache::Rows all{stored.data(), bytes, count, dim, type};
+    const Stored stored(type, rows, dim);
+    const cache::Rows& all = stored.rows;
     std::vector<float> gates(z(count), 0.25F);
     for (const std::size_t i : {3, 4, 37, 69}) gates[i] = i == 37 ? -0.5F : 0.5F;
     on_every_target([&] {

@@ -40,7 +40,7 @@ struct Reference {
     for (int i = 0; i < budget - sinks() - recent(); ++i) kept[order[z(i)]] = entries_[order[z(i)]];
     for (int j = 0; j < sinks(); ++j) kept[j] = entries_[j];
     for (int j = n - recent(); j < n; ++j) kept[j] = entries_[j];
-    const double mean = recent_mean();
+    const double mean = recent_mean(entries_);
     for (const auto& [j, entry] : entries_) {
       if (!kept.contains(j)) spread(j, entry, mean, kept);
     }
@@ -59,13 +59,10 @@ struct Reference {
       if (j < sinks() || j > last_ - recent()) continue;
       if (leaver < 0 || (!streaming_ && entry.received < entries_[leaver].received)) leaver = j;
     }
-    auto gone = entries_[leaver];
-    double mean = recent_mean();
-    if (by_newest_) {
-      gone.received = of_newest(leaver);
-      mean = 0;
-      for (const auto& [j, entry] : entries_) mean += j > last_ - recent() ? of_newest(j) / recent() : 0;
-    }
+    auto drawn = entries_;  // what merging is drawn by
+    for (auto& [j, entry] : drawn) entry.received = by_newest_ ? of_newest(j) : entry.received;
+    const auto gone = drawn[leaver];
+    const double mean = recent_mean(drawn);
     entries_.erase(leaver);
     spread(leaver, gone, mean, entries_);
   }
@@ -83,9 +80,9 @@ struct Reference {
     for (const auto& a : group_) sum += a[z(last_)][z(j)];
     return sum / static_cast<double>(group_.size());
   }
-  double recent_mean() const {
+  double recent_mean(const std::map<int, Entry>& entries) const {
     double sum = 0;
-    for (const auto& [j, entry] : entries_) sum += j > last_ - recent() ? entry.received : 0;
+    for (const auto& [j, entry] : entries) sum += j > last_ - recent() ? entry.received : 0;
     return sum / recent();
   }
   int sinks() const { return streaming_ ? 4 : 0; }
