@@ -1,8 +1,13 @@
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <vector>
 
 #include "measure/contender.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace winnow::measure {
 
@@ -10,6 +15,9 @@ namespace {
 
 /// Memory of the process that no file stands behind. libllama does not say what a context takes.
 std::size_t anonymous_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);  // what others have freed would be taken again unseen
+#endif
   std::ifstream status("/proc/self/status");
   for (std::string key; status >> key;) {
     std::size_t kib = 0;
@@ -25,7 +33,7 @@ class LlamaContender : public Contender {
     bytes_.kv = static_cast<std::size_t>(options.context) * token_bytes;
     llama_.decode(std::vector<Token>(static_cast<std::size_t>(std::min(options.ubatch, options.context)), 1));  // touches its work space
     llama_.clear();
-    bytes_.peak = std::max(anonymous_memory(), before_) - before_;
+    bytes_.peak = std::max(bytes_.kv, std::max(anonymous_memory(), before_) - before_);
   }
 
   void start(std::span<const Token> depth, int batch) override {
