@@ -14,6 +14,10 @@
 // After foreach_target.h, which defines the target that this pass compiles for.
 #include <hwy/highway.h>
 
+#if HWY_ARCH_X86_64
+#include <immintrin.h>
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace winnow::measure::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -103,9 +107,31 @@ void multiply_tiles(int rounds) {
 #endif
 }
 
+using HWY_NAMESPACE::kSums;
+
+/// Products of vectors that are in registers.
+#if HWY_ARCH_X86_64
+__attribute__((target("avx512f,avx512bf16"))) void multiply_pairs(int rounds) {
+  __m512 sum[kSums] = {};
+  // What the compiler knows nothing of it neither leaves out nor computes before.
+  __m512bh x = {};
+  asm volatile("" : "+v"(x));
+  for (int i = 0; i < rounds; ++i) {
+    for (__m512& s : sum) s = _mm512_dpbf16_ps(s, x, x);
+  }
+  for (__m512& s : sum) asm volatile("" : "+v"(s));
+}
+#else
+void multiply_pairs(int) {}
+#endif
+
 double measure_bf16(int threads) {
-  if (!has_amx_bf16()) return 0;
+  if (!multiplies_bf16()) return 0;
   constexpr int kRounds = 1'000'000;
+  if (!has_amx_bf16()) {
+    constexpr double kOperations = 2.0 * 32;  // of a product of two vectors
+    return best_rate(threads, kSums * kRounds * kOperations, [](int) { multiply_pairs(kRounds); });
+  }
   constexpr double kOperations = 2.0 * 16 * 16 * 32;  // of a product of two tiles
   return best_rate(threads, 4 * kRounds * kOperations, [](int) { multiply_tiles(kRounds); });
 }

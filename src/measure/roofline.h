@@ -11,7 +11,7 @@ namespace winnow::measure {
 /// What this machine does at best, measured here and now by the threads that run the model. Shared machines differ from hour to hour.
 struct Roofline {
   double f32_rate = 0;   ///< floating-point operations per second of fused multiply-adds in f32
-  double bf16_rate = 0;  ///< of products of bf16 tiles; 0 where the machine has none
+  double bf16_rate = 0;  ///< of products of bf16, by tiles or vectors; 0 where the machine has none
   double bandwidth = 0;  ///< bytes per second that are read from memory
 };
 
