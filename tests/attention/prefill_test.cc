@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/cpu.h"
 #include "fixture.h"
 
 namespace winnow::attention {
@@ -290,7 +291,7 @@ TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
 
 #ifdef __x86_64__
 TEST(Prefill, TilesThatOthersConfiguredStayAsTheyAre) {
-  if (!has_products(Products::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
+  if (!has_amx_bf16()) GTEST_SKIP() << "this machine has no AMX";
   using Configuration = std::array<std::uint8_t, 64>;
   Configuration theirs = {1};  // palette 1, then the bytes of rows of tiles 0 and 1, and their rows
   theirs[16] = 32;

@@ -5,17 +5,13 @@
 #include <vector>
 
 #include "attention/cpu/amx.h"
+#include "attention/cpu/avx512.h"
+#include "attention/cpu/bf16_product.h"
 #include "base/tiles.h"
 
 #if HWY_ARCH_X86_64
 
-#include <immintrin.h>
-
-#if HWY_COMPILER_GCC && !HWY_COMPILER_CLANG
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // the intrinsics' own undefined vectors
-#endif
-
-HWY_PUSH_ATTRIBUTES("avx2,fma,avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")
+HWY_PUSH_ATTRIBUTES(WINNOW_AVX512_BF16)
 
 namespace winnow::attention::cpu {
 
@@ -79,8 +75,8 @@ struct Head {
 
 /// tiles 0 … 3 [pairs] += probabilities of 16 lanes, from row 0 on, times their weights.
 HWY_INLINE void add_group(const float* p, const void* weights) {
-  constexpr std::ptrdiff_t kRow = kAmxStrip * sizeof(float);
-  constexpr std::ptrdiff_t kTile = kTileRows * kAmxStrip;
+  constexpr std::ptrdiff_t kRow = kStrip * sizeof(float);
+  constexpr std::ptrdiff_t kTile = kTileRows * kStrip;
   load_tile<4>(weights, kTileRows * sizeof(float));
   load_tile<5>(p, kRow);
   load_tile<6>(p + kTile, kRow);

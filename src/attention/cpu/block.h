@@ -17,6 +17,9 @@ inline constexpr int kRegisterRows = 8;
 /// Queries of a block of f32 are padded to a multiple of this many: the widest vector of any target.
 inline constexpr int kLanePadding = 16;
 
+/// What the sums of a product begin with.
+enum class Start : std::uint8_t { from_zero, from_memory };
+
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
 /// Probabilities of the lanes of consecutive tiles, as the products left them: of each tile [lanes / strip][rows][strip], where a row is a
@@ -103,20 +106,5 @@ std::size_t work_bytes(const Block& block);
 /// Computes `out`. The probability A[lane, key] of a retained tile is then tile_of(tile).at(key, lane) * weight_of(tile)[lane] (0
 /// where the mask is).
 void run_block(const Block& block);
-
-/// Some lanes of some retained keys of one tile.
-struct Columns {
-  Retained p;
-  int first_key = 0;  ///< of the tile's
-  int keys = 0;
-  int first_lane = 0;
-  int lanes = 0;
-  const float* weight = nullptr;  ///< [lanes]
-};
-
-/// out[key] += sum of p * weight over the lanes.
-void add_to_sums(const Columns& columns, float* out);
-/// out[key] = the largest of out[key] and p * weight.
-void raise_maxima(const Columns& columns, float* out);
 
 }  // namespace winnow::attention::cpu

@@ -4,6 +4,7 @@
 
 #include "attention/attention.h"
 #include "attention/cpu/amx.h"
+#include "attention/cpu/bf16_product.h"
 #include "attention/cpu/block.h"
 #include "attention/cpu/observe.h"
 #include "base/cpu.h"
@@ -26,7 +27,7 @@ struct BlockShape {
 
 constexpr BlockShape block_shape(Products products) {
   if (products == Products::f32) return {192, cpu::kLanePadding, cpu::kRegisterRows, 2 << 20};
-  return {768, cpu::kAmxStrip, cpu::kAmxDepth, 4 << 20};
+  return {768, cpu::kStrip, cpu::kDepth, 4 << 20};
 }
 
 /// Memory that grows and is kept.
@@ -107,7 +108,7 @@ struct PrefillAttention::Impl {
   std::size_t partial_floats = 0;
 };
 
-bool has_products(Products products) { return products == Products::f32 || has_amx_bf16(); }
+bool has_products(Products products) { return products == Products::f32 || multiplies_bf16(); }
 
 PrefillAttention::PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads, Products products)
     : impl_(std::make_unique<Impl>(account, shape, max_threads, products)) {}
@@ -217,7 +218,7 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.products = products;
   b.width = padded(shape.head_dim, form.depth);
   b.lanes = padded(b.tokens * shape.group(), form.padding);
-  b.strip = products == Products::f32 ? b.lanes : cpu::kAmxStrip;
+  b.strip = products == Products::f32 ? b.lanes : cpu::kStrip;
   const auto width = static_cast<std::size_t>(b.width);
   const auto n = static_cast<std::size_t>(b.lanes);
   b.q_lanes = take(n * width);

@@ -1,0 +1,215 @@
+#include "attention/cpu/bf16.h"
+
+#include <hwy/base.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "attention/cpu/avx512.h"
+#include "attention/cpu/bf16_pack.h"
+#include "attention/cpu/bf16_product.h"
+#include "base/cpu.h"
+
+#if HWY_ARCH_X86_64
+
+HWY_PUSH_ATTRIBUTES(WINNOW_AVX512_BF16)
+
+namespace winnow::attention::cpu {
+
+namespace {
+
+constexpr int kKeys = tile_keys(Products::bf16);
+constexpr int kVector = 16;  ///< f32
+
+/// What a step works on.
+struct Work {
+  std::uint16_t* keys;     ///< [kKeys][width]
+  std::uint16_t* values;   ///< [width][kKeys]
+  std::uint32_t* queries;  ///< [strips][width / 2][strip] pairs
+  float* logits;           ///< [kKeys][strip]
+  std::uint32_t* p;        ///< [kKeys / 2][strip] pairs
+};
+
+/// 2^x for x <= 126, relative error below 2^-13: a sixteenth of what rounding to bf16 costs. 2^0 = 1; 2^-infinity = 0. With the fraction f
+/// of x, 2^f is 1 + f times a minimax polynomial of degree 2; two instructions do what is left of Highway's kind.
+HWY_INLINE __m512 exp2_of(__m512 x) {
+  constexpr int kAboveFloor = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+  const __m512 f = _mm512_reduce_ps(x, kAboveFloor);
+  __m512 p = _mm512_set1_ps(0.07706704F);
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.227645F));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.69511676F));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0F));
+  return _mm512_scalef_ps(p, x);
+}
+
+/// How far a logit may rise above what the exponentials of its lane are relative to, in powers of 2, before that rises too and what was
+/// summed before has to be scaled. Bf16 and f32 reach much further.
+constexpr float kSlack = 8;
+
+/// 16 lanes of a strip in one step.
+struct Lanes {
+  const float* logits;  ///< [kKeys][strip]
+  std::uint32_t* p;     ///< [kKeys / 2][strip]
+  float* o;             ///< [width][strip]
+  int width;
+  float* base;
+  float* sum;
+  __m512i visible;  ///< keys of the step that a lane sees
+};
+
+template <bool kMasked>
+HWY_INLINE __m512 largest(const Lanes& l) {
+  const __m512 nothing = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  __m512 top[4] = {nothing, nothing, nothing, nothing};
+  for (int key = 0; key < kKeys; key += 4) {
+    for (int i = 0; i < 4; ++i) {
+      const __m512 x = _mm512_loadu_ps(l.logits + static_cast<std::ptrdiff_t>(key + i) * kStrip);
+      if constexpr (kMasked) {
+        top[i] = _mm512_mask_max_ps(top[i], _mm512_cmpgt_epi32_mask(l.visible, _mm512_set1_epi32(key + i)), top[i], x);
+      } else {
+        top[i] = _mm512_max_ps(top[i], x);
+      }
+    }
+  }
+  return _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3]));
+}
+
+/// What the exponentials are relative to; raises it, and scales what was summed, where this step's logits are too large for it.
+HWY_INLINE __m512 raised_base(const Lanes& l, __m512 top) {
+  const __m512 old = _mm512_loadu_ps(l.base);
+  const __mmask16 rises = _mm512_cmp_ps_mask(top, _mm512_add_ps(old, _mm512_set1_ps(kSlack)), _CMP_GT_OQ);
+  if (rises == 0) return old;
+  const __m512 base = _mm512_mask_mov_ps(old, rises, top);
+  const __m512 shrink = _mm512_mask_mov_ps(_mm512_set1_ps(1.0F), rises, exp2_of(_mm512_sub_ps(old, base)));
+  _mm512_storeu_ps(l.base, base);
+  _mm512_storeu_ps(l.sum, _mm512_mul_ps(_mm512_loadu_ps(l.sum), shrink));
+  for (int i = 0; i < l.width; ++i) {
+    float* const o = l.o + static_cast<std::ptrdiff_t>(i) * kStrip;
+    _mm512_storeu_ps(o, _mm512_mul_ps(_mm512_loadu_ps(o), shrink));
+  }
+  return base;
+}
+
+template <bool kMasked>
+HWY_INLINE __m512 probability(const Lanes& l, int key, __m512 base) {
+  const __m512 p = exp2_of(_mm512_sub_ps(_mm512_loadu_ps(l.logits + static_cast<std::ptrdiff_t>(key) * kStrip), base));
+  return kMasked ? _mm512_maskz_mov_ps(_mm512_cmpgt_epi32_mask(l.visible, _mm512_set1_epi32(key)), p) : p;
+}
+
+template <bool kMasked>
+HWY_INLINE void soften(const Lanes& l) {
+  const __m512 nothing = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  __m512 base = raised_base(l, largest<kMasked>(l));
+  // Where nothing was seen yet, -inf - -inf must not become NaN.
+  base = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(base, nothing, _CMP_NEQ_OQ), base);
+  __m512 sums[2] = {_mm512_loadu_ps(l.sum), _mm512_setzero_ps()};
+  for (int key = 0; key < kKeys; key += 4) {
+    for (int i = 0; i < 2; ++i) {
+      const __m512 even = probability<kMasked>(l, key + 2 * i, base);
+      const __m512 odd = probability<kMasked>(l, key + 2 * i + 1, base);
+      sums[i] = _mm512_add_ps(sums[i], _mm512_add_ps(even, odd));
+      _mm512_storeu_si512(l.p + static_cast<std::ptrdiff_t>(key / 2 + i) * kStrip, pairs_of(even, odd));
+    }
+  }
+  _mm512_storeu_ps(l.sum, _mm512_add_ps(sums[0], sums[1]));
+}
+
+// Steps.
+
+void multiply(const StripProduct& product, Start start) {
+  static const auto kBest = has_amx_bf16() ? multiply_by_tiles : multiply_by_vectors;
+  kBest(product, start);
+}
+
+/// Where each strip's lanes end to see.
+struct Limits {
+  float least;
+  float most;
+};
+
+Limits limits_of(const Block& b, int lane) {
+  const auto [least, most] = std::minmax_element(b.limit + lane, b.limit + lane + kStrip);
+  return {*least, *most};
+}
+
+template <bool kMasked>
+HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w) {
+  float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(lane) * b.width;
+  for (int i = 0; i < kStrip; i += kVector) {
+    const __m512 last = _mm512_sub_ps(_mm512_loadu_ps(b.limit + lane + i), _mm512_set1_ps(static_cast<float>(first - 1)));
+    soften<kMasked>({w.logits + i, w.p + i, o + i, b.width, b.base + lane + i, b.sum + lane + i, _mm512_cvtps_epi32(last)});
+  }
+}
+
+/// A step of a strip that sees some of its keys.
+void fold_strip(const Block& b, int first, int lane, const Limits& limits, const Work& w) {
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(lane) * b.width;
+  multiply({w.keys, w.queries + at / 2, w.logits, kKeys, b.width}, Start::from_zero);
+  if (limits.least >= static_cast<float>(first + kKeys - 1)) {
+    soften_strip<false>(b, first, lane, w);
+  } else {
+    soften_strip<true>(b, first, lane, w);
+  }
+  multiply({w.values, w.p, b.o_lanes + at, b.width, kKeys}, Start::from_memory);
+}
+
+/// What is retained is written to where it stays, and the product with the values reads it there.
+void run_strip(const Block& b, int first, int lane, Work w) {
+  const int tile = first / kKeys;
+  const Limits limits = limits_of(b, lane);
+  const bool sees_some = limits.most >= static_cast<float>(first);
+  if (b.retains(tile)) {
+    w.p = reinterpret_cast<std::uint32_t*>(b.tile_of(tile).row(0, lane));
+    if (!sees_some) std::fill_n(w.p, kKeys / 2 * kStrip, 0U);
+  }
+  if (sees_some) fold_strip(b, first, lane, limits, w);
+  if (b.retains(tile)) std::copy_n(b.base + lane, kStrip, b.weight_of(tile) + lane);
+}
+
+/// Cuts the work space to pieces and returns its size, for which alone `memory` may be null.
+std::size_t cut(int width, int lanes, std::byte* memory, Work& w) {
+  std::size_t bytes = 0;
+  const auto take = [&]<class T>(T*& piece, int rows, int columns) {
+    if (memory != nullptr) piece = reinterpret_cast<T*>(memory + bytes);
+    bytes += static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * sizeof(T);
+  };
+  take(w.keys, kKeys, width);
+  take(w.values, width, kKeys);
+  take(w.queries, width / 2, lanes);
+  take(w.logits, kKeys, kStrip);
+  take(w.p, kKeys / 2, kStrip);
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t bf16_bytes(int width, int lanes) {
+  Work w;
+  return cut(width, lanes, nullptr, w);
+}
+
+void run_tiles_bf16(const Block& b) {
+  Work w;
+  cut(b.width, b.lanes, b.work, w);
+  pack_queries(b, w.queries);
+  for (int first = 0; first < b.visible_keys(); first += kKeys) {
+    pack_rows(b, first, std::min(kKeys, b.visible_keys() - first), w.keys, w.values);
+    for (int lane = 0; lane < b.lanes; lane += kStrip) run_strip(b, first, lane, w);
+  }
+}
+
+}  // namespace winnow::attention::cpu
+
+HWY_POP_ATTRIBUTES
+
+#else
+
+namespace winnow::attention::cpu {
+
+std::size_t bf16_bytes(int, int) { return 0; }
+void run_tiles_bf16(const Block&) {}
+
+}  // namespace winnow::attention::cpu
+
+#endif

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/cpu/block.h"
+
+namespace winnow::attention::cpu {
+
+/// Lanes whose logits are computed together: with the keys and values of a step they stay in the nearest caches.
+inline constexpr int kStrip = 32;
+/// What head dimensions are padded to: the depth of one product of AMX's tiles.
+inline constexpr int kDepth = 32;
+
+/// A product of bf16 factors for one strip, its sums in f32.
+struct StripProduct {
+  const std::uint16_t* left = nullptr;   ///< [rows][depth]
+  const std::uint32_t* right = nullptr;  ///< [depth / 2][kStrip] pairs, of the even row the lower half
+  float* sums = nullptr;                 ///< [rows][kStrip]
+  int rows = 0;                          ///< a multiple of 32
+  int depth = 0;                         ///< a multiple of kDepth
+};
+
+/// By AMX's tiles. REQUIRES: an AmxScope, has_amx_bf16().
+void multiply_by_tiles(const StripProduct& product, Start start);
+
+/// By AVX-512's vectors. REQUIRES: multiplies_bf16().
+void multiply_by_vectors(const StripProduct& product, Start start);
+
+}  // namespace winnow::attention::cpu
