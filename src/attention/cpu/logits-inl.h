@@ -57,6 +57,7 @@ struct Heads {
 };
 
 HWY_INLINE void add_products(const V (&k)[kKeysTogether], V q, V (&sum)[kKeysTogether]) {
+  HWY_UNROLL(4)
   for (int j = 0; j < kKeysTogether; ++j) sum[j] = hn::MulAdd(k[j], q, sum[j]);
 }
 
@@ -68,20 +69,27 @@ HWY_INLINE void logits_of_keys(const Heads& h, const cache::Rows& rows, int key)
   const T* row[kKeysTogether];
   for (int j = 0; j < kKeysTogether; ++j) row[j] = reinterpret_cast<const T*>(rows.row(std::min(key + j, rows.count - 1)));
   V sum[kHeads][kKeysTogether];
+  HWY_UNROLL(4)
   for (int i = 0; i < kHeads; ++i) {
+    HWY_UNROLL(4)
     for (int j = 0; j < kKeysTogether; ++j) sum[i][j] = hn::Zero(D());
   }
   V k[kKeysTogether];
   for (int at = 0; at < whole; at += step) {
+    HWY_UNROLL(4)
     for (int j = 0; j < kKeysTogether; ++j) k[j] = load(row[j] + at);
+    HWY_UNROLL(4)
     for (int i = 0; i < kHeads; ++i) add_products(k, load(h.q + static_cast<std::ptrdiff_t>(i) * rows.dim + at), sum[i]);
   }
   if (whole < rows.dim) {
+    HWY_UNROLL(4)
     for (int j = 0; j < kKeysTogether; ++j) k[j] = load_n(row[j] + whole, rows.dim - whole);
+    HWY_UNROLL(4)
     for (int i = 0; i < kHeads; ++i) {
       add_products(k, load_n(h.q + static_cast<std::ptrdiff_t>(i) * rows.dim + whole, rows.dim - whole), sum[i]);
     }
   }
+  HWY_UNROLL(4)
   for (int i = 0; i < kHeads; ++i) sum_lanes(sum[i], h.logits + i * kStretchKeys + key);
 }
 

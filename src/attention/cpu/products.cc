@@ -25,18 +25,25 @@ HWY_INLINE void tile(const float* left, int dim, const float* columns, int strid
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   V sum[kCount][kVectors];
+  HWY_UNROLL(4)
   for (auto& row : sum) {
+    HWY_UNROLL(2)
     for (V& v : row) v = hn::Zero(d);
   }
   for (int c = 0; c < dim; ++c) {
     V right[kVectors];
+    HWY_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, columns + static_cast<std::ptrdiff_t>(c) * stride + v * step);
+    HWY_UNROLL(4)
     for (int i = 0; i < kCount; ++i) {
       const V x = hn::Set(d, left[static_cast<std::ptrdiff_t>(i) * dim + c]);
+      HWY_UNROLL(2)
       for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(x, right[v], sum[i][v]);
     }
   }
+  HWY_UNROLL(4)
   for (int i = 0; i < kCount; ++i) {
+    HWY_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[i][v], d, out + static_cast<std::ptrdiff_t>(i) * stride + v * step);
   }
 }
@@ -82,6 +89,7 @@ HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const f
   const T* row[kKeysTogether];
   V product[kKeysTogether];
   V square[kKeysTogether];
+  HWY_UNROLL(4)
   for (int j = 0; j < kKeysTogether; ++j) {
     row[j] = reinterpret_cast<const T*>(rows.row(std::min(first + j, rows.count - 1)));
     product[j] = square[j] = hn::Zero(d);
@@ -89,6 +97,7 @@ HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const f
   for (int c = 0; c < rows.dim; c += step) {
     const bool whole = c + step <= rows.dim;
     const V y = whole ? load(query + c) : load_n(query + c, rows.dim - c);
+    HWY_UNROLL(4)
     for (int j = 0; j < kKeysTogether; ++j) {
       const V x = whole ? load(row[j] + c) : load_n(row[j] + c, rows.dim - c);
       product[j] = hn::MulAdd(x, y, product[j]);

@@ -27,21 +27,28 @@ template <int kHeads, int kVectors, class T>
 HWY_INLINE void weigh_columns(const Heads& h, const cache::Rows& rows, int column, int last) {
   const int step = static_cast<int>(hn::Lanes(D()));
   V sum[kHeads][kVectors];
+  HWY_UNROLL(4)
   for (int i = 0; i < kHeads; ++i) {
     const float* const o = h.o + static_cast<std::ptrdiff_t>(i) * rows.dim + column;
+    HWY_UNROLL(4)
     for (int c = 0; c < kVectors; ++c) sum[i][c] = last == 0 ? load(o + c * step) : load_n(o, last);
   }
   for (int key = 0; key < rows.count; ++key) {
     const T* const row = reinterpret_cast<const T*>(rows.row(key)) + column;
     V v[kVectors];
+    HWY_UNROLL(4)
     for (int c = 0; c < kVectors; ++c) v[c] = last == 0 ? load(row + c * step) : load_n(row, last);
+    HWY_UNROLL(4)
     for (int i = 0; i < kHeads; ++i) {
       const V p = hn::Set(D(), h.logits[i * kStretchKeys + key]);
+      HWY_UNROLL(4)
       for (int c = 0; c < kVectors; ++c) sum[i][c] = hn::MulAdd(p, v[c], sum[i][c]);
     }
   }
+  HWY_UNROLL(4)
   for (int i = 0; i < kHeads; ++i) {
     float* const o = h.o + static_cast<std::ptrdiff_t>(i) * rows.dim + column;
+    HWY_UNROLL(4)
     for (int c = 0; c < kVectors; ++c) {
       if (last == 0) {
         hn::StoreU(sum[i][c], D(), o + c * step);

@@ -89,34 +89,42 @@ HWY_INLINE void turned_logits_of_keys(const Heads& h, const TurnedKeys& keys, in
   const T* row[kKeysTogether];
   for (int j = 0; j < kKeysTogether; ++j) row[j] = reinterpret_cast<const T*>(keys.row[key + j]);
   V sum[kHeads][kKeysTogether];
+  HWY_UNROLL(4)
   for (auto& of_head : sum) {
+    HWY_UNROLL(4)
     for (V& v : of_head) v = hn::Zero(d);
   }
-  V x[kKeysTogether];
-  V y[kKeysTogether];
   for (int i = 0; i < keys.pairs; i += step) {
+    HWY_UNROLL(4)
     for (int j = 0; j < kKeysTogether; ++j) {
       const Angles& by = keys.angles[key + j];
       V cosine = hn::LoadU(d, by.coarse + i);
       V sine = hn::LoadU(d, by.coarse + keys.width + i);
       turn_pairs(cosine, sine, hn::LoadU(d, by.fine + i), hn::LoadU(d, by.fine + keys.width + i));
-      load_pairs(row[j], keys, i, x[j], y[j]);
-      turn_pairs(x[j], y[j], cosine, sine);
-    }
-    for (int head = 0; head < kHeads; ++head) {
-      const float* const q = h.q + head * q_step + i;
-      add_products(x, load(q), sum[head]);
-      add_products(y, load(q + keys.width), sum[head]);
+      V x;
+      V y;
+      load_pairs(row[j], keys, i, x, y);
+      turn_pairs(x, y, cosine, sine);
+      HWY_UNROLL(4)
+      for (int head = 0; head < kHeads; ++head) {
+        const float* const q = h.q + head * q_step + i;
+        sum[head][j] = hn::MulAdd(x, load(q), hn::MulAdd(y, load(q + keys.width), sum[head][j]));
+      }
     }
   }
   for (int at = 2 * keys.pairs; at < keys.dim; at += step) {
     const int count = std::min(step, keys.dim - at);
-    for (int j = 0; j < kKeysTogether; ++j) x[j] = count == step ? load(row[j] + at) : load_n(row[j] + at, count);
-    for (int head = 0; head < kHeads; ++head) {
-      const float* const q = h.q + head * q_step + 2 * keys.width + at - 2 * keys.pairs;
-      add_products(x, count == step ? load(q) : load_n(q, count), sum[head]);
+    HWY_UNROLL(4)
+    for (int j = 0; j < kKeysTogether; ++j) {
+      const V x = count == step ? load(row[j] + at) : load_n(row[j] + at, count);
+      HWY_UNROLL(4)
+      for (int head = 0; head < kHeads; ++head) {
+        const float* const q = h.q + head * q_step + 2 * keys.width + at - 2 * keys.pairs;
+        sum[head][j] = hn::MulAdd(x, count == step ? load(q) : load_n(q, count), sum[head][j]);
+      }
     }
   }
+  HWY_UNROLL(4)
   for (int head = 0; head < kHeads; ++head) sum_lanes(sum[head], h.logits + head * kStretchKeys + key);
 }
 
