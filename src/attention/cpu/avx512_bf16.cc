@@ -21,7 +21,7 @@ constexpr int kVector = kStrip / kVectors;
 
 template <Start kStart>
 void multiply_rows(const std::uint32_t* left, const std::uint32_t* right, int pairs, float* sums) {
-  __m512 sum[kRows][kVectors];
+  __m512 sum[kRows][kVectors];  // in registers: see logits-inl.h
   HWY_UNROLL(kRows)
   for (int m = 0; m < kRows; ++m) {
     for (int v = 0; v < kVectors; ++v) {

@@ -21,6 +21,8 @@ namespace winnow::attention::cpu::HWY_NAMESPACE {
 constexpr int kHeadsTogether = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
 constexpr int kKeysTogether = 4;
 
+// Every loop over an array of vectors is unrolled by name: GCC 12 else keeps the array on the stack.
+
 /// The sums over the lanes of four vectors.
 HWY_INLINE void sum_lanes(const V (&v)[kKeysTogether], float* HWY_RESTRICT out) {
 #if HWY_TARGET == HWY_SCALAR
