@@ -93,25 +93,19 @@ void pass_of(const Heads& h, const cache::Rows& rows) {
   }
 }
 
+/// Calls each(head, count), the count, at most kMost, as a constant's type.
+template <int kMost, class Each>
+HWY_INLINE void with_constant(int head, int count, const Each& each) {
+  if constexpr (kMost > 1) {
+    if (count < kMost) return with_constant<kMost - 1>(head, count, each);
+  }
+  each(head, std::integral_constant<int, kMost>());
+}
+
 /// Calls each(first head, number of heads) for all heads, kHeadsTogether at a time; the number is a constant's type.
 template <class Each>
 HWY_INLINE void for_heads(int heads, const Each& each) {
-  for (int head = 0; head < heads; head += kHeadsTogether) {
-    switch (std::min(kHeadsTogether, heads - head)) {
-      case 1:
-        each(head, std::integral_constant<int, 1>());
-        break;
-      case 2:
-        each(head, std::integral_constant<int, 2>());
-        break;
-      case 3:
-        each(head, std::integral_constant<int, std::min(3, kHeadsTogether)>());
-        break;
-      default:
-        each(head, std::integral_constant<int, kHeadsTogether>());
-        break;
-    }
-  }
+  for (int head = 0; head < heads; head += kHeadsTogether) with_constant<kHeadsTogether>(head, heads - head, each);
 }
 
 /// Some rows and all heads; logits or weights are `x` [heads][kStretchKeys], for these rows from `first` on.
