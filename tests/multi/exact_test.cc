@@ -126,7 +126,7 @@ TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
   const auto path = real_model();
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
   const auto model = Model::load(*path);
-  Session session(model, {2});
+  Session session(model, {2, Precision::f32});  // else prompts of some lengths alone would be multiplied in bf16
   Documents some;
   for (const auto* text : {"The lighthouse keeper of Skerry Point is called Orla Finch. She has a dog.\n\n",
                            "Every morning the mail boat leaves from Harrow, which lies north of Skerry Point.\n\n",
