@@ -21,6 +21,9 @@ HWY_PUSH_ATTRIBUTES(WINNOW_AVX512_BF16)
 
 namespace winnow::attention::cpu {
 
+/// f32 of a vector.
+inline constexpr int kVector = 16;
+
 /// Of each lane of `even` and `odd` a pair of bf16, rounded to nearest.
 HWY_INLINE __m512i pairs_of(__m512 even, __m512 odd) {
   alignas(64) static constexpr std::uint16_t kOrder[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,

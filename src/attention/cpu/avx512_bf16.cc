@@ -16,8 +16,7 @@ namespace {
 
 /// Rows whose sums are in registers at a time: 16 of 32, which hides the latency of products, and each pair is read for many.
 constexpr int kRows = 8;
-constexpr int kVectors = 2;  ///< of a strip
-constexpr int kVector = kStrip / kVectors;
+constexpr int kVectors = kStrip / kVector;
 
 template <Start kStart>
 void multiply_rows(const std::uint32_t* left, const std::uint32_t* right, int pairs, float* sums) {

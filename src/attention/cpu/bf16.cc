@@ -20,7 +20,6 @@ namespace winnow::attention::cpu {
 namespace {
 
 constexpr int kKeys = tile_keys(Products::bf16);
-constexpr int kVector = 16;  ///< f32
 
 /// What a step works on.
 struct Work {

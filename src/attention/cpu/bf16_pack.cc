@@ -16,7 +16,6 @@ namespace winnow::attention::cpu {
 namespace {
 
 constexpr int kKeys = tile_keys(Products::bf16);
-constexpr int kVector = 16;  ///< f32
 
 /// Up to 16 stored elements as f32, zeros beyond.
 template <ElementType kType>
