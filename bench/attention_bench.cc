@@ -1,4 +1,5 @@
-// Attention kernels alone, on random data: prefill of a whole layer and one decode step, by model shape and number of threads.
+// Attention kernels alone, on random data: prefill of a whole layer and one decode step, by model shape and number of
+// threads.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -67,7 +68,8 @@ void prefill(benchmark::State& state, Products products, const std::vector<Obser
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }
   }
-  const double flops = 2.0 * n * n * kSmall.head_dim * kSmall.query_heads;  // half of the square, two products, multiply and add
+  const double flops =
+      2.0 * n * n * kSmall.head_dim * kSmall.query_heads;  // half of the square, two products, multiply and add
   state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
@@ -95,14 +97,16 @@ struct Lanes {
     }
   }
   std::span<const DecodeRead> layer(int l) const {
-    return std::span(reads).subspan(static_cast<std::size_t>(l * kSmall.kv_heads), static_cast<std::size_t>(kSmall.kv_heads));
+    return std::span(reads).subspan(static_cast<std::size_t>(l * kSmall.kv_heads),
+                                    static_cast<std::size_t>(kSmall.kv_heads));
   }
 
   Buffer memory;
   std::vector<DecodeRead> reads;
 };
 
-/// One decode step of all layers over `depth` kept entries a head. The team stays together through all layers, as ggml's pool does.
+/// One decode step of all layers over `depth` kept entries a head. The team stays together through all layers, as
+/// ggml's pool does.
 void decode_step(benchmark::State& state) {
   const int threads = static_cast<int>(state.range(1));
   MemoryAccount account;
@@ -130,7 +134,8 @@ void decode_step(benchmark::State& state) {
       }
     });
   }
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(lanes.memory.size()));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) *
+                          static_cast<std::int64_t>(lanes.memory.size()));
 }
 
 void lengths(benchmark::internal::Benchmark* b) {

@@ -1,5 +1,5 @@
-// Encoding and decoding of keys and values, row by row, as lanes are filled and as stretches are read that attention cannot use as they
-// lie.
+// Encoding and decoding of keys and values, row by row, as lanes are filled and as stretches are read that attention
+// cannot use as they lie.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -15,17 +15,21 @@ constexpr int kRows = 512;
 
 struct Memory {
   explicit Memory(ElementType type)
-      : bytes(row_bytes(type, kDim)), rows(static_cast<std::size_t>(kRows) * kDim), encoded(static_cast<std::size_t>(kRows) * bytes) {
+      : bytes(row_bytes(type, kDim)),
+        rows(static_cast<std::size_t>(kRows) * kDim),
+        encoded(static_cast<std::size_t>(kRows) * bytes) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     for (float& x : rows) x = normal(random);
     encode(type);
   }
   void encode(ElementType type) {
-    for (std::size_t i = 0; i < kRows; ++i) encode_row(type, std::span(rows).subspan(i * kDim, kDim), encoded.data() + i * bytes);
+    for (std::size_t i = 0; i < kRows; ++i)
+      encode_row(type, std::span(rows).subspan(i * kDim, kDim), encoded.data() + i * bytes);
   }
   void decode(ElementType type) {
-    for (std::size_t i = 0; i < kRows; ++i) decode_row(type, encoded.data() + i * bytes, std::span(rows).subspan(i * kDim, kDim));
+    for (std::size_t i = 0; i < kRows; ++i)
+      decode_row(type, encoded.data() + i * bytes, std::span(rows).subspan(i * kDim, kDim));
   }
 
   std::size_t bytes;

@@ -1,10 +1,13 @@
-// How near each method of asking over several documents stays to one joint prefill, and how well it answers: recompute's greedy answer is
-// forced through all of them, and their distributions are compared; then each answers by itself.
-//   winnow_multi_distance MODEL FILE.jsonl … [--first 0] [--questions 10] [--tokens 7500] [--steps 32] [--method samkv --method epic]
-// Each line of a file has "documents", "question" and "answers". The joint sequence: the "prefix", if there is one (a document of its own),
-// the documents in their order and the "question", as they stand. A line without prefix is plain: each document is followed by a blank line
-// and the question by "Answer:". Prints one CSV row for each question and method: mean KL(recompute || method) in nats, share of steps with
-// the same best token, F1 of the answer's first line, ratios of kept and recomputed entries, seconds to the first token.
+// How near each method of asking over several documents stays to one joint prefill, and how well it answers:
+// recompute's greedy answer is forced through all of them, and their distributions are compared; then each answers by
+// itself.
+//   winnow_multi_distance MODEL FILE.jsonl … [--first 0] [--questions 10] [--tokens 7500] [--steps 32] [--method samkv
+//   --method epic]
+// Each line of a file has "documents", "question" and "answers". The joint sequence: the "prefix", if there is one (a
+// document of its own), the documents in their order and the "question", as they stand. A line without prefix is plain:
+// each document is followed by a blank line and the question by "Answer:". Prints one CSV row for each question and
+// method: mean KL(recompute || method) in nats, share of steps with the same best token, F1 of the answer's first line,
+// ratios of kept and recomputed entries, seconds to the first token.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -86,7 +89,8 @@ Task task_of(const winnow::Model& model, const std::string& line, const Options&
   const bool plain = !json.contains("prefix");
   Task task;
   if (!plain) task.documents.push_back(model.tokenize(json.at("prefix").get<std::string>()));
-  for (const auto& text : json.at("documents")) task.documents.push_back(model.tokenize(text.get<std::string>() + (plain ? "\n\n" : "")));
+  for (const auto& text : json.at("documents"))
+    task.documents.push_back(model.tokenize(text.get<std::string>() + (plain ? "\n\n" : "")));
   const auto question = json.at("question").get<std::string>();
   task.question = model.tokenize(plain ? "Question: " + question + "\nAnswer:" : question);
   task.answers = json.at("answers").get<std::vector<std::string>>();
@@ -136,7 +140,8 @@ double best_f1(const std::string& answer, const std::vector<std::string>& refere
 }
 
 /// Lets all answer for themselves and takes the answers back.
-void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const Task& task, int steps, std::vector<Row>& rows) {
+void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const Task& task, int steps,
+            std::vector<Row>& rows) {
   std::vector<winnow::Cache*> caches;
   std::vector<winnow::CacheMark> marks;
   std::vector<std::vector<float>> logits;
@@ -158,14 +163,16 @@ void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const T
 std::vector<Row> run_task(winnow::Session& session, const Task& task, const Options& options) {
   Documents documents;
   for (const auto& text : task.documents)
-    documents.push_back(winnow::multi::resident(winnow::multi::ingest(session, {"", winnow::ControlTokens::as_text, text}, {})));
+    documents.push_back(
+        winnow::multi::resident(winnow::multi::ingest(session, {"", winnow::ControlTokens::as_text, text}, {})));
   std::vector<winnow::Asked> asked;
   std::vector<Row> rows;
   double kept = 0.25;
   for (const auto& method : options.methods) {
     Row row{method, {}};
     const auto with = options_of(method, kept, count_tokens(task, std::string::npos));
-    row.seconds = winnow::bench::seconds_of([&] { asked.push_back(winnow::ask(session, documents, task.question, with)); });
+    row.seconds =
+        winnow::bench::seconds_of([&] { asked.push_back(winnow::ask(session, documents, task.question, with)); });
     row.kept = asked.back().sequence_ratio;
     row.recomputed = asked.back().recompute_ratio;
     if (method == "samkv") kept = row.kept;
@@ -179,8 +186,8 @@ std::vector<Row> run_task(winnow::Session& session, const Task& task, const Opti
 void print(const std::string& file, int question, const std::vector<Row>& rows) {
   for (const auto& r : rows) {
     std::printf("%s,%d,\"%s\",%.6f,%.4f,%.4f,%.4f,%.4f,%.3f\n", file.c_str(), question, r.method.c_str(),
-                r.fidelity.divergence / r.fidelity.steps, static_cast<double>(r.fidelity.agreed) / r.fidelity.steps, r.f1, r.kept,
-                r.recomputed, r.seconds);
+                r.fidelity.divergence / r.fidelity.steps, static_cast<double>(r.fidelity.agreed) / r.fidelity.steps,
+                r.f1, r.kept, r.recomputed, r.seconds);
   }
   std::fflush(stdout);
 }
@@ -196,8 +203,8 @@ void run(const Options& options) {
       if (question < options.first) continue;
       const auto task = task_of(*model, line, options);
       const auto name = std::filesystem::path(path).filename().string();
-      std::fprintf(stderr, "%s, question %d: %zu documents, %zu tokens; %s\n", name.c_str(), question, task.documents.size(),
-                   count_tokens(task, std::string::npos), task.answers.front().c_str());
+      std::fprintf(stderr, "%s, question %d: %zu documents, %zu tokens; %s\n", name.c_str(), question,
+                   task.documents.size(), count_tokens(task, std::string::npos), task.answers.front().c_str());
       print(name, question, run_task(session, task, options));
     }
   }
@@ -209,7 +216,8 @@ int main(int argc, char** argv) {
   CLI::App app("how near each method of asking over several documents stays to one joint prefill");
   Options options;
   app.add_option("MODEL", options.model)->required();
-  app.add_option("FILES", options.files, ".jsonl files with documents, a question and answers in each line")->required();
+  app.add_option("FILES", options.files, ".jsonl files with documents, a question and answers in each line")
+      ->required();
   app.add_option("--method", options.methods, "what is compared; the first one's answer is forced");
   app.add_option("--first", options.first, "question of each file to begin with, from 0");
   app.add_option("--questions", options.questions, "of each file");

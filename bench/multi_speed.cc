@@ -1,8 +1,9 @@
-// What asking over several documents costs beside one joint prefill: interleaved repetitions over documents of the same length.
+// What asking over several documents costs beside one joint prefill: interleaved repetitions over documents of the same
+// length.
 //   winnow_multi_speed MODEL [--documents 8] [--length 900] [--repetitions 3] [--method recompute --method samkv]
-// Prints a CSV row for each method: seconds to the first token, the least and the median, and its ratio to the first method's; bytes of the
-// cache against the joint full f16 cache's; kept and recomputed share; and each stage. Then what reading a document costs beside its plain
-// prefill.
+// Prints a CSV row for each method: seconds to the first token, the least and the median, and its ratio to the first
+// method's; bytes of the cache against the joint full f16 cache's; kept and recomputed share; and each stage. Then what
+// reading a document costs beside its plain prefill.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
@@ -39,13 +40,15 @@ struct Row {
 /// Words that differ from document to document, so that their keys do.
 std::vector<Token> text_of(const winnow::Model& model, int number, int length) {
   std::string text;
-  for (int i = 0; i < length; ++i) text += "Line " + std::to_string(i * (number + 3) % 97) + " of report " + std::to_string(number) + ". ";
+  for (int i = 0; i < length; ++i)
+    text += "Line " + std::to_string(i * (number + 3) % 97) + " of report " + std::to_string(number) + ". ";
   auto tokens = model.tokenize(text);
   tokens.resize(static_cast<std::size_t>(length));
   return tokens;
 }
 
-void ask_once(winnow::Session& session, const Documents& documents, std::span<const Token> question, const std::string& method, Row& row) {
+void ask_once(winnow::Session& session, const Documents& documents, std::span<const Token> question,
+              const std::string& method, Row& row) {
   winnow::AskOptions options;
   options.method = winnow::AskSpec::parse(method);
   row.times.add(winnow::bench::seconds_of([&] {
@@ -63,8 +66,8 @@ void print(const Options& options, std::map<std::string, Row>& rows) {
   const double first = rows[options.methods.front()].times.least();
   for (const auto& method : options.methods) {
     const auto& r = rows[method];
-    std::printf("\"%s\",%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,", method.c_str(), r.times.least(), r.times.median(), r.times.least() / first,
-                r.bytes, r.kept, r.recomputed);
+    std::printf("\"%s\",%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,", method.c_str(), r.times.least(), r.times.median(),
+                r.times.least() / first, r.bytes, r.kept, r.recomputed);
     for (const auto& [name, times] : r.stages) std::printf("%s %.4f ", name.c_str(), times.least());
     std::printf("\n");
   }
@@ -81,13 +84,16 @@ void run(const Options& options) {
     const auto text = text_of(*model, i, options.length);
     plain.add(winnow::bench::seconds_of([&] { session.prefill(text, std::span(&full, 1)); }));
     reading.add(winnow::bench::seconds_of([&] {
-      documents.push_back(winnow::multi::resident(winnow::multi::ingest(session, {"", winnow::ControlTokens::as_text, text}, {})));
+      documents.push_back(
+          winnow::multi::resident(winnow::multi::ingest(session, {"", winnow::ControlTokens::as_text, text}, {})));
     }));
   }
-  std::printf("reading a document of %d tokens: %.3f s, its plain prefill %.3f s, ratio %.3f (least), %.3f (median)\n", options.length,
-              reading.least(), plain.least(), reading.least() / plain.least(), reading.median() / plain.median());
+  std::printf("reading a document of %d tokens: %.3f s, its plain prefill %.3f s, ratio %.3f (least), %.3f (median)\n",
+              options.length, reading.least(), plain.least(), reading.least() / plain.least(),
+              reading.median() / plain.median());
   std::fflush(stdout);
-  const auto question = model->tokenize("Question: which line of which report comes after line 12 of report 3?\nAnswer:");
+  const auto question =
+      model->tokenize("Question: which line of which report comes after line 12 of report 3?\nAnswer:");
   std::map<std::string, Row> rows;
   for (int i = 0; i < options.repetitions; ++i) {
     for (const auto& method : options.methods) ask_once(session, documents, question, method, rows[method]);

@@ -1,7 +1,8 @@
-// What bf16 costs: a prompt is read in bf16 and in f32, then f32's greedy tokens are forced through decode steps of both and their
-// distributions compared.
+// What bf16 costs: a prompt is read in bf16 and in f32, then f32's greedy tokens are forced through decode steps of
+// both and their distributions compared.
 //   winnow_precision MODEL FILE.jsonl … [--prompts 1] [--tokens 7000] [--steps 64]
-// Each line of a file has a "prompt"; longer ones are cut in the middle. Prints one CSV row for each prompt, and one for all.
+// Each line of a file has a "prompt"; longer ones are cut in the middle. Prints one CSV row for each prompt, and one
+// for all.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -35,7 +36,8 @@ std::vector<std::vector<Token>> prompts_of(const winnow::Model& model, const Opt
     std::string line;
     for (int i = 0; i < options.prompts && std::getline(file, line); ++i) {
       auto tokens = model.tokenize(nlohmann::json::parse(line).at("prompt").get<std::string>());
-      if (tokens.size() > static_cast<std::size_t>(most)) tokens.erase(tokens.begin() + most / 2, tokens.end() - (most - most / 2));
+      if (tokens.size() > static_cast<std::size_t>(most))
+        tokens.erase(tokens.begin() + most / 2, tokens.end() - (most - most / 2));
       out.push_back(std::move(tokens));
     }
   }
@@ -59,7 +61,8 @@ winnow::eval::Distance follow(winnow::Session& exact, winnow::Session& fast, std
 }
 
 void print(const std::string& name, const winnow::eval::Distance& r) {
-  std::printf("%s,%d,%.3g,%.4f\n", name.c_str(), r.steps, r.divergence / r.steps, static_cast<double>(r.agreed) / r.steps);
+  std::printf("%s,%d,%.3g,%.4f\n", name.c_str(), r.steps, r.divergence / r.steps,
+              static_cast<double>(r.agreed) / r.steps);
   std::fflush(stdout);  // a prompt takes long
 }
 

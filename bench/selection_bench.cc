@@ -1,4 +1,5 @@
-// Selection beside the prefill that it follows: one layer of a long prompt from column sums to a plan, and a chunk of its attention.
+// Selection beside the prefill that it follows: one layer of a long prompt from column sums to a plan, and a chunk of
+// its attention.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -59,8 +60,8 @@ void plan(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(policy::plan(method, view, budget, budget));
 }
 
-/// Attention of the last chunk of that layer, on one thread. The whole layer takes about 128 times as long, and the products around it
-/// more.
+/// Attention of the last chunk of that layer, on one thread. The whole layer takes about 128 times as long, and the
+/// products around it more.
 void last_chunk(benchmark::State& state) {
   const attention::Shape shape = shape_of(state);
   MemoryAccount account;

@@ -1,5 +1,5 @@
-// The softmax of a tile of logits as the f32 attention kernel does it, lanes side by side: by its own base-2 exponential, by Highway's, and
-// by the standard library's one number at a time.
+// The softmax of a tile of logits as the f32 attention kernel does it, lanes side by side: by its own base-2
+// exponential, by Highway's, and by the standard library's one number at a time.
 #include <cmath>
 #include <span>
 #include <vector>
@@ -22,7 +22,8 @@ using V = hn::Vec<D>;
 
 /// Probabilities of [keys][lanes] logits, the largest of each lane apart, and the sums of the lanes.
 template <class Exponential>
-HWY_INLINE void softmax(std::span<const float> logits, int lanes, const Exponential& exponential, float* HWY_RESTRICT p, float* sums) {
+HWY_INLINE void softmax(std::span<const float> logits, int lanes, const Exponential& exponential, float* HWY_RESTRICT p,
+                        float* sums) {
   const D d;
   const auto end = static_cast<std::ptrdiff_t>(logits.size());
   for (int lane = 0; lane < lanes; lane += static_cast<int>(hn::Lanes(d))) {
@@ -86,11 +87,14 @@ void standard(std::span<const float> logits, int lanes, float* p, float* sums) {
     float top = logits[static_cast<std::size_t>(lane)];
     for (std::size_t i = static_cast<std::size_t>(lane); i < logits.size(); i += kLanes) top = std::max(top, logits[i]);
     sums[lane] = 0;
-    for (std::size_t i = static_cast<std::size_t>(lane); i < logits.size(); i += kLanes) sums[lane] += p[i] = std::exp(logits[i] - top);
+    for (std::size_t i = static_cast<std::size_t>(lane); i < logits.size(); i += kLanes)
+      sums[lane] += p[i] = std::exp(logits[i] - top);
   }
 }
 
-void with_own(std::span<const float> logits, int lanes, float* p, float* sums) { HWY_DYNAMIC_DISPATCH(own)(logits, lanes, p, sums); }
+void with_own(std::span<const float> logits, int lanes, float* p, float* sums) {
+  HWY_DYNAMIC_DISPATCH(own)(logits, lanes, p, sums);
+}
 void with_highway(std::span<const float> logits, int lanes, float* p, float* sums) {
   HWY_DYNAMIC_DISPATCH(highway)(logits, lanes, p, sums);
 }

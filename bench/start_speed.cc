@@ -1,7 +1,8 @@
-// From nothing to the first token of a short prompt: loading the model, making a session and reading, by winnow and by llama.cpp in turns.
+// From nothing to the first token of a short prompt: loading the model, making a session and reading, by winnow and by
+// llama.cpp in turns.
 //   winnow_start_speed MODEL [--tokens 16] [--repetitions 9] [--threads 0] [--cold]
-// Prints a CSV row for each: milliseconds to the end of loading and to the first token, the least and the median. --cold: the file's pages
-// are dropped from the system's cache before each, as far as it lets them go.
+// Prints a CSV row for each: milliseconds to the end of loading and to the first token, the least and the median.
+// --cold: the file's pages are dropped from the system's cache before each, as far as it lets them go.
 #include <fcntl.h>
 #include <unistd.h>
 

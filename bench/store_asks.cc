@@ -1,10 +1,11 @@
-// How many questions a second one asker and several at once get answered over a store of many documents, and whether all get the answers
-// that one alone got.
-//   winnow_store_asks MODEL TEXT [--documents 200] [--length 64] [--askers 8] [--asks 32] [--method samkv --method reuse]
-// The text is cut into documents. They lie in a folder and, where redis-server is installed, on a server of this program's own. Every
-// question is about three documents, opened by name; an asker has a session of its own with one thread, which waits actively.
-// Prints a CSV row for each store and method: asks per second of one asker and of all, the best of the repetitions in
-// turns.
+// How many questions a second one asker and several at once get answered over a store of many documents, and whether
+// all get the answers that one alone got.
+//   winnow_store_asks MODEL TEXT [--documents 200] [--length 64] [--askers 8] [--asks 32] [--method samkv --method
+//   reuse]
+// The text is cut into documents. They lie in a folder and, where redis-server is installed, on a server of this
+// program's own. Every question is about three documents, opened by name; an asker has a session of its own with one
+// thread, which waits actively. Prints a CSV row for each store and method: asks per second of one asker and of all,
+// the best of the repetitions in turns.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -50,7 +51,8 @@ std::string contents(const std::string& path) {
 }
 
 /// Reads the pieces of the text into one store, and from there into the other.
-void fill(winnow::DocumentStore& folder, winnow::DocumentStore* server, winnow::Session& session, const Options& options) {
+void fill(winnow::DocumentStore& folder, winnow::DocumentStore* server, winnow::Session& session,
+          const Options& options) {
   const auto all = session.model().tokenize(contents(options.text));
   const winnow::test::TempFolder temporary;
   if (all.size() < z(options.documents) * z(options.length)) throw winnow::InputError(options.text + " is too short");
@@ -66,7 +68,8 @@ void fill(winnow::DocumentStore& folder, winnow::DocumentStore* server, winnow::
 class Askers {
  public:
   Askers(const std::shared_ptr<const winnow::Model>& model, const Options& options) : options_(options) {
-    for (int i = 0; i < options.askers; ++i) sessions_.push_back(std::make_unique<winnow::Session>(model, winnow::SessionOptions{1}));
+    for (int i = 0; i < options.askers; ++i)
+      sessions_.push_back(std::make_unique<winnow::Session>(model, winnow::SessionOptions{1}));
   }
 
   /// Some askers share the questions; each takes the next one when it has its answer.
@@ -77,18 +80,22 @@ class Askers {
       for (int i = next++; i < options_.asks; i = next++) out[z(i)] = ask(store, session, method, i);
     };
     std::vector<std::future<void>> working;
-    for (int i = 0; i < askers; ++i) working.push_back(std::async(std::launch::async, work, std::ref(*sessions_[z(i)])));
+    for (int i = 0; i < askers; ++i)
+      working.push_back(std::async(std::launch::async, work, std::ref(*sessions_[z(i)])));
     for (auto& one : working) one.get();
     return out;
   }
 
  private:
-  std::vector<float> ask(winnow::DocumentStore& store, winnow::Session& session, const std::string& method, int number) const {
+  std::vector<float> ask(winnow::DocumentStore& store, winnow::Session& session, const std::string& method,
+                         int number) const {
     std::vector<std::shared_ptr<const winnow::multi::Document>> documents;
-    for (int i = 0; i < 3; ++i) documents.push_back(store.open(name_of((number * 37 + i * 61) % options_.documents), session));
+    for (int i = 0; i < 3; ++i)
+      documents.push_back(store.open(name_of((number * 37 + i * 61) % options_.documents), session));
     winnow::AskOptions how;
     how.method = winnow::AskSpec::parse(method);
-    const auto question = session.model().tokenize("\nQuestion " + std::to_string(number) + ": who is spoken of?\nAnswer:");
+    const auto question =
+        session.model().tokenize("\nQuestion " + std::to_string(number) + ": who is spoken of?\nAnswer:");
     return winnow::ask(session, documents, question, how).logits;
   }
 
@@ -99,7 +106,8 @@ class Askers {
 /// Throws when an answer is another one than that which was expected.
 void compare(const Logits& got, const Logits& expected, const std::string& what) {
   for (std::size_t i = 0; i < got.size(); ++i) {
-    if (got[i] != expected[i]) throw winnow::InputError("ask " + std::to_string(i) + " by " + what + " has another answer");
+    if (got[i] != expected[i])
+      throw winnow::InputError("ask " + std::to_string(i) + " by " + what + " has another answer");
   }
 }
 
@@ -108,7 +116,8 @@ struct Row {
   winnow::bench::Times together;
 };
 
-void measure(Askers& askers, std::vector<winnow::DocumentStore*> stores, const std::string& method, const Options& options) {
+void measure(Askers& askers, std::vector<winnow::DocumentStore*> stores, const std::string& method,
+             const Options& options) {
   Logits expected;
   std::vector<Row> rows(stores.size());
   for (int i = 0; i < options.repetitions; ++i) {
@@ -124,7 +133,8 @@ void measure(Askers& askers, std::vector<winnow::DocumentStore*> stores, const s
   for (std::size_t s = 0; s < stores.size(); ++s) {
     const double alone = options.asks / rows[s].alone.least();
     const double together = options.asks / rows[s].together.least();
-    std::printf("%s,%s,%.2f,%.2f,%.2f\n", s == 0 ? "folder" : "redis", method.c_str(), alone, together, together / alone);
+    std::printf("%s,%s,%.2f,%.2f,%.2f\n", s == 0 ? "folder" : "redis", method.c_str(), alone, together,
+                together / alone);
     std::fflush(stdout);
   }
 }
@@ -150,7 +160,8 @@ void run(const Options& options) {
   std::vector<winnow::DocumentStore*> stores{&folder};
   if (server) stores.push_back(&*server);
   for (const auto& method : options.methods) measure(askers, stores, method, options);
-  std::printf("all %d answers to each question are the same\n", 2 * options.repetitions * static_cast<int>(stores.size()));
+  std::printf("all %d answers to each question are the same\n",
+              2 * options.repetitions * static_cast<int>(stores.size()));
 }
 
 }  // namespace

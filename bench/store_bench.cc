@@ -1,6 +1,6 @@
-// winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in memory. Every second
-// block of each layer is read: for the first time, when its checksum is computed, and again, when its rows are copied, as one who attends
-// to them would touch them.
+// winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in
+// memory. Every second block of each layer is read: for the first time, when its checksum is computed, and again, when
+// its rows are copied, as one who attends to them would touch them.
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
@@ -71,7 +71,8 @@ void run(const char* where, const char* name) {
     first.add(seconds_of([&] { read(*document, blocks); }));
     again.add(seconds_of([&] { copy_out(*document, blocks, to); }));
   }
-  fmt::print("{} bytes in {} stretches of each layer of {} in {}; least of {}\n", bytes, blocks.size(), name, where, kRounds);
+  fmt::print("{} bytes in {} stretches of each layer of {} in {}; least of {}\n", bytes, blocks.size(), name, where,
+             kRounds);
   print("copied in memory", copy, bytes, copy);
   print("read for the first time", first, bytes, copy);
   print("read again and copied", again, bytes, copy);

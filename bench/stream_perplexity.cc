@@ -1,6 +1,6 @@
-// Perplexity of a long text or conversation that is read token by token through a per-step method, far beyond the context a model was
-// trained with. Prints one CSV row for each window of tokens: position, perplexity of the window, bytes held, time per token: elapsed, and
-// of all processors together, which other work on the machine disturbs less.
+// Perplexity of a long text or conversation that is read token by token through a per-step method, far beyond the
+// context a model was trained with. Prints one CSV row for each window of tokens: position, perplexity of the window,
+// bytes held, time per token: elapsed, and of all processors together, which other work on the machine disturbs less.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -32,7 +32,8 @@ struct Options {
 
 double log_probability(const std::vector<float>& logits, winnow::Token token) {
   const double largest = *std::max_element(logits.begin(), logits.end());
-  const double sum = std::accumulate(logits.begin(), logits.end(), 0.0, [&](double s, float x) { return s + std::exp(x - largest); });
+  const double sum =
+      std::accumulate(logits.begin(), logits.end(), 0.0, [&](double s, float x) { return s + std::exp(x - largest); });
   return logits[static_cast<std::size_t>(token)] - largest - std::log(sum);
 }
 
@@ -58,7 +59,8 @@ std::vector<winnow::Token> tokens_of(const winnow::Model& model, const Options& 
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     ids = model.tokenize(std::string_view(text).substr(0, bytes));
   }
-  if (ids.size() < options.tokens) throw winnow::InputError("the text has only " + std::to_string(ids.size()) + " tokens");
+  if (ids.size() < options.tokens)
+    throw winnow::InputError("the text has only " + std::to_string(ids.size()) + " tokens");
   ids.resize(options.tokens);
   return ids;
 }
@@ -107,7 +109,8 @@ void run(const Options& options) {
     if (i % options.window != 0) continue;
     const auto times = watch.lap();
     const auto n = static_cast<double>(options.window);
-    std::printf("%zu,%.3f,%zu,%.2f,%.2f\n", i, std::exp(-sum / n), cache.stats().bytes_held, times.elapsed_ms / n, times.cpu_ms / n);
+    std::printf("%zu,%.3f,%zu,%.2f,%.2f\n", i, std::exp(-sum / n), cache.stats().bytes_held, times.elapsed_ms / n,
+                times.cpu_ms / n);
     std::fflush(stdout);
     sum = 0;
   }

@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
     text.question = argv[3];
     text.format = winnow::PromptFormat::raw;
     const auto prompt = model->tokenize(text);
-    auto prefilled = std::move(session.prefill(prompt.text, std::span(&prompt.question, 1), std::span(&options, 1)).front());
+    auto prefilled =
+        std::move(session.prefill(prompt.text, std::span(&prompt.question, 1), std::span(&options, 1)).front());
 
     winnow::Cache* const cache = &prefilled.caches.front();
     const auto kept = cache->stats();

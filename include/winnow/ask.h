@@ -19,8 +19,9 @@ class Document;
 struct AskMethod;
 }  // namespace multi
 
-/// How documents that were read one by one are put together for a question, read from a string such as `samkv:update=overwrite` or
-/// `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to copy, immutable, safe to share between threads.
+/// How documents that were read one by one are put together for a question, read from a string such as
+/// `samkv:update=overwrite` or `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to
+/// copy, immutable, safe to share between threads.
 class AskSpec {
  public:
   /// `samkv`.
@@ -49,11 +50,12 @@ class AskSpec {
 /// All methods of asking with their options.
 std::vector<MethodInfo> list_ask_methods();
 
-/// What to do about a document whose keys and values cannot be read when they are needed: its store is gone, somebody has removed it, a
-/// block is damaged.
+/// What to do about a document whose keys and values cannot be read when they are needed: its store is gone, somebody
+/// has removed it, a block is damaged.
 enum class UnreadableDocument : std::uint8_t {
   is_an_error,
-  is_recomputed,  ///< its tokens, which came when it was opened, are read anew and kept as they were: the same cache, at a prefill's cost
+  is_recomputed,  ///< its tokens, which came when it was opened, are read anew and kept as they were: the same cache,
+                  ///< at a prefill's cost
 };
 
 struct AskOptions {
@@ -68,8 +70,8 @@ struct AskOptions {
 
 /// What a stage of asking took.
 struct AskStage {
-  std::string name;  ///< "recompute" (documents that could not be read), "question", "select", "assemble", "answer" (the question once
-                     ///< more), "prefill"
+  std::string name;  ///< "recompute" (documents that could not be read), "question", "select", "assemble", "answer"
+                     ///< (the question once more), "prefill"
   double seconds = 0;
 };
 
@@ -83,7 +85,7 @@ struct RecomputedDocument {
 
 /// A question over several documents, ready to be answered by generate().
 struct Asked {
-  Cache cache;                ///< of the documents and the question; Session::save() takes it only when all entries are kept
+  Cache cache;  ///< of the documents and the question; Session::save() takes it only when all entries are kept
   std::vector<float> logits;  ///< [n_vocab] after the question
   /// Blocks of 64 tokens of which entries are kept, ascending: [layer][document][…].
   std::vector<std::vector<std::vector<int>>> kept_blocks;
@@ -95,12 +97,13 @@ struct Asked {
   std::vector<RecomputedDocument> recomputed_documents;
 };
 
-/// Puts documents together, in their order, and reads a question over them. `question`: its tokens without BOS, with whatever closes the
-/// prompt. A document may be there twice: each copy has its own place. Documents of fewer than four blocks have no middle blocks, so samkv
-/// keeps all of them. A document that was compressed when it was added can only be put together as it is (`reuse`).
-/// Throws InputError for no documents, an empty question, a document of another model, or one that is damaged or gone (see
-/// AskOptions::unreadable); UsageError for a method that cannot work on compressed documents; MemoryError; Interrupted.
-Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents, std::span<const Token> question,
-          const AskOptions& options);
+/// Puts documents together, in their order, and reads a question over them. `question`: its tokens without BOS, with
+/// whatever closes the prompt. A document may be there twice: each copy has its own place. Documents of fewer than four
+/// blocks have no middle blocks, so samkv keeps all of them. A document that was compressed when it was added can only
+/// be put together as it is (`reuse`). Throws InputError for no documents, an empty question, a document of another
+/// model, or one that is damaged or gone (see AskOptions::unreadable); UsageError for a method that cannot work on
+/// compressed documents; MemoryError; Interrupted.
+Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents,
+          std::span<const Token> question, const AskOptions& options);
 
 }  // namespace winnow

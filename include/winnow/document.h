@@ -11,7 +11,8 @@ namespace winnow {
 struct DocumentText {
   std::string text;
   ControlTokens control = ControlTokens::as_text;
-  std::vector<Token> tokens = {};  ///< for those who tokenise by themselves: all of them, with BOS; empty: those of `text`
+  std::vector<Token> tokens =
+      {};  ///< for those who tokenise by themselves: all of them, with BOS; empty: those of `text`
 };
 
 }  // namespace winnow

@@ -68,7 +68,8 @@ struct Calibration {
   /// [layer] Of how many documents the layer singles out the block that matters most in all layers.
   std::vector<int> scores;
   int long_enough = 0;  ///< documents with so many blocks that one can be singled out
-  int deciding = 0;     ///< how many of the last layers: samkv's option of this name. An eighth, rounded up, where none has a score
+  int deciding =
+      0;  ///< how many of the last layers: samkv's option of this name. An eighth, rounded up, where none has a score
 };
 
 /// What to do where there is no store yet.
@@ -76,14 +77,16 @@ enum class MissingStore : std::uint8_t { is_created, is_an_error };
 
 /// Documents that were read once, each with its keys and values, in a folder or on a Redis server.
 ///
-/// Any number of threads, processes and (with Redis) machines may use one store at the same time: what one adds or removes, others see
-/// whole or not at all, and a process that is killed leaves nothing half-written behind. A document that is removed while somebody reads it
-/// is an InputError there. What add() and the others have returned from is on the disk; with Redis, it is what the server makes of it. All
-/// calls throw InputError when the store cannot be reached, read or written (a full disk, no permission, a server that is gone) or is
-/// damaged, with one sentence that names it.
+/// Any number of threads, processes and (with Redis) machines may use one store at the same time: what one adds or
+/// removes, others see whole or not at all, and a process that is killed leaves nothing half-written behind. A document
+/// that is removed while somebody reads it is an InputError there. What add() and the others have returned from is on
+/// the disk; with Redis, it is what the server makes of it. All calls throw InputError when the store cannot be
+/// reached, read or written (a full disk, no permission, a server that is gone) or is damaged, with one sentence that
+/// names it.
 class DocumentStore {
  public:
-  /// `where` is a folder, redis://HOST[:PORT][/DATABASE], or empty for the user's data directory. Throws UsageError, InputError.
+  /// `where` is a folder, redis://HOST[:PORT][/DATABASE], or empty for the user's data directory. Throws UsageError,
+  /// InputError.
   explicit DocumentStore(const std::string& where = "", MissingStore missing = MissingStore::is_created);
   DocumentStore(DocumentStore&&) noexcept;
   DocumentStore& operator=(DocumentStore&&) noexcept;
@@ -92,13 +95,14 @@ class DocumentStore {
   /// The folder or the server's address.
   const std::string& where() const;
 
-  /// Reads a document and keeps it, with its full cache or compressed. What is known already is not read again; another content under a
-  /// known name replaces it. Throws InputError for an empty document or one longer than the model's context, UsageError for a name or for
-  /// options that documents cannot be kept by, and what Session::prefill() throws; the store is then as it was.
+  /// Reads a document and keeps it, with its full cache or compressed. What is known already is not read again; another
+  /// content under a known name replaces it. Throws InputError for an empty document or one longer than the model's
+  /// context, UsageError for a name or for options that documents cannot be kept by, and what Session::prefill()
+  /// throws; the store is then as it was.
   AddedDocument add(Session& session, const NewDocument& document, const CacheOptions& cache = {});
 
-  /// A document to ask() about, for as long as it is held; its keys and values are read where the store has them. Throws InputError when
-  /// there is none of that name, or it was read by another model than the session's.
+  /// A document to ask() about, for as long as it is held; its keys and values are read where the store has them.
+  /// Throws InputError when there is none of that name, or it was read by another model than the session's.
   std::shared_ptr<const multi::Document> open(const std::string& name, Session& session);
 
   /// By name.
@@ -109,20 +113,23 @@ class DocumentStore {
   /// Removes all of these or, when one is not there, throws InputError and removes none.
   void remove(std::span<const std::string> names);
 
-  /// Throws InputError when there is none of a name, and for documents that were compressed or read by different models. REQUIRES: names.
+  /// Throws InputError when there is none of a name, and for documents that were compressed or read by different
+  /// models. REQUIRES: names.
   Calibration calibrate(std::span<const std::string> names) const;
 
-  /// Computes all checksums. `progress` is called with the share that is done. Throws only when the store cannot be read at all.
+  /// Computes all checksums. `progress` is called with the share that is done. Throws only when the store cannot be
+  /// read at all.
   std::vector<DocumentDamage> verify(const std::function<void(double)>& progress = {}) const;
 
   /// Writes a document to a file of its own; what was there stays until all is on the disk.
   void export_to(const std::string& name, const std::string& path) const;
-  /// Adds what export_to() has written, under its name there or another one. Throws InputError when the file is no exported document, of
-  /// another version, truncated or damaged.
+  /// Adds what export_to() has written, under its name there or another one. Throws InputError when the file is no
+  /// exported document, of another version, truncated or damaged.
   AddedDocument import_from(const std::string& path, const std::string& name = "");
 
-  /// Removes those documents that were not used for the longest time until the others' values take at most so many bytes. Returns what was
-  /// removed. A folder does not become smaller; what is free in it is used for the next documents.
+  /// Removes those documents that were not used for the longest time until the others' values take at most so many
+  /// bytes. Returns what was removed. A folder does not become smaller; what is free in it is used for the next
+  /// documents.
   std::vector<DocumentInfo> gc(std::size_t max_bytes);
 
   struct Impl;

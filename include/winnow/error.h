@@ -6,13 +6,15 @@
 
 namespace winnow {
 
-/// Base of every exception that winnow throws. what() is one sentence with the numbers in it, fit to be shown to a user.
+/// Base of every exception that winnow throws. what() is one sentence with the numbers in it, fit to be shown to a
+/// user.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The caller asked for something that cannot be: an unknown method, a budget of 0, a wrong option. The command exits with 2.
+/// The caller asked for something that cannot be: an unknown method, a budget of 0, a wrong option. The command exits
+/// with 2.
 class UsageError : public Error {
  public:
   using Error::Error;

@@ -52,12 +52,14 @@ struct Generation {
   FinishReason finish = FinishReason::length;
 };
 
-/// Gets the bytes of an answer as they are sure (a stop text that may be beginning is held back): sequence index, bytes.
+/// Gets the bytes of an answer as they are sure (a stop text that may be beginning is held back): sequence index,
+/// bytes.
 using OnText = std::function<void(int, std::string_view)>;
 
-/// Generates answers for a batch: caches[i] goes on after logits[i] ([n_vocab], of its last token). Sequences that end leave the batch.
-/// When the session is stopped, what there is so far is returned with FinishReason::interrupted.
-std::vector<Generation> generate(Session& session, std::span<Cache* const> caches, std::span<const std::vector<float>> logits,
-                                 const GenerateOptions& options, const OnText& on_text = {});
+/// Generates answers for a batch: caches[i] goes on after logits[i] ([n_vocab], of its last token). Sequences that end
+/// leave the batch. When the session is stopped, what there is so far is returned with FinishReason::interrupted.
+std::vector<Generation> generate(Session& session, std::span<Cache* const> caches,
+                                 std::span<const std::vector<float>> logits, const GenerateOptions& options,
+                                 const OnText& on_text = {});
 
 }  // namespace winnow

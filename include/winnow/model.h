@@ -49,14 +49,16 @@ struct PromptText {
   ControlTokens control = ControlTokens::as_text;
 };
 
-/// A prompt, tokenised in two parts so that both protocols (compress before or after the question is seen) see the same tokens.
+/// A prompt, tokenised in two parts so that both protocols (compress before or after the question is seen) see the same
+/// tokens.
 struct Prompt {
   std::vector<Token> text;
   std::vector<Token> question;  ///< with the template's closing part
 };
 
-/// A text and what has been said about it, by the user and the model in turn. How much has been said tells what may come next: nothing,
-/// then any question may follow the text; an odd number of messages, then the model is to answer; an even number, then it has.
+/// A text and what has been said about it, by the user and the model in turn. How much has been said tells what may
+/// come next: nothing, then any question may follow the text; an odd number of messages, then the model is to answer;
+/// an even number, then it has.
 struct Conversation {
   std::string text;               ///< goes before the user's first words, may be empty
   std::vector<std::string> said;  ///< user, model, user, …
@@ -91,19 +93,21 @@ class Model {
 
   /// Throws InputError for an empty prompt, UsageError for a chat template that is not known.
   Prompt tokenize(const PromptText& prompt) const;
-  /// A conversation from its beginning to where the next answer begins, or its text, ready for any question. Throws as above, and
-  /// UsageError when it ends with an answer.
+  /// A conversation from its beginning to where the next answer begins, or its text, ready for any question. Throws as
+  /// above, and UsageError when it ends with an answer.
   std::vector<Token> tokenize(const Conversation& conversation) const;
-  /// What a question adds to a conversation that has been read. Where that ends with a question, its answer is left empty. Throws
-  /// UsageError for a chat template that is not known.
+  /// What a question adds to a conversation that has been read. Where that ends with a question, its answer is left
+  /// empty. Throws UsageError for a chat template that is not known.
   Turn turn(const Conversation& read, const std::string& question) const;
   /// Plain text without BOS, control names as text.
   std::vector<Token> tokenize(std::string_view text) const;
-  /// Bytes of one token; control tokens give none. Concatenated pieces are the text, which need not be valid UTF-8 at every cut.
+  /// Bytes of one token; control tokens give none. Concatenated pieces are the text, which need not be valid UTF-8 at
+  /// every cut.
   std::string piece(Token token) const;
   /// Whether generation ends with this token.
   bool ends(Token token) const;
-  /// What tells this model from others: a hash of the whole file. Computed at the first call, 0.3 s for a GB that is in memory.
+  /// What tells this model from others: a hash of the whole file. Computed at the first call, 0.3 s for a GB that is in
+  /// memory.
   std::uint64_t hash() const;
 
   struct Impl;

@@ -26,11 +26,13 @@ struct SavedInfo {
   int entries_min = 0;  ///< over layers and KV heads
   int entries_max = 0;
   std::size_t bytes = 0;  ///< of the file
-  std::string damage;     ///< which checksum does not hold; empty: all do. Entries are then those of the layers that are whole.
+  std::string
+      damage;  ///< which checksum does not hold; empty: all do. Entries are then those of the layers that are whole.
 };
 
-/// Reads what Session::save() has written, without a model; all checksums are computed. Throws InputError when the path is no saved cache
-/// of this version, is truncated, or what it says of itself is damaged. May be called by several threads.
+/// Reads what Session::save() has written, without a model; all checksums are computed. Throws InputError when the path
+/// is no saved cache of this version, is truncated, or what it says of itself is damaged. May be called by several
+/// threads.
 SavedInfo describe_saved(const std::string& path);
 
 /// Whether a file begins like a saved cache. Does not throw: what cannot be read does not.

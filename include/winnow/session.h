@@ -38,8 +38,8 @@ struct CacheStats {
 
 struct CacheMark;
 
-/// The compressed keys and values of one sequence: a lane for each layer and KV head. Move-only; clone() copies. Belongs to the Session
-/// that made it, which it must not outlive.
+/// The compressed keys and values of one sequence: a lane for each layer and KV head. Move-only; clone() copies.
+/// Belongs to the Session that made it, which it must not outlive.
 class Cache {
  public:
   Cache(Cache&&) noexcept;
@@ -49,8 +49,8 @@ class Cache {
   /// Throws MemoryError.
   Cache clone() const;
   CacheStats stats() const;
-  /// Remembers the cache as it is, so that what is appended next can be taken back. Costs nothing where entries are only appended, and a
-  /// copy where they are evicted or summarised. Throws MemoryError.
+  /// Remembers the cache as it is, so that what is appended next can be taken back. Costs nothing where entries are
+  /// only appended, and a copy where they are evicted or summarised. Throws MemoryError.
   CacheMark mark() const;
   /// Puts the cache back to how it was at the mark. REQUIRES: a mark of this cache, no later go_back() than it.
   void go_back(CacheMark mark);
@@ -75,17 +75,19 @@ struct CacheMark {
 
 /// How a prompt is read. Sums, softmax, norms and decoding are in f32 everywhere.
 enum class Precision : std::uint8_t {
-  automatic,  ///< what is fast and good: bf16 where the machine multiplies it in hardware, else f32 over keys and values of f16
-  bf16,       ///< factors of long matrix products and of attention are rounded to bf16; REQUIRES: a machine that multiplies it
-  f32,        ///< everything in f32, keys and values too: references and parity
+  automatic,  ///< what is fast and good: bf16 where the machine multiplies it in hardware, else f32 over keys and
+              ///< values of f16
+  bf16,  ///< factors of long matrix products and of attention are rounded to bf16; REQUIRES: a machine that multiplies
+         ///< it
+  f32,   ///< everything in f32, keys and values too: references and parity
 };
 
 /// Where weights are dequantized and packed to bf16 for long products (oneDNN), which then are much faster.
 enum class Pack : std::uint8_t {
   automatic,  ///< a layer at a time, while a prompt is read that is long enough to pay for it
   layer,      ///< a layer at a time, for every prompt
-  resident,   ///< all layers, which stay packed (2 bytes a weight): for every prompt, and for decoding as many sequences at once as it pays
-              ///< for
+  resident,  ///< all layers, which stay packed (2 bytes a weight): for every prompt, and for decoding as many sequences
+             ///< at once as it pays for
 };
 
 struct SessionOptions {
@@ -104,7 +106,8 @@ struct MemoryUse {
   std::size_t peak = 0;  ///< since the session began or the last reset
 };
 
-/// One prompt after prefill: a cache for each CacheOptions, and the logits of the last token, which do not depend on what is kept.
+/// One prompt after prefill: a cache for each CacheOptions, and the logits of the last token, which do not depend on
+/// what is kept.
 struct Prefilled {
   std::vector<Cache> caches;
   std::vector<float> logits;  ///< [n_vocab]
@@ -117,8 +120,9 @@ struct Restored {
   Transcript transcript;
 };
 
-/// Runs a model. Owns a thread pool and work space; one session is used by one thread at a time, several sessions may share a Model.
-/// All calls throw Interrupted when the stop function says so, MemoryError when memory cannot be had; what existed before is intact.
+/// Runs a model. Owns a thread pool and work space; one session is used by one thread at a time, several sessions may
+/// share a Model. All calls throw Interrupted when the stop function says so, MemoryError when memory cannot be had;
+/// what existed before is intact.
 class Session {
  public:
   Session(std::shared_ptr<const Model> model, const SessionOptions& options);
@@ -127,34 +131,39 @@ class Session {
   /// Reads a prompt layer by layer and compresses each layer as it is done: one pass for any number of cache options.
   Prefilled prefill(std::span<const Token> tokens, std::span<const CacheOptions> caches);
 
-  /// Reads `text` once and each question after it as if it were alone: element i is the prompt text + questions[i], compressed after the
-  /// question is seen. Nothing of the text's full cache outlives its layer.
+  /// Reads `text` once and each question after it as if it were alone: element i is the prompt text + questions[i],
+  /// compressed after the question is seen. Nothing of the text's full cache outlives its layer.
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
 
   /// Appends tokens to a sequence (a question to a compressed text): returns the logits of the last one, [n_vocab].
   std::vector<float> extend(Cache& cache, std::span<const Token> tokens);
 
-  /// Compresses the last tokens that a sequence has seen (a question and its answer) as a prompt of their own, with the budget of the
-  /// sequence, or the least that the method works with: they are read once more, layer by layer, behind what is left of what came before
-  /// them, which stays as it is. Nothing happens where they fit into the budget, and where the method evicts nothing, or at every step.
-  /// When it throws the sequence goes on as it was. Throws UsageError when it has not seen so many tokens.
+  /// Compresses the last tokens that a sequence has seen (a question and its answer) as a prompt of their own, with the
+  /// budget of the sequence, or the least that the method works with: they are read once more, layer by layer, behind
+  /// what is left of what came before them, which stays as it is. Nothing happens where they fit into the budget, and
+  /// where the method evicts nothing, or at every step. When it throws the sequence goes on as it was. Throws
+  /// UsageError when it has not seen so many tokens.
   void compress(Cache& cache, std::span<const Token> tokens);
 
-  /// One decode step of a batch: tokens[i] is appended to caches[i]; logits [batch][n_vocab]. The caches are all different.
+  /// One decode step of a batch: tokens[i] is appended to caches[i]; logits [batch][n_vocab]. The caches are all
+  /// different.
   void step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits);
 
-  /// Writes a sequence to a file, so that its text need not be read again: what load() gives goes on bit for bit like `cache`. What was at
-  /// `path` stays until all is on the disk. `logits` are those of the last token, [n_vocab], or empty; `transcript` has the tokens that the
-  /// cache has seen, and maybe more. Throws UsageError when it has fewer, or the cache is a sparse one of documents (ask.h); InputError (a
-  /// full disk, no permission, a folder or a device at that path).
-  void save(const std::string& path, const Cache& cache, std::span<const float> logits, const Transcript& transcript) const;
+  /// Writes a sequence to a file, so that its text need not be read again: what load() gives goes on bit for bit like
+  /// `cache`. What was at `path` stays until all is on the disk. `logits` are those of the last token, [n_vocab], or
+  /// empty; `transcript` has the tokens that the cache has seen, and maybe more. Throws UsageError when it has fewer,
+  /// or the cache is a sparse one of documents (ask.h); InputError (a full disk, no permission, a folder or a device at
+  /// that path).
+  void save(const std::string& path, const Cache& cache, std::span<const float> logits,
+            const Transcript& transcript) const;
 
-  /// Reads what save() has written. Throws InputError: no such file, not a saved cache, another version, truncated, damaged, made with
-  /// another model or other RoPE options; MemoryError.
+  /// Reads what save() has written. Throws InputError: no such file, not a saved cache, another version, truncated,
+  /// damaged, made with another model or other RoPE options; MemoryError.
   Restored load(const std::string& path);
 
-  /// Least bytes that prefill() of so many tokens will have in use at its peak; the same sum that prefill() checks before it begins.
+  /// Least bytes that prefill() of so many tokens will have in use at its peak; the same sum that prefill() checks
+  /// before it begins.
   std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;
 
   MemoryUse memory() const;

@@ -22,17 +22,19 @@ class Spec {
   /// `full`.
   Spec();
 
-  /// Reads one spec. Throws UsageError: an unknown method or option names the nearest one and lists all; a combination that cannot work
-  /// says why. Nothing about a model is needed to decide that.
+  /// Reads one spec. Throws UsageError: an unknown method or option names the nearest one and lists all; a combination
+  /// that cannot work says why. Nothing about a model is needed to decide that.
   static Spec parse(std::string_view text);
   /// The same with other presets than the built-in ones.
   static Spec parse(std::string_view text, const policy::Registry& registry);
-  /// The same for what has no end: a method that evicts at every step takes positions=cache where the text does not say otherwise.
+  /// The same for what has no end: a method that evicts at every step takes positions=cache where the text does not say
+  /// otherwise.
   static Spec parse_endless(std::string_view text);
   /// Reads a list: a comma outside brackets starts a new spec unless `key=` follows it.
   static std::vector<Spec> parse_list(std::string_view text);
 
-  /// Canonical form: the preset as typed, options that differ from their default in declared order. parse(print(s)) = s.
+  /// Canonical form: the preset as typed, options that differ from their default in declared order. parse(print(s)) =
+  /// s.
   std::string print() const;
   /// The same with every option written out.
   std::string print_full() const;
@@ -65,7 +67,8 @@ class Budget {
   Unit unit() const { return unit_; }
   double amount() const { return amount_; }
 
-  /// Entries per KV head when `tokens` have been seen and an entry of one head in one layer takes `entry_bytes`; rounded down.
+  /// Entries per KV head when `tokens` have been seen and an entry of one head in one layer takes `entry_bytes`;
+  /// rounded down.
   int entries(int tokens, std::size_t entry_bytes, int layers, int kv_heads) const;
 
   bool operator==(const Budget&) const = default;

@@ -32,29 +32,31 @@ bool has_products(Products products);
 
 /// What each query of a chunk sees of a layer's scratch.
 struct Sight {
-  std::span<const std::int32_t> leading;   ///< [count] rows [0, leading[i]); ascending
-  std::span<const std::int32_t> own = {};  ///< [count] one row more, which is not among them; negative: none. Empty: none for all
+  std::span<const std::int32_t> leading;  ///< [count] rows [0, leading[i]); ascending
+  std::span<const std::int32_t> own =
+      {};  ///< [count] one row more, which is not among them; negative: none. Empty: none for all
 };
 
-/// Attention of a chunk of queries over a layer's scratch: of a prompt, where query i sees rows [0, first + i] (the rows of the chunk
-/// itself included), or of any tokens that see leading rows. Online softmax in f32, tile by tile; no [queries, keys] matrix is ever stored,
-/// except the probability tiles of observed rows of one query block. Used as: begin() by one thread, run() by the team, a barrier, reduce()
-/// by the team.
+/// Attention of a chunk of queries over a layer's scratch: of a prompt, where query i sees rows [0, first + i] (the
+/// rows of the chunk itself included), or of any tokens that see leading rows. Online softmax in f32, tile by tile; no
+/// [queries, keys] matrix is ever stored, except the probability tiles of observed rows of one query block. Used as:
+/// begin() by one thread, run() by the team, a barrier, reduce() by the team.
 class PrefillAttention {
  public:
   /// REQUIRES: has_products(products).
   PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads, Products products = Products::f32);
   ~PrefillAttention();
 
-  /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last chunk's reduce() is
-  /// done. They record what these rows give to `recorded` alone; the probabilities are those of the whole rows. REQUIRES: observers have
-  /// room for all keys that are recorded and seen, and a power only with all keys. Throws MemoryError, and is then to be called again
-  /// before run(). run() and reduce() do not throw.
-  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count, std::span<Observation* const> observers,
-             KeyRange recorded = {});
+  /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last
+  /// chunk's reduce() is done. They record what these rows give to `recorded` alone; the probabilities are those of the
+  /// whole rows. REQUIRES: observers have room for all keys that are recorded and seen, and a power only with all keys.
+  /// Throws MemoryError, and is then to be called again before run(). run() and reduce() do not throw.
+  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
+             std::span<Observation* const> observers, KeyRange recorded = {});
   /// The same for queries that see what `sight` says; nobody looks on. A query that sees nothing gives zeros.
   void begin(const cache::LayerScratch& scratch, const float* q, float* out, const Sight& sight);
-  /// From the next run() on the logarithm of each query's sum of exp(logit), [count][H_q], goes to `sums`; null: nowhere.
+  /// From the next run() on the logarithm of each query's sum of exp(logit), [count][H_q], goes to `sums`; null:
+  /// nowhere.
   void record_logsums(float* sums);
   void run(Worker worker);
   /// Adds what the blocks saw to the observations, in an order that does not depend on the number of threads.
@@ -70,22 +72,23 @@ struct DecodeRead {
   int row = 0;  ///< which query
   int kv_head = 0;
   cache::LanePiece piece;
-  /// Where the attention probabilities of this piece's entries go, [G][stride] f32, for methods that score while decoding; may be null.
-  /// Complete after merge().
+  /// Where the attention probabilities of this piece's entries go, [G][stride] f32, for methods that score while
+  /// decoding; may be null. Complete after merge().
   float* probabilities = nullptr;
   int probabilities_stride = 0;
 };
 
-/// Attention of single queries over ragged lanes: any number of rows (sequences), each with pieces of any length and encoding. Long
-/// pieces are split so that the team shares the bytes evenly; the parts are folded as PartialState in a fixed order. Used as: begin() by
-/// one thread, run() by the team, a barrier, merge() by the team. A row that reads nothing gives zeros.
+/// Attention of single queries over ragged lanes: any number of rows (sequences), each with pieces of any length and
+/// encoding. Long pieces are split so that the team shares the bytes evenly; the parts are folded as PartialState in a
+/// fixed order. Used as: begin() by one thread, run() by the team, a barrier, merge() by the team. A row that reads
+/// nothing gives zeros.
 class DecodeAttention {
  public:
   DecodeAttention(MemoryAccount& account, const Shape& shape, const Rope& rope, int max_threads);
   ~DecodeAttention();
 
-  /// q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` sorted by (row, kv_head). Throws MemoryError; run() and merge()
-  /// do not throw.
+  /// q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` sorted by (row, kv_head). Throws
+  /// MemoryError; run() and merge() do not throw.
   void begin(std::span<const DecodeRead> reads, const float* q, float* out, int rows);
   void run(Worker worker);
   void merge(Worker worker);
@@ -95,8 +98,9 @@ class DecodeAttention {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Softmax attention over part of the keys, so that parts can be folded: o is the weighted sum of values (not divided), m the largest
-/// logit, d the sum of exp(logit - m). Nothing seen: m = -inf, d = 0, o = 0. merge is associative and commutative up to rounding.
+/// Softmax attention over part of the keys, so that parts can be folded: o is the weighted sum of values (not divided),
+/// m the largest logit, d the sum of exp(logit - m). Nothing seen: m = -inf, d = 0, o = 0. merge is associative and
+/// commutative up to rounding.
 struct PartialState {
   std::span<float> o;  ///< [head_dim]
   float m;

@@ -48,8 +48,9 @@ void QueryMoments::add_head(const float* q, std::span<const std::int32_t> positi
   std::vector<float> products(dim * z(right.stride()));
   right.multiply(elements, products);
   for (std::size_t i = 0; i < dim; ++i) {
-    sums_[z(head) * dim + i] = std::accumulate(elements.begin() + static_cast<std::ptrdiff_t>(i * rows),
-                                               elements.begin() + static_cast<std::ptrdiff_t>((i + 1) * rows), sums_[z(head) * dim + i]);
+    sums_[z(head) * dim + i] =
+        std::accumulate(elements.begin() + static_cast<std::ptrdiff_t>(i * rows),
+                        elements.begin() + static_cast<std::ptrdiff_t>((i + 1) * rows), sums_[z(head) * dim + i]);
     double* const all = products_.data() + (z(head) * dim + i) * dim;
     for (std::size_t j = 0; j < dim; ++j) all[j] += products[i * z(right.stride()) + j];
   }

@@ -39,15 +39,16 @@ enum class Reduction : std::uint8_t { sum, max };
 struct Observe {
   ObservedRows rows;
   Reduction reduction = Reduction::sum;
-  /// What the logits of each of the last rows are multiplied by before the softmax that is recorded, first to last; empty: 1. The layer's
-  /// output is that of the plain softmax. REQUIRES: kind last, reduction sum, as many as there are observed rows.
+  /// What the logits of each of the last rows are multiplied by before the softmax that is recorded, first to last;
+  /// empty: 1. The layer's output is that of the plain softmax. REQUIRES: kind last, reduction sum, as many as there
+  /// are observed rows.
   std::vector<float> power = {};
 
   bool operator==(const Observe&) const = default;
 };
 
-/// Column statistics of the attention matrix A[h, i, j] (full causal softmax rows): for each query head h and key j the reduction over the
-/// observed rows i. Keys that no observed row sees hold 0. Layout [H_q][n].
+/// Column statistics of the attention matrix A[h, i, j] (full causal softmax rows): for each query head h and key j the
+/// reduction over the observed rows i. Keys that no observed row sees hold 0. Layout [H_q][n].
 class Observation {
  public:
   Observation(Observe what, int query_heads, int n);

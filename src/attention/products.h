@@ -33,6 +33,7 @@ void add_products(std::span<const float> query, const cache::Rows& rows, std::sp
 /// Cosine of each row with the query, [rows.count]; 0 where either has no length.
 void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out);
 /// The same of each row whose gate is at least `least` in magnitude; of the others 0, or the cosine too.
-void cosines_where(std::span<const float> gates, float least, const cache::Rows& rows, std::span<const float> query, std::span<float> out);
+void cosines_where(std::span<const float> gates, float least, const cache::Rows& rows, std::span<const float> query,
+                   std::span<float> out);
 
 }  // namespace winnow::attention

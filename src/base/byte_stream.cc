@@ -48,6 +48,8 @@ void ByteCursor::finish(std::string_view what) const {
   if (left() > 0) fail(fmt::format("{} bytes are left after {}", left(), what));
 }
 
-void ByteCursor::fail(const std::string& why) const { throw InputError(fmt::format("{} is damaged: {}", from_->name(), why)); }
+void ByteCursor::fail(const std::string& why) const {
+  throw InputError(fmt::format("{} is damaged: {}", from_->name(), why));
+}
 
 }  // namespace winnow

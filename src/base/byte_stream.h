@@ -12,7 +12,8 @@
 
 namespace winnow {
 
-static_assert(std::endian::native == std::endian::little, "files are little-endian and numbers are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "files are little-endian and numbers are copied as they lie in memory");
 
 /// Takes bytes in order: a file, a hash, a piece of memory.
 class ByteSink {
@@ -67,7 +68,8 @@ class MemorySource : public ByteSource {
   std::string name_;
 };
 
-/// Reads a stretch of a source from front to back and never past its end. `what` names the thing that is read in messages.
+/// Reads a stretch of a source from front to back and never past its end. `what` names the thing that is read in
+/// messages.
 class ByteCursor {
  public:
   ByteCursor(const ByteSource& from, std::size_t begin, std::size_t end) : from_(&from), at_(begin), end_(end) {}

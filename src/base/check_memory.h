@@ -14,7 +14,8 @@ namespace winnow {
 /// Throws MemoryError when so much memory is not there for `what`.
 inline void check_memory(std::size_t bytes, const std::string& what) {
   if (bytes <= available_memory()) return;
-  throw MemoryError(fmt::format("{} needs {}; {} are available", what, format_bytes(bytes), format_bytes(available_memory())), bytes);
+  throw MemoryError(
+      fmt::format("{} needs {}; {} are available", what, format_bytes(bytes), format_bytes(available_memory())), bytes);
 }
 
 }  // namespace winnow

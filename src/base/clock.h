@@ -6,6 +6,8 @@ namespace winnow {
 
 using Clock = std::chrono::steady_clock;
 
-inline double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+inline double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
 
 }  // namespace winnow

@@ -43,7 +43,8 @@ constexpr std::uint64_t kTileState = 0x60000;
 
 bool has_avx512_bf16() {
   const Leaf features = cpuid(7, 0);
-  const bool avx512 = bit(features.b, 16) && bit(features.b, 17) && bit(features.b, 30) && bit(features.b, 31);  // F, DQ, BW, VL
+  const bool avx512 =
+      bit(features.b, 16) && bit(features.b, 17) && bit(features.b, 30) && bit(features.b, 31);  // F, DQ, BW, VL
   return avx512 && bit(cpuid(7, 1).a, 5) && saves(kAvx512State);
 }
 

@@ -92,7 +92,9 @@ void ReplacingFile::write(std::span<const std::byte> bytes) {
 }
 
 void ReplacingFile::commit() {
-  if (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0 || std::rename(part_.c_str(), path_.c_str()) != 0) fail(errno);
+  if (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0 ||
+      std::rename(part_.c_str(), path_.c_str()) != 0)
+    fail(errno);
   file_.reset();
   sync_folder(path_);
 }

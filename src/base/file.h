@@ -27,12 +27,12 @@ class FileSource : public ByteSource {
   std::size_t size_ = 0;
 };
 
-/// Throws InputError when ReplacingFile would for this path, as far as can be known without writing: for those who work long before they
-/// have something to write.
+/// Throws InputError when ReplacingFile would for this path, as far as can be known without writing: for those who work
+/// long before they have something to write.
 void check_replaceable(const std::string& path);
 
-/// A file that is replaced in one step: all goes to a file beside it, which takes its name when everything is on the disk. Until commit()
-/// what was there stays; without commit() nothing is left behind.
+/// A file that is replaced in one step: all goes to a file beside it, which takes its name when everything is on the
+/// disk. Until commit() what was there stays; without commit() nothing is left behind.
 class ReplacingFile : public ByteSink {
  public:
   /// Throws InputError: no permission, a folder or a device of that name, no folder to write to.

@@ -20,7 +20,9 @@ Hasher::Hasher(std::uint64_t seed) : state_(std::make_unique<State>()) {
 Hasher::Hasher(Hasher&&) noexcept = default;
 Hasher::~Hasher() = default;
 
-void Hasher::add(std::span<const std::byte> bytes) { XXH3_64bits_update(state_->xxh.get(), bytes.data(), bytes.size()); }
+void Hasher::add(std::span<const std::byte> bytes) {
+  XXH3_64bits_update(state_->xxh.get(), bytes.data(), bytes.size());
+}
 
 std::uint64_t Hasher::value() const { return XXH3_64bits_digest(state_->xxh.get()); }
 

@@ -16,7 +16,8 @@ ElementType parse_element(std::string_view name, std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return static_cast<ElementType>(i);
   }
-  throw UsageError(fmt::format("unknown kv type '{}' in '{}': use {}, or two of them as KEY/VALUE", name, text, fmt::join(kNames, ", ")));
+  throw UsageError(fmt::format("unknown kv type '{}' in '{}': use {}, or two of them as KEY/VALUE", name, text,
+                               fmt::join(kNames, ", ")));
 }
 
 }  // namespace
@@ -32,6 +33,8 @@ KvType KvType::parse(std::string_view text) {
   return {parse_element(text.substr(0, slash), text), parse_element(text.substr(slash + 1), text)};
 }
 
-std::string KvType::print() const { return key == value ? std::string(name_of(key)) : fmt::format("{}/{}", name_of(key), name_of(value)); }
+std::string KvType::print() const {
+  return key == value ? std::string(name_of(key)) : fmt::format("{}/{}", name_of(key), name_of(value));
+}
 
 }  // namespace winnow

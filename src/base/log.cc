@@ -10,7 +10,8 @@ namespace winnow {
 spdlog::logger& log() {
   static const auto logger = [] {
     const bool plain = std::getenv("NO_COLOR") != nullptr;
-    auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(plain ? spdlog::color_mode::never : spdlog::color_mode::automatic);
+    auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(plain ? spdlog::color_mode::never
+                                                                            : spdlog::color_mode::automatic);
     auto out = std::make_shared<spdlog::logger>("winnow", std::move(sink));
     out->set_pattern("%^%l%$: %v");
     return out;

@@ -45,8 +45,8 @@ std::size_t machine_memory() {
   return kUnlimited;
 }
 
-/// Null when there is no memory. What is large is asked for in huge pages: lanes and probabilities are read and written from end to end,
-/// and small pages would cost an address translation each and stop the processor from looking ahead.
+/// Null when there is no memory. What is large is asked for in huge pages: lanes and probabilities are read and written
+/// from end to end, and small pages would cost an address translation each and stop the processor from looking ahead.
 std::byte* allocate(std::size_t bytes) {
   const bool is_large = bytes >= kHugePage;
   void* out = nullptr;
@@ -79,15 +79,17 @@ void MemoryAccount::remove(std::size_t bytes) {
 
 Buffer::Buffer(MemoryAccount& account, std::size_t bytes, const char* purpose) : size_(bytes), account_(&account) {
   if (bytes == 0) return;
-  // Linux hands out more than there is and kills later, so a large wish is checked against what is left before it is made.
+  // Linux hands out more than there is and kills later, so a large wish is checked against what is left before it is
+  // made.
   constexpr std::size_t kLarge = std::size_t{64} << 20U;
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (rounded >= bytes && (bytes < kLarge || bytes <= available_memory())) {
     data_ = allocate(rounded);
   }
   if (data_ == nullptr) {
-    throw MemoryError(
-        fmt::format("cannot allocate {} for {} ({} available)", format_bytes(bytes), purpose, format_bytes(available_memory())), bytes);
+    throw MemoryError(fmt::format("cannot allocate {} for {} ({} available)", format_bytes(bytes), purpose,
+                                  format_bytes(available_memory())),
+                      bytes);
   }
   account.add(bytes);
 }
@@ -109,9 +111,10 @@ Buffer::~Buffer() {
 }
 
 std::size_t available_memory() {
-  return std::min(
-      {machine_memory(), address_space(), left(read_number("/sys/fs/cgroup/memory.max"), read_number("/sys/fs/cgroup/memory.current")),
-       left(read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"), read_number("/sys/fs/cgroup/memory/memory.usage_in_bytes"))});
+  return std::min({machine_memory(), address_space(),
+                   left(read_number("/sys/fs/cgroup/memory.max"), read_number("/sys/fs/cgroup/memory.current")),
+                   left(read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+                        read_number("/sys/fs/cgroup/memory/memory.usage_in_bytes"))});
 }
 
 }  // namespace winnow

@@ -21,7 +21,8 @@ struct Rope {
   int rotated_dims() const { return 2 * static_cast<int>(frequency.size()); }
 
   /// Turns a head that is rotated to position p so that it is rotated to p + shift, in place.
-  /// All moves between key frames are this one operation: un-rotating is a shift by -p, a document's offset a shift by it.
+  /// All moves between key frames are this one operation: un-rotating is a shift by -p, a document's offset a shift by
+  /// it.
   void shift(float* head, std::int64_t positions) const;
 
   /// Cosines and then sines of all pairs at a position, [2][pairs]: for many heads that turn alike.

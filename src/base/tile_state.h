@@ -6,8 +6,8 @@
 
 namespace winnow {
 
-/// Keeps the calling thread's configuration of AMX tiles over code that makes its own: ggml configures a thread's tiles once and would
-/// meet an illegal instruction where somebody else has released them.
+/// Keeps the calling thread's configuration of AMX tiles over code that makes its own: ggml configures a thread's tiles
+/// once and would meet an illegal instruction where somebody else has released them.
 class TileState {
  public:
   TileState() {

@@ -7,8 +7,8 @@
 
 #include "base/tile_state.h"
 
-// Tiles by assembly: the compiler's own (GCC 12) neither orders them after the stores that they read nor keeps the stores of their
-// configuration.
+// Tiles by assembly: the compiler's own (GCC 12) neither orders them after the stores that they read nor keeps the
+// stores of their configuration.
 #if HWY_ARCH_X86_64
 
 namespace winnow {

@@ -4,15 +4,15 @@
 
 namespace winnow {
 
-/// One of the `count` threads that run the same kernel at the same time. Kernels never start threads: they are told which of a
-/// team they are, so that the same code runs under ggml's pool, under std::thread in tests, and alone.
+/// One of the `count` threads that run the same kernel at the same time. Kernels never start threads: they are told
+/// which of a team they are, so that the same code runs under ggml's pool, under std::thread in tests, and alone.
 struct Worker {
   int index = 0;
   int count = 1;
 };
 
-/// Hands out the numbers 0 … size-1 to a team, each once, in increasing order. What a number stands for must not depend on who takes
-/// it: results are then the same for every thread count.
+/// Hands out the numbers 0 … size-1 to a team, each once, in increasing order. What a number stands for must not depend
+/// on who takes it: results are then the same for every thread count.
 class WorkQueue {
  public:
   /// Called by one thread, before the team starts.

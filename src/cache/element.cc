@@ -23,7 +23,8 @@ std::size_t padded(ElementType type, int dim) {
   return (static_cast<std::size_t>(dim) + block - 1) / block * block;
 }
 
-/// The conversions of the CPU backend round as the plain ones of ggml do, by vectors; on some machines they need a table.
+/// The conversions of the CPU backend round as the plain ones of ggml do, by vectors; on some machines they need a
+/// table.
 void prepare_conversions() {
   static const bool kReady = [] {
     ggml_cpu_init();
@@ -58,7 +59,9 @@ void decode(ElementType type, const std::byte* from, float* out, std::int64_t n)
 
 }  // namespace
 
-std::size_t row_bytes(ElementType type, int dim) { return ggml_row_size(ggml_type_of(type), static_cast<std::int64_t>(padded(type, dim))); }
+std::size_t row_bytes(ElementType type, int dim) {
+  return ggml_row_size(ggml_type_of(type), static_cast<std::int64_t>(padded(type, dim)));
+}
 
 void encode_row(ElementType type, std::span<const float> row, std::byte* out) {
   if (type == ElementType::f32) {

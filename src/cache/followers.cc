@@ -23,7 +23,8 @@ Followers Followers::clone(MemoryAccount& account) const {
 Followers::Range Followers::of(std::int32_t slot, std::int32_t slot_end) const {
   const auto all = slots();
   const auto first = std::lower_bound(all.begin(), all.end(), slot);
-  return {static_cast<int>(first - all.begin()), static_cast<int>(std::lower_bound(first, all.end(), slot_end) - all.begin())};
+  return {static_cast<int>(first - all.begin()),
+          static_cast<int>(std::lower_bound(first, all.end(), slot_end) - all.begin())};
 }
 
 void Followers::reserve(int count) {

@@ -8,15 +8,16 @@
 
 namespace winnow::cache {
 
-/// An entry without vectors of its own: it reads the key and the value of the entry in another slot, its founder, the key multiplied by
-/// `scale` and turned to the follower's own place.
+/// An entry without vectors of its own: it reads the key and the value of the entry in another slot, its founder, the
+/// key multiplied by `scale` and turned to the follower's own place.
 struct Follower {
   std::int32_t slot = 0;  ///< of the founder
   std::int32_t position = 0;
   float scale = 1;
 };
 
-/// The followers of one lane, sorted by their founders' slots, with the same f32 columns as the lane's entries. Not thread-safe.
+/// The followers of one lane, sorted by their founders' slots, with the same f32 columns as the lane's entries. Not
+/// thread-safe.
 class Followers {
  public:
   Followers(MemoryAccount& account, int columns) : account_(&account), columns_(columns) {}
@@ -47,7 +48,8 @@ class Followers {
   Range of(std::int32_t slot, std::int32_t slot_end) const;
   Range of(std::int32_t slot) const { return of(slot, slot + 1); }
 
-  /// Makes sure that `count` more can be added without allocating, and frees what is not needed for that. Throws MemoryError.
+  /// Makes sure that `count` more can be added without allocating, and frees what is not needed for that. Throws
+  /// MemoryError.
   void reserve(int count);
   /// Adds one behind those of the same slot; its columns and rank are 0. Returns its index. REQUIRES: reserve().
   int add(const Follower& follower);
@@ -58,8 +60,12 @@ class Followers {
 
  private:
   int arrays() const { return 4 + columns_; }
-  std::uint32_t* array(int a) { return memory_.as<std::uint32_t>().data() + static_cast<std::ptrdiff_t>(a) * capacity_; }
-  std::span<std::int32_t> integers(int a) { return {reinterpret_cast<std::int32_t*>(array(a)), static_cast<std::size_t>(count_)}; }
+  std::uint32_t* array(int a) {
+    return memory_.as<std::uint32_t>().data() + static_cast<std::ptrdiff_t>(a) * capacity_;
+  }
+  std::span<std::int32_t> integers(int a) {
+    return {reinterpret_cast<std::int32_t*>(array(a)), static_cast<std::size_t>(count_)};
+  }
   std::span<float> floats(int a) { return {reinterpret_cast<float*>(array(a)), static_cast<std::size_t>(count_)}; }
 
   MemoryAccount* account_;

@@ -34,8 +34,10 @@ std::size_t summary_bytes(const LaneShape& shape) { return row_bytes(shape.summa
 
 std::size_t entry_bytes(const LaneShape& shape) {
   return row_bytes(shape.type.key, shape.head_dim) + row_bytes(shape.type.value, shape.head_dim) +
-         (shape.has_ranks() ? 2 : 1) * sizeof(std::int32_t) + static_cast<std::size_t>(shape.state_columns) * sizeof(float) +
-         static_cast<std::size_t>(std::ceil(shape.followers * static_cast<double>(Followers::bytes(shape.state_columns))));
+         (shape.has_ranks() ? 2 : 1) * sizeof(std::int32_t) +
+         static_cast<std::size_t>(shape.state_columns) * sizeof(float) +
+         static_cast<std::size_t>(
+             std::ceil(shape.followers * static_cast<double>(Followers::bytes(shape.state_columns))));
 }
 
 LayerLanes::Store LayerLanes::make_store(MemoryAccount& account, const LaneShape& shape, int entries) {
@@ -49,8 +51,8 @@ LayerLanes::Store LayerLanes::make_store(MemoryAccount& account, const LaneShape
 
 LayerLanes::Store LayerLanes::copy_store(MemoryAccount& account, const Store& from) {
   return {copy(account, from.keys, "kept keys"), copy(account, from.values, "kept values"),
-          copy(account, from.positions, "positions of kept entries"), copy(account, from.ranks, "ranks of kept entries"),
-          copy(account, from.state, "state of kept entries")};
+          copy(account, from.positions, "positions of kept entries"),
+          copy(account, from.ranks, "ranks of kept entries"), copy(account, from.state, "state of kept entries")};
 }
 
 LayerLanes::Entry LayerLanes::Store::entry(const Strides& strides, int first, int capacity, int index) const {
@@ -71,7 +73,8 @@ LayerLanes::Entry LayerLanes::Store::entry(const Strides& strides, int first, in
 LayerLanes::LayerLanes(MemoryAccount& account, const LaneShape& shape)
     : account_(&account),
       shape_(shape),
-      strides_{row_bytes(shape.type.key, shape.head_dim), row_bytes(shape.type.value, shape.head_dim), shape.state_columns},
+      strides_{row_bytes(shape.type.key, shape.head_dim), row_bytes(shape.type.value, shape.head_dim),
+               shape.state_columns},
       block_first_(static_cast<std::size_t>(shape.kv_heads) + 1, 0),
       unrotated_(static_cast<std::size_t>(shape.kv_heads), 0),
       length_(static_cast<std::size_t>(shape.kv_heads), 0) {
@@ -109,7 +112,8 @@ LayerLanes::Entry LayerLanes::entry(int head, int slot) const {
   return pages_[static_cast<std::size_t>(tail / kPage)].entry(strides_, head * kPage, kPage, tail % kPage);
 }
 
-void LayerLanes::write(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+void LayerLanes::write(int head, int slot, std::int32_t position, std::span<const float> key,
+                       std::span<const float> value) {
   const Entry to = entry(head, slot);
   if (is_unrotated(head)) {
     std::vector<float> unrotated(key.begin(), key.end());
@@ -122,7 +126,8 @@ void LayerLanes::write(int head, int slot, std::int32_t position, std::span<cons
   *to.position = position;
   if (to.rank != nullptr) *to.rank = entries(head) - 1;
   raise(end_, position + 1);
-  for (int column = 0; column < shape_.state_columns; ++column) to.state[static_cast<std::size_t>(column) * to.state_step] = 0.0F;
+  for (int column = 0; column < shape_.state_columns; ++column)
+    to.state[static_cast<std::size_t>(column) * to.state_step] = 0.0F;
 }
 
 void LayerLanes::append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
@@ -130,7 +135,8 @@ void LayerLanes::append(int head, std::int32_t position, std::span<const float> 
   write(head, slot, position, key, value);
 }
 
-void LayerLanes::replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+void LayerLanes::replace(int head, int slot, std::int32_t position, std::span<const float> key,
+                         std::span<const float> value) {
   if (shape_.unrotates != nullptr) unrotate(head);
   if (const auto* const rank = entry(head, slot).rank; rank != nullptr) close_ranks(head, *rank);
   write(head, slot, position, key, value);
@@ -186,7 +192,8 @@ void LayerLanes::remove_follower(int head, int index) {
 }
 
 void LayerLanes::reserve_summaries(int blocks) {
-  const auto bytes = static_cast<std::size_t>(kSummaries) * static_cast<std::size_t>(shape_.kv_heads) * summary_bytes(shape_);
+  const auto bytes =
+      static_cast<std::size_t>(kSummaries) * static_cast<std::size_t>(shape_.kv_heads) * summary_bytes(shape_);
   while (static_cast<int>(summaries_.size()) * kSummaries < blocks) {
     auto& some = summaries_.emplace_back(*account_, bytes, "summaries of blocks");
     std::fill_n(some.data(), bytes, std::byte{});  // a block that is never summarised is saved too
@@ -196,7 +203,8 @@ void LayerLanes::reserve_summaries(int blocks) {
 std::byte* LayerLanes::summary(int head, int block) const {
   const auto index = static_cast<std::size_t>(head) * kSummaries + static_cast<std::size_t>(block % kSummaries);
   // The lanes own the memory; its constness is theirs.
-  return const_cast<std::byte*>(summaries_[static_cast<std::size_t>(block / kSummaries)].data()) + index * summary_bytes(shape_);
+  return const_cast<std::byte*>(summaries_[static_cast<std::size_t>(block / kSummaries)].data()) +
+         index * summary_bytes(shape_);
 }
 
 void LayerLanes::set_summary(int head, int block, std::span<const float> values) {
@@ -214,7 +222,9 @@ void LayerLanes::overwrite(int head, int slot, std::span<const float> key, std::
   encode_row(shape_.type.value, value, at.value);
 }
 
-void LayerLanes::key(int head, int slot, std::span<float> out) const { decode_row(shape_.type.key, entry(head, slot).key, out); }
+void LayerLanes::key(int head, int slot, std::span<float> out) const {
+  decode_row(shape_.type.key, entry(head, slot).key, out);
+}
 
 void LayerLanes::add_to_values(int head, std::span<const int> slots, std::span<const float> addend) {
   std::vector<float> value(addend.size());
@@ -226,7 +236,9 @@ void LayerLanes::add_to_values(int head, std::span<const int> slots, std::span<c
   }
 }
 
-void LayerLanes::value(int head, int slot, std::span<float> out) const { decode_row(shape_.type.value, entry(head, slot).value, out); }
+void LayerLanes::value(int head, int slot, std::span<float> out) const {
+  decode_row(shape_.type.value, entry(head, slot).value, out);
+}
 
 int LayerLanes::length(int head) const { return length_[static_cast<std::size_t>(head)]; }
 
@@ -237,14 +249,17 @@ float& LayerLanes::state(int head, int column, int slot) {
   return at.state[static_cast<std::size_t>(column) * at.state_step];
 }
 
-float LayerLanes::state(int head, int column, int slot) const { return const_cast<LayerLanes*>(this)->state(head, column, slot); }
+float LayerLanes::state(int head, int column, int slot) const {
+  return const_cast<LayerLanes*>(this)->state(head, column, slot);
+}
 
 int LayerLanes::together(int head, int slot) const {
   const int in_block = block_first_[static_cast<std::size_t>(head) + 1] - block_first_[static_cast<std::size_t>(head)];
   return slot < in_block ? in_block - slot : kPage - (slot - in_block) % kPage;
 }
 
-LaneSet::LaneSet(const LaneShape& shape, int layers, MemoryAccount* parent) : account_(std::make_unique<MemoryAccount>(parent)) {
+LaneSet::LaneSet(const LaneShape& shape, int layers, MemoryAccount* parent)
+    : account_(std::make_unique<MemoryAccount>(parent)) {
   layers_.reserve(static_cast<std::size_t>(layers));
   for (int layer = 0; layer < layers; ++layer) layers_.emplace_back(*account_, shape);
 }

@@ -29,8 +29,9 @@ struct LaneShape {
   int head_dim = 0;
   KvType type;
   int state_columns = 0;  ///< f32 values a method stores beside each entry
-  /// Set: as soon as something has left a lane its keys are stored un-rotated, and each is turned to where it counts as lying when it is
-  /// read. Until then it lies where it stood in the text, and keys are rotated to there. Outlives the lanes.
+  /// Set: as soon as something has left a lane its keys are stored un-rotated, and each is turned to where it counts as
+  /// lying when it is read. Until then it lies where it stood in the text, and keys are rotated to there. Outlives the
+  /// lanes.
   const Rope* unrotates = nullptr;
   Lying lying = Lying::at_rank;
   int summary_size = 0;  ///< values a method stores for each block of entries of a head
@@ -52,9 +53,10 @@ struct LanePiece {
   Rows keys;
   Rows values;
   std::int64_t query_shift = 0;
-  const std::int32_t* turns = nullptr;  ///< position that each entry's key is turned to when it is read; null: keys are rotated
-  std::int32_t turns_end = 0;           ///< all turns are below this
-  int first = 0;                        ///< number of the first entry in its lane: slots, then followers
+  const std::int32_t* turns =
+      nullptr;                 ///< position that each entry's key is turned to when it is read; null: keys are rotated
+  std::int32_t turns_end = 0;  ///< all turns are below this
+  int first = 0;               ///< number of the first entry in its lane: slots, then followers
   /// Set: the entries are not the rows but these followers of them.
   const std::int32_t* founders = nullptr;  ///< slots, ascending
   const float* scales = nullptr;
@@ -76,10 +78,11 @@ struct LaneStretch {
   std::span<float> column(int c) const { return {state + static_cast<std::size_t>(c) * state_step, positions.size()}; }
 };
 
-/// The kept entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is a block of exactly
-/// as many entries as the prompt left, plus a tail of pages for the tokens that came after. Entries are addressed by slot: 0 … length-1,
-/// block first; the order of slots means nothing, positions do. Not thread-safe, except that what changes one head's entries may run beside
-/// what changes another's; reserve…() and what names no head may not.
+/// The kept entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is a
+/// block of exactly as many entries as the prompt left, plus a tail of pages for the tokens that came after. Entries
+/// are addressed by slot: 0 … length-1, block first; the order of slots means nothing, positions do. Not thread-safe,
+/// except that what changes one head's entries may run beside what changes another's; reserve…() and what names no head
+/// may not.
 class LayerLanes {
  public:
   /// Tokens of one tail page.
@@ -96,12 +99,12 @@ class LayerLanes {
 
   /// Slots of a lane whose entries stand before a position. REQUIRES: the others come behind them.
   int slots_before(int head, std::int32_t position) const;
-  /// Puts the entries of other lanes of the same shape in the place of those from a position on; all then lie in one block of exactly their
-  /// number. REQUIRES: slots_before(). Throws MemoryError before anything has changed.
+  /// Puts the entries of other lanes of the same shape in the place of those from a position on; all then lie in one
+  /// block of exactly their number. REQUIRES: slots_before(). Throws MemoryError before anything has changed.
   void put_from(std::int32_t position, LayerLanes&& others);
 
-  /// Makes sure that every head can take `count` more entries without allocating, and frees pages that are not needed for that. Throws
-  /// MemoryError.
+  /// Makes sure that every head can take `count` more entries without allocating, and frees pages that are not needed
+  /// for that. Throws MemoryError.
   void reserve(int count);
   /// Adds an entry at the end of one lane: slot length(head). REQUIRES: reserve(). Its state starts at 0.
   void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
@@ -112,7 +115,8 @@ class LayerLanes {
   /// Makes sure that every head can take `count` more followers without allocating. Throws MemoryError.
   void reserve_followers(int count);
   /// An entry gives up its vectors: it and its followers follow the entry in slot `founder`, with keys `scale`
-  /// times as long as before in its units; the lane's last entry moves into its slot. REQUIRES: reserve_followers(), un-rotated keys.
+  /// times as long as before in its units; the lane's last entry moves into its slot. REQUIRES: reserve_followers(),
+  /// un-rotated keys.
   void follow(int head, int slot, int founder, float scale);
   /// Drops one follower.
   void remove_follower(int head, int index);
@@ -138,7 +142,8 @@ class LayerLanes {
   float& state(int head, int column, int slot);
   float state(int head, int column, int slot) const;
 
-  /// Calls each(LaneStretch) over a whole lane, in slot order: for loops over all entries, which position() and state() are too slow for.
+  /// Calls each(LaneStretch) over a whole lane, in slot order: for loops over all entries, which position() and state()
+  /// are too slow for.
   template <class Each>
   void for_each_stretch(int head, const Each& each);
 
@@ -163,8 +168,9 @@ class LayerLanes {
   std::size_t saved_bytes(int summaries) const;
   /// Writes the lanes and the summaries of the first blocks: docs/file-formats.md. REQUIRES: those summaries are there.
   void save(ByteSink& to, int summaries) const;
-  /// Reads what save() has written, to the end of `from`; the lanes are then what they were, slot by slot. `tokens` have been seen.
-  /// REQUIRES: the lanes are empty. Throws InputError when the numbers do not add up, MemoryError before anything is allocated.
+  /// Reads what save() has written, to the end of `from`; the lanes are then what they were, slot by slot. `tokens`
+  /// have been seen. REQUIRES: the lanes are empty. Throws InputError when the numbers do not add up, MemoryError
+  /// before anything is allocated.
   void load(ByteCursor& from, int tokens, int summaries);
 
  private:
@@ -219,8 +225,8 @@ class LayerLanes {
   /// Adds the followers of the rows in pieces from `first_piece` on.
   void add_followers(int head, std::size_t first_piece, std::vector<LanePiece>& out) const;
   void copy_entry(const Entry& from, const Entry& to) const;
-  /// Adds the first slots of a lane of `from`, with their followers, behind what a lane has. REQUIRES: room for them, un-rotated keys in
-  /// both or in neither.
+  /// Adds the first slots of a lane of `from`, with their followers, behind what a lane has. REQUIRES: room for them,
+  /// un-rotated keys in both or in neither.
   void add_slots(int head, const LayerLanes& from, int slots);
   /// The lane's last entry moves into a slot that has become free.
   void fill_slot(int head, int slot);

@@ -35,7 +35,9 @@ std::size_t saved_entry_bytes(LaneShape shape) {
   return entry_bytes(shape) - (shape.has_ranks() ? sizeof(std::int32_t) : 0);
 }
 
-std::size_t saved_follower_bytes(const LaneShape& shape) { return Followers::bytes(shape.state_columns) - sizeof(std::int32_t); }
+std::size_t saved_follower_bytes(const LaneShape& shape) {
+  return Followers::bytes(shape.state_columns) - sizeof(std::int32_t);
+}
 
 std::size_t bytes_of_summaries(const LaneShape& shape, int blocks) {
   return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(shape.kv_heads) * summary_bytes(shape);
@@ -83,7 +85,9 @@ void LayerLanes::save(ByteSink& to, int summaries) const {
     const auto rows = [&](const std::byte* data, int count, ElementType type) {
       to.write({data, static_cast<std::size_t>(count) * row_bytes(type, shape_.head_dim)});
     };
-    for_each_run(head, [&](const Entry& at, int count) { put(to, std::span<const std::int32_t>(first_of(at.position, count))); });
+    for_each_run(head, [&](const Entry& at, int count) {
+      put(to, std::span<const std::int32_t>(first_of(at.position, count)));
+    });
     for_each_run(head, [&](const Entry& at, int count) { rows(at.key, count, shape_.type.key); });
     for_each_run(head, [&](const Entry& at, int count) { rows(at.value, count, shape_.type.value); });
     for (int c = 0; c < shape_.state_columns; ++c) {
@@ -126,15 +130,18 @@ std::vector<int> LayerLanes::load_extents(ByteCursor& from, int tokens, int summ
     unrotated_[head] = static_cast<char>(unrotated);
     followed.push_back(static_cast<int>(followers));
     block_first_[head + 1] = block_first_[head] + static_cast<int>(block);
-    if (in_blocks > static_cast<std::size_t>(std::numeric_limits<int>::max())) from.fail(fmt::format("a layer has {} entries", in_blocks));
+    if (in_blocks > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+      from.fail(fmt::format("a layer has {} entries", in_blocks));
   }
-  if (expected != from.left()) from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
+  if (expected != from.left())
+    from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
   // One lane's long tail takes pages for all of them.
-  const std::size_t needed =
-      (in_blocks + (tail + kPage) * length_.size()) * entry_bytes(shape_) + bytes_of_summaries(shape_, summaries + kSummaries);
+  const std::size_t needed = (in_blocks + (tail + kPage) * length_.size()) * entry_bytes(shape_) +
+                             bytes_of_summaries(shape_, summaries + kSummaries);
   if (needed > available_memory()) {
-    throw MemoryError(
-        fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed), format_bytes(available_memory())), needed);
+    throw MemoryError(fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed),
+                                  format_bytes(available_memory())),
+                      needed);
   }
   return followed;
 }
@@ -144,7 +151,8 @@ void LayerLanes::check_positions(int head, int tokens, const ByteCursor& from) c
   if (!std::is_sorted(positions.begin(), positions.end())) std::sort(positions.begin(), positions.end());
   for (std::size_t i = 0; i < positions.size(); ++i) {
     if (positions[i] < 0 || positions[i] >= tokens || (i > 0 && positions[i] == positions[i - 1])) {
-      from.fail(fmt::format("a lane has an entry of position {}, expected each of 0 to {} once at most", positions[i], tokens - 1));
+      from.fail(fmt::format("a lane has an entry of position {}, expected each of 0 to {} once at most", positions[i],
+                            tokens - 1));
     }
   }
 }
@@ -156,7 +164,8 @@ void LayerLanes::load_followers(ByteCursor& from, int head, int count) {
   all.reserve(count);
   std::int32_t before = 0;
   for (const std::int32_t slot : slots) {
-    if (slot < before || slot >= length(head)) from.fail(fmt::format("a follower's founder is in slot {} of {}", slot, length(head)));
+    if (slot < before || slot >= length(head))
+      from.fail(fmt::format("a follower's founder is in slot {} of {}", slot, length(head)));
     before = slot;
     all.add({slot, 0, 1});
   }
@@ -174,7 +183,8 @@ void LayerLanes::load(ByteCursor& from, int tokens, int summaries) {
     const auto rows = [&](std::byte* data, int count, ElementType type) {
       from.read(std::span(data, static_cast<std::size_t>(count) * row_bytes(type, shape_.head_dim)), "a lane's rows");
     };
-    for_each_run(head, [&](const Entry& at, int count) { from.read(first_of(at.position, count), "a lane's positions"); });
+    for_each_run(head,
+                 [&](const Entry& at, int count) { from.read(first_of(at.position, count), "a lane's positions"); });
     for_each_run(head, [&](const Entry& at, int count) { rows(at.key, count, shape_.type.key); });
     for_each_run(head, [&](const Entry& at, int count) { rows(at.value, count, shape_.type.value); });
     for (int c = 0; c < shape_.state_columns; ++c) {

@@ -29,7 +29,9 @@ void LayerLanes::commit(const KeepPlan& plan, const LayerScratch& scratch) {
     all.resize(static_cast<std::size_t>(scratch.size()));
     std::iota(all.begin(), all.end(), 0);
   }
-  const auto kept = [&](std::size_t head) -> const std::vector<std::int32_t>& { return plan.keeps_all() ? all : plan.heads[head]; };
+  const auto kept = [&](std::size_t head) -> const std::vector<std::int32_t>& {
+    return plan.keeps_all() ? all : plan.heads[head];
+  };
   for (std::size_t head = 0; head < length_.size(); ++head) {
     length_[head] = static_cast<int>(kept(head).size());
     block_first_[head + 1] = block_first_[head] + length_[head];
@@ -59,7 +61,8 @@ void LayerLanes::commit_followers(int head, const KeepPlan& plan, const LayerScr
   }
 }
 
-void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan, const LayerScratch& scratch) {
+void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan,
+                              const LayerScratch& scratch) {
   const Entry to = entry(head, slot);
   const std::int32_t position = scratch.positions()[static_cast<std::size_t>(from)];
   const auto dim = static_cast<std::size_t>(shape_.head_dim);
@@ -87,7 +90,8 @@ void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepP
   *to.position = position;
   for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
     const auto at = static_cast<std::size_t>(slot);
-    to.state[column * to.state_step] = plan.state.empty() ? 0.0F : plan.state[column][static_cast<std::size_t>(head)][at];
+    to.state[column * to.state_step] =
+        plan.state.empty() ? 0.0F : plan.state[column][static_cast<std::size_t>(head)][at];
   }
 }
 
@@ -130,8 +134,10 @@ void LayerLanes::add_slots(int head, const LayerLanes& from, int slots) {
   const auto& all = from.followers(head);
   const auto some = all.of(0, slots);
   for (auto i = static_cast<std::size_t>(some.first); i < static_cast<std::size_t>(some.end); ++i) {
-    const auto index = static_cast<std::size_t>(followers(head).add({first + all.slots()[i], all.positions()[i], all.scales()[i]}));
-    for (int column = 0; column < shape_.state_columns; ++column) followers(head).column(column)[index] = all.column(column)[i];
+    const auto index =
+        static_cast<std::size_t>(followers(head).add({first + all.slots()[i], all.positions()[i], all.scales()[i]}));
+    for (int column = 0; column < shape_.state_columns; ++column)
+      followers(head).column(column)[index] = all.column(column)[i];
   }
 }
 

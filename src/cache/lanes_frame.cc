@@ -36,7 +36,8 @@ void LayerLanes::rank(int head) {
   }
   const auto own = static_cast<std::size_t>(length(head));
   for (std::size_t r = 0; r < order.size(); ++r) {
-    auto& rank = order[r] < own ? *entry(head, static_cast<int>(order[r])).rank : followers(head).ranks()[order[r] - own];
+    auto& rank =
+        order[r] < own ? *entry(head, static_cast<int>(order[r])).rank : followers(head).ranks()[order[r] - own];
     rank = static_cast<std::int32_t>(r);
   }
 }

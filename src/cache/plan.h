@@ -27,8 +27,8 @@ struct KeepPlan {
   bool keeps_all() const { return heads.empty(); }
 };
 
-/// Part of a lane that a query reads, by storage slot, and how far the query is turned before it reads it (base/rope.h): 0 means
-/// that keys and query agree on positions.
+/// Part of a lane that a query reads, by storage slot, and how far the query is turned before it reads it
+/// (base/rope.h): 0 means that keys and query agree on positions.
 struct AttendRange {
   /// Where un-rotated keys count as lying.
   enum class Keys : std::uint8_t {

@@ -9,8 +9,8 @@
 
 namespace winnow::cache {
 
-/// The full keys and values of ONE layer while a prompt passes through it; the next layer reuses the memory. Keys are rotated to
-/// their own positions. Layout [H_kv][capacity][d], so that a head's rows lie together.
+/// The full keys and values of ONE layer while a prompt passes through it; the next layer reuses the memory. Keys are
+/// rotated to their own positions. Layout [H_kv][capacity][d], so that a head's rows lie together.
 class LayerScratch {
  public:
   /// Room for `capacity` tokens. `type` is f16, bf16 or f32. Throws MemoryError.
@@ -18,7 +18,8 @@ class LayerScratch {
 
   /// Forgets all tokens from `count` on.
   void truncate(int count);
-  /// Makes room for rows [size, size + positions.size()) at the given positions; store() then fills them. Returns the first row.
+  /// Makes room for rows [size, size + positions.size()) at the given positions; store() then fills them. Returns the
+  /// first row.
   int extend(std::span<const std::int32_t> positions);
   /// Fills row `row` of every head from one token's keys and values [H_kv][d] f32. Threads may store different rows.
   void store(int row, const float* keys, const float* values);

@@ -85,7 +85,8 @@ SectionReader::SectionReader(const ByteSource& from, const FileFormat& format) :
   for (std::uint32_t i = 0; i < header.sections; ++i) {
     const auto length = rest.take<std::uint64_t>("a section's length");
     if (rest.left() < sizeof(std::uint64_t) || length > rest.left() - sizeof(std::uint64_t)) {
-      rest.fail(fmt::format("section {} of {} claims {} bytes, {} are left", i + 1, header.sections, length, rest.left()));
+      rest.fail(
+          fmt::format("section {} of {} claims {} bytes, {} are left", i + 1, header.sections, length, rest.left()));
     }
     sections_.push_back({at + sizeof(std::uint64_t), static_cast<std::size_t>(length)});
     at += kAround + static_cast<std::size_t>(length);
@@ -107,9 +108,11 @@ void SectionReader::check_header(const FileFormat& format) const {
   if (header.version != format.version)
     fail(fmt::format("has format version {}, this program reads version {}", header.version, format.version));
   if (header.hash != hash_of_header(header)) {
-    fail(fmt::format("is damaged: the checksum of its header is {:016x}, expected {:016x}", hash_of_header(header), header.hash));
+    fail(fmt::format("is damaged: the checksum of its header is {:016x}, expected {:016x}", hash_of_header(header),
+                     header.hash));
   }
-  if (header.file_bytes > from_.size()) fail(fmt::format("is truncated: it has {} of {} bytes", from_.size(), header.file_bytes));
+  if (header.file_bytes > from_.size())
+    fail(fmt::format("is truncated: it has {} of {} bytes", from_.size(), header.file_bytes));
   if (header.file_bytes < from_.size())
     fail(fmt::format("is damaged: it has {} bytes, its header says {}", from_.size(), header.file_bytes));
 }

@@ -24,7 +24,8 @@ class SectionWriter {
   /// Writes the header. `lengths` are the bytes of the sections' contents.
   SectionWriter(ByteSink& to, const FileFormat& format, std::vector<std::size_t> lengths);
 
-  /// Writes the next section: fill(sink) writes its contents. REQUIRES: as many bytes as were announced; throws std::logic_error.
+  /// Writes the next section: fill(sink) writes its contents. REQUIRES: as many bytes as were announced; throws
+  /// std::logic_error.
   void section(const std::function<void(ByteSink&)>& fill);
 
  private:
@@ -33,10 +34,12 @@ class SectionWriter {
   std::size_t next_ = 0;
 };
 
-/// Reads such a file. Nothing that it says is used before it is known to lie within the file; contents are to be used after verify().
+/// Reads such a file. Nothing that it says is used before it is known to lie within the file; contents are to be used
+/// after verify().
 class SectionReader {
  public:
-  /// Checks the header and where the sections lie. Throws InputError: empty, truncated, another kind or version, damaged.
+  /// Checks the header and where the sections lie. Throws InputError: empty, truncated, another kind or version,
+  /// damaged.
   SectionReader(const ByteSource& from, const FileFormat& format);
 
   int count() const { return static_cast<int>(sections_.size()); }

@@ -25,7 +25,8 @@ void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o)
   for (auto* const option :
        {command.add_option("-f,--file", o.file, "text to read, - for stdin"),
         command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
-        add_special_option(command, a), command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
+        add_special_option(command, a),
+        command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
     a.not_with_load.push_back(option);
 }
 
@@ -36,14 +37,16 @@ CLI::Option* add_kv_type_option(CLI::App& command, CommonArguments& a) {
 void add_cache_options(CLI::App& command, CommonArguments& a) {
   for (auto* const option :
        {command.add_option("--kv", a.kv, "method: full, snapkv:window=16, … (see winnow methods)"),
-        command.add_option("--budget", a.budget, "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
+        command.add_option("--budget", a.budget,
+                           "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
         add_kv_type_option(command, a)})
     a.not_with_load.push_back(option);
 }
 
 void add_load_option(CLI::App& command, CommonOptions& o) {
-  command.add_option("--load-kv", o.load_kv,
-                     "go on from this file, which run --save-kv or a chat's /save has written, instead of reading a text");
+  command.add_option(
+      "--load-kv", o.load_kv,
+      "go on from this file, which run --save-kv or a chat's /save has written, instead of reading a text");
 }
 
 void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
@@ -61,11 +64,14 @@ void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions
 
 void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores that may be used)");
-  command.add_option("--precision", a.precision, "how a prompt is read: auto (bf16 where the machine multiplies it), bf16 or f32")
+  command
+      .add_option("--precision", a.precision,
+                  "how a prompt is read: auto (bf16 where the machine multiplies it), bf16 or f32")
       ->check(CLI::IsMember({"auto", "bf16", "f32"}));
   command
       .add_option("--pack", a.pack,
-                  "bf16 weights for long prompts: a layer at a time where it pays (auto) or always (layer), or all at once (resident)")
+                  "bf16 weights for long prompts: a layer at a time where it pays (auto) or always (layer), or all at "
+                  "once (resident)")
       ->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
   command.add_option("--rope-scaling", o.loading.rope_scaling, "none or linear:FACTOR instead of the file's");
@@ -79,9 +85,9 @@ SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
   const Conversation& conversation = saved.transcript.conversation;
   for (const auto* const option : a.not_with_load) {
     if (option->count() == 0) continue;
-    throw UsageError(fmt::format("{} does not go with --load-kv {}: it holds {} tokens that were read with {}, {}, {}", option->get_name(),
-                                 o.load_kv, saved.tokens_seen, described(saved.cache), name_of(conversation.format),
-                                 where_it_ends(conversation)));
+    throw UsageError(fmt::format("{} does not go with --load-kv {}: it holds {} tokens that were read with {}, {}, {}",
+                                 option->get_name(), o.load_kv, saved.tokens_seen, described(saved.cache),
+                                 name_of(conversation.format), where_it_ends(conversation)));
   }
   o.cache = saved.cache;
   o.prompt.format = conversation.format;
@@ -95,7 +101,8 @@ void take_given(const CommonArguments& a, CommonOptions& o) {
   if (!a.budget.empty()) o.cache.budget = Budget::parse(a.budget);
   o.cache.kv_type = KvType::parse(a.kv_type);
   o.cache.check();
-  if (o.cache.budget && o.cache.spec == Spec()) log().info("full keeps everything: the budget {} is not used", a.budget);
+  if (o.cache.budget && o.cache.spec == Spec())
+    log().info("full keeps everything: the budget {} is not used", a.budget);
   o.prompt.format = a.raw ? PromptFormat::raw : PromptFormat::chat;
   o.prompt.control = a.special ? ControlTokens::parsed : ControlTokens::as_text;
 }
@@ -104,8 +111,8 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
   if (a.threads_given->count() > 0 && a.threads < 1)
     throw UsageError(std::to_string(a.threads) + " threads cannot run anything: at least 1 is needed");
   if (a.threads > usable_cores())
-    log().warn("{0} threads share {1} core{2}, and spin while they wait for each other: {1} would be faster", a.threads, usable_cores(),
-               usable_cores() == 1 ? "" : "s");
+    log().warn("{0} threads share {1} core{2}, and spin while they wait for each other: {1} would be faster", a.threads,
+               usable_cores(), usable_cores() == 1 ? "" : "s");
   o.session.threads = a.threads;
   if (a.precision == "bf16") o.session.precision = Precision::bf16;
   if (a.precision == "f32") o.session.precision = Precision::f32;

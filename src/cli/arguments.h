@@ -36,14 +36,15 @@ void add_common_options(CLI::App& command, CommonArguments& arguments, CommonOpt
 /// Those of a command that reads texts and answers nothing: model, control tokens, how the cache is kept, machine.
 void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Those of a command that answers from caches which were read before: model, the question's form, entries' type, generation, machine.
+/// Those of a command that answers from caches which were read before: model, the question's form, entries' type,
+/// generation, machine.
 void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
 /// Those of a command that measures: model and machine.
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Turns words into values; with --load-kv, the file's own, which is what it returns. Throws UsageError for what cannot be, InputError for
-/// the file; sets the log's verbosity.
+/// Turns words into values; with --load-kv, the file's own, which is what it returns. Throws UsageError for what cannot
+/// be, InputError for the file; sets the log's verbosity.
 std::optional<SavedInfo> check_common(const CommonArguments& arguments, CommonOptions& options);
 
 }  // namespace winnow::cli

@@ -46,7 +46,8 @@ void add_options(CLI::App& bench, Raw& r) {
       ->delimiter(',')
       ->allow_extra_args(false);
   bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(CLI::PositiveNumber);
-  bench.add_option("-f,--file", r.options.file, "text to read instead of random tokens: what some methods cost depends on it");
+  bench.add_option("-f,--file", r.options.file,
+                   "text to read instead of random tokens: what some methods cost depends on it");
   bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
 }
 
@@ -57,7 +58,8 @@ void check(Raw& r) {
   const auto is_none = [](int n) { return n == 0; };
   std::erase_if(p.prompts, is_none);
   std::erase_if(p.generations, is_none);
-  if (p.prompts.empty() && p.generations.empty()) throw UsageError("nothing to measure: give tokens to read (-p) or to decode (-n)");
+  if (p.prompts.empty() && p.generations.empty())
+    throw UsageError("nothing to measure: give tokens to read (-p) or to decode (-n)");
   p.caches = crossed(r.caches);
   for (const auto& name : r.engines) p.engines.push_back(measure::parse_engine(name));
   p.session = r.options.session;
@@ -76,7 +78,8 @@ std::vector<Token> tokens_of_file(const Model& model, const std::string& path, i
   constexpr std::size_t kLongestPiece = 16;  // bytes, for nearly all tokens of a text
   const auto needed = static_cast<std::size_t>(count);
   auto out = model.tokenize(read_text(path).substr(0, needed * kLongestPiece));
-  if (out.size() < needed) throw InputError(fmt::format("{}: {} tokens, and the longest test needs {}", path, out.size(), needed));
+  if (out.size() < needed)
+    throw InputError(fmt::format("{}: {} tokens, and the longest test needs {}", path, out.size(), needed));
   out.resize(needed);
   return out;
 }
@@ -87,8 +90,8 @@ measure::Progress progress_on_terminal(int repetitions) {
   if (isatty(STDERR_FILENO) == 0) return out;
   out.on_repetition = [repetitions](const measure::Row& row, int repetition) {
     std::fprintf(stderr, "\r\033[K%s %s: %s %d behind %d, repetition %d of %d", measure::name_of(row.engine),
-                 row.cache.spec.print().c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation, row.depth,
-                 repetition, repetitions);
+                 row.cache.spec.print().c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation,
+                 row.depth, repetition, repetitions);
     std::fflush(stderr);
   };
   return out;

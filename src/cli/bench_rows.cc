@@ -38,9 +38,9 @@ Speed speed_of(const Row& row) {
   for (const double s : out.samples) squares += (s - out.mean) * (s - out.mean);
   out.deviation = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
   out.median = row.tokens() / measure::median_seconds(row);
-  std::tie(out.least, out.most) = std::apply(
-      [](auto a, auto b) { return std::pair(*a, *b); },
-      std::pair(std::min_element(out.samples.begin(), out.samples.end()), std::max_element(out.samples.begin(), out.samples.end())));
+  std::tie(out.least, out.most) = std::apply([](auto a, auto b) { return std::pair(*a, *b); },
+                                             std::pair(std::min_element(out.samples.begin(), out.samples.end()),
+                                                       std::max_element(out.samples.begin(), out.samples.end())));
   return out;
 }
 
@@ -138,19 +138,22 @@ std::string cache_name(const Row& row) {
 
 std::string markdown(const std::vector<Row>& rows, const BenchSetting& setting) {
   const auto& roof = setting.roofline;
-  std::string out = fmt::format("{} {}, {} thread{}, {}; roofline here and now: {:.0f} GFLOP/s f32, {} bf16, {:.1f} GB/s read\n\n",
-                                setting.model.name.empty() ? setting.model.path : setting.model.name, setting.model.weight_type,
-                                setting.threads, setting.threads == 1 ? "" : "s", instruction_set(), roof.f32_rate / 1e9,
-                                roof.bf16_rate > 0 ? fmt::format("{:.0f}", roof.bf16_rate / 1e9) : "no", roof.bandwidth / 1e9);
-  out += "| engine | cache | test | t/s: median | mean ± deviation | × llama.cpp | cache bytes | peak bytes | roofline |\n";
+  std::string out =
+      fmt::format("{} {}, {} thread{}, {}; roofline here and now: {:.0f} GFLOP/s f32, {} bf16, {:.1f} GB/s read\n\n",
+                  setting.model.name.empty() ? setting.model.path : setting.model.name, setting.model.weight_type,
+                  setting.threads, setting.threads == 1 ? "" : "s", instruction_set(), roof.f32_rate / 1e9,
+                  roof.bf16_rate > 0 ? fmt::format("{:.0f}", roof.bf16_rate / 1e9) : "no", roof.bandwidth / 1e9);
+  out +=
+      "| engine | cache | test | t/s: median | mean ± deviation | × llama.cpp | cache bytes | peak bytes | roofline "
+      "|\n";
   out += "|---|---|---|---:|---:|---:|---:|---:|---:|\n";
   for (const auto& row : rows) {
     const Speed speed = speed_of(row);
     const auto ratio = over_peers(row, rows);
-    out +=
-        fmt::format("| {} | {} | {} | {:.1f} | {:.1f} ± {:.1f} | {} | {} | {} | {:.0f} % |\n", measure::name_of(row.engine),
-                    cache_name(row), test_name(row), speed.median, speed.mean, speed.deviation, ratio ? fmt::format("{:.2f}", *ratio) : "",
-                    format_bytes(row.bytes.kv), format_bytes(row.bytes.peak), 100 * roofline_share(row, setting));
+    out += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} ± {:.1f} | {} | {} | {} | {:.0f} % |\n",
+                       measure::name_of(row.engine), cache_name(row), test_name(row), speed.median, speed.mean,
+                       speed.deviation, ratio ? fmt::format("{:.2f}", *ratio) : "", format_bytes(row.bytes.kv),
+                       format_bytes(row.bytes.peak), 100 * roofline_share(row, setting));
   }
   return out;
 }

@@ -31,10 +31,14 @@ void add_cache_lists(CLI::App& command, CacheLists& lists) {
   command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")->delimiter(',')->allow_extra_args(false);
+  command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
-bool is_same(const CacheOptions& a, const CacheOptions& b) { return a.spec == b.spec && a.budget == b.budget && a.kv_type == b.kv_type; }
+bool is_same(const CacheOptions& a, const CacheOptions& b) {
+  return a.spec == b.spec && a.budget == b.budget && a.kv_type == b.kv_type;
+}
 
 std::vector<CacheOptions> crossed(const CacheLists& lists) {
   std::vector<CacheOptions> out;
@@ -43,7 +47,8 @@ std::vector<CacheOptions> crossed(const CacheLists& lists) {
       for (const auto& kv_type : lists.kv_types) {
         const auto with = with_budgets({spec, {}, KvType::parse(kv_type)}, lists.budgets);
         for (const auto& cache : with) {
-          if (std::none_of(out.begin(), out.end(), [&](const CacheOptions& other) { return is_same(cache, other); })) out.push_back(cache);
+          if (std::none_of(out.begin(), out.end(), [&](const CacheOptions& other) { return is_same(cache, other); }))
+            out.push_back(cache);
         }
       }
     }

@@ -31,7 +31,9 @@ class Chat {
         max_tokens_(options.generate.max_tokens),
         lines_(audience == Audience::person ? edited_lines() : plain_lines()) {}
 
-  void tell_loaded(const std::string& path) const { std::fputs(fmt::format("{}: {}\n", path, resumed(talk_)).c_str(), stderr); }
+  void tell_loaded(const std::string& path) const {
+    std::fputs(fmt::format("{}: {}\n", path, resumed(talk_)).c_str(), stderr);
+  }
 
   void run() {
     for (auto line = next(); line; line = next()) {
@@ -53,8 +55,8 @@ class Chat {
     return line;  // a person's Ctrl-C counts from the end of the line on
   }
 
-  /// A line that goes wrong leaves the conversation as it was. What cannot be told to anybody, or was asked for by a script's Ctrl-C, ends
-  /// it.
+  /// A line that goes wrong leaves the conversation as it was. What cannot be told to anybody, or was asked for by a
+  /// script's Ctrl-C, ends it.
   AfterCommand take(const std::string& line) {
     try {
       if (line.front() == '/') return run_chat_command(line, state_);
@@ -107,8 +109,8 @@ class Chat {
 
 void greet(const Session& session, const CommonOptions& options) {
   const auto& model = session.model().info();
-  std::fputs(fmt::format("{}, {}. /help lists the commands, Ctrl-D ends.\n\n", model.name.empty() ? model.path : model.name,
-                         described_in_full(options.cache))
+  std::fputs(fmt::format("{}, {}. /help lists the commands, Ctrl-D ends.\n\n",
+                         model.name.empty() ? model.path : model.name, described_in_full(options.cache))
                  .c_str(),
              stderr);
 }

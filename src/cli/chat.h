@@ -22,7 +22,8 @@ std::string resumed(const Talk& talk);
 
 enum class AfterCommand : std::uint8_t { goes_on, ends };
 
-/// Does what a line that begins with / asks for; what it says goes to stderr. Throws winnow::Error; an unknown command names the nearest.
+/// Does what a line that begins with / asks for; what it says goes to stderr. Throws winnow::Error; an unknown command
+/// names the nearest.
 AfterCommand run_chat_command(const std::string& line, ChatState& state);
 
 }  // namespace winnow::cli

@@ -37,8 +37,11 @@ double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms :
 
 AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
   std::string text;
-  for (const auto& c : commands()) text += fmt::format("{:<24} {}\n", fmt::format("{} {}", c.name, c.arguments), c.effect);
-  text += "Anything else is said to the model; a space before a / makes it words. Ctrl-C stops an answer, Ctrl-D ends the conversation.\n";
+  for (const auto& c : commands())
+    text += fmt::format("{:<24} {}\n", fmt::format("{} {}", c.name, c.arguments), c.effect);
+  text +=
+      "Anything else is said to the model; a space before a / makes it words. Ctrl-C stops an answer, Ctrl-D ends the "
+      "conversation.\n";
   say(text);
   return AfterCommand::goes_on;
 }
@@ -46,16 +49,18 @@ AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
 std::string speed(const Reply& reply) {
   const auto answered = reply.generation.tokens.size();
   return fmt::format("last line: {} tokens read at {:.0f} t/s, {} answered at {:.1f} t/s\n", reply.tokens_read,
-                     per_second(reply.tokens_read, reply.read_ms), answered, per_second(static_cast<double>(answered), reply.answer_ms));
+                     per_second(reply.tokens_read, reply.read_ms), answered,
+                     per_second(static_cast<double>(answered), reply.answer_ms));
 }
 
 AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
   const auto stats = state.talk.stats();
   std::string text = fmt::format("{}\n", described_in_full(state.talk.cache_options()));
   if (stats) {
-    text += fmt::format("{} tokens seen, entries per head: {} min, {:.1f} mean, {} max\n{} held of {} for a full f16 cache\n",
-                        stats->tokens_seen, stats->entries_min, stats->entries_per_head_mean, stats->entries_max,
-                        format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
+    text += fmt::format(
+        "{} tokens seen, entries per head: {} min, {:.1f} mean, {} max\n{} held of {} for a full f16 cache\n",
+        stats->tokens_seen, stats->entries_min, stats->entries_per_head_mean, stats->entries_max,
+        format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
   } else {
     text += fmt::format("no cache: {} tokens are to be read with your next line\n", state.talk.tokens());
   }
@@ -78,8 +83,8 @@ AfterCommand kv(ChatState& state, const Words& arguments) {
   } else if (state.talk.tokens() == 0) {
     say(fmt::format("{} from your first line on\n", described_in_full(cache)));
   } else {
-    say(fmt::format("{}: the cache starts anew, the {} tokens so far are read again with your next line\n", described_in_full(cache),
-                    state.talk.tokens()));
+    say(fmt::format("{}: the cache starts anew, the {} tokens so far are read again with your next line\n",
+                    described_in_full(cache), state.talk.tokens()));
   }
   return AfterCommand::goes_on;
 }
@@ -111,7 +116,8 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> all{
       {"/help", "", "this list", 0, 0, help},
       {"/stats", "", "tokens, entries and bytes of the cache; speed of the last line", 0, 0, stats},
-      {"/kv", "[SPEC [BUDGET]]", "show or change the method; a change has all that was said read and compressed anew", 0, 2, kv},
+      {"/kv", "[SPEC [BUDGET]]", "show or change the method; a change has all that was said read and compressed anew",
+       0, 2, kv},
       {"/reset", "", "forget what was said", 0, 0, reset},
       {"/save", "FILE", "write the conversation and its cache to a file", 1, 1, save},
       {"/load", "FILE", "go on with a conversation that was saved, or with what run --save-kv has read", 1, 1, load},
@@ -137,8 +143,8 @@ AfterCommand run_chat_command(const std::string& line, ChatState& state) {
     known.emplace_back(command.name);
     if (name != command.name) continue;
     if (arguments.size() < command.least_arguments || arguments.size() > command.most_arguments) {
-      throw UsageError(
-          fmt::format("{} takes {}, not {} words", name, *command.arguments == '\0' ? "nothing" : command.arguments, arguments.size()));
+      throw UsageError(fmt::format("{} takes {}, not {} words", name,
+                                   *command.arguments == '\0' ? "nothing" : command.arguments, arguments.size()));
     }
     return command.run(state, arguments);
   }

@@ -44,8 +44,9 @@ std::string joined(const std::vector<std::string>& words) {
 void list(const Arguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   auto documents = store.list();
-  std::erase_if(documents,
-                [&](const DocumentInfo& d) { return !a.tag.empty() && std::find(d.tags.begin(), d.tags.end(), a.tag) == d.tags.end(); });
+  std::erase_if(documents, [&](const DocumentInfo& d) {
+    return !a.tag.empty() && std::find(d.tags.begin(), d.tags.end(), a.tag) == d.tags.end();
+  });
   if (a.json) {
     auto all = nlohmann::ordered_json::array();
     for (const auto& document : documents) all.push_back(document_json(document));
@@ -55,8 +56,8 @@ void list(const Arguments& a) {
   for (const auto& document : documents) widest = std::max(widest, document.name.size());
   std::string out;
   for (const auto& d : documents) {
-    out += fmt::format("{:<{}}  {:>7} tokens  {:>10}  {}{}\n", d.name, widest, d.tokens, format_bytes(d.bytes), described(d.cache),
-                       d.tags.empty() ? "" : "  [" + joined(d.tags) + "]");
+    out += fmt::format("{:<{}}  {:>7} tokens  {:>10}  {}{}\n", d.name, widest, d.tokens, format_bytes(d.bytes),
+                       described(d.cache), d.tags.empty() ? "" : "  [" + joined(d.tags) + "]");
   }
   write_stdout(out);
 }
@@ -65,10 +66,12 @@ void show(const Arguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const DocumentInfo d = store.info(a.names.front());
   if (a.json) return write_json(document_json(d));
-  write_stdout(fmt::format(
-      "{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added {}, used {}{}\n", d.name, d.tokens,
-      described(d.cache), format_bytes(d.bytes), store.where(), d.model_name.empty() ? "unnamed" : d.model_name, d.model_arch, d.model_hash,
-      d.n_layer, d.id, utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
+  write_stdout(
+      fmt::format("{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added "
+                  "{}, used {}{}\n",
+                  d.name, d.tokens, described(d.cache), format_bytes(d.bytes), store.where(),
+                  d.model_name.empty() ? "unnamed" : d.model_name, d.model_arch, d.model_hash, d.n_layer, d.id,
+                  utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
 }
 
 /// The share that is done, on a terminal.
@@ -90,7 +93,8 @@ void verify(const Arguments& a) {
     write_json({{"store", store.where()}, {"damages", std::move(all)}});
   } else {
     for (const auto& damage : damages) write_stdout(damage.what + "\n");
-    if (damages.empty()) write_stdout(fmt::format("{} documents in {}: all checksums hold\n", store.list().size(), store.where()));
+    if (damages.empty())
+      write_stdout(fmt::format("{} documents in {}: all checksums hold\n", store.list().size(), store.where()));
   }
   if (!damages.empty()) throw InputError(fmt::format("{} things are damaged in {}", damages.size(), store.where()));
 }
@@ -115,7 +119,8 @@ void gc(const Arguments& a) {
     for (const auto& document : gone) all.push_back(document_json(document));
     return write_json({{"store", store.where()}, {"removed", std::move(all)}});
   }
-  for (const auto& d : gone) write_stdout(fmt::format("removed {}, {}, last used {}\n", d.name, format_bytes(d.bytes), utc(d.used)));
+  for (const auto& d : gone)
+    write_stdout(fmt::format("removed {}, {}, last used {}\n", d.name, format_bytes(d.bytes), utc(d.used)));
 }
 
 void import(const Arguments& a) {
@@ -125,8 +130,8 @@ void import(const Arguments& a) {
   write_stdout(fmt::format("{}: {} tokens, {}\n", added.info.name, added.info.tokens, format_bytes(added.info.bytes)));
 }
 
-CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string& about, const std::shared_ptr<Arguments>& a,
-                      void (*run)(const Arguments&)) {
+CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string& about,
+                      const std::shared_ptr<Arguments>& a, void (*run)(const Arguments&)) {
   auto* const command = docs.add_subcommand(name, about);
   add_store_option(*command, *a);
   command->callback([a, run] { run(*a); });
@@ -136,11 +141,15 @@ CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string
 }  // namespace
 
 void add_store_option(CLI::App& command, StoreOptions& options) {
-  command.add_option("--store", options.store, "folder, or redis://HOST[:PORT][/DATABASE] (default: the user's data directory)")
+  command
+      .add_option("--store", options.store,
+                  "folder, or redis://HOST[:PORT][/DATABASE] (default: the user's data directory)")
       ->envname("WINNOW_STORE");
 }
 
-DocumentStore open_store(const StoreOptions& options, MissingStore missing) { return DocumentStore(options.store, missing); }
+DocumentStore open_store(const StoreOptions& options, MissingStore missing) {
+  return DocumentStore(options.store, missing);
+}
 
 void DocumentChoice::check() const {
   if (!all && names.empty() && tags.empty()) throw UsageError("no documents: give --doc NAME, --tag TAG or --all");
@@ -150,33 +159,39 @@ std::vector<std::string> DocumentChoice::names_in(const DocumentStore& store) co
   std::vector<std::string> out = names;
   if (!all && tags.empty()) return out;
   for (const auto& document : store.list()) {
-    const bool tagged = std::any_of(tags.begin(), tags.end(), [&](const auto& tag) { return std::ranges::count(document.tags, tag) > 0; });
+    const bool tagged = std::any_of(tags.begin(), tags.end(),
+                                    [&](const auto& tag) { return std::ranges::count(document.tags, tag) > 0; });
     const bool named = std::ranges::count(names, document.name) > 0;
     if ((all || tagged) && !named) out.push_back(document.name);
   }
-  if (out.empty()) throw InputError(fmt::format("no document in {} has been asked for: see winnow docs list", store.where()));
+  if (out.empty())
+    throw InputError(fmt::format("no document in {} has been asked for: see winnow docs list", store.where()));
   return out;
 }
 
 void add_choice_options(CLI::App& command, DocumentChoice& choice) {
-  command.add_option("--doc", choice.names, "a document; may be given several times, and its place counts")->allow_extra_args(true);
+  command.add_option("--doc", choice.names, "a document; may be given several times, and its place counts")
+      ->allow_extra_args(true);
   command.add_option("--tag", choice.tags, "all documents with this tag")->allow_extra_args(false);
   command.add_flag("--all", choice.all, "all documents");
 }
 
 nlohmann::ordered_json document_json(const DocumentInfo& d) {
-  return {
-      {"name", d.name},
-      {"tags", d.tags},
-      {"id", d.id},
-      {"tokens", d.tokens},
-      {"spec", d.cache.spec.print()},
-      {"budget", d.cache.budget ? nlohmann::ordered_json(d.cache.budget->print()) : nlohmann::ordered_json()},
-      {"kv_type", d.cache.kv_type.print()},
-      {"bytes", d.bytes},
-      {"model", {{"name", d.model_name}, {"arch", d.model_arch}, {"hash", fmt::format("{:016x}", d.model_hash)}, {"n_layer", d.n_layer}}},
-      {"added", utc(d.added)},
-      {"used", utc(d.used)}};
+  return {{"name", d.name},
+          {"tags", d.tags},
+          {"id", d.id},
+          {"tokens", d.tokens},
+          {"spec", d.cache.spec.print()},
+          {"budget", d.cache.budget ? nlohmann::ordered_json(d.cache.budget->print()) : nlohmann::ordered_json()},
+          {"kv_type", d.cache.kv_type.print()},
+          {"bytes", d.bytes},
+          {"model",
+           {{"name", d.model_name},
+            {"arch", d.model_arch},
+            {"hash", fmt::format("{:016x}", d.model_hash)},
+            {"n_layer", d.n_layer}}},
+          {"added", utc(d.added)},
+          {"used", utc(d.used)}};
 }
 
 void write_json(const nlohmann::ordered_json& json) { write_stdout(dump(json, 2)); }
@@ -193,8 +208,9 @@ void add_docs_keeping(CLI::App& docs) {
   show_command.add_option("NAME", a->names, "the document")->required()->expected(1);
   json(show_command);
 
-  auto& remove_command =
-      add_command(docs, "rm", "remove documents", a, [](const Arguments& o) { open_store(o, MissingStore::is_an_error).remove(o.names); });
+  auto& remove_command = add_command(docs, "rm", "remove documents", a, [](const Arguments& o) {
+    open_store(o, MissingStore::is_an_error).remove(o.names);
+  });
   remove_command.add_option("NAME", a->names, "all of these, or none when one is not there")->required();
 
   json(add_command(docs, "verify", "compute all checksums", a, verify));

@@ -57,18 +57,21 @@ const char* name_of(AddedDocument::Outcome outcome) {
 }
 
 nlohmann::ordered_json added_json(const AddedDocument& added) {
-  nlohmann::ordered_json out{
-      {"outcome", name_of(added.outcome)}, {"was_read", added.was_read}, {"read_ms", added.read_ms}, {"store_ms", added.store_ms}};
+  nlohmann::ordered_json out{{"outcome", name_of(added.outcome)},
+                             {"was_read", added.was_read},
+                             {"read_ms", added.read_ms},
+                             {"store_ms", added.store_ms}};
   out.update(document_json(added.info));
   return out;
 }
 
 std::string line(const AddedDocument& added) {
   const auto& d = added.info;
-  const std::string times =
-      added.was_read ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms) : "was there already";
-  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), d.name, d.tokens, described(d.cache), format_bytes(d.bytes),
-                     times);
+  const std::string times = added.was_read
+                                ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms)
+                                : "was there already";
+  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), d.name, d.tokens, described(d.cache),
+                     format_bytes(d.bytes), times);
 }
 
 /// One that cannot be added is reported and the others go on.
@@ -83,7 +86,8 @@ void add_all(const Arguments& a) {
   std::size_t failed = 0;
   for (std::size_t i = 0; i < names.size(); ++i) {
     try {
-      const auto added = store.add(session, {names[i], a.tags, {read_text(a.files[i]), a.options.prompt.control, {}}}, a.options.cache);
+      const auto added = store.add(session, {names[i], a.tags, {read_text(a.files[i]), a.options.prompt.control, {}}},
+                                   a.options.cache);
       if (a.json) {
         all.push_back(added_json(added));
       } else if (!a.options.quiet) {

@@ -48,7 +48,11 @@ AskOptions ask_options(const Arguments& a) {
 class Asking {
  public:
   Asking(const Arguments& arguments, const AskOptions& how, DocumentStore& store, Session& session, double load_ms)
-      : arguments_(arguments), how_(how), session_(session), names_(arguments.documents.names_in(store)), load_ms_(load_ms) {
+      : arguments_(arguments),
+        how_(how),
+        session_(session),
+        names_(arguments.documents.names_in(store)),
+        load_ms_(load_ms) {
     for (const auto& name : names_) documents_.push_back(store.open(name, session));
   }
 
@@ -64,7 +68,8 @@ class Asking {
   /// The question after the documents: as the bytes that it is, or as a conversation's first message.
   std::vector<Token> tokens_of(const std::string& question) const {
     const auto& prompt = arguments_.options.prompt;
-    if (prompt.format == PromptFormat::raw) return session_.model().tokenize({"x", question, "", prompt.format, prompt.control}).question;
+    if (prompt.format == PromptFormat::raw)
+      return session_.model().tokenize({"x", question, "", prompt.format, prompt.control}).question;
     return session_.model().turn({"", {}, "", prompt.format, prompt.control}, question).tokens;
   }
 
@@ -103,7 +108,8 @@ class Asking {
   void warn_about_length(int tokens) const {
     const int trained = session_.model().info().ctx_train;
     if (tokens > trained && answers_.empty())
-      log().warn("documents and question have {} tokens, the model was trained with {}: answers may suffer", tokens, trained);
+      log().warn("documents and question have {} tokens, the model was trained with {}: answers may suffer", tokens,
+                 trained);
   }
 
   std::string summary(const Asked& asked, const Answer& a) const {
@@ -113,9 +119,9 @@ class Asking {
     return fmt::format(
         "{} over {} documents of {} tokens: {:.1f} % of the entries kept, {:.1f} % recomputed, {} held of {} full\n"
         "first token {:.0f} ms ({}) · {} tokens at {:.1f} t/s\n",
-        how_.method.print(), documents_.size(), asked.document_tokens, 100 * asked.sequence_ratio, 100 * asked.recompute_ratio,
-        format_bytes(a.after_prefill.bytes_held), format_bytes(a.after_prefill.bytes_full), a.first_token_ms, stages,
-        a.generation.tokens.size(), a.decode_ms > 0 ? a.decoded() * 1e3 / a.decode_ms : 0);
+        how_.method.print(), documents_.size(), asked.document_tokens, 100 * asked.sequence_ratio,
+        100 * asked.recompute_ratio, format_bytes(a.after_prefill.bytes_held), format_bytes(a.after_prefill.bytes_full),
+        a.first_token_ms, stages, a.generation.tokens.size(), a.decode_ms > 0 ? a.decoded() * 1e3 / a.decode_ms : 0);
   }
 
   /// What asking adds to an answer's record.
@@ -170,18 +176,23 @@ void ask_command(Arguments& a) {
 void add_docs_ask(CLI::App& docs) {
   auto* const command = docs.add_subcommand("ask", "answer questions about several documents");
   const auto a = std::make_shared<Arguments>();
-  command->add_option("-p,--prompt", a->options.questions, "question; several are asked of the same documents")->required();
+  command->add_option("-p,--prompt", a->options.questions, "question; several are asked of the same documents")
+      ->required();
   add_choice_options(*command, a->documents);
-  command->add_option("--method", a->method, "samkv, recompute, reuse, multi-infllm, epic or cacheblend, with options: epic:initial=64");
+  command->add_option("--method", a->method,
+                      "samkv, recompute, reuse, multi-infllm, epic or cacheblend, with options: epic:initial=64");
   command->add_option("--budget", a->budget, "entries that multi-infllm attends to");
   command
       ->add_option("--unreadable", a->unreadable,
-                   "when a document's stored values are damaged or gone: error, or recompute, which reads its tokens anew (and says so)")
+                   "when a document's stored values are damaged or gone: error, or recompute, which reads its tokens "
+                   "anew (and says so)")
       ->check(CLI::IsMember({"error", "recompute"}))
       ->capture_default_str();
   add_store_option(*command, *a);
   add_asking_options(*command, a->common, a->options);
-  command->add_option("--logprobs", a->options.generate.logprobs, "with --json: log probabilities of each token and of the K best")
+  command
+      ->add_option("--logprobs", a->options.generate.logprobs,
+                   "with --json: log probabilities of each token and of the K best")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", a->options.json, "one JSON object on stdout");
   command->footer(

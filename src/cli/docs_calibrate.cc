@@ -24,10 +24,12 @@ std::string told(const Calibration& c, std::size_t documents) {
   for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);
   const bool none = std::ranges::count(c.scores, 0) == static_cast<std::ptrdiff_t>(c.scores.size());
   return fmt::format(
-      "{} documents, {} of them long enough to tell; in how many of these each of {} layers singles out the block that matters most:\n"
+      "{} documents, {} of them long enough to tell; in how many of these each of {} layers singles out the block that "
+      "matters most:\n"
       "{}\n"
       "--method samkv:deciding={}{}\n",
-      documents, c.long_enough, c.scores.size(), scores, c.deciding, none ? ", an eighth of the layers, as without a calibration" : "");
+      documents, c.long_enough, c.scores.size(), scores, c.deciding,
+      none ? ", an eighth of the layers, as without a calibration" : "");
 }
 
 void calibrate(const Arguments& a) {
@@ -47,13 +49,15 @@ void calibrate(const Arguments& a) {
 }  // namespace
 
 void add_docs_calibrate(CLI::App& docs) {
-  auto* const command = docs.add_subcommand("calibrate", "find the layers that should decide how many blocks samkv takes");
+  auto* const command =
+      docs.add_subcommand("calibrate", "find the layers that should decide how many blocks samkv takes");
   const auto a = std::make_shared<Arguments>();
   add_choice_options(*command, a->documents);
   add_store_option(*command, *a);
   command->add_flag("--json", a->json, "one JSON object on stdout");
   command->footer(
-      "A matter of the model: the answer is an option of samkv for all questions. Documents of fewer than 14 blocks of 64 tokens tell "
+      "A matter of the model: the answer is an option of samkv for all questions. Documents of fewer than 14 blocks of "
+      "64 tokens tell "
       "nothing.\n"
       "Example:\n  winnow docs calibrate --all\n"
       "  winnow docs ask -m model.gguf --all --method samkv:deciding=6 -p \"How is it reset?\"");

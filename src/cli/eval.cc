@@ -41,21 +41,27 @@ void add_options(CLI::App& command, Raw& r) {
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(CLI::PositiveNumber);
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
-  command.add_option("--length", r.task.lengths, "of prompts that are made up: tokens, or lines or keys where a task says so")
+  command
+      .add_option("--length", r.task.lengths,
+                  "of prompts that are made up: tokens, or lines or keys where a task says so")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::PositiveNumber);
-  command.add_option("--shots", r.task.shots, "examples before each question of short/*: the file's first, which are not asked then")
+  command
+      .add_option("--shots", r.task.shots,
+                  "examples before each question of short/*: the file's first, which are not asked then")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--seed", r.task.seed, "of what is made up");
-  command.add_option("--shard", r.shard, "I/N: measure the Ith of N parts, from 0; winnow eval merge puts them together");
+  command.add_option("--shard", r.shard,
+                     "I/N: measure the Ith of N parts, from 0; winnow eval merge puts them together");
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
 }
 
 eval::Shard parse_shard(const std::string& text) {
   eval::Shard out;
   char more = 0;
-  if (std::sscanf(text.c_str(), "%d/%d%c", &out.index, &out.count, &more) != 2 || out.index < 0 || out.index >= out.count)
+  if (std::sscanf(text.c_str(), "%d/%d%c", &out.index, &out.count, &more) != 2 || out.index < 0 ||
+      out.index >= out.count)
     throw UsageError(fmt::format("--shard {}: give I/N with 0 <= I < N", text));
   return out;
 }
@@ -80,24 +86,28 @@ void without_template(eval::Plan& plan) {
 /// Of all processes, on the first.
 void print_outcome(const eval::Outcome& outcome, const eval::RecordFile& records) {
   end_eval_progress();
-  log().info("{} groups measured, {} known before, {} failed; {:.1f} s, {:.0f} % of it in the model; {} records in all", outcome.measured,
-             outcome.known, outcome.failed, outcome.seconds, outcome.seconds > 0 ? 100 * outcome.model_seconds / outcome.seconds : 0.0,
-             records.records().size());
+  log().info("{} groups measured, {} known before, {} failed; {:.1f} s, {:.0f} % of it in the model; {} records in all",
+             outcome.measured, outcome.known, outcome.failed, outcome.seconds,
+             outcome.seconds > 0 ? 100 * outcome.model_seconds / outcome.seconds : 0.0, records.records().size());
 }
 
 void say_repairs(const std::string& folder, const eval::Repairs& repairs) {
   if (repairs.cut_lines + repairs.partial_groups > 0)
-    log().warn("{}: {} cut line, {} groups without all their records: measured again", folder, repairs.cut_lines, repairs.partial_groups);
+    log().warn("{}: {} cut line, {} groups without all their records: measured again", folder, repairs.cut_lines,
+               repairs.partial_groups);
 }
 
 void add_up(const Ranks& ranks, eval::Outcome& outcome) {
-  double all[] = {1.0 * outcome.measured, 1.0 * outcome.known, 1.0 * outcome.failed, outcome.model_seconds, outcome.seconds};
+  double all[] = {1.0 * outcome.measured, 1.0 * outcome.known, 1.0 * outcome.failed, outcome.model_seconds,
+                  outcome.seconds};
   ranks.add_up(all);
-  outcome = {static_cast<int>(all[0]), static_cast<int>(all[1]), static_cast<int>(all[2]), all[3] / ranks.count(), all[4] / ranks.count()};
+  outcome = {static_cast<int>(all[0]), static_cast<int>(all[1]), static_cast<int>(all[2]), all[3] / ranks.count(),
+             all[4] / ranks.count()};
 }
 
 /// Each of several processes writes to a part of its own, which the first one puts together at the end.
-eval::Outcome run_shared(const Ranks& ranks, Session& session, eval::Plan& plan, const std::string& folder, eval::RecordFile* whole) {
+eval::Outcome run_shared(const Ranks& ranks, Session& session, eval::Plan& plan, const std::string& folder,
+                         eval::RecordFile* whole) {
   const std::string hash = fmt::format("{:016x}", session.model().hash());
   if (whole != nullptr) eval::repaired_parts(folder, hash);
   ranks.wait();  // what is there is whole
@@ -107,20 +117,23 @@ eval::Outcome run_shared(const Ranks& ranks, Session& session, eval::Plan& plan,
   eval::Outcome outcome;
   {
     eval::RecordFile part(eval::part_of(folder, ranks.index()), hash);
-    outcome = eval::run(session, plan, part, whole != nullptr ? eval_progress() : eval::Progress{{}, eval_progress().on_failure});
+    outcome = eval::run(session, plan, part,
+                        whole != nullptr ? eval_progress() : eval::Progress{{}, eval_progress().on_failure});
   }
   ranks.wait();
   if (whole != nullptr) eval::collect_parts(folder, hash, plan, *whole);
   return outcome;
 }
 
-eval::Outcome run_alone(Session& session, const eval::Plan& plan, const std::string& folder, eval::RecordFile& records) {
-  eval::collect_parts(folder, fmt::format("{:016x}", session.model().hash()), plan, records);  // of processes that were killed
+eval::Outcome run_alone(Session& session, const eval::Plan& plan, const std::string& folder,
+                        eval::RecordFile& records) {
+  eval::collect_parts(folder, fmt::format("{:016x}", session.model().hash()), plan,
+                      records);  // of processes that were killed
   try {
     return eval::run(session, plan, records, eval_progress());
   } catch (const Interrupted&) {
-    log().info("{} has {} records: winnow eval report {} shows them, and the same command goes on", folder, records.records().size(),
-               folder);
+    log().info("{} has {} records: winnow eval report {} shows them, and the same command goes on", folder,
+               records.records().size(), folder);
     throw;
   }
 }
@@ -134,7 +147,8 @@ struct Failures {
 Failures measure(Raw& r) {
   const Ranks ranks;
   eval::Plan plan = plan_of(r);
-  if (ranks.count() > 1 && plan.shard.count > 1) throw UsageError("--shard does not go with mpirun, which shares the samples itself");
+  if (ranks.count() > 1 && plan.shard.count > 1)
+    throw UsageError("--shard does not go with mpirun, which shares the samples itself");
   if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   Failures failures;
   r.task.on_bad_line = [&](const std::string& sentence) {
@@ -165,7 +179,8 @@ void run(Raw& r) {
   check_common(r.common, r.options);
   const Failures failures = measure(r);
   if (failures.samples + failures.lines > 0)
-    throw InputError(fmt::format("{} samples could not be measured and {} lines were no samples", failures.samples, failures.lines));
+    throw InputError(
+        fmt::format("{} samples could not be measured and {} lines were no samples", failures.samples, failures.lines));
 }
 
 void list() {
@@ -185,7 +200,9 @@ void add_eval(CLI::App& app) {
   auto* const tasks = command->add_subcommand("tasks", "list the tasks with source, metric and what the question is");
   tasks->callback([] { list(); });
   add_eval_reports(*command);
-  command->footer("Example:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o results");
+  command->footer(
+      "Example:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o "
+      "results");
   command->callback([raw, command] {
     if (command->get_subcommands().empty()) run(*raw);
   });

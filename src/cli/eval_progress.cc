@@ -26,7 +26,8 @@ eval::Progress eval_progress() {
   out.on_group = [begin = Clock::now(), first = -1](int done, int all, const std::string& what) mutable {
     if (first < 0) first = done;
     const double took = ms_since(begin) / 1000;
-    const std::string left = done > first ? fmt::format(", {} left", in_words(took / (done - first) * (all - done))) : "";
+    const std::string left =
+        done > first ? fmt::format(", {} left", in_words(took / (done - first) * (all - done))) : "";
     std::fputs(fmt::format("\r\033[K{} of {}{}: {}", done, all, left, what).c_str(), stderr);
     std::fflush(stderr);
   };

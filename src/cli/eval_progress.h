@@ -4,7 +4,8 @@
 
 namespace winnow::cli {
 
-/// Says on stderr what fails, and on a terminal how far a run is and how long the rest takes, in one line that is written over.
+/// Says on stderr what fails, and on a terminal how far a run is and how long the rest takes, in one line that is
+/// written over.
 eval::Progress eval_progress();
 
 /// Takes that line away.

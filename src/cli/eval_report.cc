@@ -56,7 +56,9 @@ using Turns = std::vector<std::vector<RecordGroup>>;
 
 Turns turns_of(const std::string& folder) {
   Turns out;
-  const auto same = [](const eval::Key& a, const eval::Key& b) { return a.task == b.task && a.id == b.id && a.protocol == b.protocol; };
+  const auto same = [](const eval::Key& a, const eval::Key& b) {
+    return a.task == b.task && a.id == b.id && a.protocol == b.protocol;
+  };
   for (auto& group : eval::groups_of(records_of({folder}))) {
     if (out.empty() || !same(out.back().front().front().key, group.front().key)) out.emplace_back();
     out.back().push_back(std::move(group));
@@ -64,7 +66,8 @@ Turns turns_of(const std::string& folder) {
   return out;
 }
 
-/// The records of shards in one folder. A sample of each in turn, as they were dealt: so they stand as if one process had measured all.
+/// The records of shards in one folder. A sample of each in turn, as they were dealt: so they stand as if one process
+/// had measured all.
 void merge(const Raw& r) {
   std::vector<Turns> shards;
   std::size_t most = 0;
@@ -75,7 +78,8 @@ void merge(const Raw& r) {
   if (most == 0) throw InputError("there are no records to merge");
   const auto filled = std::find_if(shards.begin(), shards.end(), [](const Turns& turns) { return !turns.empty(); });
   eval::RecordFile out(r.output, filled->front().front().front().model_hash);
-  if (!out.records().empty()) throw UsageError(fmt::format("{} has {} records: merge into a new folder", r.output, out.records().size()));
+  if (!out.records().empty())
+    throw UsageError(fmt::format("{} has {} records: merge into a new folder", r.output, out.records().size()));
   std::set<std::string> known;
   for (std::size_t i = 0; i < most; ++i) {
     for (const auto& turns : shards) {
@@ -111,19 +115,20 @@ void compare(const Raw& r) {
   for (const auto& [key, score] : a) {
     const auto other = b.find(key);
     if (other == b.end()) continue;
-    auto& row = rows[fmt::format("{} | {} | `{}`{}", key.task, key.protocol, key.spec, key.budget.empty() ? "" : " @ " + key.budget)];
+    auto& row = rows[fmt::format("{} | {} | `{}`{}", key.task, key.protocol, key.spec,
+                                 key.budget.empty() ? "" : " @ " + key.budget)];
     row.a.push_back(score);
     row.b.push_back(other->second);
   }
   if (rows.empty()) throw InputError(fmt::format("{} and {} have no sample in common", r.folders[0], r.folders[1]));
-  std::string out =
-      fmt::format("| task | protocol | method | samples | {} | {} | difference | p |\n|---|---|---|---:|---:|---:|---:|---:|\n",
-                  r.folders[0], r.folders[1]);
+  std::string out = fmt::format(
+      "| task | protocol | method | samples | {} | {} | difference | p |\n|---|---|---|---:|---:|---:|---:|---:|\n",
+      r.folders[0], r.folders[1]);
   for (const auto& [name, row] : rows) {
     const double mean_a = eval::mean_of(row.a).value;
     const double mean_b = eval::mean_of(row.b).value;
-    out += fmt::format("| {} | {} | {:.1f} | {:.1f} | {:+.1f} | {:.3f} |\n", name, row.a.size(), 100 * mean_a, 100 * mean_b,
-                       100 * (mean_b - mean_a), eval::paired_p(row.a, row.b));
+    out += fmt::format("| {} | {} | {:.1f} | {:.1f} | {:+.1f} | {:.3f} |\n", name, row.a.size(), 100 * mean_a,
+                       100 * mean_b, 100 * (mean_b - mean_a), eval::paired_p(row.a, row.b));
   }
   write_stdout(out);
 }
@@ -134,7 +139,8 @@ void add_eval_reports(CLI::App& eval) {
   const auto raw = std::make_shared<Raw>();
   auto* const reporting = eval.add_subcommand("report", "tables and plots of the records of one or more folders");
   reporting->add_option("DIR", raw->folders, "folders with records")->required();
-  reporting->add_option("-o,--output", raw->output, "report.html, report.md or report.csv (default: as .md, on stdout)");
+  reporting->add_option("-o,--output", raw->output,
+                        "report.html, report.md or report.csv (default: as .md, on stdout)");
   reporting->callback([raw] { report(*raw); });
 
   auto* const merging = eval.add_subcommand("merge", "put the records of shards into one folder");
@@ -142,7 +148,8 @@ void add_eval_reports(CLI::App& eval) {
   merging->add_option("-o,--output", raw->output, "a new folder")->required();
   merging->callback([raw] { merge(*raw); });
 
-  auto* const comparing = eval.add_subcommand("compare", "two folders, sample by sample, with the significance of the difference");
+  auto* const comparing =
+      eval.add_subcommand("compare", "two folders, sample by sample, with the significance of the difference");
   comparing->add_option("DIR", raw->folders, "two folders with records")->required()->expected(2);
   comparing->callback([raw] { compare(*raw); });
 }

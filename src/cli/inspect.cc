@@ -54,14 +54,15 @@ void show_saved(const std::string& path, OutputForm form) {
   if (form == OutputForm::json) {
     write_stdout(saved_json(s).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
-    write_stdout(
-        fmt::format("{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {} layers, {} KV heads of {} dimensions\n"
-                    "  a text of {}, {} messages, {} prompt, ends {}\n"
-                    "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
-                    s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : s.model_name, s.model_arch, s.model_hash,
-                    s.n_layer, s.n_head_kv, s.head_dim, format_bytes(conversation.text.size()), conversation.said.size(),
-                    name_of(conversation.format), where_it_ends(conversation), s.entries_per_head_mean, s.tokens_seen, s.entries_min,
-                    s.entries_max, format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
+    write_stdout(fmt::format(
+        "{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {} layers, {} KV heads of {} "
+        "dimensions\n"
+        "  a text of {}, {} messages, {} prompt, ends {}\n"
+        "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
+        s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : s.model_name, s.model_arch,
+        s.model_hash, s.n_layer, s.n_head_kv, s.head_dim, format_bytes(conversation.text.size()),
+        conversation.said.size(), name_of(conversation.format), where_it_ends(conversation), s.entries_per_head_mean,
+        s.tokens_seen, s.entries_min, s.entries_max, format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
   }
   if (!s.damage.empty()) throw InputError(s.damage);
 }
@@ -70,8 +71,8 @@ void show_model(const std::string& path, OutputForm form) {
   const auto model = Model::load(path);
   const auto& m = model->info();
   // An f16 key and value of every head and layer.
-  const std::size_t token_bytes =
-      4U * static_cast<std::size_t>(m.n_layer) * static_cast<std::size_t>(m.n_head_kv) * static_cast<std::size_t>(m.head_dim);
+  const std::size_t token_bytes = 4U * static_cast<std::size_t>(m.n_layer) * static_cast<std::size_t>(m.n_head_kv) *
+                                  static_cast<std::size_t>(m.head_dim);
   if (form == OutputForm::json) {
     const nlohmann::ordered_json out{{"path", m.path},
                                      {"arch", m.arch},
@@ -88,11 +89,13 @@ void show_model(const std::string& path, OutputForm form) {
                                      {"kv_bytes_per_token", token_bytes}};
     return write_stdout(out.dump(2) + "\n");
   }
-  write_stdout(fmt::format(
-      "{}\n  {} ({}), {} weights, {}\n  {} layers, {} query heads on {} KV heads of {} dimensions, {} tokens in the vocabulary\n"
-      "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",
-      m.path, m.arch, m.name.empty() ? "unnamed" : m.name, m.weight_type, format_bytes(m.weight_bytes), m.n_layer, m.n_head, m.n_head_kv,
-      m.head_dim, m.n_vocab, m.ctx_train, format_bytes(token_bytes), format_bytes(token_bytes * static_cast<std::size_t>(m.ctx_train))));
+  write_stdout(
+      fmt::format("{}\n  {} ({}), {} weights, {}\n  {} layers, {} query heads on {} KV heads of {} dimensions, {} "
+                  "tokens in the vocabulary\n"
+                  "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",
+                  m.path, m.arch, m.name.empty() ? "unnamed" : m.name, m.weight_type, format_bytes(m.weight_bytes),
+                  m.n_layer, m.n_head, m.n_head_kv, m.head_dim, m.n_vocab, m.ctx_train, format_bytes(token_bytes),
+                  format_bytes(token_bytes * static_cast<std::size_t>(m.ctx_train))));
 }
 
 struct Arguments {
@@ -103,7 +106,8 @@ struct Arguments {
 
 void inspect(const Arguments& a) {
   if (!a.kept.file.empty()) return show_kept(a.kept);
-  if (a.path.empty()) throw UsageError("nothing to inspect: give a model, a saved cache, or what --dump-kept has written (--kept)");
+  if (a.path.empty())
+    throw UsageError("nothing to inspect: give a model, a saved cache, or what --dump-kept has written (--kept)");
   const auto form = a.json ? OutputForm::json : OutputForm::text;
   is_saved(a.path) ? show_saved(a.path, form) : show_model(a.path, form);
 }
@@ -111,16 +115,21 @@ void inspect(const Arguments& a) {
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-  auto* const command = app.add_subcommand("inspect", "say what is in a model or a saved cache, or show what a run has kept");
+  auto* const command =
+      app.add_subcommand("inspect", "say what is in a model or a saved cache, or show what a run has kept");
   const auto a = std::make_shared<Arguments>();
-  auto* const path = command->add_option("FILE", a->path, "GGUF model, or a cache that run --save-kv or a chat's /save has written");
+  auto* const path =
+      command->add_option("FILE", a->path, "GGUF model, or a cache that run --save-kv or a chat's /save has written");
   command->add_flag("--json", a->json, "as JSON");
-  auto* const kept = command->add_option("--kept", a->kept.file, "what run --dump-kept has written: show it layer by layer");
-  auto* const text = command->add_option("--text", a->kept.text, "with --kept: list the passages of this text that most heads keep");
+  auto* const kept =
+      command->add_option("--kept", a->kept.file, "what run --dump-kept has written: show it layer by layer");
+  auto* const text =
+      command->add_option("--text", a->kept.text, "with --kept: list the passages of this text that most heads keep");
   command->add_option("-m,--model", a->kept.model, "with --text: the model that has read it")->envname("WINNOW_MODEL");
   command->add_option("--system", a->kept.system, "with --text: the system message that it was read with")->needs(text);
   command->add_flag("--raw", a->kept.raw, "with --text: it was read without the chat template")->needs(text);
-  command->add_option("-o,--output", a->kept.output, "with --kept: draw an .svg or .png with gnuplot instead")->needs(kept);
+  command->add_option("-o,--output", a->kept.output, "with --kept: draw an .svg or .png with gnuplot instead")
+      ->needs(kept);
   text->needs(kept);
   kept->excludes(path);
   command->footer(

@@ -27,7 +27,9 @@ struct Line {
 };
 
 Line parse_line(const std::string& text, int number, const PromptText& defaults, const std::string& file) {
-  const auto fail = [&](const std::string& why) { return InputError(fmt::format("{} line {}: {}", file, number, why)); };
+  const auto fail = [&](const std::string& why) {
+    return InputError(fmt::format("{} line {}: {}", file, number, why));
+  };
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) throw fail("no JSON object");
   const auto string_at = [&](const char* key) {
@@ -80,7 +82,8 @@ class Jsonl {
       if (batch_.size() == kBatch) flush();
     }
     flush();
-    if (failed_ > 0) throw InputError(fmt::format("{} of {} lines of {} could not be run", failed_, number, options_.jsonl));
+    if (failed_ > 0)
+      throw InputError(fmt::format("{} of {} lines of {} could not be run", failed_, number, options_.jsonl));
   }
 
  private:
@@ -117,7 +120,8 @@ class Jsonl {
     }
     auto one = session_.prefill(prompt.text, caches);
     const CacheStats stats = one.caches.front().stats();
-    auto logits = prompt.question.empty() ? std::move(one.logits) : session_.extend(one.caches.front(), prompt.question);
+    auto logits =
+        prompt.question.empty() ? std::move(one.logits) : session_.extend(one.caches.front(), prompt.question);
     return {id, std::move(one.caches.front()), std::move(logits), stats, tokens};
   }
 
@@ -134,14 +138,15 @@ class Jsonl {
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       if (generations[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
       const auto& stats = batch_[i].stats;
-      const Json json{
-          {"id", batch_[i].id},
-          {"spec", options_.cache.spec.print()},
-          {"answer", generations[i].text},
-          {"finish_reason", generations[i].finish == FinishReason::stop ? "stop" : "length"},
-          {"tokens", {{"prompt", batch_[i].tokens}, {"generated", generations[i].tokens.size()}}},
-          {"cache",
-           {{"entries_per_head_mean", stats.entries_per_head_mean}, {"bytes_held", stats.bytes_held}, {"bytes_full", stats.bytes_full}}}};
+      const Json json{{"id", batch_[i].id},
+                      {"spec", options_.cache.spec.print()},
+                      {"answer", generations[i].text},
+                      {"finish_reason", generations[i].finish == FinishReason::stop ? "stop" : "length"},
+                      {"tokens", {{"prompt", batch_[i].tokens}, {"generated", generations[i].tokens.size()}}},
+                      {"cache",
+                       {{"entries_per_head_mean", stats.entries_per_head_mean},
+                        {"bytes_held", stats.bytes_held},
+                        {"bytes_full", stats.bytes_full}}}};
       out_ << dump(json, -1) << std::flush;
     }
     if (!out_) throw InputError(fmt::format("cannot write {}: is the disk full?", options_.output));

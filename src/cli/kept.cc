@@ -66,7 +66,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return true; }
 
   bool key(std::string& name) override {
-    if (name != "spec" && name != "n_prompt" && name != "layers") throw error(fmt::format("it has a '{}'", policy::printable(name)));
+    if (name != "spec" && name != "n_prompt" && name != "layers")
+      throw error(fmt::format("it has a '{}'", policy::printable(name)));
     if (name == "layers" && !kept_.layers.empty()) throw error("it has its layers twice");
     key_ = name;
     return true;
@@ -84,7 +85,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool parse_error(std::size_t byte, const std::string& /*token*/, const nlohmann::detail::exception& /*what*/) override {
+  bool parse_error(std::size_t byte, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*what*/) override {
     throw error(fmt::format("it is no JSON, or was cut, at byte {}", byte));
   }
 
@@ -100,13 +102,15 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   void check(std::size_t layer) const {
     const auto& heads = kept_.layers[layer];
     if (heads.size() != kept_.layers.front().size()) {
-      throw error(fmt::format("layer {} has {} heads and layer 0 has {}", layer, heads.size(), kept_.layers.front().size()));
+      throw error(
+          fmt::format("layer {} has {} heads and layer 0 has {}", layer, heads.size(), kept_.layers.front().size()));
     }
     for (std::size_t head = 0; head < heads.size(); ++head) {
       std::int32_t least = 0;
       for (const auto position : heads[head]) {
         const std::string place = fmt::format("layer {} head {}", layer, head);
-        if (position >= kept_.n_prompt) throw error(fmt::format("{} keeps {} of {} tokens", place, position, kept_.n_prompt));
+        if (position >= kept_.n_prompt)
+          throw error(fmt::format("{} keeps {} of {} tokens", place, position, kept_.n_prompt));
         if (position < least) throw error(fmt::format("{} has {} after {}", place, position, least - 1));
         least = position + 1;
       }

@@ -20,7 +20,8 @@ struct Kept {
 /// Reads and checks such a file. Throws InputError with what is wrong and where.
 Kept read_kept(const std::string& path);
 
-/// The share of each of `bins` equal parts of the prompt that one head has kept, 0 … 1. REQUIRES: 1 <= bins <= n_prompt.
+/// The share of each of `bins` equal parts of the prompt that one head has kept, 0 … 1. REQUIRES: 1 <= bins <=
+/// n_prompt.
 std::vector<double> densities(const std::vector<std::int32_t>& positions, int n_prompt, int bins);
 
 /// How the picture is drawn on a terminal.
@@ -53,7 +54,8 @@ struct TextTokens {
 std::vector<Passage> best_passages(const Kept& kept, const TextTokens& text, int most);
 std::string list(const std::vector<Passage>& passages);
 
-/// Draws the picture to an .svg or .png with gnuplot. Throws UsageError for another name, InputError when gnuplot is not there or fails.
+/// Draws the picture to an .svg or .png with gnuplot. Throws UsageError for another name, InputError when gnuplot is
+/// not there or fails.
 void plot(const Kept& kept, const std::string& path);
 
 /// What `winnow inspect --kept` was asked for.

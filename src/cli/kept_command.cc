@@ -14,7 +14,8 @@ constexpr int kPassages = 10;
 /// Where the text's tokens lie in the prompt: behind what the template puts first.
 TextTokens tokens_of(const KeptOptions& options) {
   const auto model = Model::load(options.model);
-  PromptText prompt{read_text(options.text), "", options.system, options.raw ? PromptFormat::raw : PromptFormat::chat, {}};
+  PromptText prompt{
+      read_text(options.text), "", options.system, options.raw ? PromptFormat::raw : PromptFormat::chat, {}};
   const auto all = model->tokenize(prompt).text;
   const auto text = model->tokenize(prompt.text);
   TextTokens out{static_cast<int>(all.size() - text.size()), {}};
@@ -23,12 +24,14 @@ TextTokens tokens_of(const KeptOptions& options) {
 }
 
 std::string passages(const Kept& kept, const KeptOptions& options) {
-  if (options.model.empty()) throw UsageError("--text needs the model that has read it: give -m MODEL.gguf or set WINNOW_MODEL");
+  if (options.model.empty())
+    throw UsageError("--text needs the model that has read it: give -m MODEL.gguf or set WINNOW_MODEL");
   const auto text = tokens_of(options);
   const auto end = static_cast<std::size_t>(text.first) + text.pieces.size();
   if (end > static_cast<std::size_t>(kept.n_prompt)) {
-    throw InputError(fmt::format("{} ends at token {}, the prompt of {} at {}: it was another text, model or template (--raw)",
-                                 options.text, end, options.file, kept.n_prompt));
+    throw InputError(
+        fmt::format("{} ends at token {}, the prompt of {} at {}: it was another text, model or template (--raw)",
+                    options.text, end, options.file, kept.n_prompt));
   }
   return list(best_passages(kept, text, kPassages));
 }

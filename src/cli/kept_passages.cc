@@ -46,7 +46,9 @@ std::vector<Passage> best_passages(const Kept& kept, const TextTokens& text, int
   const int length = std::min(kTokens, count);
   if (length == 0) return {};
   const auto sums = sums_of_heads(kept, text);
-  const auto heads_keep = [&](int first) { return sums[static_cast<std::size_t>(first + length)] - sums[static_cast<std::size_t>(first)]; };
+  const auto heads_keep = [&](int first) {
+    return sums[static_cast<std::size_t>(first + length)] - sums[static_cast<std::size_t>(first)];
+  };
   std::vector<int> order(static_cast<std::size_t>(count - length) + 1);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return heads_keep(a) > heads_keep(b); });
@@ -64,8 +66,9 @@ std::vector<Passage> best_passages(const Kept& kept, const TextTokens& text, int
 }
 
 std::string list(const std::vector<Passage>& passages) {
-  std::string out = fmt::format("\npassages of {} tokens that most heads keep (share of their entries, position, words):\n",
-                                passages.empty() ? kTokens : passages.front().tokens);
+  std::string out =
+      fmt::format("\npassages of {} tokens that most heads keep (share of their entries, position, words):\n",
+                  passages.empty() ? kTokens : passages.front().tokens);
   for (const auto& p : passages) out += fmt::format("{:5.1f} % {:>7}  {}\n", 100 * p.share, p.first, one_line(p.words));
   return out;
 }

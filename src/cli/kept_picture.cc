@@ -46,8 +46,8 @@ std::string head_line(const Kept& kept) {
   }
   const double mean = static_cast<double>(kept.entries()) / static_cast<double>(lanes);
   return fmt::format("{}: {} tokens, {:.1f} entries per head ({} to {}), {:.1f} % kept in {} layers of {} KV heads\n",
-                     kept.spec.empty() ? "unnamed" : kept.spec, kept.n_prompt, mean, least, most, 100 * mean / kept.n_prompt,
-                     kept.layers.size(), kept.heads());
+                     kept.spec.empty() ? "unnamed" : kept.spec, kept.n_prompt, mean, least, most,
+                     100 * mean / kept.n_prompt, kept.layers.size(), kept.heads());
 }
 
 }  // namespace
@@ -72,7 +72,8 @@ std::string picture(const Kept& kept, const Canvas& canvas) {
     }
   }
   out += fmt::format("rows: layer.head; columns: {:.1f} tokens; kept:", static_cast<double>(kept.n_prompt) / bins);
-  for (int quarter = 1; quarter <= 4; ++quarter) out += fmt::format(" {} to {} %", shade(quarter / 4.0, canvas.shades), 25 * quarter);
+  for (int quarter = 1; quarter <= 4; ++quarter)
+    out += fmt::format(" {} to {} %", shade(quarter / 4.0, canvas.shades), 25 * quarter);
   return out + ", blank none\n";
 }
 

@@ -45,8 +45,8 @@ void use_locale() {
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/// One byte of stdin. Ctrl-C is let through only while it waits, so that none is lost between a look at the flag and the wait. As read()
-/// returns: 1, 0 at the end, -1 when it was interrupted.
+/// One byte of stdin. Ctrl-C is let through only while it waits, so that none is lost between a look at the flag and
+/// the wait. As read() returns: 1, 0 at the end, -1 when it was interrupted.
 int next_byte(EditLine* edit, char& out) {
   sigset_t only;
   sigset_t before;

@@ -14,7 +14,8 @@ class LineReader {
   virtual std::optional<std::string> next() = 0;
 };
 
-/// Lines that somebody types, with a prompt, editing, and a history that is kept in the user's state folder where that can be written.
+/// Lines that somebody types, with a prompt, editing, and a history that is kept in the user's state folder where that
+/// can be written.
 std::unique_ptr<LineReader> edited_lines();
 
 /// Lines of stdin as they come.

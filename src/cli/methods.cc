@@ -23,7 +23,8 @@ Json to_json(const MethodInfo& m) {
   Json parts = Json::object();
   for (const auto& part : m.parts) parts[part.place] = part.text;
   Json options = Json::array();
-  for (const auto& o : m.options) options.push_back({{"name", o.name}, {"default", o.value}, {"range", o.range}, {"effect", o.effect}});
+  for (const auto& o : m.options)
+    options.push_back({{"name", o.name}, {"default", o.value}, {"range", o.range}, {"effect", o.effect}});
   return {{"name", m.name}, {"summary", m.summary}, {"paper", m.paper}, {"parts", parts}, {"options", options}};
 }
 
@@ -33,7 +34,8 @@ std::string describe(const MethodInfo& m) {
   out += "\n";
   for (const auto& part : m.parts) out += fmt::format("  {:<20} {}\n", part.place, part.text);
   if (!m.options.empty()) out += "\n  options\n";
-  for (const auto& o : m.options) out += fmt::format("  {:<20} {} (default {}; {})\n", o.name, o.effect, o.value, o.range);
+  for (const auto& o : m.options)
+    out += fmt::format("  {:<20} {} (default {}; {})\n", o.name, o.effect, o.value, o.range);
   return out;
 }
 
@@ -63,7 +65,8 @@ void show(const std::string& name, Form form) {
 }  // namespace
 
 void add_methods(CLI::App& app) {
-  auto* const command = app.add_subcommand("methods", "list the methods and wrappers, or show one, or the parts of any spec");
+  auto* const command =
+      app.add_subcommand("methods", "list the methods and wrappers, or show one, or the parts of any spec");
   const auto name = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
   command->add_option("NAME", *name, "method, wrapper or spec");

@@ -18,7 +18,8 @@ enum class Protocol : std::uint8_t {
 struct CommonOptions {
   std::string model;
   std::string file;     ///< path, `-` for stdin, or empty
-  std::string load_kv;  ///< where the compressed text comes from instead, or empty; cache options and prompt are then the file's
+  std::string load_kv;  ///< where the compressed text comes from instead, or empty; cache options and prompt are then
+                        ///< the file's
   CacheOptions cache;
   ModelOptions loading;
   SessionOptions session;

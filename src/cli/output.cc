@@ -49,8 +49,8 @@ void write_file(const std::string& path, std::string_view text) {
   const std::string part = path + ".part";
   std::unique_ptr<std::FILE, Close> file(std::fopen(part.c_str(), "wb"));
   if (file == nullptr) throw InputError(fmt::format("cannot write {}: {}", part, reason()));
-  const bool written =
-      std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() && std::fflush(file.get()) == 0 && fsync(fileno(file.get())) == 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
+                       std::fflush(file.get()) == 0 && fsync(fileno(file.get())) == 0;
   const std::string why = written ? "" : reason();
   file.reset();
   if (!written) {

@@ -16,11 +16,12 @@ namespace winnow::cli {
 
 namespace {
 
-/// What mpirun (Open MPI, MPICH and its kin, Slurm) tells the processes that it starts. MPI itself is not asked where nobody has: that
-/// takes longer than many commands.
+/// What mpirun (Open MPI, MPICH and its kin, Slurm) tells the processes that it starts. MPI itself is not asked where
+/// nobody has: that takes longer than many commands.
 [[maybe_unused]] bool is_started_by_mpirun() {
   constexpr const char* kNames[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK"};
-  return std::any_of(std::begin(kNames), std::end(kNames), [](const char* name) { return std::getenv(name) != nullptr; });
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 }  // namespace
@@ -56,7 +57,9 @@ Ranks::Ranks() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const char* const size = std::getenv(name);
     if (size != nullptr && std::string(size) != "1")
-      throw UsageError("this winnow was built without MPI: give each process --shard I/N and a folder of its own, and winnow eval merge");
+      throw UsageError(
+          "this winnow was built without MPI: give each process --shard I/N and a folder of its own, and winnow eval "
+          "merge");
   }
 }
 

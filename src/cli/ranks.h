@@ -4,8 +4,8 @@
 
 namespace winnow::cli {
 
-/// The processes of one mpirun, which share a run: the only place that knows MPI. One process without mpirun. The last thing that a process
-/// does with the others is to end well; one that dies or throws ends them all.
+/// The processes of one mpirun, which share a run: the only place that knows MPI. One process without mpirun. The last
+/// thing that a process does with the others is to end well; one that dies or throws ends them all.
 class Ranks {
  public:
   /// Throws UsageError when mpirun has started several and the program was built without MPI.

@@ -44,7 +44,9 @@ Json cache_json(const CacheStats& stats, const MemoryUse& memory) {
 
 Json logprobs_json(const Generation& generation, const Model& model) {
   Json out = Json::array();
-  const auto one = [&](const TokenLogprob& t) { return Json{{"id", t.id}, {"token", model.piece(t.id)}, {"logprob", t.logprob}}; };
+  const auto one = [&](const TokenLogprob& t) {
+    return Json{{"id", t.id}, {"token", model.piece(t.id)}, {"logprob", t.logprob}};
+  };
   for (const auto& token : generation.logprobs) {
     Json entry = one(token.chosen);
     entry["top"] = Json::array();
@@ -111,23 +113,26 @@ Json record(const RunOptions& options, const Session& session, const std::vector
   return out;
 }
 
-std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string summary(const RunOptions& options, const Answer& a, double load_ms) {
   const auto& c = a.after_prefill;
   return fmt::format(
       "{} of {} tokens kept per head ({} to {}), {} held of {} full ({:.1f} %), {} peak\n"
       "load {:.0f} ms · prefill {} tokens {:.0f} t/s · first token {:.0f} ms · decode {} tokens {:.1f} t/s · {}{}\n",
-      fmt::format("{:.0f}", c.entries_per_head_mean), a.prompt_tokens, c.entries_min, c.entries_max, format_bytes(c.bytes_held),
-      format_bytes(c.bytes_full), c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
-      format_bytes(a.memory_at_end.peak), load_ms, a.read_tokens, per_second(a.read_tokens, a.prefill_ms), a.first_token_ms,
-      a.generation.tokens.size(), per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
+      fmt::format("{:.0f}", c.entries_per_head_mean), a.prompt_tokens, c.entries_min, c.entries_max,
+      format_bytes(c.bytes_held), format_bytes(c.bytes_full),
+      c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
+      format_bytes(a.memory_at_end.peak), load_ms, a.read_tokens, per_second(a.read_tokens, a.prefill_ms),
+      a.first_token_ms, a.generation.tokens.size(), per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
       options.cache.budget ? " @ " + options.cache.budget->print() : "");
 }
 
 std::string saved_line(const std::string& path, std::size_t bytes, const CacheStats& stats) {
-  return fmt::format("saved {}: {}, {:.0f} of {} tokens per head ({} to {})\n", path, format_bytes(bytes), stats.entries_per_head_mean,
-                     stats.tokens_seen, stats.entries_min, stats.entries_max);
+  return fmt::format("saved {}: {}, {:.0f} of {} tokens per head ({} to {})\n", path, format_bytes(bytes),
+                     stats.entries_per_head_mean, stats.tokens_seen, stats.entries_min, stats.entries_max);
 }
 
 std::string kept_json(const Cache& cache, int prompt_tokens) {

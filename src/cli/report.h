@@ -26,7 +26,8 @@ struct Answer {
 };
 
 /// The record of a run, as docs and INTERFACE have it: a single answer stands in `answer`, several in `answers`.
-nlohmann::ordered_json record(const RunOptions& options, const Session& session, const std::vector<Answer>& answers, double load_ms);
+nlohmann::ordered_json record(const RunOptions& options, const Session& session, const std::vector<Answer>& answers,
+                              double load_ms);
 
 /// JSON text in which invalid UTF-8 is replaced.
 std::string dump(const nlohmann::ordered_json& json, int indent);

@@ -25,7 +25,8 @@ namespace {
 /// One text and its questions.
 class Run {
  public:
-  Run(const RunOptions& options, Session& session, double load_ms) : options_(options), session_(session), load_ms_(load_ms) {
+  Run(const RunOptions& options, Session& session, double load_ms)
+      : options_(options), session_(session), load_ms_(load_ms) {
     if (!options.load_kv.empty()) {
       load();
       return;
@@ -64,7 +65,9 @@ class Run {
   /// Whether there is nothing to answer: a text is read to be asked later.
   bool only_saves() const { return !options_.save_kv.empty() && options_.questions.empty(); }
   /// Whether what is saved is the text alone, ready for any question.
-  bool saves_text() const { return !options_.save_kv.empty() && (only_saves() || options_.protocol == Protocol::agnostic); }
+  bool saves_text() const {
+    return !options_.save_kv.empty() && (only_saves() || options_.protocol == Protocol::agnostic);
+  }
 
   void load() {
     const auto begin = Clock::now();
@@ -79,8 +82,8 @@ class Run {
     }
   }
 
-  /// What is to be read after what was loaded: tokens that its cache has not seen, and the question. Without one, an open question that was
-  /// loaded is answered.
+  /// What is to be read after what was loaded: tokens that its cache has not seen, and the question. Without one, an
+  /// open question that was loaded is answered.
   std::vector<Token> after_loaded(const std::string& question) const {
     const auto& [conversation, tokens] = restored_->transcript;
     std::vector<Token> out(tokens.begin() + static_cast<std::ptrdiff_t>(seen_), tokens.end());
@@ -88,7 +91,8 @@ class Run {
     if (question.empty() && !conversation.said.empty())
       throw InputError(fmt::format("{} ends with an answer: give a question (-p)", options_.load_kv));
     const Turn turn = session_.model().turn(conversation, question);
-    if (turn.past == Past::rewritten) log().warn("the model's template puts earlier messages otherwise than when they were read");
+    if (turn.past == Past::rewritten)
+      log().warn("the model's template puts earlier messages otherwise than when they were read");
     out.insert(out.end(), turn.tokens.begin(), turn.tokens.end());
     return out;
   }
@@ -108,7 +112,8 @@ class Run {
     const std::string path = numbered(options_.save_kv, index);
     session_.save(path, cache, logits, transcript(index));
     const auto bytes = std::filesystem::file_size(path);
-    saved_.push_back({{"path", path}, {"bytes", bytes}, {"tokens", cache.stats().tokens_seen}, {"save_ms", ms_since(begin)}});
+    saved_.push_back(
+        {{"path", path}, {"bytes", bytes}, {"tokens", cache.stats().tokens_seen}, {"save_ms", ms_since(begin)}});
     if (!options_.quiet && !options_.json) std::fputs(saved_line(path, bytes, cache.stats()).c_str(), stderr);
   }
 
@@ -143,7 +148,8 @@ class Run {
     const int tokens = static_cast<int>(longest());
     const std::size_t bytes = session_.prefill_bytes(tokens, std::span(&options_.cache, 1));
     constexpr std::size_t kSample = 256;
-    std::vector<Token> sample(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(kSample, text_.size())));
+    std::vector<Token> sample(text_.begin(),
+                              text_.begin() + static_cast<std::ptrdiff_t>(std::min(kSample, text_.size())));
     if (sample.empty()) sample = question_tokens_.front();
     CacheOptions full;
     const auto begin = Clock::now();
@@ -155,8 +161,9 @@ class Run {
       write_stdout(dump(out, 2));
       return;
     }
-    write_stdout(fmt::format("{} prompt tokens, about {} at the peak, prefill {:.1f} s or more (its first {} tokens measured and scaled)\n",
-                             tokens, format_bytes(bytes), ms / 1000, sample.size()));
+    write_stdout(fmt::format(
+        "{} prompt tokens, about {} at the peak, prefill {:.1f} s or more (its first {} tokens measured and scaled)\n",
+        tokens, format_bytes(bytes), ms / 1000, sample.size()));
   }
 
   void aware() {
@@ -196,7 +203,8 @@ class Run {
     write_file(numbered(options_.dump_kept, index), kept_json(cache, cache.stats().tokens_seen));
   }
 
-  void answer(std::size_t index, Cache& cache, const std::vector<float>& logits, const CacheStats& stats, double prefill_ms) {
+  void answer(std::size_t index, Cache& cache, const std::vector<float>& logits, const CacheStats& stats,
+              double prefill_ms) {
     Answer a;
     a.question = questions_[index];
     a.after_prefill = stats;

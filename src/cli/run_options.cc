@@ -27,11 +27,13 @@ void add_own_options(CLI::App& run, Raw& r) {
               ->check(CLI::IsMember({"question-aware", "question-agnostic"})));
   run.add_option("--dump-kept", r.options.dump_kept, "write the positions that were kept to this file");
   settled(run.add_option("--save-kv", r.options.save_kv, "write what is kept of the text to this file, for --load-kv"));
-  run.add_option("--logprobs", r.options.generate.logprobs, "with --json: log probabilities of each token and of the K best")
+  run.add_option("--logprobs", r.options.generate.logprobs,
+                 "with --json: log probabilities of each token and of the K best")
       ->check(CLI::NonNegativeNumber);
   settled(run.add_flag("--dry-run", r.options.dry_run, "only say what it would take"));
   settled(run.add_option("--jsonl", r.options.jsonl, "many prompts: one JSON object a line with text and question"));
-  run.add_option("-o,--output", r.options.output, "with --jsonl: one JSON result a line; what is there is not done again");
+  run.add_option("-o,--output", r.options.output,
+                 "with --jsonl: one JSON result a line; what is there is not done again");
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
 

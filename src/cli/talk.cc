@@ -16,13 +16,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_between(Clock::time_point begin, Clock::time_point end) { return std::chrono::duration<double, std::milli>(end - begin).count(); }
+double ms_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double, std::milli>(end - begin).count();
+}
 
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 }  // namespace
 
-Talk::Talk(Session& session, const CommonOptions& options) : session_(session), options_(options), cache_options_(options.cache) {
+Talk::Talk(Session& session, const CommonOptions& options)
+    : session_(session), options_(options), cache_options_(options.cache) {
   if (!options.load_kv.empty()) {
     load(options.load_kv);
     return;
@@ -71,8 +74,9 @@ Transcript Talk::with(const std::string& words) {
   Transcript next = transcript_;
   auto& said = next.conversation.said;
   const bool raw = next.conversation.format == PromptFormat::raw;
-  const std::string spoken = raw ? (said.empty() ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
-  if (said.size() % 2 == 1) said.emplace_back();                                       // a question that was saved without an answer
+  const std::string spoken =
+      raw ? (said.empty() ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
+  if (said.size() % 2 == 1) said.emplace_back();                // a question that was saved without an answer
   said.push_back(spoken);
   if (transcript_.tokens.empty()) {
     next.tokens = model.tokenize(next.conversation);
@@ -83,7 +87,8 @@ Transcript Talk::with(const std::string& words) {
     append(next.tokens, turn.tokens);
     return next;
   }
-  log().info("the model's template puts earlier messages otherwise than when they were read: the conversation is read anew");
+  log().info(
+      "the model's template puts earlier messages otherwise than when they were read: the conversation is read anew");
   next.tokens = model.tokenize(next.conversation);
   cache_.reset();
   return next;
@@ -97,7 +102,8 @@ void Talk::warn_about_length(std::size_t tokens) {
 }
 
 std::vector<float> Talk::read(const std::vector<Token>& tokens) {
-  if (cache_) return session_.extend(*cache_, std::span(tokens).subspan(static_cast<std::size_t>(cache_->stats().tokens_seen)));
+  if (cache_)
+    return session_.extend(*cache_, std::span(tokens).subspan(static_cast<std::size_t>(cache_->stats().tokens_seen)));
   Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
   cache_ = std::move(prefilled.caches.front());
   settled_ = tokens.size();
@@ -135,8 +141,8 @@ void Talk::reset() {
 void Talk::save(const std::string& path) const {
   if (transcript_.tokens.empty()) throw UsageError("there is nothing to save: nothing has been said yet");
   if (!cache_) {
-    throw UsageError(
-        fmt::format("there is no cache to save: the {} tokens so far are read anew with your next line, save after it", tokens()));
+    throw UsageError(fmt::format(
+        "there is no cache to save: the {} tokens so far are read anew with your next line, save after it", tokens()));
   }
   session_.save(path, *cache_, {}, transcript_);
 }

@@ -16,19 +16,20 @@ struct Reply {
   double answer_ms = 0;
 };
 
-/// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed when its question
-/// has been seen; what comes after it is appended, and compressed by settle(). Nothing is read before a turn needs it.
+/// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed
+/// when its question has been seen; what comes after it is appended, and compressed by settle(). Nothing is read before
+/// a turn needs it.
 class Talk {
  public:
   /// Keeps references to both. With --load-kv it goes on from that file. Throws winnow::Error.
   Talk(Session& session, const CommonOptions& options);
 
-  /// Says something and streams the answer. When it throws, the conversation is as it was before; an answer that is interrupted stays part
-  /// of it. Throws winnow::Error.
+  /// Says something and streams the answer. When it throws, the conversation is as it was before; an answer that is
+  /// interrupted stays part of it. Throws winnow::Error.
   Reply say(const std::string& words, const OnText& on_text);
 
-  /// Has a one-shot method compress what the last turn added, as a prompt of its own. When it throws or is stopped, that waits for the next
-  /// turn's end. Throws MemoryError.
+  /// Has a one-shot method compress what the last turn added, as a prompt of its own. When it throws or is stopped,
+  /// that waits for the next turn's end. Throws MemoryError.
   void settle();
 
   /// Drops the cache: the next turn reads the whole conversation anew, and compresses it by these options.
@@ -36,7 +37,8 @@ class Talk {
   /// Forgets what was said.
   void reset();
 
-  /// Writes the conversation and its cache to a file. Throws UsageError where there is no cache, and what Session::save() throws.
+  /// Writes the conversation and its cache to a file. Throws UsageError where there is no cache, and what
+  /// Session::save() throws.
   void save(const std::string& path) const;
   /// Goes on with a conversation that was saved, and its cache options. When it throws, this one is as it was before.
   void load(const std::string& path);

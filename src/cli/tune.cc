@@ -41,17 +41,24 @@ struct Raw {
 };
 
 void add_options(CLI::App& command, Raw& r) {
-  command.add_option("-f,--file", r.options.file, "your prompts: a JSON object a line with text and question (or input, or prompt)")
+  command
+      .add_option("-f,--file", r.options.file,
+                  "your prompts: a JSON object a line with text and question (or input, or prompt)")
       ->required();
-  command.add_option("--min-fidelity", r.least, "share of the full cache's greedy tokens that must stay the best ones (default 0.98)")
+  command
+      .add_option("--min-fidelity", r.least,
+                  "share of the full cache's greedy tokens that must stay the best ones (default 0.98)")
       ->check(CLI::Range(0.0, 1.0));
   add_cache_lists(command, r.caches);
-  command.add_option("--protocol", r.protocol, "compress after the question is seen (question-aware) or before (question-agnostic)")
+  command
+      .add_option("--protocol", r.protocol,
+                  "compress after the question is seen (question-aware) or before (question-agnostic)")
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   command.add_option("--limit", r.task.limit, "prompts that are tried (default all)")->check(CLI::PositiveNumber);
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_flag("--json", r.json, "the curve and the choice as JSON");
-  command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again (default: none are kept)");
+  command.add_option("-o,--output", r.output,
+                     "folder of the records; what is there is not measured again (default: none are kept)");
 }
 
 /// A folder that vanishes with its owner.
@@ -85,14 +92,17 @@ eval::Plan plan_of(Raw& r) {
   CacheLists full;
   full.kv_types = r.caches.kv_types;
   for (const auto& cache : crossed(full)) {
-    if (std::none_of(plan.caches.begin(), plan.caches.end(), [&](const CacheOptions& other) { return is_same(cache, other); }))
+    if (std::none_of(plan.caches.begin(), plan.caches.end(),
+                     [&](const CacheOptions& other) { return is_same(cache, other); }))
       plan.caches.push_back(cache);
   }
   plan.protocols = {r.protocol == "question-aware" ? eval::Protocol::aware : eval::Protocol::agnostic};
   return plan;
 }
 
-std::string quoted_for_shell(const std::string& text) { return text.find_first_of("() ") == std::string::npos ? text : "'" + text + "'"; }
+std::string quoted_for_shell(const std::string& text) {
+  return text.find_first_of("() ") == std::string::npos ? text : "'" + text + "'";
+}
 
 std::string options_of(const CacheOptions& cache) {
   std::string out = "--kv " + quoted_for_shell(cache.spec.print());
@@ -107,13 +117,14 @@ std::string command_of(const Raw& r, const CacheOptions& cache) {
 }
 
 std::string table_of(const std::vector<eval::Trial>& trials, const std::optional<eval::Trial>& chosen) {
-  std::string out = fmt::format("{:<26} {:>8} {:>9} {:>10} {:>10}  {:<14} {:>9} {:>8}\n", "method", "budget", "kv type", "entries",
-                                "MiB held", "agreement, %", "KL, nats", "prompts");
+  std::string out = fmt::format("{:<26} {:>8} {:>9} {:>10} {:>10}  {:<14} {:>9} {:>8}\n", "method", "budget", "kv type",
+                                "entries", "MiB held", "agreement, %", "KL, nats", "prompts");
   for (const auto& t : trials) {
-    out += fmt::format("{:<26} {:>8} {:>9} {:>10.0f} {:>10.2f}  {:<14} {:>9.4f} {:>8}{}\n", t.cache.spec.print(),
-                       t.cache.budget ? t.cache.budget->print() : "", t.cache.kv_type.print(), t.entries, t.bytes_held / (1 << 20),
-                       fmt::format("{:.1f} ({:.0f}-{:.0f})", 100 * t.agreement.value, 100 * t.agreement.low, 100 * t.agreement.high), t.kl,
-                       t.samples, chosen && is_same(t.cache, chosen->cache) ? "  <-" : "");
+    out += fmt::format(
+        "{:<26} {:>8} {:>9} {:>10.0f} {:>10.2f}  {:<14} {:>9.4f} {:>8}{}\n", t.cache.spec.print(),
+        t.cache.budget ? t.cache.budget->print() : "", t.cache.kv_type.print(), t.entries, t.bytes_held / (1 << 20),
+        fmt::format("{:.1f} ({:.0f}-{:.0f})", 100 * t.agreement.value, 100 * t.agreement.low, 100 * t.agreement.high),
+        t.kl, t.samples, chosen && is_same(t.cache, chosen->cache) ? "  <-" : "");
   }
   return out;
 }
@@ -154,8 +165,8 @@ void print(const Raw& r, const std::vector<eval::Trial>& trials, const std::opti
 [[noreturn]] void fail(const Raw& r, const std::vector<eval::Trial>& trials) {
   const auto near = eval::nearest(trials);
   if (!near) throw InputError("nothing could be tried: no budget is smaller than any prompt");
-  throw InputError(fmt::format("nothing keeps {:.1f} % of the full cache's tokens: the nearest is {} with {:.1f} %", 100 * r.least,
-                               options_of(near->cache), 100 * near->agreement.value));
+  throw InputError(fmt::format("nothing keeps {:.1f} % of the full cache's tokens: the nearest is {} with {:.1f} %",
+                               100 * r.least, options_of(near->cache), 100 * near->agreement.value));
 }
 
 void run(Raw& r) {

@@ -24,7 +24,8 @@ int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int
 
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   if (!options.spec.method().needs_budget()) return tokens;
-  return options.budget->entries(tokens, cache::entry_bytes(lane_shape(options, hparams)), hparams.n_layer, hparams.n_head_kv);
+  return options.budget->entries(tokens, cache::entry_bytes(lane_shape(options, hparams)), hparams.n_layer,
+                                 hparams.n_head_kv);
 }
 
 }  // namespace engine
@@ -35,8 +36,9 @@ Cache& Cache::operator=(Cache&&) noexcept = default;
 Cache::~Cache() = default;
 
 Cache Cache::clone() const {
-  return Cache(std::make_unique<Impl>(Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account), impl_->seen,
-                                           impl_->terms, impl_->limit, impl_->attended}));
+  return Cache(
+      std::make_unique<Impl>(Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account),
+                                  impl_->seen, impl_->terms, impl_->limit, impl_->attended}));
 }
 
 const CacheOptions& Cache::options() const { return impl_->options; }
@@ -60,12 +62,13 @@ CacheStats Cache::stats() const {
   stats.entries_per_head_mean = sum / lanes;
   // Before the first step: what it will read.
   const double budget = impl_->method().retrieves ? impl_->terms.budget : entries / lanes;
-  stats.attended_per_head_mean = impl_->attended >= 0 ? static_cast<double>(impl_->attended) / lanes : std::min(entries / lanes, budget);
+  stats.attended_per_head_mean =
+      impl_->attended >= 0 ? static_cast<double>(impl_->attended) / lanes : std::min(entries / lanes, budget);
   stats.bytes_held = impl_->lanes.bytes_held();
   stats.tokens_seen = impl_->seen;
   const auto row = cache::row_bytes(ElementType::f16, h.head_dim);
-  stats.bytes_full =
-      2 * row * static_cast<std::size_t>(h.n_layer) * static_cast<std::size_t>(h.n_head_kv) * static_cast<std::size_t>(impl_->seen);
+  stats.bytes_full = 2 * row * static_cast<std::size_t>(h.n_layer) * static_cast<std::size_t>(h.n_head_kv) *
+                     static_cast<std::size_t>(impl_->seen);
   return stats;
 }
 

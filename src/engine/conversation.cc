@@ -21,7 +21,9 @@ Frame frame_of(const model::Vocab& vocab, PromptFormat format, const std::string
 }
 
 /// The template's own pieces hold control tokens; what the user wrote does not, unless it is asked for.
-std::vector<Token> tokens_of(const model::Vocab& vocab, const std::string& piece) { return vocab.tokenize(piece, ControlTokens::parsed); }
+std::vector<Token> tokens_of(const model::Vocab& vocab, const std::string& piece) {
+  return vocab.tokenize(piece, ControlTokens::parsed);
+}
 
 /// The tokens that a prompt begins with: BOS, and what the template puts before the first message.
 std::vector<Token> opening(const model::Vocab& vocab, const std::string& before) {
@@ -40,8 +42,8 @@ Separator separator(PromptFormat format, const std::string& text, const std::str
 }
 
 /// What a prompt is before its first question.
-std::vector<Token> beginning(const model::Vocab& vocab, const std::string& before, const std::string& text, Separator between,
-                             ControlTokens control) {
+std::vector<Token> beginning(const model::Vocab& vocab, const std::string& before, const std::string& text,
+                             Separator between, ControlTokens control) {
   std::vector<Token> out = opening(vocab, before);
   append(out, vocab.tokenize(between == Separator::none ? text : text + "\n\n", control));
   return out;
@@ -59,18 +61,20 @@ bool differ_in_space_only(std::string_view a, std::string_view b) {
   return a.substr(0, end(a)) == b.substr(0, end(b));
 }
 
-/// Whether the frame of a conversation begins as it did one question ago. What led to the last answer then is what stands before it now,
-/// but for a space, which many templates put before answers that are given to them and leave to the model otherwise.
+/// Whether the frame of a conversation begins as it did one question ago. What led to the last answer then is what
+/// stands before it now, but for a space, which many templates put before answers that are given to them and leave to
+/// the model otherwise.
 Past past_of(const Frame& before, const Frame& now) {
-  const bool same =
-      std::equal(before.begin(), before.end() - 1, now.begin()) && differ_in_space_only(before.back(), now[before.size() - 1]);
+  const bool same = std::equal(before.begin(), before.end() - 1, now.begin()) &&
+                    differ_in_space_only(before.back(), now[before.size() - 1]);
   return same ? Past::unchanged : Past::rewritten;
 }
 
 }  // namespace
 
 Prompt Model::tokenize(const PromptText& prompt) const {
-  if (prompt.text.empty() && prompt.question.empty()) throw InputError("the prompt is empty: give a text (-f), a question (-p) or both");
+  if (prompt.text.empty() && prompt.question.empty())
+    throw InputError("the prompt is empty: give a text (-f), a question (-p) or both");
   const auto& vocab = impl_->vocab;
   const Frame frame = frame_of(vocab, prompt.format, prompt.system, 1);
   const auto between = separator(prompt.format, prompt.text, prompt.question);
@@ -80,14 +84,16 @@ Prompt Model::tokenize(const PromptText& prompt) const {
 
 std::vector<Token> Model::tokenize(const Conversation& c) const {
   const bool asks = !c.said.empty();
-  if (asks && c.said.size() % 2 == 0) throw UsageError("a conversation that ends with an answer has no place for the next one");
+  if (asks && c.said.size() % 2 == 0)
+    throw UsageError("a conversation that ends with an answer has no place for the next one");
   const std::string& last = asks ? c.said.back() : c.text;
   if (c.text.empty() && last.empty()) throw InputError("the prompt is empty: there is nothing to read");
   const auto& vocab = impl_->vocab;
   const Frame frame = frame_of(vocab, c.format, c.system, c.said.size() / 2 + 1);
-  std::vector<Token> out =
-      beginning(vocab, frame.front(), c.text, separator(c.format, c.text, asks ? c.said.front() : "any question"), c.control);
-  for (std::size_t i = 0; i < c.said.size(); ++i) append(out, question_tokens(vocab, c.said[i], frame[i + 1], c.control));
+  std::vector<Token> out = beginning(vocab, frame.front(), c.text,
+                                     separator(c.format, c.text, asks ? c.said.front() : "any question"), c.control);
+  for (std::size_t i = 0; i < c.said.size(); ++i)
+    append(out, question_tokens(vocab, c.said[i], frame[i + 1], c.control));
   return out;
 }
 
@@ -104,6 +110,8 @@ Turn Model::turn(const Conversation& read, const std::string& question) const {
   return turn;
 }
 
-std::vector<Token> Model::tokenize(std::string_view text) const { return impl_->vocab.tokenize(text, ControlTokens::as_text); }
+std::vector<Token> Model::tokenize(std::string_view text) const {
+  return impl_->vocab.tokenize(text, ControlTokens::as_text);
+}
 
 }  // namespace winnow

@@ -30,7 +30,8 @@ class LaneAttention : public graph::AttentionOp {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const auto& method = rows[row].cache->method();
       const int together = method.one_set_per_layer ? hparams.n_head_kv : 1;
-      for (int head = 0; method.step && head < hparams.n_head_kv; head += together) followings_.push_back({row, head, head + together});
+      for (int head = 0; method.step && head < hparams.n_head_kv; head += together)
+        followings_.push_back({row, head, head + together});
     }
   }
 
@@ -57,14 +58,16 @@ class LaneAttention : public graph::AttentionOp {
   }
 
  private:
-  /// What tokens leave in a lane and what they read of it is a matter of that lane, so the threads take heads in turn; a sequence's rows
-  /// follow one another, since what later ones read depends on earlier ones. The last thread to be done gathers what all will read.
+  /// What tokens leave in a lane and what they read of it is a matter of that lane, so the threads take heads in turn;
+  /// a sequence's rows follow one another, since what later ones read depends on earlier ones. The last thread to be
+  /// done gathers what all will read.
   void store(const Tensors& tensors, Worker worker) {
     try {
       int task = 0;
       for (int row = 0; row < tensors.rows;) {
         const int end = end_of_sequence(row);
-        const int together = rows_[static_cast<std::size_t>(row)].cache->method().heads_read_alike ? hparams_.n_head_kv : 1;
+        const int together =
+            rows_[static_cast<std::size_t>(row)].cache->method().heads_read_alike ? hparams_.n_head_kv : 1;
         for (int head = 0; head < hparams_.n_head_kv; head += together) {
           if (task++ % worker.count == worker.index) store_heads(tensors, row, end, head, head + together);
         }
@@ -112,13 +115,16 @@ class LaneAttention : public graph::AttentionOp {
   void enter(const Tensors& tensors, int row, int head) {
     const auto& step = rows_[static_cast<std::size_t>(row)];
     const auto dim = static_cast<std::size_t>(hparams_.head_dim);
-    const std::size_t offset =
-        (static_cast<std::size_t>(row) * static_cast<std::size_t>(hparams_.n_head_kv) + static_cast<std::size_t>(head)) * dim;
+    const std::size_t offset = (static_cast<std::size_t>(row) * static_cast<std::size_t>(hparams_.n_head_kv) +
+                                static_cast<std::size_t>(head)) *
+                               dim;
     const std::span<const float> key(tensors.k + offset, dim);
     const std::span<const float> value(tensors.v + offset, dim);
     auto& lanes = step.cache->lanes.layer(tensors.layer);
     const auto& method = step.cache->method();
-    if (method.evict && lanes.length(head) >= step.cache->limit[static_cast<std::size_t>(tensors.layer)][static_cast<std::size_t>(head)]) {
+    if (method.evict &&
+        lanes.length(head) >=
+            step.cache->limit[static_cast<std::size_t>(tensors.layer)][static_cast<std::size_t>(head)]) {
       lanes.replace(head, method.evict.call(lanes, head, step.cache->terms), step.position, key, value);
     } else {
       lanes.append(head, step.position, key, value);
@@ -138,7 +144,8 @@ class LaneAttention : public graph::AttentionOp {
     for (int head = first_head; head < end_head; ++head) plans[static_cast<std::size_t>(head)].clear();
     if (method.attend) {
       const auto width = static_cast<std::ptrdiff_t>(hparams_.n_head) * hparams_.head_dim;
-      method.attend.call({tensors.layer, shape_, lanes, step.position, step.cache->terms, tensors.q + row * width, first_head, end_head},
+      method.attend.call({tensors.layer, shape_, lanes, step.position, step.cache->terms, tensors.q + row * width,
+                          first_head, end_head},
                          plans);
     }
     for (int head = first_head; head < end_head; ++head) {
@@ -188,15 +195,18 @@ class LaneAttention : public graph::AttentionOp {
     int end_head;
   };
 
-  /// What a layer's methods do with the attention that they have seen has time until the next step. It is done beside the next layer's
-  /// attention, whose many small parts even out that heads are few: three heads' worth on two threads would else take the time of four.
+  /// What a layer's methods do with the attention that they have seen has time until the next step. It is done beside
+  /// the next layer's attention, whose many small parts even out that heads are few: three heads' worth on two threads
+  /// would else take the time of four.
   void follow_layer_before(int layer) {
     if (layer == 0) return;
-    for (int i = to_follow_.take(); i >= 0; i = to_follow_.take()) follow(layer - 1, followings_[static_cast<std::size_t>(i)]);
+    for (int i = to_follow_.take(); i >= 0; i = to_follow_.take())
+      follow(layer - 1, followings_[static_cast<std::size_t>(i)]);
   }
 
   void follow_in_turns(int layer, Worker worker) const {
-    for (std::size_t i = static_cast<std::size_t>(worker.index); i < followings_.size(); i += static_cast<std::size_t>(worker.count)) {
+    for (std::size_t i = static_cast<std::size_t>(worker.index); i < followings_.size();
+         i += static_cast<std::size_t>(worker.count)) {
       follow(layer, followings_[i]);
     }
   }
@@ -206,8 +216,8 @@ class LaneAttention : public graph::AttentionOp {
     const Watched& watched = watched_[following.row];
     const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
     cache.method().step.call({layer, shape_, cache.lanes.layer(layer), rows_[following.row].position, cache.terms,
-                              cache.limit[static_cast<std::size_t>(layer)], following.first_head, following.end_head, probabilities,
-                              watched.stride});
+                              cache.limit[static_cast<std::size_t>(layer)], following.first_head, following.end_head,
+                              probabilities, watched.stride});
   }
 
   attention::DecodeAttention& attention_;
@@ -257,12 +267,16 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     // Rows of one sequence stand together: the first of them reserves for all.
     if (i > 0 && rows[i].cache == rows[i - 1].cache) continue;
     int count = 0;
-    while (i + static_cast<std::size_t>(count) < rows.size() && rows[i + static_cast<std::size_t>(count)].cache == rows[i].cache) ++count;
+    while (i + static_cast<std::size_t>(count) < rows.size() &&
+           rows[i + static_cast<std::size_t>(count)].cache == rows[i].cache)
+      ++count;
     for (int layer = 0; layer < hparams_.n_layer; ++layer) {
       auto& lanes = rows[i].cache->lanes.layer(layer);
       lanes.reserve(growth(*rows[i].cache, layer, count));
-      if (lanes.shape().followers > 0) lanes.reserve_followers(1);  // what a full lane gives up for a token follows another
-      if (lanes.shape().summary_size > 0) lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
+      if (lanes.shape().followers > 0)
+        lanes.reserve_followers(1);  // what a full lane gives up for a token follows another
+      if (lanes.shape().summary_size > 0)
+        lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
     }
     rows[i].cache->attended = 0;
   }
@@ -275,7 +289,8 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     floats += std::ptrdiff_t{2} * hparams_.n_head * w.stride;
   }
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  if (probabilities_.size() < bytes) probabilities_ = Buffer(account_, bytes + bytes / 2, "attention probabilities of a step");
+  if (probabilities_.size() < bytes)
+    probabilities_ = Buffer(account_, bytes + bytes / 2, "attention probabilities of a step");
   LaneAttention attention(attention_, hparams_, rows, watched, probabilities_.as<float>().data());
   executor_.step(tokens, positions, attention, logits);
   attention.rethrow();

@@ -16,13 +16,14 @@ struct StepRow {
   std::int32_t position = 0;
 };
 
-/// Runs one graph over all layers for some rows: K and V enter the lanes (a method that evicts blindly makes room first), then each row's
-/// query reads its lane as it stands after its own token, then a method that scores while decoding sees what was attended to. Logits
-/// [n][n_vocab] of the last n rows. REQUIRES: no two rows of one sequence when its method changes lanes while decoding, since a later row
-/// would overwrite what an earlier one reads.
+/// Runs one graph over all layers for some rows: K and V enter the lanes (a method that evicts blindly makes room
+/// first), then each row's query reads its lane as it stands after its own token, then a method that scores while
+/// decoding sees what was attended to. Logits [n][n_vocab] of the last n rows. REQUIRES: no two rows of one sequence
+/// when its method changes lanes while decoding, since a later row would overwrite what an earlier one reads.
 class Stepper {
  public:
-  Stepper(graph::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams, MemoryAccount& account)
+  Stepper(graph::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams,
+          MemoryAccount& account)
       : executor_(executor), attention_(attention), hparams_(hparams), account_(account) {}
 
   /// Throws MemoryError before anything has changed, Interrupted.

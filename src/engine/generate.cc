@@ -65,7 +65,10 @@ struct Running {
 class Batch {
  public:
   Batch(Session& session, const GenerateOptions& options, const OnText& on_text)
-      : session_(session), options_(options), on_text_(on_text), vocabulary_(static_cast<std::size_t>(session.model().info().n_vocab)) {}
+      : session_(session),
+        options_(options),
+        on_text_(on_text),
+        vocabulary_(static_cast<std::size_t>(session.model().info().n_vocab)) {}
 
   std::vector<Generation> run(std::span<Cache* const> caches, std::span<const std::vector<float>> first) {
     results_.resize(caches.size());
@@ -95,7 +98,8 @@ class Batch {
     session_.step(caches, tokens, logits_);
     std::vector<Running> still;
     for (std::size_t i = 0; i < running_.size(); ++i) {
-      if (goes_on(running_[i], std::span(logits_).subspan(i * vocabulary_, vocabulary_))) still.push_back(std::move(running_[i]));
+      if (goes_on(running_[i], std::span(logits_).subspan(i * vocabulary_, vocabulary_)))
+        still.push_back(std::move(running_[i]));
     }
     running_ = std::move(still);
   }
@@ -137,8 +141,9 @@ class Batch {
 
 }  // namespace
 
-std::vector<Generation> generate(Session& session, std::span<Cache* const> caches, std::span<const std::vector<float>> logits,
-                                 const GenerateOptions& options, const OnText& on_text) {
+std::vector<Generation> generate(Session& session, std::span<Cache* const> caches,
+                                 std::span<const std::vector<float>> logits, const GenerateOptions& options,
+                                 const OnText& on_text) {
   return Batch(session, options, on_text).run(caches, logits);
 }
 

@@ -6,14 +6,15 @@ namespace winnow {
 
 namespace {
 
-/// Whether all that decoding does to the lanes is to append to them, and taking the last entries away undoes it: where entries lie at their
-/// ranks, a lane that loses one turns all its keys.
+/// Whether all that decoding does to the lanes is to append to them, and taking the last entries away undoes it: where
+/// entries lie at their ranks, a lane that loses one turns all its keys.
 bool only_appends(const policy::Method& method) {
   return !method.changes_while_decoding() && method.summary_rows == 0 && method.positions == policy::Positions::text;
 }
 
 void drop_from(cache::LayerLanes& lanes, int head, std::int32_t position) {
-  while (lanes.length(head) > 0 && lanes.position(head, lanes.length(head) - 1) >= position) lanes.remove(head, lanes.length(head) - 1);
+  while (lanes.length(head) > 0 && lanes.position(head, lanes.length(head) - 1) >= position)
+    lanes.remove(head, lanes.length(head) - 1);
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ void Cache::go_back(CacheMark mark) {
     return;
   }
   for (int layer = 0; layer < impl_->lanes.layers(); ++layer) {
-    for (int head = 0; head < impl_->hparams->n_head_kv; ++head) drop_from(impl_->lanes.layer(layer), head, mark.tokens_seen);
+    for (int head = 0; head < impl_->hparams->n_head_kv; ++head)
+      drop_from(impl_->lanes.layer(layer), head, mark.tokens_seen);
     impl_->lanes.layer(layer).reserve(0);  // frees what is not needed any more
   }
   impl_->seen = mark.tokens_seen;

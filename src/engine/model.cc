@@ -20,7 +20,8 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
 std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOptions& options) {
   auto weights = model::Weights::load(path, {options.rope_freq_base, options.rope_scaling});
   ModelInfo info = describe(path, *weights);
-  return std::shared_ptr<const Model>(new Model(std::make_unique<Impl>(std::move(weights), model::Vocab(path), std::move(info))));
+  return std::shared_ptr<const Model>(
+      new Model(std::make_unique<Impl>(std::move(weights), model::Vocab(path), std::move(info))));
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

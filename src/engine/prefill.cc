@@ -57,19 +57,20 @@ struct Prefill::Branch {
       if (found == wanted.end()) wanted.push_back(what);
     }
     add_replay(passages_of(options, hparams, tokens), hparams.n_head);
-    caches.emplace_back(std::make_unique<Cache::Impl>(
-        Cache::Impl{options,
-                    &hparams,
-                    &context.account,
-                    cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account),
-                    tokens,
-                    policy::Terms{prompt, budget, method.forced ? method.forced.call(prompt, budget) : policy::Forced{}},
-                    {}}));
+    caches.emplace_back(std::make_unique<Cache::Impl>(Cache::Impl{
+        options,
+        &hparams,
+        &context.account,
+        cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account),
+        tokens,
+        policy::Terms{prompt, budget, method.forced ? method.forced.call(prompt, budget) : policy::Forced{}},
+        {}}));
   }
 
   void add_replay(const std::vector<policy::Passage>& passages, int query_heads) {
     constexpr auto kNone = ~std::size_t{0};
-    const auto found = std::find_if(replays.begin(), replays.end(), [&](const Replay& r) { return r.passages == passages; });
+    const auto found =
+        std::find_if(replays.begin(), replays.end(), [&](const Replay& r) { return r.passages == passages; });
     replay_of.push_back(passages.empty() ? kNone : static_cast<std::size_t>(found - replays.begin()));
     if (passages.empty() || found != replays.end()) return;
     const attention::Observe largest{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max};
@@ -94,13 +95,13 @@ struct Prefill::Branch {
   }
 };
 
-Prefill::Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
-                 std::span<const CacheOptions> caches)
+Prefill::Prefill(const PrefillContext& context, std::span<const Token> text,
+                 std::span<const std::vector<Token>> questions, std::span<const CacheOptions> caches)
     : context_(context),
       text_(text.begin(), text.end()),
       branches_(branches_of(context, static_cast<int>(text.size()), questions, caches)),
-      scratch_(context.account, scratch_type(context.options.precision, caches), context.hparams.n_head_kv, context.hparams.head_dim,
-               longest(branches_)) {
+      scratch_(context.account, scratch_type(context.options.precision, caches), context.hparams.n_head_kv,
+               context.hparams.head_dim, longest(branches_)) {
   std::vector<Token> rows = text_;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     branches_[i].first_row = static_cast<int>(rows.size());
@@ -113,7 +114,8 @@ Prefill::Prefill(const PrefillContext& context, std::span<const Token> text, std
 
 Prefill::~Prefill() = default;
 
-std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context, int text, std::span<const std::vector<Token>> questions,
+std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context, int text,
+                                                  std::span<const std::vector<Token>> questions,
                                                   std::span<const CacheOptions> caches) {
   std::vector<Branch> out;
   for (const auto& question : questions) {
@@ -203,7 +205,8 @@ void Prefill::run_rows(int layer, int first_row, int count, int first_position, 
 }
 
 std::unique_ptr<PromptAttention> Prefill::attention_of(int layer, int first, const Watchers& watchers) {
-  if (context_.past != nullptr) return std::make_unique<LaterAttention>(*context_.past, layer, scratch_, first, watchers);
+  if (context_.past != nullptr)
+    return std::make_unique<LaterAttention>(*context_.past, layer, scratch_, first, watchers);
   return std::make_unique<ChunkAttention>(context_.attention, scratch_, first, watchers);
 }
 
@@ -215,17 +218,20 @@ void Prefill::compress(int layer, Branch& branch) {
     std::vector<attention::Observation> seen;
     for (const auto index : branch.observed[i]) seen.push_back(branch.observations[index]);
     const auto moments = branch.moments.find(cache.method().query_moments_from);
-    const policy::LayerView view{
-        layer,         hparams.n_layer,   shape, &scratch_, seen, moments == branch.moments.end() ? nullptr : &moments->second,
-        &hparams.rope, branch.replayed(i)};
+    const policy::LayerView view{layer,         hparams.n_layer,
+                                 shape,         &scratch_,
+                                 seen,          moments == branch.moments.end() ? nullptr : &moments->second,
+                                 &hparams.rope, branch.replayed(i)};
     const int layer_budget = branch.layer_budgets[i][static_cast<std::size_t>(layer)];
     const auto plan = policy::plan(cache.method(), view, branch.budgets[i], layer_budget);
     cache.lanes.layer(layer).commit(plan, scratch_);
-    if (cache.method().summary_rows > 0) cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().summary_block + 1);
+    if (cache.method().summary_rows > 0)
+      cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().summary_block + 1);
     if (cache.method().settle) cache.method().settle.call(view, cache.lanes.layer(layer), cache.terms);
     auto& limit = cache.limit.emplace_back();
     for (int head = 0; head < hparams.n_head_kv; ++head) {
-      limit.push_back(plan.keeps_all() ? layer_budget : static_cast<int>(plan.heads[static_cast<std::size_t>(head)].size()));
+      limit.push_back(plan.keeps_all() ? layer_budget
+                                       : static_cast<int>(plan.heads[static_cast<std::size_t>(head)].size()));
     }
   }
 }
@@ -233,7 +239,8 @@ void Prefill::compress(int layer, Branch& branch) {
 std::vector<float> Prefill::logits_of(const Branch& branch) {
   const int last = branch.own > 0 ? branch.first_row + branch.own - 1 : static_cast<int>(text_.size()) - 1;
   std::vector<float> logits(static_cast<std::size_t>(context_.hparams.n_vocab));
-  context_.executor.logits(hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(last) * context_.hparams.n_embd, 1, logits.data());
+  context_.executor.logits(hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(last) * context_.hparams.n_embd, 1,
+                           logits.data());
   return logits;
 }
 

@@ -27,10 +27,10 @@ struct PrefillContext {
   Past* past = nullptr;  ///< set: the prompt comes behind that
 };
 
-/// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every question in turn
-/// over the text's keys and values (rows of the scratch are given back in between), then what its methods read again, passage by passage in
-/// the same way, and each finished prompt is compressed at once. So a layer's full cache is all that is ever held, for any number of
-/// questions and cache options.
+/// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every
+/// question in turn over the text's keys and values (rows of the scratch are given back in between), then what its
+/// methods read again, passage by passage in the same way, and each finished prompt is compressed at once. So a layer's
+/// full cache is all that is ever held, for any number of questions and cache options.
 class Prefill {
  public:
   Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
@@ -42,7 +42,8 @@ class Prefill {
   struct Replay;
   struct Branch;
 
-  static std::vector<Branch> branches_of(const PrefillContext& context, int text, std::span<const std::vector<Token>> questions,
+  static std::vector<Branch> branches_of(const PrefillContext& context, int text,
+                                         std::span<const std::vector<Token>> questions,
                                          std::span<const CacheOptions> caches);
   static int longest(const std::vector<Branch>& branches);
   /// Adds the tokens of the passages that are read again behind one prompt.
@@ -70,7 +71,7 @@ std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
 
 /// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, the lanes.
-std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options, int shared, int rows,
-                          std::span<const int> prompts, std::span<const CacheOptions> caches);
+std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
+                          int shared, int rows, std::span<const int> prompts, std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

@@ -19,8 +19,10 @@ void PromptAttention::stage(int number, const Tensors& tensors, Worker worker) n
     default:
       if (!error_) observe(worker);
       for (auto* const moments : watchers_.moments) {
-        moments->add(tensors.q, scratch_.positions().subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(tensors.rows)),
-                     worker);
+        moments->add(
+            tensors.q,
+            scratch_.positions().subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(tensors.rows)),
+            worker);
       }
       break;
   }
@@ -78,7 +80,8 @@ void LaterAttention::read(int row, int head) {
   // Of the lane, slots come before followers, in the order of their numbers.
   pieces_.back().first = entries_[h];
   for (auto& piece : pieces_) {
-    if (piece.founders != nullptr) piece.first += slots_[h] - lanes_.length(head);  // numbered behind all slots of the lane
+    if (piece.founders != nullptr)
+      piece.first += slots_[h] - lanes_.length(head);  // numbered behind all slots of the lane
     attention::DecodeRead read{row - first_, head, piece};
     if (is_observed(row)) {
       read.probabilities = probabilities_of(row, head * past_.shape.group()) + piece.first;

@@ -58,7 +58,8 @@ class PromptAttention : public graph::AttentionOp {
 /// Of a prompt that stands alone.
 class ChunkAttention : public PromptAttention {
  public:
-  ChunkAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, int first, const Watchers& watchers)
+  ChunkAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, int first,
+                 const Watchers& watchers)
       : PromptAttention(scratch, first, watchers), attention_(attention) {}
 
  private:
@@ -80,7 +81,8 @@ struct Past {
   Buffer probabilities = {};  ///< of one layer, for the rows that are observed
 };
 
-/// Of a prompt that comes behind others: its queries read what is left of them too. Observed is their attention to the prompt.
+/// Of a prompt that comes behind others: its queries read what is left of them too. Observed is their attention to the
+/// prompt.
 class LaterAttention : public PromptAttention {
  public:
   /// Rows that pass through a layer together, with the probabilities of all their queries.

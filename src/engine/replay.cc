@@ -8,10 +8,13 @@ namespace winnow::engine {
 
 namespace {
 
-std::vector<Token> words(const std::string& text, const model::Vocab& vocab) { return vocab.tokenize(text, ControlTokens::as_text); }
+std::vector<Token> words(const std::string& text, const model::Vocab& vocab) {
+  return vocab.tokenize(text, ControlTokens::as_text);
+}
 
 int rows_of(const policy::Passage& passage, const model::Vocab& vocab) {
-  return static_cast<int>(words(passage.ask, vocab).size() + words(passage.reply, vocab).size()) + passage.cue + passage.count;
+  return static_cast<int>(words(passage.ask, vocab).size() + words(passage.reply, vocab).size()) + passage.cue +
+         passage.count;
 }
 
 }  // namespace
@@ -33,7 +36,8 @@ std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Tok
   return out;
 }
 
-ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab, int tokens) {
+ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab,
+                       int tokens) {
   std::vector<std::vector<policy::Passage>> counted;  // what several caches want is read once
   ReplaySize size;
   for (const auto& options : caches) {

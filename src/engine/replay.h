@@ -21,6 +21,7 @@ struct ReplaySize {
   int all = 0;
   int longest = 0;  ///< of one passage
 };
-ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab, int tokens);
+ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab,
+                       int tokens);
 
 }  // namespace winnow::engine

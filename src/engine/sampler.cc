@@ -35,7 +35,8 @@ Sampler::Sampler(const SamplingOptions& options, int vocabulary, int sequence) {
   check(options);
   chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
-  if (options.repeat_penalty != 1) add(llama_sampler_init_penalties(vocabulary, kPenaltyTokens, options.repeat_penalty, 0, 0));
+  if (options.repeat_penalty != 1)
+    add(llama_sampler_init_penalties(vocabulary, kPenaltyTokens, options.repeat_penalty, 0, 0));
   if (options.temperature == 0) {
     add(llama_sampler_init_greedy());
     return;
@@ -63,7 +64,8 @@ Token Sampler::sample(std::span<const float> logits) {
 
 GeneratedToken log_probabilities(std::span<const float> logits, Token chosen, int count) {
   const double largest = *std::max_element(logits.begin(), logits.end());
-  const double sum = std::accumulate(logits.begin(), logits.end(), 0.0, [&](double s, float x) { return s + std::exp(x - largest); });
+  const double sum =
+      std::accumulate(logits.begin(), logits.end(), 0.0, [&](double s, float x) { return s + std::exp(x - largest); });
   const double log_sum = largest + std::log(sum);
   const auto of = [&](Token id) { return TokenLogprob{id, logits[static_cast<std::size_t>(id)] - log_sum}; };
   std::vector<Token> order(logits.size());

@@ -15,7 +15,9 @@ namespace {
 constexpr std::int32_t kMostTokens = std::int32_t{1} << 30U;  ///< positions of what comes after must fit too
 
 /// Blocks whose summaries a sequence has.
-int summaries_of(const policy::Method& method, int seen) { return method.summary_rows > 0 ? seen / method.summary_block + 1 : 0; }
+int summaries_of(const policy::Method& method, int seen) {
+  return method.summary_rows > 0 ? seen / method.summary_block + 1 : 0;
+}
 
 ElementType element_type(std::uint32_t code, const ByteCursor& from) {
   constexpr auto kLast = static_cast<std::uint32_t>(ElementType::q4_0);
@@ -45,7 +47,8 @@ void write_model(ByteSink& to, const ModelIdentity& model) {
   put(to, std::string_view(model.arch));
   put(to, model.file);
   put(to, model.rope);
-  for (const auto number : {model.layers, model.kv_heads, model.group, model.head_dim, model.vocabulary}) put(to, number);
+  for (const auto number : {model.layers, model.kv_heads, model.group, model.head_dim, model.vocabulary})
+    put(to, number);
 }
 
 ModelIdentity read_model(ByteCursor& from) {
@@ -78,7 +81,8 @@ CacheOptions read_options(ByteCursor& from, std::string& spec_full) {
 
 policy::Terms read_terms(ByteCursor& from) {
   policy::Terms terms;
-  for (auto* const number : {&terms.prompt.tokens, &terms.prompt.group, &terms.budget, &terms.forced.sinks, &terms.forced.recent})
+  for (auto* const number :
+       {&terms.prompt.tokens, &terms.prompt.group, &terms.budget, &terms.forced.sinks, &terms.forced.recent})
     *number = from.take<std::int32_t>("what was settled for the prompt");
   return terms;
 }
@@ -105,7 +109,8 @@ std::size_t count_of(ByteCursor& from, const char* what) {
 Conversation read_conversation(ByteCursor& from) {
   Conversation out;
   out.format = choice<PromptFormat>(from.take<std::uint32_t>("the prompt's format"), "the prompt's format", from);
-  out.control = choice<ControlTokens>(from.take<std::uint32_t>("what control tokens are"), "what control tokens are", from);
+  out.control =
+      choice<ControlTokens>(from.take<std::uint32_t>("what control tokens are"), "what control tokens are", from);
   out.system = from.text("the system message");
   out.text = from.text("the text");
   out.said.resize(count_of(from, "the messages"));
@@ -121,18 +126,19 @@ Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
   if (count < static_cast<std::size_t>(seen) || count > static_cast<std::size_t>(kMostTokens))
     from.fail(fmt::format("it has {} tokens, {} have been seen", count, seen));
   for (const Token token : out.tokens) {
-    if (token < 0 || token >= vocabulary) from.fail(fmt::format("a token is {}, the vocabulary has {}", token, vocabulary));
+    if (token < 0 || token >= vocabulary)
+      from.fail(fmt::format("a token is {}, the vocabulary has {}", token, vocabulary));
   }
   return out;
 }
 
-/// That the numbers are those which this program would have settled: a spec's defaults may differ between versions, and later steps rely
-/// on them.
+/// That the numbers are those which this program would have settled: a spec's defaults may differ between versions, and
+/// later steps rely on them.
 void check_terms(const SavedHead& head, const model::Hparams& hparams, const ByteCursor& from) {
   const auto& method = head.options.spec.method();
   if (head.spec_full != head.options.spec.print_full()) {
-    throw InputError(
-        fmt::format("{} was saved with {}, which this program reads as {}", from.source(), head.spec_full, head.options.spec.print_full()));
+    throw InputError(fmt::format("{} was saved with {}, which this program reads as {}", from.source(), head.spec_full,
+                                 head.options.spec.print_full()));
   }
   const auto& prompt = head.terms.prompt;
   if (prompt.tokens < 1 || prompt.tokens > head.seen || prompt.group != head.model.group) {
@@ -141,15 +147,18 @@ void check_terms(const SavedHead& head, const model::Hparams& hparams, const Byt
   const int budget = budget_entries(head.options, hparams, prompt.tokens);
   as_typed(from, [&] { return policy::spread_over_layers(method, budget, hparams.n_layer, prompt); });
   const auto forced = method.forced ? method.forced.call(prompt, budget) : policy::Forced{};
-  if (head.terms.budget != budget || head.terms.forced.sinks != forced.sinks || head.terms.forced.recent != forced.recent) {
-    from.fail(fmt::format("a budget of {} entries with {} first and {} recent ones does not follow from {} tokens ({}, {}, {})",
-                          head.terms.budget, head.terms.forced.sinks, head.terms.forced.recent, prompt.tokens, budget, forced.sinks,
-                          forced.recent));
+  if (head.terms.budget != budget || head.terms.forced.sinks != forced.sinks ||
+      head.terms.forced.recent != forced.recent) {
+    from.fail(fmt::format(
+        "a budget of {} entries with {} first and {} recent ones does not follow from {} tokens ({}, {}, {})",
+        head.terms.budget, head.terms.forced.sinks, head.terms.forced.recent, prompt.tokens, budget, forced.sinks,
+        forced.recent));
   }
 }
 
 /// What the methods take for granted of a layer's lanes while decoding.
-void check_layer(const cache::LayerLanes& lanes, std::span<const int> limit, const SavedHead& head, const ByteCursor& from) {
+void check_layer(const cache::LayerLanes& lanes, std::span<const int> limit, const SavedHead& head,
+                 const ByteCursor& from) {
   const auto& method = head.options.spec.method();
   for (int h = 0; h < head.model.kv_heads; ++h) {
     const int most = limit[static_cast<std::size_t>(h)];
@@ -158,7 +167,8 @@ void check_layer(const cache::LayerLanes& lanes, std::span<const int> limit, con
       from.fail(fmt::format("a lane has {} entries, {} keeps all {}", lanes.length(h), method.name, head.seen));
     }
     if (method.one_set_per_layer && (lanes.length(h) != lanes.length(0) || most != limit[0])) {
-      from.fail(fmt::format("lanes of a layer have {} and {} entries, {} keeps one set", lanes.length(0), lanes.length(h), method.name));
+      from.fail(fmt::format("lanes of a layer have {} and {} entries, {} keeps one set", lanes.length(0),
+                            lanes.length(h), method.name));
     }
   }
 }
@@ -179,8 +189,15 @@ ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash
   Hasher rope;
   rope.add(std::as_bytes(std::span(hparams.rope.frequency)));
   rope.add(std::as_bytes(std::span(&hparams.rope.magnitude, 1)));
-  return {hparams.name,     hparams.arch,   file_hash, rope.value(), hparams.n_layer, hparams.n_head_kv, hparams.n_head / hparams.n_head_kv,
-          hparams.head_dim, hparams.n_vocab};
+  return {hparams.name,
+          hparams.arch,
+          file_hash,
+          rope.value(),
+          hparams.n_layer,
+          hparams.n_head_kv,
+          hparams.n_head / hparams.n_head_kv,
+          hparams.head_dim,
+          hparams.n_vocab};
 }
 
 void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what) {
@@ -191,9 +208,9 @@ void check_model(const ModelIdentity& saved, const ModelIdentity& model, const s
   if (saved.file != model.file)
     throw InputError(fmt::format("{} was saved with the model {}, which is not {}", what, name(saved), name(model)));
   if (saved.rope != model.rope) {
-    throw InputError(
-        fmt::format("{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options", what,
-                    name(model), saved.rope, model.rope));
+    throw InputError(fmt::format(
+        "{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options",
+        what, name(model), saved.rope, model.rope));
   }
   throw InputError(fmt::format("{} is damaged: it has another shape than its model {}", what, name(model)));
 }
@@ -206,7 +223,8 @@ void SavedHead::write(ByteSink& to) const {
   put(to, static_cast<std::uint32_t>(options.kv_type.value));
   write_model(to, model);
   put(to, seen);
-  for (const auto number : {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.forced.sinks, terms.forced.recent})
+  for (const auto number :
+       {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.forced.sinks, terms.forced.recent})
     put(to, number);
   for (const auto& layer : limit) put(to, std::span<const int>(layer));
   write_transcript(to, transcript);
@@ -225,7 +243,8 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
   const auto heads = static_cast<std::size_t>(head.model.kv_heads);
   if (heads * static_cast<std::size_t>(head.model.layers) > from.left() / sizeof(std::int32_t))
     from.fail(fmt::format("its head has no room for the limits of {} layers of {} KV heads", head.model.layers, heads));
-  for (int layer = 0; layer < head.model.layers; ++layer) from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
+  for (int layer = 0; layer < head.model.layers; ++layer)
+    from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
   head.transcript = read_transcript(from, head.seen, head.model.vocabulary);
   from.finish("the head");
   return head;
@@ -234,10 +253,12 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
 void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, std::span<const float> logits,
                     const Transcript& transcript) {
   MemorySink head;
-  SavedHead{cache.options, cache.options.spec.print_full(), model, cache.seen, cache.terms, cache.limit, transcript}.write(head);
+  SavedHead{cache.options, cache.options.spec.print_full(), model, cache.seen, cache.terms, cache.limit, transcript}
+      .write(head);
   const int summaries = summaries_of(cache.method(), cache.seen);
   std::vector<std::size_t> lengths{head.bytes().size()};
-  for (int layer = 0; layer < cache.lanes.layers(); ++layer) lengths.push_back(cache.lanes.layer(layer).saved_bytes(summaries));
+  for (int layer = 0; layer < cache.lanes.layers(); ++layer)
+    lengths.push_back(cache.lanes.layer(layer).saved_bytes(summaries));
   lengths.push_back(logits.size_bytes());
 
   cache::SectionWriter writer(to, kSavedFormat, lengths);
@@ -247,7 +268,8 @@ void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity&
   writer.section([&](ByteSink& sink) { put(sink, logits); });
 }
 
-Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams, MemoryAccount& account) {
+Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams,
+                       MemoryAccount& account) {
   const cache::SectionReader reader(from, kSavedFormat);
   if (reader.count() == 0) throw InputError(fmt::format("{} is damaged: it has no sections", from.name()));
   reader.verify(0, "its head");

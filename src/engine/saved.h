@@ -58,8 +58,9 @@ inline int layer_section(int layer) { return layer + 1; }
 void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, std::span<const float> logits,
                     const Transcript& transcript);
 
-/// Reads a sequence for a model. Throws InputError when it is damaged or another model's, MemoryError; nothing that would let a later step
-/// read or write outside of a lane is let through.
-Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams, MemoryAccount& account);
+/// Reads a sequence for a model. Throws InputError when it is damaged or another model's, MemoryError; nothing that
+/// would let a later step read or write outside of a lane is let through.
+Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams,
+                       MemoryAccount& account);
 
 }  // namespace winnow::engine

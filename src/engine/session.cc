@@ -21,7 +21,8 @@ namespace winnow {
 
 namespace {
 
-/// Rows of one graph when a sequence is extended: enough to amortise the weights, few enough that the logits stay small.
+/// Rows of one graph when a sequence is extended: enough to amortise the weights, few enough that the logits stay
+/// small.
 constexpr int kExtendRows = 64;
 
 SessionOptions with_defaults(SessionOptions options) {
@@ -61,7 +62,8 @@ void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) 
 CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hparams, int tokens) {
   CacheOptions options = sequence.options;
   const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv};
-  const int budget = std::max(engine::budget_entries(options, hparams, tokens), policy::least_budget(sequence.method(), prompt));
+  const int budget =
+      std::max(engine::budget_entries(options, hparams, tokens), policy::least_budget(sequence.method(), prompt));
   options.budget = Budget::parse(std::to_string(budget));
   return options;
 }
@@ -74,7 +76,8 @@ void check_whole(const Cache::Impl& cache) {
       const int entries = cache.lanes.layer(layer).length(head);
       if (entries == cache.seen) continue;
       throw UsageError(
-          fmt::format("a cache that was put together from documents cannot be saved: it keeps {} of {} tokens", entries, cache.seen));
+          fmt::format("a cache that was put together from documents cannot be saved: it keeps {} of {} tokens", entries,
+                      cache.seen));
     }
   }
 }
@@ -88,26 +91,31 @@ std::string reading(std::size_t tokens) {
 
 void SessionOptions::check() const {
   if (threads < 0) throw UsageError(fmt::format("cannot run on {} threads: at least 1 is needed", threads));
-  if (chunk < 1) throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", chunk));
+  if (chunk < 1)
+    throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", chunk));
   if (precision == Precision::bf16 && !multiplies_bf16())
-    throw UsageError("bf16 is not what this machine computes in: it has neither AMX nor AVX-512-BF16 (use auto or f32)");
+    throw UsageError(
+        "bf16 is not what this machine computes in: it has neither AMX nor AVX-512-BF16 (use auto or f32)");
   if (pack == Pack::automatic) return;
   const char* const name = pack == Pack::layer ? "layer" : "resident";
-  if (precision == Precision::f32) throw UsageError(fmt::format("pack {} does not go with precision f32: packed weights are bf16", name));
+  if (precision == Precision::f32)
+    throw UsageError(fmt::format("pack {} does not go with precision f32: packed weights are bf16", name));
   if (!multiplies_bf16())
-    throw UsageError(
-        fmt::format("pack {}: packed weights are bf16, for which this machine has neither AMX nor AVX-512-BF16 (use auto)", name));
-  if (!graph::Bf16Kernel::available()) throw UsageError(fmt::format("pack {}: this build multiplies without oneDNN (use auto)", name));
+    throw UsageError(fmt::format(
+        "pack {}: packed weights are bf16, for which this machine has neither AMX nor AVX-512-BF16 (use auto)", name));
+  if (!graph::Bf16Kernel::available())
+    throw UsageError(fmt::format("pack {}: this build multiplies without oneDNN (use auto)", name));
 }
 
 void CacheOptions::check() const {
   if (spec.method().retrieves && budget && budget->unit() == Budget::Unit::bytes) {
-    throw UsageError(fmt::format("{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
-                                 spec.print(), budget->print()));
+    throw UsageError(fmt::format(
+        "{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
+        spec.print(), budget->print()));
   }
   if (spec.method().needs_budget() && !budget) {
-    throw UsageError(
-        fmt::format("{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
+    throw UsageError(fmt::format(
+        "{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
   }
 }
 
@@ -129,7 +137,8 @@ Session::Impl::PackedPass::PackedPass(Impl& impl, std::size_t rows, std::size_t 
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
 }
-std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
+std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
+                                              std::span<const std::vector<Token>> questions,
                                               std::span<const CacheOptions> caches) {
   std::vector<int> prompts;
   std::size_t rows = text.size();
@@ -140,12 +149,13 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text, std::
     rows += question.size();
   }
   for (const auto& c : caches) c.check();
-  const auto need =
-      engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
+  const auto need = engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()),
+                                          static_cast<int>(rows), prompts, caches);
   check_memory(need, reading(rows));
   const Stops stops(*this);
   const PackedPass packed(*this, rows, need);
-  const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress};
+  const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab,
+                                       account,  options,           progress};
   return engine::Prefill(context, text, questions, caches).run();
 }
 
@@ -157,16 +167,19 @@ void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> token
   if (sequence.method().schedule != policy::Schedule::once) return;
   const CacheOptions later = options_later(sequence, hparams, count);
   if (count <= engine::budget_entries(later, hparams, count)) return;
-  const auto need = engine::prefill_bytes(hparams, model->impl().vocab, options, count, count, std::span(&count, 1), std::span(&later, 1));
+  const auto need = engine::prefill_bytes(hparams, model->impl().vocab, options, count, count, std::span(&count, 1),
+                                          std::span(&later, 1));
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
   const PackedPass packed(*this, tokens.size(), need);
   engine::Past past{account, decode_attention, shape, sequence.lanes, sequence.seen - count};
-  const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab, account, options, progress, &past};
+  const engine::PrefillContext context{executor, prefill_attention, hparams,  model->impl().vocab,
+                                       account,  options,           progress, &past};
   const std::vector<std::vector<Token>> nothing_more(1);
   auto read = engine::Prefill(context, tokens, nothing_more, std::span(&later, 1)).run();
   auto& kept = read.front().caches.front().impl().lanes;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) sequence.lanes.layer(layer).put_from(past.tokens, std::move(kept.layer(layer)));
+  for (int layer = 0; layer < hparams.n_layer; ++layer)
+    sequence.lanes.layer(layer).put_from(past.tokens, std::move(kept.layer(layer)));
 }
 
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
@@ -208,7 +221,8 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
   auto& s = *impl_;
   check_tokens(tokens, s.hparams);
   if (caches.size() != tokens.size() || logits.size() != tokens.size() * static_cast<std::size_t>(s.hparams.n_vocab)) {
-    throw UsageError(fmt::format("a step of {} caches got {} tokens and room for {} logits", caches.size(), tokens.size(), logits.size()));
+    throw UsageError(fmt::format("a step of {} caches got {} tokens and room for {} logits", caches.size(),
+                                 tokens.size(), logits.size()));
   }
   s.check_stop();
   std::vector<engine::StepRow> rows;
@@ -219,12 +233,13 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
   s.stepper.run(rows, logits);
 }
 
-void Session::save(const std::string& path, const Cache& cache, std::span<const float> logits, const Transcript& transcript) const {
+void Session::save(const std::string& path, const Cache& cache, std::span<const float> logits,
+                   const Transcript& transcript) const {
   const auto& sequence = cache.impl();
   check_tokens(transcript.tokens, impl_->hparams);
   if (transcript.tokens.size() < static_cast<std::size_t>(sequence.seen)) {
-    throw UsageError(
-        fmt::format("a transcript of {} tokens is not that of a cache that has seen {}", transcript.tokens.size(), sequence.seen));
+    throw UsageError(fmt::format("a transcript of {} tokens is not that of a cache that has seen {}",
+                                 transcript.tokens.size(), sequence.seen));
   }
   check_whole(sequence);
   ReplacingFile file(path);
@@ -234,12 +249,14 @@ void Session::save(const std::string& path, const Cache& cache, std::span<const 
 
 Restored Session::load(const std::string& path) {
   const FileSource file(path);
-  return engine::read_sequence(file, engine::identity_of(impl_->hparams, impl_->model->hash()), impl_->hparams, impl_->account);
+  return engine::read_sequence(file, engine::identity_of(impl_->hparams, impl_->model->hash()), impl_->hparams,
+                               impl_->account);
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
   const auto& s = *impl_;
-  const auto need = engine::prefill_bytes(s.hparams, s.model->impl().vocab, s.options, tokens, tokens, std::span(&tokens, 1), caches);
+  const auto need =
+      engine::prefill_bytes(s.hparams, s.model->impl().vocab, s.options, tokens, tokens, std::span(&tokens, 1), caches);
   return need + s.executor.packed_bytes(tokens);
 }
 

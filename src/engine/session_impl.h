@@ -23,7 +23,8 @@ struct Session::Impl {
   /// Throws Interrupted.
   void check_stop() const;
 
-  /// Lets a pass over a prompt be stopped. Decode steps are short and must not stop half-way: entries would be in some layers only.
+  /// Lets a pass over a prompt be stopped. Decode steps are short and must not stop half-way: entries would be in some
+  /// layers only.
   struct Stops {
     explicit Stops(Impl& impl) : executor(impl.executor) { executor.set_stop(impl.stop); }
     ~Stops() { executor.set_stop({}); }

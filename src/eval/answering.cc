@@ -6,7 +6,8 @@
 namespace winnow::eval {
 
 Measure answering() {
-  return [](Session& session, const Reading& reading, std::vector<Cache>& caches, const std::vector<std::vector<float>>& logits) {
+  return [](Session& session, const Reading& reading, std::vector<Cache>& caches,
+            const std::vector<std::vector<float>>& logits) {
     GenerateOptions options;
     options.max_tokens = reading.sample->max_tokens;
     std::vector<Cache*> all;

@@ -60,7 +60,8 @@ double likelihood_of(const Line& line, Likelihood likelihood) {
 }  // namespace
 
 Measure choosing(Likelihood likelihood) {
-  return [likelihood](Session& session, const Reading& reading, std::vector<Cache>& caches, const std::vector<Logits>& logits) {
+  return [likelihood](Session& session, const Reading& reading, std::vector<Cache>& caches,
+                      const std::vector<Logits>& logits) {
     const auto& choices = reading.sample->choices;
     const auto texts = tokenised(session.model(), choices);
     const auto begin = Clock::now();

@@ -5,7 +5,8 @@
 
 namespace winnow::eval {
 
-void step(Session& session, std::span<Cache* const> caches, std::span<const Token> tokens, std::span<Logits* const> logits) {
+void step(Session& session, std::span<Cache* const> caches, std::span<const Token> tokens,
+          std::span<Logits* const> logits) {
   const std::size_t width = logits.front()->size();
   Logits next(width * caches.size());
   session.step(caches, tokens, next);

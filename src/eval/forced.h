@@ -10,7 +10,8 @@ namespace winnow::eval {
 using Logits = std::vector<float>;
 
 /// One step of all caches together, each with its own token: their logits become those of that token.
-void step(Session& session, std::span<Cache* const> caches, std::span<const Token> tokens, std::span<Logits* const> logits);
+void step(Session& session, std::span<Cache* const> caches, std::span<const Token> tokens,
+          std::span<Logits* const> logits);
 
 /// The same with one token for all.
 void step(Session& session, std::vector<Cache>& caches, Token token, std::vector<Logits>& logits);

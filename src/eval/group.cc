@@ -18,8 +18,10 @@ void cut_middle(Prompt& prompt, std::size_t room) {
   const std::size_t total = prompt.text.size() + prompt.question.size();
   if (total <= room) return;
   const std::size_t surplus = total - room;
-  if (surplus > prompt.text.size()) throw InputError(fmt::format("the question alone has {} tokens, {} fit", prompt.question.size(), room));
-  const auto begin = prompt.text.begin() + static_cast<std::ptrdiff_t>(std::min(room / 2, prompt.text.size() - surplus));
+  if (surplus > prompt.text.size())
+    throw InputError(fmt::format("the question alone has {} tokens, {} fit", prompt.question.size(), room));
+  const auto begin =
+      prompt.text.begin() + static_cast<std::ptrdiff_t>(std::min(room / 2, prompt.text.size() - surplus));
   prompt.text.erase(begin, begin + static_cast<std::ptrdiff_t>(surplus));
 }
 
@@ -40,7 +42,8 @@ std::vector<CacheStats> stats_of(const std::vector<Cache>& caches) {
 void name_group(std::vector<Record>& records) {
   Hasher hasher;
   for (const auto& r : records) {
-    for (const auto* text : {&r.key.task, &r.key.id, &r.key.spec, &r.key.budget, &r.key.kv_type, &r.key.protocol, &r.key.prompt_hash})
+    for (const auto* text :
+         {&r.key.task, &r.key.id, &r.key.spec, &r.key.budget, &r.key.kv_type, &r.key.protocol, &r.key.prompt_hash})
       hasher.add(std::as_bytes(std::span(text->c_str(), text->size() + 1)));
   }
   for (auto& r : records) {
@@ -51,7 +54,8 @@ void name_group(std::vector<Record>& records) {
 
 }  // namespace
 
-Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches) : caches_(std::move(caches)) {
+Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches)
+    : caches_(std::move(caches)) {
   reading_.sample = &sample;
   reading_.protocol = protocol;
   reading_.prompt = model.tokenize(sample.prompt);
@@ -84,17 +88,19 @@ int Group::tokens_compressed() const {
   return asked_later ? static_cast<int>(prompt.text.size()) : tokens();
 }
 
-/// Empty: it can be measured. A prompt that a budget holds whole says nothing about the method, and is not to look as if that were equal to
-/// the full cache; nor can a share of a short prompt be less than what the method forces.
+/// Empty: it can be measured. A prompt that a budget holds whole says nothing about the method, and is not to look as
+/// if that were equal to the full cache; nor can a share of a short prompt be less than what the method forces.
 std::string Group::why_not(const Model& model, const CacheOptions& cache) const {
   const int tokens = tokens_compressed();
   if (!cache.budget || cache.budget->unit() == Budget::Unit::bytes) return {};
   const int entries = cache.budget->entries(tokens, 0, 1, 1);
   if (cache.budget->unit() == Budget::Unit::entries)
-    return entries < tokens ? "" : fmt::format("the prompt has {} tokens, the budget {}", tokens, cache.budget->print());
+    return entries < tokens ? ""
+                            : fmt::format("the prompt has {} tokens, the budget {}", tokens, cache.budget->print());
   const int least = policy::least_budget(cache.spec.method(), {tokens, model.info().n_head / model.info().n_head_kv});
   if (entries >= least) return {};
-  return fmt::format("{} of {} tokens are {}, {} needs {}", cache.budget->print(), tokens, entries, cache.spec.print(), least);
+  return fmt::format("{} of {} tokens are {}, {} needs {}", cache.budget->print(), tokens, entries, cache.spec.print(),
+                     least);
 }
 
 void Group::leave_out_what_does_not_fit(const Model& model) {

@@ -12,7 +12,8 @@ namespace winnow::eval {
 /// A sample as one protocol reads it, with all caches that are measured together.
 class Group {
  public:
-  /// Throws InputError when the question alone does not fit the model's context, UsageError for a chat template that is not known.
+  /// Throws InputError when the question alone does not fit the model's context, UsageError for a chat template that is
+  /// not known.
   Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches);
 
   /// Leaves out the caches that have been measured.

@@ -16,7 +16,8 @@ constexpr const char* kPrefix = "part-";
 std::vector<std::string> parts_in(const std::string& folder) {
   std::vector<std::string> out;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && entry.path().filename().string().starts_with(kPrefix)) out.push_back(entry.path().string());
+    if (entry.is_directory() && entry.path().filename().string().starts_with(kPrefix))
+      out.push_back(entry.path().string());
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -30,7 +31,8 @@ class Order {
   explicit Order(const Plan& plan) {
     for (const auto& task : plan.tasks) {
       for (const auto& sample : task.samples) {
-        for (const Protocol protocol : plan.protocols) places_.emplace(Place(sample.task, sample.id, name_of(protocol)), places_.size());
+        for (const Protocol protocol : plan.protocols)
+          places_.emplace(Place(sample.task, sample.id, name_of(protocol)), places_.size());
       }
     }
   }
@@ -63,7 +65,9 @@ std::vector<std::vector<Record>> groups_of(const std::vector<Record>& records) {
   return out;
 }
 
-std::string part_of(const std::string& folder, int process) { return (fs::path(folder) / (kPrefix + std::to_string(process))).string(); }
+std::string part_of(const std::string& folder, int process) {
+  return (fs::path(folder) / (kPrefix + std::to_string(process))).string();
+}
 
 std::vector<Record> repaired_parts(const std::string& folder, const std::string& model_hash) {
   std::vector<Record> out;
@@ -77,7 +81,8 @@ std::vector<Record> repaired_parts(const std::string& folder, const std::string&
 void collect_parts(const std::string& folder, const std::string& model_hash, const Plan& plan, RecordFile& to) {
   auto groups = groups_of(repaired_parts(folder, model_hash));
   const Order order(plan);
-  std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) { return order.of(a.front()) < order.of(b.front()); });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const auto& a, const auto& b) { return order.of(a.front()) < order.of(b.front()); });
   const auto known = keys_of(to.records());
   for (const auto& group : groups) {
     if (!known.contains(group.front().key)) to.add(group);

@@ -27,8 +27,8 @@ struct Reading {
   double read_ms = 0;  ///< what reading the prompt took, for all caches of the group
 };
 
-/// What is measured of a reading, for all caches of a group together. One record for each, in their order, of which it fills in answer,
-/// score, values and timings.decode_ms. Throws what the session throws.
+/// What is measured of a reading, for all caches of a group together. One record for each, in their order, of which it
+/// fills in answer, score, values and timings.decode_ms. Throws what the session throws.
 using Measure = std::function<std::vector<Record>(Session& session, const Reading& reading, std::vector<Cache>& caches,
                                                   std::vector<std::vector<float>> logits)>;
 
@@ -55,13 +55,14 @@ struct Task {
 /// Lets the model answer, all caches decoding together, and scores what it says.
 Measure answering();
 
-/// Forces 64 greedy tokens of the first cache, the full one, through all: the score is the share of steps with the same best token, and
-/// values has "kl", the mean KL(full || cache) in nats (METHODS.md, fidelity).
+/// Forces 64 greedy tokens of the first cache, the full one, through all: the score is the share of steps with the same
+/// best token, and values has "kl", the mean KL(full || cache) in nats (METHODS.md, fidelity).
 Measure following();
 
-/// Forces the reference, token by token, through all caches. The score is the share of its tokens that were the most probable ones, values
-/// have "nll", the mean of -ln p(token), and "perplexity", its exponential; with `every` > 0 also "nll@N" of the tokens up to the Nth
-/// behind the prompt, since the N before. The first token does not count: it comes from full attention whatever the method.
+/// Forces the reference, token by token, through all caches. The score is the share of its tokens that were the most
+/// probable ones, values have "nll", the mean of -ln p(token), and "perplexity", its exponential; with `every` > 0 also
+/// "nll@N" of the tokens up to the Nth behind the prompt, since the N before. The first token does not count: it comes
+/// from full attention whatever the method.
 Measure forcing(int every = 0);
 
 /// How a choice's likelihood is counted.
@@ -70,12 +71,13 @@ enum class Likelihood : std::uint8_t {
   per_token,  ///< their mean
 };
 
-/// Reads each of the sample's choices behind a copy of each cache. The score is 1 when the likeliest one is right, the answer is its name.
+/// Reads each of the sample's choices behind a copy of each cache. The score is 1 when the likeliest one is right, the
+/// answer is its name.
 Measure choosing(Likelihood likelihood);
 
-/// Decodes 64 tokens for one sequence, then for a batch of eight copies. Values: "ttft_ms" (time to the first token), "decode_tps" and
-/// "decode_tps_8" (tokens per second of all sequences), "peak_bytes" (keys, values and work space while reading). The score is the share of
-/// the full f16 cache's bytes that is saved.
+/// Decodes 64 tokens for one sequence, then for a batch of eight copies. Values: "ttft_ms" (time to the first token),
+/// "decode_tps" and "decode_tps_8" (tokens per second of all sequences), "peak_bytes" (keys, values and work space
+/// while reading). The score is the share of the full f16 cache's bytes that is saved.
 Measure timing();
 
 /// Which part of the samples this process measures.
@@ -94,7 +96,8 @@ struct Plan {
 
 struct Progress {
   std::function<void(int done, int all, const std::string& what)> on_group;  ///< groups, and which begins now
-  std::function<void(const std::string& sentence)> on_failure;               ///< a sample that could not be measured; the others go on
+  std::function<void(const std::string& sentence)>
+      on_failure;  ///< a sample that could not be measured; the others go on
 };
 
 /// What a run came to.
@@ -106,8 +109,9 @@ struct Outcome {
   double seconds = 0;
 };
 
-/// Measures what `records` lacks. A group is a sample with one protocol and all caches that it lacks: its text is read once for all of
-/// them, and its records are added together. Throws Interrupted, InputError (a full disk); what is in `records` by then stays.
+/// Measures what `records` lacks. A group is a sample with one protocol and all caches that it lacks: its text is read
+/// once for all of them, and its records are added together. Throws Interrupted, InputError (a full disk); what is in
+/// `records` by then stays.
 Outcome run(Session& session, const Plan& plan, RecordFile& records, const Progress& progress);
 
 }  // namespace winnow::eval

@@ -8,7 +8,8 @@
 namespace winnow::eval {
 
 Random::Random(std::uint32_t seed, std::string_view what, int number)
-    : state_(hash_of(std::as_bytes(std::span(what)), (static_cast<std::uint64_t>(seed) << 32) | static_cast<std::uint32_t>(number))) {}
+    : state_(hash_of(std::as_bytes(std::span(what)),
+                     (static_cast<std::uint64_t>(seed) << 32) | static_cast<std::uint32_t>(number))) {}
 
 std::uint64_t Random::next() {
   state_ += 0x9E3779B97F4A7C15U;
@@ -23,7 +24,8 @@ int Random::below(int n) { return static_cast<int>(((next() >> 32) * static_cast
 std::vector<int> Random::distinct(int count, int n) {
   std::vector<int> all(static_cast<std::size_t>(n));
   std::iota(all.begin(), all.end(), 0);
-  for (int i = 0; i < count; ++i) std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + below(n - i))]);
+  for (int i = 0; i < count; ++i)
+    std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + below(n - i))]);
   all.resize(static_cast<std::size_t>(count));
   return all;
 }

@@ -7,8 +7,8 @@
 
 namespace winnow::eval {
 
-/// Numbers that depend on the seed and on what they are for alone, the same on every machine (the standard's distributions are not).
-/// SplitMix64 (Steele, Lea and Flood, 2014). A copy goes on as the original does.
+/// Numbers that depend on the seed and on what they are for alone, the same on every machine (the standard's
+/// distributions are not). SplitMix64 (Steele, Lea and Flood, 2014). A copy goes on as the original does.
 class Random {
  public:
   Random(std::uint32_t seed, std::string_view what, int number);

@@ -27,9 +27,12 @@ nlohmann::ordered_json to_json(const Record& r) {
 }
 
 Record record_of(const nlohmann::ordered_json& json) {
-  const auto text = [&](const char* key) { return json.at(key).is_null() ? std::string() : json.at(key).get<std::string>(); };
+  const auto text = [&](const char* key) {
+    return json.at(key).is_null() ? std::string() : json.at(key).get<std::string>();
+  };
   Record r;
-  r.key = {text("task"), text("id"), text("spec"), text("budget"), text("kv_type"), text("protocol"), text("prompt_hash")};
+  r.key = {text("task"),    text("id"),       text("spec"),       text("budget"),
+           text("kv_type"), text("protocol"), text("prompt_hash")};
   r.model_hash = text("model_hash");
   r.answer = text("answer");
   if (json.contains("skipped")) r.skipped = text("skipped");

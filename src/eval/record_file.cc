@@ -91,15 +91,17 @@ RecordFile::~RecordFile() {
 void RecordFile::lock(const std::string& path) {
   lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) throw InputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) throw InputError(fmt::format("{}: another process is writing to it", path_));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
+    throw InputError(fmt::format("{}: another process is writing to it", path_));
 }
 
 void RecordFile::load(const std::string& model_hash) {
   auto lines = read_lines(path_);
   for (std::size_t i = 0; i < lines.records.size(); ++i) {
     if (lines.records[i].model_hash != model_hash) {
-      throw InputError(fmt::format("{} line {}: a record of another model ({}, and this one is {}); give another folder with -o", path_,
-                                   i + 1, lines.records[i].model_hash, model_hash));
+      throw InputError(
+          fmt::format("{} line {}: a record of another model ({}, and this one is {}); give another folder with -o",
+                      path_, i + 1, lines.records[i].model_hash, model_hash));
     }
   }
   records_ = std::move(lines.records);

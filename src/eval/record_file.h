@@ -14,12 +14,13 @@ struct Repairs {
   int partial_groups = 0;  ///< of which some records are missing
 };
 
-/// records.jsonl of a folder: groups of records are added whole, so that a process which is killed loses no more than the group it was at.
-/// One process writes to it at a time.
+/// records.jsonl of a folder: groups of records are added whole, so that a process which is killed loses no more than
+/// the group it was at. One process writes to it at a time.
 class RecordFile {
  public:
-  /// Opens or begins it, makes the folder, and repairs what a killed process has left. Throws InputError: no permission, another process at
-  /// work, a line that is no record, a record of another model (file, line and both hashes).
+  /// Opens or begins it, makes the folder, and repairs what a killed process has left. Throws InputError: no
+  /// permission, another process at work, a line that is no record, a record of another model (file, line and both
+  /// hashes).
   RecordFile(const std::string& folder, const std::string& model_hash);
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;

@@ -72,7 +72,8 @@ class Run {
     return out;
   }
 
-  std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol, const std::vector<CacheOptions>& caches) {
+  std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol,
+                              const std::vector<CacheOptions>& caches) {
     Group group(session_.model(), sample, protocol, caches);
     group.leave_out(known_);
     if (group.empty()) return {};

@@ -19,7 +19,8 @@ enum class Metric : std::uint8_t {
   count,
   code_similarity,
   last_number,   ///< whether the answer's last number is the reference (LongEval)
-  contains_all,  ///< the share of the references that the answer contains, in any case of letters (RULER's string_match_all)
+  contains_all,  ///< the share of the references that the answer contains, in any case of letters (RULER's
+                 ///< string_match_all)
   contains_any,  ///< whether it contains one of them (RULER's string_match_part)
 };
 

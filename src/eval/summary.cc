@@ -28,7 +28,9 @@ std::string label(const Record& record, const char* name) {
   return found == record.labels.end() ? "" : found->second;
 }
 
-bool is_number(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; }
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
 
 /// `tasks`: how many the column has.
 Cell cell_of(const ByTask& by_task, std::size_t tasks) {
@@ -107,7 +109,8 @@ using Benchmarks = std::map<std::string, std::set<std::string>>;
 Benchmarks benchmarks_of(const Records& records) {
   Benchmarks out;
   for (const Record* record : records) {
-    if (const std::string category = label(*record, "category"); !category.empty()) out[benchmark_of(*record)].insert(category);
+    if (const std::string category = label(*record, "category"); !category.empty())
+      out[benchmark_of(*record)].insert(category);
   }
   return out;
 }
@@ -122,7 +125,8 @@ Table categories_of(const Records& records, const Benchmarks& benchmarks) {
     if (benchmarks.at(benchmark).size() == 1) return {{category, ""}};
     return {{category, ""}, mean_of_tasks(benchmark)};
   });
-  std::stable_partition(out.columns.begin(), out.columns.end(), [](const Column& column) { return column.part.empty(); });
+  std::stable_partition(out.columns.begin(), out.columns.end(),
+                        [](const Column& column) { return column.part.empty(); });
   return out;
 }
 
@@ -143,7 +147,9 @@ Column length_of(const Record& record) {
 
 Table lengths_of(const Records& records) {
   std::map<std::string, std::set<std::string>> classes;
-  const auto is_made = [](const Record& record) { return is_number(label(record, "length")) || is_number(label(record, "depth")); };
+  const auto is_made = [](const Record& record) {
+    return is_number(label(record, "length")) || is_number(label(record, "depth"));
+  };
   for (const Record* record : records) {
     if (!is_made(*record)) classes[length_of(*record).task].insert(length_of(*record).part);
   }
@@ -158,7 +164,9 @@ Table lengths_of(const Records& records) {
 
 }  // namespace
 
-std::string name_of(const Method& method) { return method.kv_type == "f16" ? method.spec : method.spec + ", " + method.kv_type; }
+std::string name_of(const Method& method) {
+  return method.kv_type == "f16" ? method.spec : method.spec + ", " + method.kv_type;
+}
 
 std::optional<Budget> budget_of(const Method& method) {
   if (method.budget.empty()) return {};
@@ -169,7 +177,9 @@ std::optional<Budget> budget_of(const Method& method) {
   }
 }
 
-std::string name_of(const Column& column) { return column.part.empty() ? column.task : column.task + " " + column.part; }
+std::string name_of(const Column& column) {
+  return column.part.empty() ? column.task : column.task + " " + column.part;
+}
 
 Column column_of(const Record& record) {
   const std::string length = label(record, "length");

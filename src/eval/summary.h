@@ -59,12 +59,14 @@ struct Table {
 struct Summary {
   std::string protocol;
   Table tasks;
-  Table categories;             ///< means of the tasks of each category (records' label), and of all of a benchmark that has several
-  std::vector<Column> overall;  ///< of the categories: what stands for a benchmark as a whole
+  Table
+      categories;  ///< means of the tasks of each category (records' label), and of all of a benchmark that has several
+  std::vector<Column> overall;          ///< of the categories: what stands for a benchmark as a whole
   std::set<std::string> with_category;  ///< tasks
-  Table lengths;                        ///< by prompt tokens, as LongBench-E has them: empty where all prompts of a task are of one class
+  Table lengths;  ///< by prompt tokens, as LongBench-E has them: empty where all prompts of a task are of one class
 
-  /// Calls each(Table, Column) for what sums everything up: benchmarks with categories as a whole, then the other tasks.
+  /// Calls each(Table, Column) for what sums everything up: benchmarks with categories as a whole, then the other
+  /// tasks.
   template <class Each>
   void for_each_headline(const Each& each) const {
     for (const auto& column : overall) each(categories, column);

@@ -21,7 +21,8 @@ bool lacks_data(const TaskInfo& task, const TaskOptions& options) {
 void add_meant(const std::string& name, const Model& model, const TaskOptions& options, std::vector<Task>& to) {
   for (const auto& task : list_tasks()) {
     if (is_of_group(task, name) && lacks_data(task, options)) {
-      if (options.on_left_out) options.on_left_out(fmt::format("{} is left out: the data folder has no {}", task.name, task.needs));
+      if (options.on_left_out)
+        options.on_left_out(fmt::format("{} is left out: the data folder has no {}", task.name, task.needs));
     } else if (task.name == name || is_of_group(task, name)) {
       to.push_back(task.make(model, options));
     }

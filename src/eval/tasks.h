@@ -30,14 +30,15 @@ struct TaskInfo {
   std::string metric;
   std::string protocol;  ///< what of the prompt is the question
   std::function<Task(const Model& model, const TaskOptions& options)> make;
-  std::string needs = {};  ///< file or folder below the data folder without which its group goes without it; empty: no such
+  std::string needs =
+      {};  ///< file or folder below the data folder without which its group goes without it; empty: no such
 };
 
 const std::vector<TaskInfo>& list_tasks();
 
-/// Tasks by their names, in that order; a name of a group (`longbench`) stands for all of it, FILE.jsonl for the samples in it, ruler/NAME
-/// for those in the data folder's ruler/NAME.jsonl when there is such a file. Throws UsageError for what is no task, InputError for a file
-/// that is not there.
+/// Tasks by their names, in that order; a name of a group (`longbench`) stands for all of it, FILE.jsonl for the
+/// samples in it, ruler/NAME for those in the data folder's ruler/NAME.jsonl when there is such a file. Throws
+/// UsageError for what is no task, InputError for a file that is not there.
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options);
 
 }  // namespace winnow::eval

@@ -11,8 +11,10 @@ namespace {
 constexpr int kSteps = 64;
 constexpr int kBatch = 8;
 
-/// Tokens per second that sequences decode together; the prompt's own tokens, from its beginning again, are what they are given.
-double decode_rate(Session& session, std::vector<Cache>& caches, const std::vector<Token>& tokens, const Logits& logits) {
+/// Tokens per second that sequences decode together; the prompt's own tokens, from its beginning again, are what they
+/// are given.
+double decode_rate(Session& session, std::vector<Cache>& caches, const std::vector<Token>& tokens,
+                   const Logits& logits) {
   std::vector all(caches.size(), logits);
   const auto begin = Clock::now();
   for (int i = 0; i < kSteps; ++i) step(session, caches, tokens[static_cast<std::size_t>(i) % tokens.size()], all);

@@ -61,16 +61,18 @@ std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>
 
 /// The place of the full cache in the same type.
 std::size_t full_of(const std::vector<CacheOptions>& caches, const CacheOptions& cache) {
-  const auto found = std::find_if(caches.begin(), caches.end(),
-                                  [&](const CacheOptions& other) { return other.spec == Spec() && other.kv_type == cache.kv_type; });
+  const auto found = std::find_if(caches.begin(), caches.end(), [&](const CacheOptions& other) {
+    return other.spec == Spec() && other.kv_type == cache.kv_type;
+  });
   return static_cast<std::size_t>(found - caches.begin());
 }
 
 }  // namespace
 
 Task examples(const std::string& path, const TaskOptions& options) {
-  return {read_samples(path, options, [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }), following(),
-          Against::full};
+  return {read_samples(path, options,
+                       [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }),
+          following(), Against::full};
 }
 
 std::vector<Trial> trials_of(const Model& model, const Plan& plan, const std::vector<Record>& records) {

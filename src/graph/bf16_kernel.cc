@@ -47,7 +47,8 @@ matmul::primitive_desc describe(const Bf16Kernel::Shape& s) {
   const memory::desc w({s.inputs, s.outputs}, memory::data_type::bf16, memory::format_tag::BA16a64b2a);
   const memory::desc y({s.rows, s.outputs}, memory::data_type::f32, memory::dims{s.outputs, 1});
   dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);  // the library's own is shared by threads that share a primitive
+  attributes.set_scratchpad_mode(
+      dnnl::scratchpad_mode::user);  // the library's own is shared by threads that share a primitive
 #if DNNL_VERSION_MAJOR >= 3
   return {cpu(), x, w, y, attributes};
 #else
@@ -126,7 +127,8 @@ const char* Bf16Kernel::library() { return "no oneDNN"; }
 std::unique_ptr<Bf16Kernel> Bf16Kernel::make(const Shape& /*shape*/) { return nullptr; }
 Bf16Kernel::~Bf16Kernel() = default;
 std::size_t Bf16Kernel::scratch_bytes() const { return 0; }
-void Bf16Kernel::run(const std::uint16_t* /*x*/, const std::uint16_t* /*packed*/, float* /*y*/, std::byte* /*scratch*/) const {}
+void Bf16Kernel::run(const std::uint16_t* /*x*/, const std::uint16_t* /*packed*/, float* /*y*/,
+                     std::byte* /*scratch*/) const {}
 
 }  // namespace winnow::graph
 

@@ -7,7 +7,8 @@
 
 namespace winnow::graph {
 
-/// Rows times a packed matrix (bf16_rows.h) in bf16 with sums in f32, by oneDNN: one shape, on the calling thread alone.
+/// Rows times a packed matrix (bf16_rows.h) in bf16 with sums in f32, by oneDNN: one shape, on the calling thread
+/// alone.
 class Bf16Kernel {
  public:
   struct Shape {
@@ -27,8 +28,8 @@ class Bf16Kernel {
   ~Bf16Kernel();
 
   std::size_t scratch_bytes() const;
-  /// x [rows][inputs], packed block columns, y [rows][outputs]; `scratch` is 64-byte aligned and of this call alone. Thread-safe.
-  /// Throws Error.
+  /// x [rows][inputs], packed block columns, y [rows][outputs]; `scratch` is 64-byte aligned and of this call alone.
+  /// Thread-safe. Throws Error.
   void run(const std::uint16_t* x, const std::uint16_t* packed, float* y, std::byte* scratch) const;
 
  private:

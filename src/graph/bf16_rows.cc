@@ -29,9 +29,9 @@ void round_some(const float* from, std::ptrdiff_t n, std::uint16_t* to) {
   const auto lanes = static_cast<std::ptrdiff_t>(hn::Lanes(d));
   std::ptrdiff_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(
-        hn::DemoteTo(half, hn::BitCast(hn::RebindToSigned<D>(), rounded(hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(from + i))))),
-        half, to + i);
+    hn::StoreU(hn::DemoteTo(half, hn::BitCast(hn::RebindToSigned<D>(),
+                                              rounded(hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(from + i))))),
+               half, to + i);
   }
   for (; i < n; ++i) {
     std::uint32_t bits = 0;
@@ -40,8 +40,8 @@ void round_some(const float* from, std::ptrdiff_t n, std::uint16_t* to) {
   }
 }
 
-/// A pair of neighbouring inputs stays together, pairs of all outputs come to lie side by side: squares of 4 pairs by 4 outputs are
-/// transposed. What is written is written in its order, which matters more than anything else here.
+/// A pair of neighbouring inputs stays together, pairs of all outputs come to lie side by side: squares of 4 pairs by 4
+/// outputs are transposed. What is written is written in its order, which matters more than anything else here.
 void pack_pairs(const std::uint16_t* rows, std::ptrdiff_t stride, std::ptrdiff_t inputs, std::uint16_t* to) {
   constexpr std::ptrdiff_t kNextPair = std::ptrdiff_t{kBlockOutputs} * 2;
 #if HWY_TARGET == HWY_SCALAR
@@ -60,7 +60,9 @@ void pack_pairs(const std::uint16_t* rows, std::ptrdiff_t stride, std::ptrdiff_t
       const auto upper01 = hn::BitCast(twos, hn::InterleaveUpper(pairs, row(0), row(1)));
       const auto lower23 = hn::BitCast(twos, hn::InterleaveLower(pairs, row(2), row(3)));
       const auto upper23 = hn::BitCast(twos, hn::InterleaveUpper(pairs, row(2), row(3)));
-      const auto store = [&](int pair, auto v) { hn::StoreU(hn::BitCast(d, v), d, to + (input / 2 + pair) * kNextPair + output * 2); };
+      const auto store = [&](int pair, auto v) {
+        hn::StoreU(hn::BitCast(d, v), d, to + (input / 2 + pair) * kNextPair + output * 2);
+      };
       store(0, hn::InterleaveLower(twos, lower01, lower23));
       store(1, hn::InterleaveUpper(twos, lower01, lower23));
       store(2, hn::InterleaveLower(twos, upper01, upper23));

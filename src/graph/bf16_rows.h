@@ -6,13 +6,17 @@
 /// Rounding to bf16 (to nearest, ties to even) and the order in which bf16 kernels read a matrix.
 namespace winnow::graph {
 
-/// A packed matrix [inputs, outputs] is a sequence of blocks of 32 inputs by 64 outputs, inputs running faster, both made up with zeros;
-/// a block holds its inputs in pairs: [16 pairs][64 outputs][2].
+/// A packed matrix [inputs, outputs] is a sequence of blocks of 32 inputs by 64 outputs, inputs running faster, both
+/// made up with zeros; a block holds its inputs in pairs: [16 pairs][64 outputs][2].
 constexpr int kBlockInputs = 32;
 constexpr int kBlockOutputs = 64;
 
-constexpr std::ptrdiff_t padded_inputs(std::ptrdiff_t n) { return (n + kBlockInputs - 1) / kBlockInputs * kBlockInputs; }
-constexpr std::ptrdiff_t padded_outputs(std::ptrdiff_t n) { return (n + kBlockOutputs - 1) / kBlockOutputs * kBlockOutputs; }
+constexpr std::ptrdiff_t padded_inputs(std::ptrdiff_t n) {
+  return (n + kBlockInputs - 1) / kBlockInputs * kBlockInputs;
+}
+constexpr std::ptrdiff_t padded_outputs(std::ptrdiff_t n) {
+  return (n + kBlockOutputs - 1) / kBlockOutputs * kBlockOutputs;
+}
 
 /// to[i] = from[i] rounded, i < n; zeros up to `padded`.
 void round_row(const float* from, std::ptrdiff_t n, std::ptrdiff_t padded, std::uint16_t* to);

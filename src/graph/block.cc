@@ -23,8 +23,8 @@ ggml_tensor* rotated_heads(ggml_context* context, const model::Weights& weights,
   constexpr float kNoYarn = 0;
   constexpr float kBetaFast = 32;  // of YaRN alone
   constexpr float kBetaSlow = 1;
-  return ggml_rope_ext(context, x, positions, weights.rope_factors(), h.rope.rotated_dims(), mode, h.ctx_train, h.rope_freq_base,
-                       h.rope_freq_scale, kNoYarn, 1, kBetaFast, kBetaSlow);
+  return ggml_rope_ext(context, x, positions, weights.rope_factors(), h.rope.rotated_dims(), mode, h.ctx_train,
+                       h.rope_freq_base, h.rope_freq_scale, kNoYarn, 1, kBetaFast, kBetaSlow);
 }
 
 /// Stage s of a hole: a custom node, between which ggml's threads meet at a barrier.
@@ -39,30 +39,32 @@ void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   (*stage.hole->attention)->stage(stage.number, tensors, Worker{index, count});
 }
 
-ggml_tensor* add_attention(ggml_context* context, const model::Hparams& h, Hole& hole, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
+ggml_tensor* add_attention(ggml_context* context, const model::Hparams& h, Hole& hole, ggml_tensor* q, ggml_tensor* k,
+                           ggml_tensor* v) {
   ggml_tensor* inputs[] = {q, k, v};
   ggml_tensor* out = nullptr;
   for (int i = 0; i < AttentionOp::kStages; ++i) {
     hole.stages[i] = {&hole, i};
-    out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(h.n_head) * h.head_dim, hole.tensors.rows, 1, 1, inputs,
-                                  3, run_stage, GGML_N_TASKS_MAX, &hole.stages[i])
+    out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(h.n_head) * h.head_dim,
+                                  hole.tensors.rows, 1, 1, inputs, 3, run_stage, GGML_N_TASKS_MAX, &hole.stages[i])
                  : ggml_custom_inplace(context, out, inputs, 3, run_stage, GGML_N_TASKS_MAX, &hole.stages[i]);
   }
   return out;
 }
 
-ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Hparams& h, const model::LayerWeights& w, ggml_tensor* x) {
+ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Hparams& h,
+                          const model::LayerWeights& w, ggml_tensor* x) {
   ggml_tensor* const gate = products.product(context, w.ffn_gate, x);
   ggml_tensor* const up = products.product(context, w.ffn_up, x);
-  ggml_tensor* const gated =
-      h.activation == model::Activation::silu ? ggml_swiglu_split(context, gate, up) : ggml_geglu_split(context, gate, up);
+  ggml_tensor* const gated = h.activation == model::Activation::silu ? ggml_swiglu_split(context, gate, up)
+                                                                     : ggml_geglu_split(context, gate, up);
   return products.product(context, w.ffn_down, gated);
 }
 
 }  // namespace
 
-ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer, ggml_tensor* hidden,
-                       ggml_tensor* positions, Hole& hole) {
+ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                       ggml_tensor* hidden, ggml_tensor* positions, Hole& hole) {
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);
   hole.tensors.layer = layer;
@@ -76,8 +78,8 @@ ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Wei
   return ggml_add_inplace(context, hidden, feed_forward(context, products, h, w, norm(context, h, hidden, w.ffn_norm)));
 }
 
-ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer, ggml_tensor* hidden,
-                                 ggml_tensor* positions) {
+ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                                 ggml_tensor* hidden, ggml_tensor* positions) {
   const auto& w = weights.layer(layer);
   ggml_tensor* const x = norm(context, weights.hparams(), hidden, w.attn_norm);
   ggml_tensor* const k = rotated_heads(context, weights, linear(context, products, w.wk, w.bk, x), w.k_norm, positions);

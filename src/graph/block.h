@@ -19,15 +19,15 @@ struct Hole {
   Stage stages[AttentionOp::kStages];
 };
 
-/// Adds one transformer block over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under construction; returns it.
-/// RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE, attention, output projection, RMS norm, gated
-/// feed-forward.
-ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer, ggml_tensor* hidden,
-                       ggml_tensor* positions, Hole& hole);
+/// Adds one transformer block over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under
+/// construction; returns it. RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE,
+/// attention, output projection, RMS norm, gated feed-forward.
+ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                       ggml_tensor* hidden, ggml_tensor* positions, Hole& hole);
 
 /// A block's keys and values alone, side by side: [2 * H_kv * d, rows].
-ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer, ggml_tensor* hidden,
-                                 ggml_tensor* positions);
+ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                                 ggml_tensor* hidden, ggml_tensor* positions);
 
 /// The final norm and output matrix: logits [n_vocab, rows].
 ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden);

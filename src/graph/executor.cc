@@ -77,7 +77,8 @@ struct Executor::Impl {
     const ggml_tensor* const table = weights.token_embedding();
     const auto to_float = ggml_get_type_traits(table->type)->to_float;
     for (const auto token : tokens) {
-      const auto* const row = static_cast<const std::byte*>(table->data) + static_cast<std::size_t>(token) * table->nb[1];
+      const auto* const row =
+          static_cast<const std::byte*>(table->data) + static_cast<std::size_t>(token) * table->nb[1];
       if (to_float == nullptr) {
         std::memcpy(out, row, static_cast<std::size_t>(h.n_embd) * sizeof(float));
       } else {
@@ -104,7 +105,8 @@ struct Executor::Impl {
       x = add_block(context, step_plan.linear(), weights, layer, x, p, step_plan.hole(layer, &attention));
     step_wanted = wanted;
     if (wanted == 0) return step_plan.finish(x, rows);
-    if (wanted < rows) x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], static_cast<std::size_t>(rows - wanted) * x->nb[1]);
+    if (wanted < rows)
+      x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], static_cast<std::size_t>(rows - wanted) * x->nb[1]);
     step_plan.finish(add_output(context, step_plan.linear(), weights, x), rows);
   }
 
@@ -148,11 +150,13 @@ void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t>
   ggml_context* const context = s.layer_plan.begin(s.packs.of_layer(layer));
   ggml_tensor* const x = s.layer_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
   ggml_tensor* const p = s.layer_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
-  s.layer_plan.finish(add_block(context, s.layer_plan.linear(), s.weights, layer, x, p, s.layer_plan.hole(0, &s.attention)), rows);
+  s.layer_plan.finish(
+      add_block(context, s.layer_plan.linear(), s.weights, layer, x, p, s.layer_plan.hole(0, &s.attention)), rows);
   s.compute(s.layer_plan);
 }
 
-void Executor::keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys, float* values) {
+void Executor::keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys,
+                               float* values) {
   auto& s = *impl_;
   s.set_positions(positions);
   const auto& h = s.weights.hparams();
@@ -170,8 +174,8 @@ void Executor::keys_and_values(int layer, const float* hidden, std::span<const s
   }
 }
 
-void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention,
-                    std::span<float> logits) {
+void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
+                    AttentionOp& attention, std::span<float> logits) {
   auto& s = *impl_;
   const int rows = static_cast<int>(tokens.size());
   const int wanted = static_cast<int>(logits.size()) / s.weights.hparams().n_vocab;

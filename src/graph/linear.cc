@@ -17,8 +17,8 @@ constexpr std::int64_t padded_rows(std::int64_t rows) { return (rows + kTileRows
 
 int part(int of, int index, int count) { return static_cast<int>(static_cast<std::int64_t>(of) * index / count); }
 
-/// How a product is cut into calls that threads share: blocks of rows, and where these are too few also groups of block columns. An element
-/// is the same sum in any of them, so that results do not depend on the number of threads.
+/// How a product is cut into calls that threads share: blocks of rows, and where these are too few also groups of block
+/// columns. An element is the same sum in any of them, so that results do not depend on the number of threads.
 class Calls {
  public:
   Calls(std::int64_t rows, std::int64_t outputs, int threads)
@@ -40,7 +40,8 @@ class Calls {
     const int row = i % row_blocks_ * kCallRows;
     const int group = i / row_blocks_;
     const int output = part(blocks_, group, groups_) * kBlockOutputs;
-    return {row, std::min(kCallRows, rows_ - row), output, std::min(outputs_, part(blocks_, group + 1, groups_) * kBlockOutputs) - output};
+    return {row, std::min(kCallRows, rows_ - row), output,
+            std::min(outputs_, part(blocks_, group + 1, groups_) * kBlockOutputs) - output};
   }
 
  private:
@@ -103,10 +104,12 @@ ggml_tensor* Linear::product(ggml_context* context, ggml_tensor* weight, ggml_te
   const PackedMatrix* const matrix = packed_ == nullptr ? nullptr : packed_->find(weight);
   const std::int64_t rows = padded_rows(x->ne[1]);
   const std::int64_t outputs = weight->ne[1];
-  if (matrix == nullptr || !has_kernels(rows, padded_inputs(x->ne[0]), outputs)) return ggml_mul_mat(context, weight, x);
+  if (matrix == nullptr || !has_kernels(rows, padded_inputs(x->ne[0]), outputs))
+    return ggml_mul_mat(context, weight, x);
   ggml_tensor* inputs[] = {rounded(context, x)};
   auto& node = nodes_.emplace_back(Node{&kernels_, matrix, static_cast<int>(x->ne[1])});
-  ggml_tensor* const out = ggml_custom_4d(context, GGML_TYPE_F32, outputs, rows, 1, 1, inputs, 1, multiply, GGML_N_TASKS_MAX, &node);
+  ggml_tensor* const out =
+      ggml_custom_4d(context, GGML_TYPE_F32, outputs, rows, 1, 1, inputs, 1, multiply, GGML_N_TASKS_MAX, &node);
   return rows == x->ne[1] ? out : ggml_view_2d(context, out, outputs, x->ne[1], out->nb[1], 0);
 }
 
@@ -114,8 +117,8 @@ ggml_tensor* Linear::rounded(ggml_context* context, ggml_tensor* x) {
   if (x == x_) return rounded_;
   x_ = x;
   auto& node = nodes_.emplace_back(Node{&kernels_, nullptr, static_cast<int>(x->ne[1])});
-  rounded_ = ggml_custom_4d(context, GGML_TYPE_BF16, padded_inputs(x->ne[0]), padded_rows(x->ne[1]), 1, 1, &x, 1, round_rows,
-                            GGML_N_TASKS_MAX, &node);
+  rounded_ = ggml_custom_4d(context, GGML_TYPE_BF16, padded_inputs(x->ne[0]), padded_rows(x->ne[1]), 1, 1, &x, 1,
+                            round_rows, GGML_N_TASKS_MAX, &node);
   return rounded_;
 }
 
@@ -127,8 +130,9 @@ void Linear::round_rows(ggml_tensor* out, int index, int count, void* node) {
   const int all = static_cast<int>(out->ne[1]);
   for (int row = part(all, index, count); row < part(all, index + 1, count); ++row) {
     if (row < rows) {
-      round_row(reinterpret_cast<const float*>(static_cast<const std::byte*>(x.data) + static_cast<std::size_t>(row) * x.nb[1]), x.ne[0],
-                padded, to + row * padded);
+      round_row(reinterpret_cast<const float*>(static_cast<const std::byte*>(x.data) +
+                                               static_cast<std::size_t>(row) * x.nb[1]),
+                x.ne[0], padded, to + row * padded);
     } else {
       std::memset(to + row * padded, 0, static_cast<std::size_t>(padded) * sizeof(std::uint16_t));
     }
@@ -152,7 +156,8 @@ void Linear::multiply(ggml_tensor* out, int index, int count, void* node) {
       // The library is fast only where rows of the result follow each other without gaps.
       const std::size_t besides = calls.whole_rows() ? 0 : result_bytes(shape);
       auto* const result = besides == 0 ? to : reinterpret_cast<float*>(scratch);
-      kernels.existing(shape).run(x + c.first_row * inputs, matrix.data + c.first_output * inputs, result, scratch + besides);
+      kernels.existing(shape).run(x + c.first_row * inputs, matrix.data + c.first_output * inputs, result,
+                                  scratch + besides);
       if (calls.whole_rows()) continue;
       for (int row = 0; row < c.rows; ++row)
         std::memcpy(to + row * outputs, result + static_cast<std::ptrdiff_t>(row) * c.outputs,

@@ -22,11 +22,14 @@ class Bf16Kernels {
   Bf16Kernels(MemoryAccount& account, int threads) : account_(account), threads_(threads) {}
 
   int threads() const { return threads_; }
-  /// Makes it when it is new, and room for it to run on every thread with so many bytes besides. Null: there is none. Throws MemoryError.
+  /// Makes it when it is new, and room for it to run on every thread with so many bytes besides. Null: there is none.
+  /// Throws MemoryError.
   const Bf16Kernel* get(const Bf16Kernel::Shape& shape, std::size_t besides);
   /// That get() has given before.
   const Bf16Kernel& existing(const Bf16Kernel::Shape& shape) const { return *kernels_.at(shape); }
-  std::byte* scratch(Worker worker) { return scratch_.data() + static_cast<std::size_t>(worker.index) * scratch_bytes_; }
+  std::byte* scratch(Worker worker) {
+    return scratch_.data() + static_cast<std::size_t>(worker.index) * scratch_bytes_;
+  }
 
   void keep_error() noexcept;
   /// Throws what keep_error() has kept, once.
@@ -42,7 +45,8 @@ class Bf16Kernels {
   std::exception_ptr error_;
 };
 
-/// The products of one graph with weights: by ggml's kernels, or in bf16 where the matrix is packed. The rest of the graph does not know.
+/// The products of one graph with weights: by ggml's kernels, or in bf16 where the matrix is packed. The rest of the
+/// graph does not know.
 class Linear {
  public:
   explicit Linear(Bf16Kernels& kernels) : kernels_(kernels) {}

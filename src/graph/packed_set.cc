@@ -11,13 +11,15 @@ namespace winnow::graph {
 
 namespace {
 
-constexpr std::int64_t kSegment = 1024;  // inputs that are dequantized and packed together: a multiple of all types' blocks
+constexpr std::int64_t kSegment =
+    1024;  // inputs that are dequantized and packed together: a multiple of all types' blocks
 
 std::size_t bytes_of(const ggml_tensor& matrix) {
   return static_cast<std::size_t>(padded_inputs(matrix.ne[0]) * padded_outputs(matrix.ne[1])) * sizeof(std::uint16_t);
 }
 
-constexpr std::ptrdiff_t kStride = kSegment + 32;  // of rounded rows: not a power of two, since 64 of them are read side by side
+constexpr std::ptrdiff_t kStride =
+    kSegment + 32;  // of rounded rows: not a power of two, since 64 of them are read side by side
 
 /// Of a segment: one row as floats, 64 in bf16.
 constexpr std::size_t kRowsBytes = kSegment * sizeof(float) + kBlockOutputs * kStride * sizeof(std::uint16_t);
@@ -66,12 +68,15 @@ void PackedSet::pack(const Part& part, std::byte* rows) const {
         std::memset(rounded + i * kStride, 0, static_cast<std::size_t>(padded) * sizeof(std::uint16_t));
         continue;
       }
-      const std::byte* const from = part.matrix->source + static_cast<std::size_t>(output) * ggml_row_size(weight.type, weight.ne[0]) +
+      const std::byte* const from = part.matrix->source +
+                                    static_cast<std::size_t>(output) * ggml_row_size(weight.type, weight.ne[0]) +
                                     ggml_row_size(weight.type, first);
       if (to_float != nullptr) to_float(from, floats, inputs);
-      round_row(to_float == nullptr ? reinterpret_cast<const float*>(from) : floats, inputs, padded, rounded + i * kStride);
+      round_row(to_float == nullptr ? reinterpret_cast<const float*>(from) : floats, inputs, padded,
+                rounded + i * kStride);
     }
-    pack_rows(rounded, kStride, padded, part.matrix->data + part.first * padded_inputs(weight.ne[0]) + first * kBlockOutputs);
+    pack_rows(rounded, kStride, padded,
+              part.matrix->data + part.first * padded_inputs(weight.ne[0]) + first * kBlockOutputs);
   }
 }
 

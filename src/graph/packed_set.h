@@ -21,7 +21,8 @@ struct PackedMatrix {
   std::uint16_t* data = nullptr;
 };
 
-/// Matrices of a model that are dequantized, rounded to bf16 and packed: those of one layer after the other in the same memory, or all.
+/// Matrices of a model that are dequantized, rounded to bf16 and packed: those of one layer after the other in the same
+/// memory, or all.
 class PackedSet {
  public:
   /// Bytes that some matrices take. Nothing else is allocated but a few rows for each thread.
@@ -30,7 +31,8 @@ class PackedSet {
   /// With room for so many bytes of matrices. Throws MemoryError.
   PackedSet(const model::Weights& weights, MemoryAccount& account, std::size_t bytes, int threads);
 
-  /// Gives the matrices their places; what was there is gone. Then every thread of a team calls pack(), and then find() finds them.
+  /// Gives the matrices their places; what was there is gone. Then every thread of a team calls pack(), and then find()
+  /// finds them.
   void begin(std::span<const ggml_tensor* const> matrices);
   void pack(Worker worker) noexcept;
 

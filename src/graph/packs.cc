@@ -20,8 +20,8 @@ struct Least {
   int of_step;  ///< with weights that are packed already
 };
 
-/// Measured on one core of a Sapphire Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a layer packed for 32 to
-/// 512 rows, the time of a pass by ggml over that with packing):
+/// Measured on one core of a Sapphire Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a
+/// layer packed for 32 to 512 rows, the time of a pass by ggml over that with packing):
 ///
 ///     rows     q4_1   q4_K   q6_K   q3_K   f16    bf16   f32    q5_0
 ///     64       0.56   0.43   0.77   0.61   1.40   1.76   0.85   1.31
@@ -61,7 +61,9 @@ Packs::Packs(const model::Weights& weights, MemoryAccount& account, int threads,
       team_(std::move(team)) {}
 
 std::size_t Packs::bytes(int rows) const {
-  if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).ffn_up).of_pass)) return 0;
+  if (packing_ == Packing::none ||
+      (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).ffn_up).of_pass))
+    return 0;
   return PackedSet::bytes(packing_ == Packing::resident ? all_matrices() : matrices_of(0));
 }
 

@@ -63,7 +63,8 @@ class Plan {
     result_ = result;
     ggml_build_forward_expand(graph_, result);
     if (rows > reserved_rows_) reserve(rows);
-    const bool done = ggml_gallocr_alloc_graph(allocator_.get(), graph_);  // takes more where this layer differs from the one reserved for
+    const bool done = ggml_gallocr_alloc_graph(
+        allocator_.get(), graph_);  // takes more where this layer differs from the one reserved for
     count();
     if (!done) throw MemoryError(fmt::format("cannot allocate the work space of {} rows", rows), 0);
     rows_ = rows;
@@ -76,15 +77,16 @@ class Plan {
   const float* result() const { return static_cast<const float*>(result_->data); }
 
  private:
-  /// Asks for the size first: memory that is not there must be refused, not taken, since Linux would hand it out and kill later.
+  /// Asks for the size first: memory that is not there must be refused, not taken, since Linux would hand it out and
+  /// kill later.
   void reserve(int rows) {
     reserved_rows_ = 0;
     std::size_t bytes = 0;
     ggml_gallocr_reserve_n_size(allocator_.get(), graph_, nullptr, nullptr, &bytes);  // gives a smaller buffer back
     count();
     if (bytes > available_memory() || !ggml_gallocr_reserve(allocator_.get(), graph_)) {
-      throw MemoryError(fmt::format("cannot allocate {} for the work space of {} rows ({} available)", format_bytes(bytes), rows,
-                                    format_bytes(available_memory())),
+      throw MemoryError(fmt::format("cannot allocate {} for the work space of {} rows ({} available)",
+                                    format_bytes(bytes), rows, format_bytes(available_memory())),
                         bytes);
     }
     reserved_rows_ = rows;

@@ -80,7 +80,8 @@ class Runner {
     std::vector<Side> out;
     for (const Engine engine : plan_.engines) {
       if (engine == Engine::winnow) {
-        for (const auto& cache : plan_.caches) out.push_back({engine, cache, winnow_contender(model_, plan_.session, cache)});
+        for (const auto& cache : plan_.caches)
+          out.push_back({engine, cache, winnow_contender(model_, plan_.session, cache)});
       } else {
         out.push_back({engine, {}, peer_of(engine, point)});
       }
@@ -102,7 +103,8 @@ class Runner {
   std::size_t token_bytes() const {
     constexpr std::size_t kKeyAndValueF16 = 4;
     const auto& info = model_->info();
-    return static_cast<std::size_t>(info.n_layer) * static_cast<std::size_t>(info.n_head_kv * info.head_dim) * kKeyAndValueF16;
+    return static_cast<std::size_t>(info.n_layer) * static_cast<std::size_t>(info.n_head_kv * info.head_dim) *
+           kKeyAndValueF16;
   }
 
   void measure(std::vector<Side>& sides, const Row& test) {
@@ -130,8 +132,9 @@ class Runner {
     const auto seconds = ms_since(begin) / 1000;
     if (repetition > 0) row.seconds.push_back(seconds);  // the first round touches pages and wakes the clocks
     row.bytes = contender.bytes();
-    row.work = row.prompt > 0 ? work_of_reading(*model_, row.prompt, row.depth)
-                              : work_of_decoding(*model_, row.generation, row.batch, static_cast<double>(row.bytes.read));
+    row.work = row.prompt > 0
+                   ? work_of_reading(*model_, row.prompt, row.depth)
+                   : work_of_decoding(*model_, row.generation, row.batch, static_cast<double>(row.bytes.read));
   }
 
   void work(Contender& contender, const Row& row) const {

@@ -55,8 +55,8 @@ struct Progress {
   std::function<bool()> stop;                                         ///< true ends the benchmark
 };
 
-/// Measures all tests; contenders of a test take turns, after one round that does not count. When it is stopped, the rows of what is done
-/// have fewer repetitions, or are not there. Throws what the engines throw.
+/// Measures all tests; contenders of a test take turns, after one round that does not count. When it is stopped, the
+/// rows of what is done have fewer repetitions, or are not there. Throws what the engines throw.
 std::vector<Row> run(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress);
 
 }  // namespace winnow::measure

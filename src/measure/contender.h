@@ -16,8 +16,8 @@ struct Bytes {
   std::size_t peak = 0;  ///< with work space, since start()
 };
 
-/// An engine with its way of keeping sequences, measured against others in turns. The calls come in this order: start() once, then any
-/// number of times restore() and read() or steps. All throw what the engine throws.
+/// An engine with its way of keeping sequences, measured against others in turns. The calls come in this order: start()
+/// once, then any number of times restore() and read() or steps. All throw what the engine throws.
 class Contender {
  public:
   virtual ~Contender() = default;
@@ -34,9 +34,12 @@ class Contender {
 };
 
 /// winnow, with a session of its own.
-std::unique_ptr<Contender> winnow_contender(std::shared_ptr<const Model> model, const SessionOptions& session, const CacheOptions& cache);
+std::unique_ptr<Contender> winnow_contender(std::shared_ptr<const Model> model, const SessionOptions& session,
+                                            const CacheOptions& cache);
 
-/// llama.cpp through libllama, with its full cache, which is allocated whole. `token_bytes`: keys and values of a token.
-std::unique_ptr<Contender> llama_contender(std::shared_ptr<llama_model> model, const peer::LlamaOptions& options, std::size_t token_bytes);
+/// llama.cpp through libllama, with its full cache, which is allocated whole. `token_bytes`: keys and values of a
+/// token.
+std::unique_ptr<Contender> llama_contender(std::shared_ptr<llama_model> model, const peer::LlamaOptions& options,
+                                           std::size_t token_bytes);
 
 }  // namespace winnow::measure

@@ -31,7 +31,8 @@ class LlamaContender : public Contender {
   LlamaContender(std::shared_ptr<llama_model> model, const peer::LlamaOptions& options, std::size_t token_bytes)
       : before_(anonymous_memory()), llama_(std::move(model), options), token_bytes_(token_bytes) {
     bytes_.kv = static_cast<std::size_t>(options.context) * token_bytes;
-    llama_.decode(std::vector<Token>(static_cast<std::size_t>(std::min(options.ubatch, options.context)), 1));  // touches its work space
+    llama_.decode(std::vector<Token>(static_cast<std::size_t>(std::min(options.ubatch, options.context)),
+                                     1));  // touches its work space
     llama_.clear();
     bytes_.peak = std::max(bytes_.kv, std::max(anonymous_memory(), before_) - before_);
   }
@@ -64,7 +65,8 @@ class LlamaContender : public Contender {
 
 }  // namespace
 
-std::unique_ptr<Contender> llama_contender(std::shared_ptr<llama_model> model, const peer::LlamaOptions& options, std::size_t token_bytes) {
+std::unique_ptr<Contender> llama_contender(std::shared_ptr<llama_model> model, const peer::LlamaOptions& options,
+                                           std::size_t token_bytes) {
   return std::make_unique<LlamaContender>(std::move(model), options, token_bytes);
 }
 

@@ -28,7 +28,8 @@ using V = hn::Vec<D>;
 /// Enough sums that none waits for itself.
 constexpr int kSums = 12;
 
-/// Does `rounds` of kSums vector multiply-adds; the operations that these are. `sink` keeps the compiler from leaving them out.
+/// Does `rounds` of kSums vector multiply-adds; the operations that these are. `sink` keeps the compiler from leaving
+/// them out.
 double multiply_add(int rounds, float* sink) {
   const D d;
   V sum[kSums];
@@ -86,7 +87,9 @@ double best_rate(int threads, double units, const std::function<void(int)>& work
 double measure_f32(int threads) {
   constexpr int kRounds = 4'000'000;
   std::vector<float> sinks(static_cast<std::size_t>(threads) * 16);  // each in a cache line of its own
-  const auto work = [&sinks](int t) { HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sinks[static_cast<std::size_t>(t) * 16]); };
+  const auto work = [&sinks](int t) {
+    HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sinks[static_cast<std::size_t>(t) * 16]);
+  };
   float sink = 0;
   return best_rate(threads, HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sink), work);
 }
@@ -152,7 +155,9 @@ double measure_bandwidth(int threads) {
 
 }  // namespace
 
-Roofline measure_roofline(int threads) { return {measure_f32(threads), measure_bf16(threads), measure_bandwidth(threads)}; }
+Roofline measure_roofline(int threads) {
+  return {measure_f32(threads), measure_bf16(threads), measure_bandwidth(threads)};
+}
 
 }  // namespace winnow::measure
 #endif

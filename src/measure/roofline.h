@@ -8,7 +8,8 @@ class Model;
 
 namespace winnow::measure {
 
-/// What this machine does at best, measured here and now by the threads that run the model. Shared machines differ from hour to hour.
+/// What this machine does at best, measured here and now by the threads that run the model. Shared machines differ from
+/// hour to hour.
 struct Roofline {
   double f32_rate = 0;   ///< floating-point operations per second of fused multiply-adds in f32
   double bf16_rate = 0;  ///< of products of bf16, by tiles or vectors; 0 where the machine has none
@@ -24,7 +25,8 @@ struct Work {
   double bytes = 0;  ///< read from memory
 };
 
-/// Reading `tokens` behind `depth` tokens with a full cache: every matrix but the last for each token, causal attention, weights once.
+/// Reading `tokens` behind `depth` tokens with a full cache: every matrix but the last for each token, causal
+/// attention, weights once.
 Work work_of_reading(const Model& model, int tokens, int depth);
 
 /// `steps` decode steps of `batch` sequences that attend to `kv_bytes` together: the weights and those bytes at each.

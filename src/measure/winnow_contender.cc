@@ -10,7 +10,9 @@ namespace {
 class WinnowContender : public Contender {
  public:
   WinnowContender(std::shared_ptr<const Model> model, const SessionOptions& session, const CacheOptions& cache)
-      : session_(std::move(model), session), options_(cache), logits_(static_cast<std::size_t>(session_.model().info().n_vocab)) {}
+      : session_(std::move(model), session),
+        options_(cache),
+        logits_(static_cast<std::size_t>(session_.model().info().n_vocab)) {}
 
   void start(std::span<const Token> depth, int batch) override {
     session_.reset_peak();
@@ -46,7 +48,8 @@ class WinnowContender : public Contender {
     Bytes out{0, 0, session_.memory().peak};
     for (const auto& cache : caches_) {
       const auto stats = cache.stats();
-      const double share = stats.entries_per_head_mean > 0 ? stats.attended_per_head_mean / stats.entries_per_head_mean : 0;
+      const double share =
+          stats.entries_per_head_mean > 0 ? stats.attended_per_head_mean / stats.entries_per_head_mean : 0;
       out.kv += stats.bytes_held;
       out.read += static_cast<std::size_t>(static_cast<double>(stats.bytes_held) * std::min(1.0, share));
     }
@@ -67,7 +70,8 @@ class WinnowContender : public Contender {
 
 }  // namespace
 
-std::unique_ptr<Contender> winnow_contender(std::shared_ptr<const Model> model, const SessionOptions& session, const CacheOptions& cache) {
+std::unique_ptr<Contender> winnow_contender(std::shared_ptr<const Model> model, const SessionOptions& session,
+                                            const CacheOptions& cache) {
   return std::make_unique<WinnowContender>(std::move(model), session, cache);
 }
 

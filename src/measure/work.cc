@@ -25,7 +25,8 @@ Matrices layers_of(const model::Weights& weights) {
   Matrices out;
   for (int l = 0; l < weights.hparams().n_layer; ++l) {
     const auto& layer = weights.layer(l);
-    for (const auto* matrix : {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down}) add(matrix, out);
+    for (const auto* matrix : {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down})
+      add(matrix, out);
   }
   return out;
 }

@@ -38,8 +38,8 @@ class Cursor {
   }
   const std::byte* need(std::uint64_t length, const char* what) {
     if (length > bytes_.size() - at_) {
-      throw ModelError(
-          fmt::format("{}: truncated: {} at byte {} needs {} bytes, the file has {}", path_, what, at_, length, bytes_.size()));
+      throw ModelError(fmt::format("{}: truncated: {} at byte {} needs {} bytes, the file has {}", path_, what, at_,
+                                   length, bytes_.size()));
     }
     const std::byte* const here = bytes_.data() + at_;
     at_ += static_cast<std::size_t>(length);
@@ -84,7 +84,8 @@ class Check {
     // The shortest key takes 8 + 1 + 4 + 1 bytes and the shortest tensor 8 + 1 + 4 + 8 + 4 + 8.
     const std::uint64_t left = in_.size() - in_.at();
     if (keys_ > left / 14) fail(fmt::format("the header claims {} keys, which cannot fit in {} bytes", keys_, left));
-    if (tensors_ > left / 33) fail(fmt::format("the header claims {} tensors, which cannot fit in {} bytes", tensors_, left));
+    if (tensors_ > left / 33)
+      fail(fmt::format("the header claims {} tensors, which cannot fit in {} bytes", tensors_, left));
   }
 
   void key_value() {
@@ -127,7 +128,8 @@ class Check {
     }
     const std::size_t size = scalar_size(value.element);
     if (size == 0) fail(fmt::format("array {} has elements of the unsupported type {}", key, value.element));
-    if (value.count > in_.size() / size) fail(fmt::format("array {} claims {} elements, more than the file can hold", key, value.count));
+    if (value.count > in_.size() / size)
+      fail(fmt::format("array {} claims {} elements, more than the file can hold", key, value.count));
     value.data = in_.need(value.count * size, key.c_str());
     check_bools(key, value.element, value.data, value.count);
   }
@@ -143,7 +145,8 @@ class Check {
   void alignment(const Value& value) {
     if (value.type != GGUF_TYPE_UINT32) fail("key general.alignment is not a 32-bit number");
     std::memcpy(&alignment_, value.data, sizeof(alignment_));
-    if (!std::has_single_bit(alignment_)) fail(fmt::format("general.alignment is {}, expected a power of 2", alignment_));
+    if (!std::has_single_bit(alignment_))
+      fail(fmt::format("general.alignment is {}, expected a power of 2", alignment_));
   }
 
   void tensor() {
@@ -153,13 +156,15 @@ class Check {
     }
     if (!tensor_names_.insert(name).second) fail(fmt::format("tensor {} is there twice", name));
     const auto dims = in_.take<std::uint32_t>("a tensor's dimensions");
-    if (dims < 1 || dims > GGML_MAX_DIMS) fail(fmt::format("tensor {} has {} dimensions, expected 1 to {}", name, dims, GGML_MAX_DIMS));
+    if (dims < 1 || dims > GGML_MAX_DIMS)
+      fail(fmt::format("tensor {} has {} dimensions, expected 1 to {}", name, dims, GGML_MAX_DIMS));
     std::array<std::int64_t, GGML_MAX_DIMS> shape{1, 1, 1, 1};
     std::uint64_t elements = 1;
     for (std::uint32_t i = 0; i < dims; ++i) {
       shape.at(i) = in_.take<std::int64_t>("a tensor's shape");
       if (shape.at(i) < 1 || static_cast<std::uint64_t>(shape.at(i)) > kMostElements / elements) {
-        fail(fmt::format("tensor {} has a dimension of {}, expected 1 to {}", name, shape.at(i), kMostElements / elements));
+        fail(fmt::format("tensor {} has a dimension of {}, expected 1 to {}", name, shape.at(i),
+                         kMostElements / elements));
       }
       elements *= static_cast<std::uint64_t>(shape.at(i));
     }
@@ -168,18 +173,20 @@ class Check {
     place(name, shape[0], elements, type, offset);
   }
 
-  void place(const std::string& name, std::int64_t row, std::uint64_t elements, std::uint32_t type, std::uint64_t offset) {
+  void place(const std::string& name, std::int64_t row, std::uint64_t elements, std::uint32_t type,
+             std::uint64_t offset) {
     const auto* const traits = type < GGML_TYPE_COUNT ? ggml_get_type_traits(static_cast<ggml_type>(type)) : nullptr;
     if (traits == nullptr || traits->blck_size == 0 || traits->type_size == 0)
       fail(fmt::format("tensor {} has the unknown type {}", name, type));
     if (row % traits->blck_size != 0) {
-      fail(fmt::format("tensor {} has rows of {} values, expected a multiple of {} for {}", name, row, traits->blck_size,
-                       traits->type_name));
+      fail(fmt::format("tensor {} has rows of {} values, expected a multiple of {} for {}", name, row,
+                       traits->blck_size, traits->type_name));
     }
     const std::uint64_t bytes = elements / static_cast<std::uint64_t>(traits->blck_size) * traits->type_size;
     if (offset % alignment_ != 0)
       fail(fmt::format("tensor {} lies at {}, which is not a multiple of the alignment {}", name, offset, alignment_));
-    if (offset != next_) fail(fmt::format("tensor {} lies at {}, expected {} (right after the one before it)", name, offset, next_));
+    if (offset != next_)
+      fail(fmt::format("tensor {} lies at {}, expected {} (right after the one before it)", name, offset, next_));
     next_ = offset + (bytes + alignment_ - 1) / alignment_ * alignment_;
     end_ = offset + bytes;
   }

@@ -9,7 +9,9 @@ namespace winnow::model {
 namespace {
 
 std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::size_t index) {
-  const auto at = [&](auto example) { return static_cast<std::int64_t>(static_cast<const decltype(example)*>(data)[index]); };
+  const auto at = [&](auto example) {
+    return static_cast<std::int64_t>(static_cast<const decltype(example)*>(data)[index]);
+  };
   switch (type) {
     case GGUF_TYPE_UINT8:
       return at(std::uint8_t{});
@@ -35,7 +37,8 @@ std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::si
 }  // namespace
 
 void GgufKeys::wrong_type(const std::string& key, std::int64_t id, const char* expected) const {
-  throw ModelError(fmt::format("{}: key {} is of type {}, expected {}", path_, key, gguf_type_name(gguf_get_kv_type(gguf_, id)), expected));
+  throw ModelError(fmt::format("{}: key {} is of type {}, expected {}", path_, key,
+                               gguf_type_name(gguf_get_kv_type(gguf_, id)), expected));
 }
 
 std::optional<std::string> GgufKeys::text(const std::string& key) const {
@@ -56,7 +59,8 @@ std::optional<std::int64_t> GgufKeys::integer(const std::string& key) const {
     for (std::size_t i = 1; i < n; ++i) {
       const auto other = integer_at(type, gguf_get_arr_data(gguf_, id), i);
       if (other != first) {
-        throw ModelError(fmt::format("{}: key {} differs between layers ({} and {}), which is not supported", path_, key, *first, *other));
+        throw ModelError(fmt::format("{}: key {} differs between layers ({} and {}), which is not supported", path_,
+                                     key, *first, *other));
       }
     }
     return first;

@@ -13,7 +13,8 @@ struct GgufFree {
 };
 using GgufPtr = std::unique_ptr<gguf_context, GgufFree>;
 
-/// Typed reads of a GGUF's keys: absent keys give nothing, keys of a wrong type a ModelError that names the file and both types.
+/// Typed reads of a GGUF's keys: absent keys give nothing, keys of a wrong type a ModelError that names the file and
+/// both types.
 class GgufKeys {
  public:
   GgufKeys(const gguf_context* gguf, std::string path) : gguf_(gguf), path_(std::move(path)) {}

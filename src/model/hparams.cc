@@ -34,7 +34,8 @@ const Traits& traits_of(const std::string& arch, const std::string& path) {
   for (const auto& traits : kArchitectures) {
     if (traits.name == arch) return traits;
   }
-  throw ModelError(fmt::format("{}: architecture '{}' is not supported; supported are {}", path, arch, supported_architectures()));
+  throw ModelError(
+      fmt::format("{}: architecture '{}' is not supported; supported are {}", path, arch, supported_architectures()));
 }
 
 /// Keys that change what a network computes in ways that winnow does not know.
@@ -43,9 +44,10 @@ void refuse_unknown_features(const GgufKeys& keys, const std::string& arch) {
     throw ModelError(fmt::format("{}: mixtures of experts ({}.expert_count = {}) are not supported", keys.path(), arch,
                                  *keys.integer(arch + ".expert_count")));
   }
-  for (const char* key :
-       {".attn_logit_softcapping", ".final_logit_softcapping", ".logit_scale", ".residual_scale", ".embedding_scale", ".attention.scale"}) {
-    if (keys.number(arch + key).value_or(0) != 0) throw ModelError(fmt::format("{}: {}{} is not supported", keys.path(), arch, key));
+  for (const char* key : {".attn_logit_softcapping", ".final_logit_softcapping", ".logit_scale", ".residual_scale",
+                          ".embedding_scale", ".attention.scale"}) {
+    if (keys.number(arch + key).value_or(0) != 0)
+      throw ModelError(fmt::format("{}: {}{} is not supported", keys.path(), arch, key));
   }
 }
 
@@ -59,7 +61,8 @@ float freq_scale(const GgufKeys& keys, const std::string& arch, const LoadOption
     if (text.starts_with(kLinear)) {
       const auto digits = text.substr(kLinear.size());
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
-      if (error == std::errc() && end == digits.data() + digits.size() && std::isfinite(factor) && factor > 0) return 1 / factor;
+      if (error == std::errc() && end == digits.data() + digits.size() && std::isfinite(factor) && factor > 0)
+        return 1 / factor;
     }
     throw UsageError(fmt::format("RoPE scaling '{}' is not supported: use none or linear:FACTOR", text));
   }
@@ -69,26 +72,30 @@ float freq_scale(const GgufKeys& keys, const std::string& arch, const LoadOption
   if (type == "none") return 1;
   if (type != "linear") {
     throw ModelError(
-        fmt::format("{}: RoPE scaling '{}' is not supported (none and linear are; --rope-scaling overrides the file)", keys.path(), type));
+        fmt::format("{}: RoPE scaling '{}' is not supported (none and linear are; --rope-scaling overrides the file)",
+                    keys.path(), type));
   }
   if (!factor || *factor == 0) return 1;
-  if (!(*factor > 0)) throw ModelError(fmt::format("{}: the RoPE scaling factor is {}, expected more than 0", keys.path(), *factor));
+  if (!(*factor > 0))
+    throw ModelError(fmt::format("{}: the RoPE scaling factor is {}, expected more than 0", keys.path(), *factor));
   return static_cast<float>(1 / *factor);
 }
 
 void fill_rope(Hparams& h, const GgufKeys& keys, const Traits& traits, const LoadOptions& options) {
   const int n_rot = static_cast<int>(keys.integer(h.arch + ".rope.dimension_count").value_or(h.head_dim));
   if (n_rot < 2 || n_rot > h.head_dim || n_rot % 2 != 0) {
-    throw ModelError(
-        fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(), h.arch, n_rot, h.head_dim));
+    throw ModelError(fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(),
+                                 h.arch, n_rot, h.head_dim));
   }
   if (options.rope_freq_base < 0 || !std::isfinite(options.rope_freq_base)) {
     throw UsageError(fmt::format("the RoPE frequency base is {}: it must be above 0", options.rope_freq_base));
   }
-  h.rope_freq_base =
-      options.rope_freq_base > 0 ? options.rope_freq_base : static_cast<float>(keys.number(h.arch + ".rope.freq_base").value_or(10000));
+  h.rope_freq_base = options.rope_freq_base > 0
+                         ? options.rope_freq_base
+                         : static_cast<float>(keys.number(h.arch + ".rope.freq_base").value_or(10000));
   if (!(h.rope_freq_base > 0)) {
-    throw ModelError(fmt::format("{}: {}.rope.freq_base is {}, expected more than 0", keys.path(), h.arch, h.rope_freq_base));
+    throw ModelError(
+        fmt::format("{}: {}.rope.freq_base is {}, expected more than 0", keys.path(), h.arch, h.rope_freq_base));
   }
   h.rope_freq_scale = freq_scale(keys, h.arch, options);
   h.rope.pairing = traits.pairing;
@@ -116,7 +123,8 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   // Bounds far beyond any real network, so that products of them cannot overflow.
   h.n_layer = keys.required(h.arch + ".block_count", 1, 4096);
   h.n_embd = keys.required(h.arch + ".embedding_length", 1, 1 << 20);
-  if (h.n_embd % 8 != 0) throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
+  if (h.n_embd % 8 != 0)
+    throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
   h.n_ff = keys.required(h.arch + ".feed_forward_length", 1, 1 << 22);
   h.n_head = keys.required(h.arch + ".attention.head_count", 1, 4096);
   h.n_head_kv = static_cast<int>(keys.integer(h.arch + ".attention.head_count_kv").value_or(h.n_head));
@@ -126,8 +134,8 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   h.head_dim = static_cast<int>(keys.integer(h.arch + ".attention.key_length").value_or(h.n_embd / h.n_head));
   const auto value_dim = keys.integer(h.arch + ".attention.value_length").value_or(h.head_dim);
   if (value_dim != h.head_dim) {
-    throw ModelError(
-        fmt::format("{}: keys of {} and values of {} dimensions: different lengths are not supported", path, h.head_dim, value_dim));
+    throw ModelError(fmt::format("{}: keys of {} and values of {} dimensions: different lengths are not supported",
+                                 path, h.head_dim, value_dim));
   }
   if (h.head_dim < 1 || h.head_dim > 256)
     throw ModelError(fmt::format("{}: the head dimension is {}, supported are 1 to 256", path, h.head_dim));

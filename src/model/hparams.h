@@ -17,7 +17,8 @@ struct LoadOptions {
   std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
 };
 
-/// What a GGUF says about its network, checked, with every default filled in. Architectures differ in these fields alone.
+/// What a GGUF says about its network, checked, with every default filled in. Architectures differ in these fields
+/// alone.
 struct Hparams {
   std::string arch;  ///< GGUF's general.architecture
   std::string name;
@@ -40,8 +41,9 @@ struct Hparams {
   Rope rope;                  ///< the same as frequencies, rope_freqs' factors included
 };
 
-/// Reads and checks the keys of a GGUF; frequencies are filled in without rope_freqs' factors. Throws ModelError that names `path` and what
-/// is wrong, an architecture that is not supported with the list of those that are, and scalings that are not honoured by name.
+/// Reads and checks the keys of a GGUF; frequencies are filled in without rope_freqs' factors. Throws ModelError that
+/// names `path` and what is wrong, an architecture that is not supported with the list of those that are, and scalings
+/// that are not honoured by name.
 Hparams read_hparams(const gguf_context* gguf, const std::string& path, const LoadOptions& options);
 
 /// Names of the supported architectures.

@@ -28,11 +28,13 @@ MappedFile::MappedFile(const std::string& path) {
   if (info.st_size == 0) throw ModelError(fmt::format("the model {} is empty (0 bytes)", path));
   size_ = static_cast<std::size_t>(info.st_size);
   void* const at = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (at == MAP_FAILED) throw ModelError(fmt::format("cannot map the {} bytes of {}: {}", size_, path, std::strerror(errno)));
+  if (at == MAP_FAILED)
+    throw ModelError(fmt::format("cannot map the {} bytes of {}: {}", size_, path, std::strerror(errno)));
   data_ = static_cast<std::byte*>(at);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(data_, size_);

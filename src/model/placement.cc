@@ -12,7 +12,8 @@ bool multiplies(ggml_tensor* weight, ggml_backend_buffer_type_t type) {
   constexpr int kRows = 512;  // a chunk of a prompt: what is asked for must do for long and short products
   const ggml_init_params params{2 * ggml_tensor_overhead(), nullptr, true};
   const ggml_context_ptr context(ggml_init(params));
-  ggml_tensor* const product = ggml_mul_mat(context.get(), weight, ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weight->ne[0], kRows));
+  ggml_tensor* const product =
+      ggml_mul_mat(context.get(), weight, ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weight->ne[0], kRows));
   // The backend judges by the buffer that the weight lies in: an empty one of that type will do.
   const ggml_backend_buffer_ptr empty(ggml_backend_buft_alloc_buffer(type, 0));
   weight->buffer = empty.get();
@@ -25,8 +26,8 @@ bool multiplies(ggml_tensor* weight, ggml_backend_buffer_type_t type) {
 
 std::vector<ggml_backend_buffer_type_t> repacking_buffer_types() {
   std::vector<ggml_backend_buffer_type_t> out;
-  const auto get = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
-      ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu_device()), "ggml_backend_dev_get_extra_bufts"));
+  const auto get = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
+      ggml_backend_dev_backend_reg(cpu_device()), "ggml_backend_dev_get_extra_bufts"));
   if (get == nullptr) return out;
   for (auto* type = get(cpu_device()); type != nullptr && *type != nullptr; ++type) out.push_back(*type);
   return out;

@@ -24,8 +24,8 @@ Vocab::Vocab(const std::string& path) : path_(path) {
 std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
   std::vector<Token> out(text.size() + 8);
   const auto run = [&] {
-    return llama_tokenize(vocab_, text.data(), static_cast<int>(text.size()), out.data(), static_cast<int>(out.size()), false,
-                          control == ControlTokens::parsed);
+    return llama_tokenize(vocab_, text.data(), static_cast<int>(text.size()), out.data(), static_cast<int>(out.size()),
+                          false, control == ControlTokens::parsed);
   };
   try {
     int n = run();
@@ -47,7 +47,9 @@ std::vector<Token> Vocab::beginning() const {
 
 std::string Vocab::piece(Token token) const {
   std::string out(64, '\0');
-  const auto run = [&] { return llama_token_to_piece(vocab_, token, out.data(), static_cast<int>(out.size()), 0, false); };
+  const auto run = [&] {
+    return llama_token_to_piece(vocab_, token, out.data(), static_cast<int>(out.size()), 0, false);
+  };
   int n = run();
   if (n < 0) {
     out.resize(static_cast<std::size_t>(-n));
@@ -72,7 +74,8 @@ std::vector<std::string> Vocab::chat_frame(const std::string& system, int questi
   }
   std::string out(4096 + 2 * system.size(), '\0');
   const auto render = [&] {
-    return llama_chat_apply_template(name, messages.data(), messages.size(), true, out.data(), static_cast<int>(out.size()));
+    return llama_chat_apply_template(name, messages.data(), messages.size(), true, out.data(),
+                                     static_cast<int>(out.size()));
   };
   int n = render();
   if (n > static_cast<int>(out.size())) {
@@ -89,8 +92,8 @@ std::vector<std::string> Vocab::chat_frame(const std::string& system, int questi
   }
   frame.push_back(out.substr(begin));
   if (frame.size() != 2 * static_cast<std::size_t>(questions)) {
-    throw UsageError(fmt::format("{}: the model's chat template does not put {} {} as they are: use --raw", path_, questions,
-                                 questions == 1 ? "question" : "questions"));
+    throw UsageError(fmt::format("{}: the model's chat template does not put {} {} as they are: use --raw", path_,
+                                 questions, questions == 1 ? "question" : "questions"));
   }
   return frame;
 }

@@ -26,10 +26,10 @@ class Vocab {
   std::string piece(Token token) const;
   bool ends(Token token) const;
 
-  /// What the chat template puts before, between and after the contents of a conversation's messages: `questions` of the user, with an
-  /// answer after each but the last (and `system` before all, unless it is empty), up to where the next answer begins. 2 * questions
-  /// pieces. REQUIRES: questions >= 1. Throws UsageError when libllama does not know the template, there is none, or it leaves contents
-  /// out.
+  /// What the chat template puts before, between and after the contents of a conversation's messages: `questions` of
+  /// the user, with an answer after each but the last (and `system` before all, unless it is empty), up to where the
+  /// next answer begins. 2 * questions pieces. REQUIRES: questions >= 1. Throws UsageError when libllama does not know
+  /// the template, there is none, or it leaves contents out.
   std::vector<std::string> chat_frame(const std::string& system, int questions) const;
 
  private:

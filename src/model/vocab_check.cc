@@ -47,8 +47,10 @@ bool is_token_id(std::string_view key) { return key.starts_with("tokenizer.ggml.
 void check_merges(const Value& merges, const std::string& path) {
   for (std::size_t i = 0; i < merges.texts.size(); ++i) {
     const auto space = merges.texts[i].find(' ', 1);
-    if (merges.texts[i].size() > 2 * kLongestToken || space == std::string_view::npos || space + 1 >= merges.texts[i].size()) {
-      throw ModelError(fmt::format("{}: merge {} of the vocabulary is not two parts with a space between them", path, i));
+    if (merges.texts[i].size() > 2 * kLongestToken || space == std::string_view::npos ||
+        space + 1 >= merges.texts[i].size()) {
+      throw ModelError(
+          fmt::format("{}: merge {} of the vocabulary is not two parts with a space between them", path, i));
     }
   }
 }
@@ -60,10 +62,12 @@ void check_tokens(const std::vector<std::string_view>& tokens, const std::string
   std::unordered_set<std::string_view> seen;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].empty() || tokens[i].size() > kLongestToken || tokens[i].find('\0') != std::string_view::npos) {
-      throw ModelError(fmt::format("{}: token {} of the vocabulary has {} bytes, expected 1 to {} and none of them zero", path, i,
-                                   tokens[i].size(), kLongestToken));
+      throw ModelError(
+          fmt::format("{}: token {} of the vocabulary has {} bytes, expected 1 to {} and none of them zero", path, i,
+                      tokens[i].size(), kLongestToken));
     }
-    if (!seen.insert(tokens[i]).second) throw ModelError(fmt::format("{}: token {} of the vocabulary is there twice", path, i));
+    if (!seen.insert(tokens[i]).second)
+      throw ModelError(fmt::format("{}: token {} of the vocabulary is there twice", path, i));
   }
 }
 
@@ -79,11 +83,14 @@ void check_byte_tokens(const std::vector<std::string_view>& tokens, const std::s
 }  // namespace
 
 void VocabularyKeys::add(const std::string& key, Value&& value, const std::string& path) {
-  const auto* const expected = std::find_if(kExpected.begin(), kExpected.end(), [&](const Expected& e) { return e.key == key; });
-  const bool wrong = expected != kExpected.end() &&
-                     (value.type != expected->type || (expected->type == GGUF_TYPE_ARRAY && value.element != expected->element));
+  const auto* const expected =
+      std::find_if(kExpected.begin(), kExpected.end(), [&](const Expected& e) { return e.key == key; });
+  const bool wrong =
+      expected != kExpected.end() &&
+      (value.type != expected->type || (expected->type == GGUF_TYPE_ARRAY && value.element != expected->element));
   if (wrong || (is_token_id(key) && value.type != GGUF_TYPE_UINT32)) {
-    throw ModelError(fmt::format("{}: key {} has the type {}, which the vocabulary cannot be read with", path, key, value.type));
+    throw ModelError(
+        fmt::format("{}: key {} has the type {}, which the vocabulary cannot be read with", path, key, value.type));
   }
   values_.emplace(key, std::move(value));
 }
@@ -104,13 +111,14 @@ void VocabularyKeys::check(const std::string& path) const {
   check_tokens(tokens->texts, path);
   if (kind == "llama") check_byte_tokens(tokens->texts, path);
   const Value* const merges = find("tokenizer.ggml.merges");
-  if (kind == "gpt2" && merges == nullptr) throw ModelError(fmt::format("{}: the vocabulary has no merges (tokenizer.ggml.merges)", path));
+  if (kind == "gpt2" && merges == nullptr)
+    throw ModelError(fmt::format("{}: the vocabulary has no merges (tokenizer.ggml.merges)", path));
   if (merges != nullptr) check_merges(*merges, path);
   for (const char* key : {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"}) {
     const Value* const list = find(key);
     if (list != nullptr && list->count != tokens->texts.size()) {
-      throw ModelError(
-          fmt::format("{}: {} has {} elements, expected {} (one for each token)", path, key, list->count, tokens->texts.size()));
+      throw ModelError(fmt::format("{}: {} has {} elements, expected {} (one for each token)", path, key, list->count,
+                                   tokens->texts.size()));
     }
   }
   for (const auto& [key, value] : values_) {
@@ -122,7 +130,8 @@ void VocabularyKeys::check(const std::string& path) const {
   }
   constexpr std::size_t kDefaultSpecials = 12;  // the ids that libllama takes for special tokens when no key names them
   if (tokens->texts.size() < kDefaultSpecials) {
-    throw ModelError(fmt::format("{}: the vocabulary has {} tokens, expected at least {}", path, tokens->texts.size(), kDefaultSpecials));
+    throw ModelError(fmt::format("{}: the vocabulary has {} tokens, expected at least {}", path, tokens->texts.size(),
+                                 kDefaultSpecials));
   }
 }
 

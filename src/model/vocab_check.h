@@ -23,7 +23,8 @@ class VocabularyKeys {
  public:
   /// Throws ModelError when the key has another type than libllama reads.
   void add(const std::string& key, Value&& value, const std::string& path);
-  /// Throws ModelError: no tokens, repeated tokens, lists of different lengths, special tokens that are not there, an unknown tokenizer.
+  /// Throws ModelError: no tokens, repeated tokens, lists of different lengths, special tokens that are not there, an
+  /// unknown tokenizer.
   void check(const std::string& path) const;
 
  private:

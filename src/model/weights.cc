@@ -62,8 +62,8 @@ class Loader {
   Loader(Weights::Impl& out, const gguf_context* gguf, const std::string& path)
       : out_(out), gguf_(gguf), path_(path), repacking_(repacking_buffer_types()) {
     if (gguf_get_alignment(gguf) % kAlignment != 0) {
-      throw ModelError(
-          fmt::format("{}: tensors are aligned to {} bytes, expected a multiple of {}", path, gguf_get_alignment(gguf), kAlignment));
+      throw ModelError(fmt::format("{}: tensors are aligned to {} bytes, expected a multiple of {}", path,
+                                   gguf_get_alignment(gguf), kAlignment));
     }
     auto* const whole = ggml_backend_cpu_buffer_from_ptr(const_cast<std::byte*>(out.file.data()), out.file.size());
     out_.buffers.emplace_back(whole);
@@ -109,10 +109,11 @@ class Loader {
     for (auto& [type, place] : repacked_) {
       std::size_t bytes = 0;
       for (const auto& [tensor, offset] : place.tensors) bytes += ggml_backend_buft_get_alloc_size(type, tensor);
-      auto* const buffer = bytes <= available_memory() ? ggml_backend_alloc_ctx_tensors_from_buft(place.context, type) : nullptr;
+      auto* const buffer =
+          bytes <= available_memory() ? ggml_backend_alloc_ctx_tensors_from_buft(place.context, type) : nullptr;
       if (buffer == nullptr) {
-        throw MemoryError(fmt::format("cannot allocate {} for the weights of {} ({} available)", format_bytes(bytes), path_,
-                                      format_bytes(available_memory())),
+        throw MemoryError(fmt::format("cannot allocate {} for the weights of {} ({} available)", format_bytes(bytes),
+                                      path_, format_bytes(available_memory())),
                           bytes);
       }
       out_.buffers.emplace_back(buffer);
@@ -144,16 +145,18 @@ class Loader {
   TensorInfo find(const std::string& name, const std::vector<std::int64_t>& expected) const {
     const auto id = gguf_find_tensor(gguf_, name.c_str());
     if (id < 0) throw ModelError(fmt::format("{}: tensor {} is missing", path_, name));
-    TensorInfo info{gguf_get_tensor_type(gguf_, id), {}, gguf_get_data_offset(gguf_) + gguf_get_tensor_offset(gguf_, id)};
+    TensorInfo info{
+        gguf_get_tensor_type(gguf_, id), {}, gguf_get_data_offset(gguf_) + gguf_get_tensor_offset(gguf_, id)};
     const std::int64_t* const ne = gguf_get_tensor_ne(gguf_, id);
     info.shape.assign(ne, ne + GGML_MAX_DIMS);
     while (info.shape.size() > expected.size() && info.shape.back() == 1) info.shape.pop_back();
     if (info.shape != expected) {
-      throw ModelError(
-          fmt::format("{}: tensor {} has the shape {}, expected {}", path_, name, print_shape(info.shape), print_shape(expected)));
+      throw ModelError(fmt::format("{}: tensor {} has the shape {}, expected {}", path_, name, print_shape(info.shape),
+                                   print_shape(expected)));
     }
     if (expected.size() == 1 && info.type != GGML_TYPE_F32) {
-      throw ModelError(fmt::format("{}: tensor {} is of type {}, expected f32", path_, name, ggml_type_name(info.type)));
+      throw ModelError(
+          fmt::format("{}: tensor {} is of type {}, expected f32", path_, name, ggml_type_name(info.type)));
     }
     if (info.offset + gguf_get_tensor_size(gguf_, id) > out_.file.size()) {
       throw ModelError(fmt::format("{}: truncated: tensor {} ends at byte {}, the file has {}", path_, name,
@@ -163,7 +166,8 @@ class Loader {
   }
 
   static ggml_tensor* make(ggml_context* context, const std::string& name, const TensorInfo& info) {
-    ggml_tensor* const tensor = ggml_new_tensor(context, info.type, static_cast<int>(info.shape.size()), info.shape.data());
+    ggml_tensor* const tensor =
+        ggml_new_tensor(context, info.type, static_cast<int>(info.shape.size()), info.shape.data());
     return ggml_set_name(tensor, name.c_str());
   }
 
@@ -239,14 +243,17 @@ ggml_tensor* Weights::output_norm() const { return impl_->output_norm; }
 ggml_tensor* Weights::output() const { return impl_->output; }
 ggml_tensor* Weights::rope_factors() const { return impl_->rope_factors; }
 std::size_t Weights::bytes() const { return impl_->bytes; }
-const std::byte* Weights::in_file(const ggml_tensor* matrix) const { return impl_->file.data() + impl_->offsets.at(matrix); }
+const std::byte* Weights::in_file(const ggml_tensor* matrix) const {
+  return impl_->file.data() + impl_->offsets.at(matrix);
+}
 std::span<const std::byte> Weights::file() const { return {impl_->file.data(), impl_->file.size()}; }
 
 std::string Weights::weight_type() const {
   const auto most = std::max_element(impl_->bytes_by_type.begin(), impl_->bytes_by_type.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   std::string name = ggml_type_name(most->first);
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
 }
 

@@ -31,7 +31,8 @@ struct LayerWeights {
   ggml_tensor* ffn_down = nullptr;
 };
 
-/// A GGUF's network in memory, in the layout that the CPU backend multiplies fastest (mapped or repacked). Immutable, shared by threads.
+/// A GGUF's network in memory, in the layout that the CPU backend multiplies fastest (mapped or repacked). Immutable,
+/// shared by threads.
 class Weights {
  public:
   /// Throws ModelError (which file, which tensor, which shape, what was expected) or MemoryError.

@@ -26,11 +26,12 @@ DocumentInfo::Time time_of(std::int64_t ms) { return DocumentInfo::Time(std::chr
 
 void Label::check() const {
   if (name.empty() || name.size() > kLongestName || has_control_characters(name))
-    throw UsageError(
-        fmt::format("a document cannot be called `{}`: a name has 1 to {} bytes without control characters", name, kLongestName));
+    throw UsageError(fmt::format(
+        "a document cannot be called `{}`: a name has 1 to {} bytes without control characters", name, kLongestName));
   for (const auto& tag : tags) {
     if (tag.empty() || tag.size() > kLongestName || has_control_characters(tag))
-      throw UsageError(fmt::format("`{}` is no tag: it has 1 to {} bytes without control characters", tag, kLongestName));
+      throw UsageError(
+          fmt::format("`{}` is no tag: it has 1 to {} bytes without control characters", tag, kLongestName));
   }
 }
 
@@ -41,11 +42,12 @@ Archive::Archive(std::shared_ptr<store::ByteStore> bytes) : bytes_(std::move(byt
     const MemorySource source(*found, where());
     version = ByteCursor(source, 0, found->size()).take<std::uint32_t>("the store's version");
   } else {
-    bytes_->change([](store::Change& change) { change.put_record(kFormatKey, std::as_bytes(std::span(&kDocumentVersion, 1))); });
+    bytes_->change(
+        [](store::Change& change) { change.put_record(kFormatKey, std::as_bytes(std::span(&kDocumentVersion, 1))); });
   }
   if (version != kDocumentVersion)
-    throw InputError(
-        fmt::format("the documents in {} have format version {}, this program reads version {}", where(), version, kDocumentVersion));
+    throw InputError(fmt::format("the documents in {} have format version {}, this program reads version {}", where(),
+                                 version, kDocumentVersion));
 }
 
 std::string Archive::what(const std::string& name) const { return fmt::format("the document {} in {}", name, where()); }
@@ -152,7 +154,8 @@ void Archive::fail_unknown(const std::string& name, const store::Records& names)
     }
     some += (some.empty() ? "" : ", ") + key.substr(kNamePrefix.size());
   }
-  throw InputError(fmt::format("there is no document {} in {}{}", name, where(), some.empty() ? ": it is empty" : ": it has " + some));
+  throw InputError(fmt::format("there is no document {} in {}{}", name, where(),
+                               some.empty() ? ": it is empty" : ": it has " + some));
 }
 
 DocumentInfo Archive::info_of(const std::string& name, const Found& found) const {

@@ -33,8 +33,8 @@ struct NewContent {
   std::function<store::Bytes()> head;  ///< called after the layers
 };
 
-/// What a store of bytes is as a store of documents: names, which stand for contents. A content lives as long as a name stands for it.
-/// Thread-safe; errors are those of DocumentStore.
+/// What a store of bytes is as a store of documents: names, which stand for contents. A content lives as long as a name
+/// stands for it. Thread-safe; errors are those of DocumentStore.
 class Archive {
  public:
   /// Throws InputError when the store is of another format version.

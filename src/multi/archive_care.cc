@@ -19,7 +19,8 @@ std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
     std::size_t bytes = 0;
     for (const auto& [key, record] : change.records(kContentPrefix)) {
       const std::string id = key.substr(kContentPrefix.size());
-      bytes += static_cast<std::size_t>(contents.emplace(id, ContentRecord::read(record, what(id))).first->second.value_bytes);
+      bytes += static_cast<std::size_t>(
+          contents.emplace(id, ContentRecord::read(record, what(id))).first->second.value_bytes);
     }
     std::vector<DocumentInfo> all;
     for (const auto& [key, record] : change.records(kNamePrefix)) {
@@ -70,7 +71,8 @@ std::vector<DocumentDamage> Archive::verify(const std::function<void(double)>& p
     checked(name, [&, &bytes = record] {
       const auto id = NameRecord::read(bytes, what(name)).id;
       named.emplace(id, name);
-      if (!all.contains(kContentPrefix + id)) throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
+      if (!all.contains(kContentPrefix + id))
+        throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
     });
   }
   std::size_t done = 0;

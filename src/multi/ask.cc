@@ -26,11 +26,13 @@ void check_documents(const Session::Impl& session, const Joint& joint, const Ask
   for (int i = 0; i < joint.count(); ++i) {
     const auto& head = joint.document(i).head();
     if (!(head.saved.model == model))
-      throw InputError(fmt::format("document {} of {} was read with another model, or with other RoPE options", i + 1, joint.count()));
+      throw InputError(fmt::format("document {} of {} was read with another model, or with other RoPE options", i + 1,
+                                   joint.count()));
     if (joint.document(i).is_compressed() && !method.takes_compressed) {
-      throw UsageError(fmt::format(
-          "{} cannot work on document {} of {}: it was compressed by {} when it was added, so that tokens are missing; reuse can",
-          method.name, i + 1, joint.count(), head.saved.options.spec.print()));
+      throw UsageError(
+          fmt::format("{} cannot work on document {} of {}: it was compressed by {} when it was added, so that tokens "
+                      "are missing; reuse can",
+                      method.name, i + 1, joint.count(), head.saved.options.spec.print()));
     }
   }
 }
@@ -44,8 +46,8 @@ std::vector<std::vector<std::vector<int>>> all_blocks(const Joint& joint) {
   return std::vector(static_cast<std::size_t>(joint.hparams().n_layer), documents);
 }
 
-Asked ask_once(Session& session, std::span<const std::shared_ptr<const Document>> documents, std::span<const Token> question,
-               const AskOptions& options) {
+Asked ask_once(Session& session, std::span<const std::shared_ptr<const Document>> documents,
+               std::span<const Token> question, const AskOptions& options) {
   auto& s = session.impl();
   const auto& method = *options.method.impl().method;
   const Joint joint(documents, s.hparams);
@@ -55,8 +57,9 @@ Asked ask_once(Session& session, std::span<const std::shared_ptr<const Document>
   cache.budget = options.budget;
   cache.kv_type = options.kv_type;
   const auto rows = static_cast<std::size_t>(joint.tokens()) + question.size();
-  const auto width = static_cast<std::size_t>(s.hparams.n_head_kv) *
-                     cache::row_bytes(engine::scratch_type(s.options.precision, std::span(&cache, 1)), s.hparams.head_dim);
+  const auto width =
+      static_cast<std::size_t>(s.hparams.n_head_kv) *
+      cache::row_bytes(engine::scratch_type(s.options.precision, std::span(&cache, 1)), s.hparams.head_dim);
   check_memory(2 * rows * width + engine::hidden_bytes(s.hparams, question.size()),
                fmt::format("asking about {} documents of {} tokens", joint.count(), joint.tokens()));
   const Session::Impl::Stops stopping(s);
@@ -69,7 +72,8 @@ Asked ask_once(Session& session, std::span<const std::shared_ptr<const Document>
 std::shared_ptr<const Document> recomputed(Session& session, const Document& document) {
   const auto& saved = document.head().saved;
   const auto& all = saved.transcript.tokens;
-  return resident(ingest(session, {"", ControlTokens::as_text, {all.begin(), all.begin() + document.tokens()}}, saved.options));
+  return resident(
+      ingest(session, {"", ControlTokens::as_text, {all.begin(), all.begin() + document.tokens()}}, saved.options));
 }
 
 }  // namespace
@@ -98,15 +102,16 @@ void recompute_everywhere(const AskContext& context, std::span<const std::int32_
     for (const auto position : positions) tokens.push_back(joint.token_id(position));
     Pass pass(context.impl(), tokens, positions);
     const std::vector<int> top(static_cast<std::size_t>(joint.tokens()), context.hparams().n_layer - 1);
-    for (int layer = 0; layer < context.hparams().n_layer; ++layer) assembly.layer(layer, joint.everything(), pass, positions, top);
+    for (int layer = 0; layer < context.hparams().n_layer; ++layer)
+      assembly.layer(layer, joint.everything(), pass, positions, top);
   }
   answer(context, assembly);
 }
 
 }  // namespace multi
 
-Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents, std::span<const Token> question,
-          const AskOptions& options) {
+Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents,
+          std::span<const Token> question, const AskOptions& options) {
   options.check();
   if (documents.empty()) throw InputError("there are no documents to ask about");
   if (question.empty()) throw InputError("the question is empty: there is nothing to ask");

@@ -49,8 +49,8 @@ void read_options(const multi::AskMethod& method, std::string_view text, policy:
       throw UsageError(fmt::format("{}: expected key=value instead of '{}'", method.name, policy::printable(one)));
     const auto* const option = find(method.options, key);
     if (option == nullptr) {
-      throw UsageError(
-          fmt::format("{} has no option '{}': {}", method.name, policy::printable(key), policy::suggest(key, names(method.options))));
+      throw UsageError(fmt::format("{} has no option '{}': {}", method.name, policy::printable(key),
+                                   policy::suggest(key, names(method.options))));
     }
     if (!given.insert(key).second) throw UsageError(fmt::format("{}: {} is given twice", method.name, key));
     into.set(key, option->check(method.name, one.substr(equals + 1)));
@@ -75,12 +75,14 @@ std::string print(const multi::AskMethod& method, const policy::Options& options
 AskSpec::AskSpec() : AskSpec(parse("samkv")) {}
 
 AskSpec AskSpec::parse(std::string_view text) {
-  if (text.size() > kMaxLength) throw UsageError(fmt::format("the spec has {} characters, {} are possible", text.size(), kMaxLength));
+  if (text.size() > kMaxLength)
+    throw UsageError(fmt::format("the spec has {} characters, {} are possible", text.size(), kMaxLength));
   const auto colon = text.find(':');
   const auto name = text.substr(0, colon);
   const auto* const method = find(multi::ask_methods(), name);
   if (method == nullptr) {
-    throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name), policy::suggest(name, names(multi::ask_methods()))));
+    throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name),
+                                 policy::suggest(name, names(multi::ask_methods()))));
   }
   policy::Options options(method->options);
   if (colon != std::string_view::npos) read_options(*method, text.substr(colon + 1), options);
@@ -97,7 +99,8 @@ bool AskSpec::needs_budget() const { return Spec::parse(impl_->method->cache_spe
 void AskOptions::check() const {
   if (method.needs_budget() && !budget) throw UsageError(fmt::format("{} needs a budget", method.name()));
   if (!method.needs_budget() && budget) {
-    throw UsageError(fmt::format("{} takes no budget: what it keeps follows from the question and the documents", method.name()));
+    throw UsageError(
+        fmt::format("{} takes no budget: what it keeps follows from the question and the documents", method.name()));
   }
 }
 

@@ -37,7 +37,8 @@ void fuse(std::span<float> fresh, std::span<const float> old) {
 /// Keys and values of some rows before they were recomputed.
 class Before {
  public:
-  Before(JointScratch& scratch, std::span<const std::int32_t> positions, std::size_t width) : scratch_(scratch), width_(width) {
+  Before(JointScratch& scratch, std::span<const std::int32_t> positions, std::size_t width)
+      : scratch_(scratch), width_(width) {
     for (const auto position : positions) rows_.push_back(scratch.rows_below(position));
     keys_.resize(rows_.size() * width);
     values_.resize(rows_.size() * width);
@@ -60,7 +61,9 @@ class Before {
   }
 
  private:
-  std::span<float> part(std::vector<float>& all, std::size_t i) const { return std::span(all).subspan(i * width_, width_); }
+  std::span<float> part(std::vector<float>& all, std::size_t i) const {
+    return std::span(all).subspan(i * width_, width_);
+  }
 
   JointScratch& scratch_;
   std::size_t width_;
@@ -69,7 +72,9 @@ class Before {
   std::vector<float> values_;
 };
 
-bool has(std::span<const std::int32_t> ascending, std::int32_t x) { return std::binary_search(ascending.begin(), ascending.end(), x); }
+bool has(std::span<const std::int32_t> ascending, std::int32_t x) {
+  return std::binary_search(ascending.begin(), ascending.end(), x);
+}
 
 std::unique_ptr<Cache::Impl> empty_cache(Session::Impl& session, const CacheOptions& options, int tokens) {
   const auto& h = session.hparams;
@@ -89,14 +94,16 @@ std::unique_ptr<Cache::Impl> empty_cache(Session::Impl& session, const CacheOpti
 
 }  // namespace
 
-Assembly::Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity, KeyPlaces places)
+Assembly::Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity,
+                   KeyPlaces places)
     : session_(session),
       joint_(joint),
-      scratch_(session.account, engine::scratch_type(session.options.precision, std::span(&options, 1)), joint, capacity, places),
+      scratch_(session.account, engine::scratch_type(session.options.precision, std::span(&options, 1)), joint,
+               capacity, places),
       cache_(empty_cache(session, options, joint.tokens())) {}
 
-void Assembly::layer(int layer, const Stretches& kept, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
-                     std::span<const std::int32_t> fused) {
+void Assembly::layer(int layer, const Stretches& kept, Pass& pass, std::span<const std::int32_t> recomputed,
+                     std::span<const int> top, std::span<const std::int32_t> fused) {
   scratch_.load(layer, kept);
   loaded_layer(layer, pass, recomputed, top, fused);
 }

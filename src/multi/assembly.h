@@ -20,15 +20,17 @@ struct EntryCount {
 class Assembly {
  public:
   /// `capacity`: rows that the scratch needs at most. Throws MemoryError when what it will hold cannot be had.
-  Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity, KeyPlaces places = KeyPlaces::shifted);
+  Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity,
+           KeyPlaces places = KeyPlaces::shifted);
 
   JointScratch& scratch() { return scratch_; }
   const EntryCount& count() const { return count_; }
-  /// Loads a layer, lets a pass recompute some of it, and keeps the result. `top` [joint tokens]: the layer behind whose keys and values
-  /// each token stops. `recomputed`: joint positions that are loaded and on their way, ascending. `fused`: those of them that become
-  /// cos · new + (1 - cos) · old, keys and values apart, with the cosine of new and old over all heads, at least 0; the others become new.
-  void layer(int layer, const Stretches& kept, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
-             std::span<const std::int32_t> fused = {});
+  /// Loads a layer, lets a pass recompute some of it, and keeps the result. `top` [joint tokens]: the layer behind
+  /// whose keys and values each token stops. `recomputed`: joint positions that are loaded and on their way, ascending.
+  /// `fused`: those of them that become cos · new + (1 - cos) · old, keys and values apart, with the cosine of new and
+  /// old over all heads, at least 0; the others become new.
+  void layer(int layer, const Stretches& kept, Pass& pass, std::span<const std::int32_t> recomputed,
+             std::span<const int> top, std::span<const std::int32_t> fused = {});
   /// The same of a layer that is loaded.
   void loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
                     std::span<const std::int32_t> fused = {});

@@ -14,7 +14,9 @@ std::vector<int> rank_sums(const DocumentHead& head) {
   std::vector<int> sums(static_cast<std::size_t>(head.layout().middle()));
   for (const auto& layer : head.layers) {
     for (std::size_t b = 0; b < sums.size(); ++b) {
-      const auto before = [&](const Representative& other) { return other.exponent < layer.representatives[b].exponent; };
+      const auto before = [&](const Representative& other) {
+        return other.exponent < layer.representatives[b].exponent;
+      };
       sums[b] += static_cast<int>(std::count_if(layer.representatives.begin(), layer.representatives.end(), before));
     }
   }

@@ -16,7 +16,8 @@ namespace winnow::multi {
 /// Tokens of a block; the last one of a document may have fewer.
 inline constexpr int kBlock = 64;
 
-/// Which blocks of a document are its initial, middle and local ones: block 0, the others, the last two of those after block 0.
+/// Which blocks of a document are its initial, middle and local ones: block 0, the others, the last two of those after
+/// block 0.
 struct BlockLayout {
   int tokens = 0;
 
@@ -38,14 +39,15 @@ struct Representative {
   bool operator==(const Representative&) const = default;
 };
 
-/// What asking wants to know of one layer of a document beside its keys and values. Queries and keys are rotated as from position 0.
+/// What asking wants to know of one layer of a document beside its keys and values. Queries and keys are rotated as
+/// from position 0.
 struct LayerFacts {
   std::vector<float> local_query;               ///< [H_q][d] mean query over the local blocks
   std::vector<float> edge_key;                  ///< [H_kv][d] mean key over the initial and local blocks
   std::vector<float> block_keys;                ///< [middle][H_kv][d] mean key of each middle block
   std::vector<Representative> representatives;  ///< [middle]
   std::vector<std::int32_t> outliers;           ///< tokens whose exponent is a low outlier, ascending
-  std::vector<float> received;                  ///< [H_kv][N] attention that each token got from those behind it, mean over the group
+  std::vector<float> received;  ///< [H_kv][N] attention that each token got from those behind it, mean over the group
 
   bool operator==(const LayerFacts&) const = default;
 };
@@ -80,7 +82,8 @@ struct LayerPart {
   std::shared_ptr<const void> lease;
 };
 
-/// A document whose keys and values can be read, wherever they lie. Reading changes nothing, so that threads may share one.
+/// A document whose keys and values can be read, wherever they lie. Reading changes nothing, so that threads may share
+/// one.
 class Document {
  public:
   virtual ~Document() = default;

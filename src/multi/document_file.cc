@@ -14,7 +14,8 @@ namespace winnow::multi {
 
 namespace {
 
-constexpr cache::FileFormat kDocumentFormat{{'w', 'i', 'n', 'n', 'o', 'w', 'd', 'c'}, kDocumentVersion, "an exported document"};
+constexpr cache::FileFormat kDocumentFormat{
+    {'w', 'i', 'n', 'n', 'o', 'w', 'd', 'c'}, kDocumentVersion, "an exported document"};
 
 constexpr int kLabelSection = 0;
 constexpr int kHeadSection = 1;
@@ -67,7 +68,8 @@ void Archive::export_to(const std::string& name, const std::string& path) const 
   for (int layer = 0; layer < found.content.layers; ++layer) {
     const std::string layer_name = fmt::format("layer {} of {}", layer, what(name));
     const auto value = whole_value(*bytes_, found.content.layer_key(layer), layer_name);
-    check_layer(stored.head.saved, layer, value.parts.front(), stored.sums[static_cast<std::size_t>(layer)], layer_name);
+    check_layer(stored.head.saved, layer, value.parts.front(), stored.sums[static_cast<std::size_t>(layer)],
+                layer_name);
     writer.section([&](ByteSink& to) { to.write(value.parts.front()); });
   }
   file.commit();
@@ -85,7 +87,8 @@ AddedDocument::Outcome Archive::import_from(const std::string& path, Label& labe
   const StoredHead stored = StoredHead::read(head, path);
   const auto& saved = stored.head.saved;
   if (reader.count() != layer_section(saved.model.layers))
-    throw InputError(fmt::format("{} is damaged: it has {} sections for {} layers", path, reader.count(), saved.model.layers));
+    throw InputError(
+        fmt::format("{} is damaged: it has {} sections for {} layers", path, reader.count(), saved.model.layers));
 
   NewContent content;
   std::size_t bytes = head.size();

@@ -35,16 +35,19 @@ FactSizes sizes_of(const engine::SavedHead& saved, std::size_t most) {
   const auto& m = saved.model;
   const auto middle = static_cast<std::int32_t>(BlockLayout{saved.seen}.middle());
   return {product({m.group, m.kv_heads, m.head_dim}, most), product({m.kv_heads, m.head_dim}, most),
-          product({middle, m.kv_heads, m.head_dim}, most), static_cast<std::size_t>(middle), product({m.kv_heads, saved.seen}, most)};
+          product({middle, m.kv_heads, m.head_dim}, most), static_cast<std::size_t>(middle),
+          product({m.kv_heads, saved.seen}, most)};
 }
 
 void write_floats(ByteSink& to, const std::vector<float>& values, std::size_t size, const char* what) {
-  if (values.size() != size) throw std::logic_error(fmt::format("{} of a document are {} numbers, expected {}", what, values.size(), size));
+  if (values.size() != size)
+    throw std::logic_error(fmt::format("{} of a document are {} numbers, expected {}", what, values.size(), size));
   put(to, std::span<const float>(values));
 }
 
 std::vector<float> read_floats(ByteCursor& from, std::size_t size, const char* what) {
-  if (size > from.left() / sizeof(float)) from.fail(fmt::format("{} are {} numbers, {} bytes are left", what, size, from.left()));
+  if (size > from.left() / sizeof(float))
+    from.fail(fmt::format("{} are {} numbers, {} bytes are left", what, size, from.left()));
   std::vector<float> out(size);
   from.read(std::span<float>(out), what);
   for (const float value : out) {
@@ -75,21 +78,26 @@ Representative read_representative(ByteCursor& from, const BlockLayout& layout, 
   out.exponent = from.take<float>("a representative's exponent");
   out.attention = from.take<float>("a representative's attention");
   if (out.token < layout.begin(block) || out.token >= layout.end(block))
-    from.fail(fmt::format("token {} represents block {} of tokens {} to {}", out.token, block, layout.begin(block), layout.end(block) - 1));
+    from.fail(fmt::format("token {} represents block {} of tokens {} to {}", out.token, block, layout.begin(block),
+                          layout.end(block) - 1));
   if (!(std::isfinite(out.exponent) && out.exponent >= 0 && std::isfinite(out.attention) && out.attention >= 0))
-    from.fail(fmt::format("block {} is represented with exponent {} and attention {}", block, out.exponent, out.attention));
+    from.fail(
+        fmt::format("block {} is represented with exponent {} and attention {}", block, out.exponent, out.attention));
   return out;
 }
 
 std::vector<std::int32_t> read_outliers(ByteCursor& from, int tokens) {
   const auto count = from.take<std::uint32_t>("the number of outliers");
-  if (count > static_cast<std::uint32_t>(tokens)) from.fail(fmt::format("it has {} outliers among {} tokens", count, tokens));
-  if (count > from.left() / sizeof(std::int32_t)) from.fail(fmt::format("{} outliers do not fit in the {} bytes left", count, from.left()));
+  if (count > static_cast<std::uint32_t>(tokens))
+    from.fail(fmt::format("it has {} outliers among {} tokens", count, tokens));
+  if (count > from.left() / sizeof(std::int32_t))
+    from.fail(fmt::format("{} outliers do not fit in the {} bytes left", count, from.left()));
   std::vector<std::int32_t> out(count);
   from.read(std::span<std::int32_t>(out), "the outliers");
   std::int32_t before = -1;
   for (const auto token : out) {
-    if (token <= before || token >= tokens) from.fail(fmt::format("outlier {} follows {} among {} tokens", token, before, tokens));
+    if (token <= before || token >= tokens)
+      from.fail(fmt::format("outlier {} follows {} among {} tokens", token, before, tokens));
     before = token;
   }
   return out;
@@ -100,7 +108,8 @@ LayerFacts read_facts(ByteCursor& from, const BlockLayout& layout, const FactSiz
   out.local_query = read_floats(from, sizes.local_query, "the local query");
   out.edge_key = read_floats(from, sizes.edge_key, "the edge key");
   out.block_keys = read_floats(from, sizes.block_keys, "the blocks' keys");
-  for (int i = 0; i < layout.middle(); ++i) out.representatives.push_back(read_representative(from, layout, layout.initial() + i));
+  for (int i = 0; i < layout.middle(); ++i)
+    out.representatives.push_back(read_representative(from, layout, layout.initial() + i));
   out.outliers = read_outliers(from, layout.tokens);
   out.received = read_floats(from, sizes.received, "the attention that tokens got");
   return out;

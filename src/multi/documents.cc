@@ -25,7 +25,8 @@ std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
   if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, "", PromptFormat::raw, text.control});
   const auto context = static_cast<std::size_t>(model.info().ctx_train);
   if (tokens.size() > context)
-    throw InputError(fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));
+    throw InputError(
+        fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));
   return tokens;
 }
 
@@ -36,7 +37,8 @@ store::Missing missing(MissingStore what) {
 }  // namespace
 
 DocumentStore::DocumentStore(const std::string& where, MissingStore what)
-    : impl_(std::make_unique<Impl>(Impl{multi::Archive(store::open(where.empty() ? store::default_folder() : where, missing(what)))})) {}
+    : impl_(std::make_unique<Impl>(
+          Impl{multi::Archive(store::open(where.empty() ? store::default_folder() : where, missing(what)))})) {}
 DocumentStore::DocumentStore(DocumentStore&&) noexcept = default;
 DocumentStore& DocumentStore::operator=(DocumentStore&&) noexcept = default;
 DocumentStore::~DocumentStore() = default;
@@ -75,8 +77,8 @@ Calibration DocumentStore::calibrate(std::span<const std::string> names) const {
     const auto& document = *documents.emplace_back(impl_->archive.open(name));
     const auto& saved = document.head().saved;
     if (document.is_compressed())
-      throw InputError(
-          fmt::format("the document {} cannot say which layers decide: it was compressed by {}", name, saved.options.spec.print()));
+      throw InputError(fmt::format("the document {} cannot say which layers decide: it was compressed by {}", name,
+                                   saved.options.spec.print()));
     if (!(saved.model == documents.front()->head().saved.model))
       throw InputError(fmt::format("the documents {} and {} were read by different models", names.front(), name));
     out.long_enough += multi::is_long_enough(document.head().layout()) ? 1 : 0;
@@ -94,7 +96,9 @@ std::vector<DocumentDamage> DocumentStore::verify(const std::function<void(doubl
 }
 std::vector<DocumentInfo> DocumentStore::gc(std::size_t max_bytes) { return impl_->archive.gc(max_bytes); }
 
-void DocumentStore::export_to(const std::string& name, const std::string& path) const { impl_->archive.export_to(name, path); }
+void DocumentStore::export_to(const std::string& name, const std::string& path) const {
+  impl_->archive.export_to(name, path);
+}
 
 AddedDocument DocumentStore::import_from(const std::string& path, const std::string& name) {
   const auto begin = Clock::now();

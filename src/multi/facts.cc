@@ -40,7 +40,8 @@ void add_keys(const cache::LayerScratch& scratch, const BlockLayout& blocks, Lay
   if (blocks.local() > 0) add_mean_key(scratch, local, blocks.tokens, edges, facts.edge_key);
   facts.block_keys.resize(z(blocks.middle()) * width);
   for (int b = 0; b < blocks.middle(); ++b)
-    add_mean_key(scratch, blocks.begin(b + 1), blocks.end(b + 1), kBlock, std::span(facts.block_keys).subspan(z(b) * width, width));
+    add_mean_key(scratch, blocks.begin(b + 1), blocks.end(b + 1), kBlock,
+                 std::span(facts.block_keys).subspan(z(b) * width, width));
 }
 
 /// Mean query over the local blocks; of a document without any, over its only block.
@@ -72,13 +73,15 @@ std::vector<float> group_mean(const SeenLayer& seen, std::span<const double> beh
   const int n = seen.tokens();
   std::vector<double> out(z(seen.shape.kv_heads) * z(n));
   for (int head = 0; head < seen.shape.query_heads; ++head) {
-    for (int j = 0; j < n; ++j) out[z(head / seen.shape.group()) * z(n) + z(j)] += behind[z(head) * z(n) + z(j)] / seen.shape.group();
+    for (int j = 0; j < n; ++j)
+      out[z(head / seen.shape.group()) * z(n) + z(j)] += behind[z(head) * z(n) + z(j)] / seen.shape.group();
   }
   return {out.begin(), out.end()};
 }
 
 /// The token of each middle block with the largest mean, ties to the later.
-std::vector<Representative> representatives(const SeenLayer& seen, std::span<const double> behind, const BlockLayout& blocks) {
+std::vector<Representative> representatives(const SeenLayer& seen, std::span<const double> behind,
+                                            const BlockLayout& blocks) {
   const int n = seen.tokens();
   std::vector<Representative> out;
   for (int b = 1; b <= blocks.middle(); ++b) {
@@ -113,7 +116,8 @@ void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& ke
       const float logsum = seen.logsums[z(i) * z(seen.shape.query_heads) + z(head)];
       const float* const product = products.data() + z(i - first) * z(keys.stride());
       for (std::size_t r = 0; r < of.size() && of[r].token < i; ++r)
-        curves[r * z(n) + z(i)] += static_cast<double>(std::exp(seen.shape.scale * product[r] - logsum)) / seen.shape.query_heads;
+        curves[r * z(n) + z(i)] +=
+            static_cast<double>(std::exp(seen.shape.scale * product[r] - logsum)) / seen.shape.query_heads;
     }
   }
 }
@@ -126,7 +130,8 @@ void add_exponents(const SeenLayer& seen, std::span<Representative> of) {
   for (int kv = 0; kv < seen.shape.kv_heads; ++kv) {
     const auto stored = seen.scratch->keys(kv);
     std::vector<float> rows(of.size() * d);
-    for (std::size_t r = 0; r < of.size(); ++r) cache::decode_row(stored.type, stored.row(of[r].token), std::span(rows).subspan(r * d, d));
+    for (std::size_t r = 0; r < of.size(); ++r)
+      cache::decode_row(stored.type, stored.row(of[r].token), std::span(rows).subspan(r * d, d));
     const attention::PackedRows keys(rows, seen.shape.head_dim);
     for (int g = 0; g < seen.shape.group(); ++g) add_curves(seen, kv * seen.shape.group() + g, keys, of, curves);
   }

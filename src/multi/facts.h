@@ -20,10 +20,12 @@ struct SeenLayer {
   int tokens() const { return scratch->size(); }
 };
 
-/// Block means, representatives with their exponents, outliers, received attention. Holds no more than [middle blocks][N] of attention.
+/// Block means, representatives with their exponents, outliers, received attention. Holds no more than [middle
+/// blocks][N] of attention.
 LayerFacts facts_of(const SeenLayer& seen);
 
-/// Exponent of y ~ x^-alpha for y at x = 1, 2, …, by least squares of the logarithms; y is taken for 1e-8 at least, the exponent for 0.
+/// Exponent of y ~ x^-alpha for y at x = 1, 2, …, by least squares of the logarithms; y is taken for 1e-8 at least, the
+/// exponent for 0.
 double power_law_exponent(std::span<const double> y);
 
 /// Factor of the deviation below which an exponent is an outlier (PauTa).

@@ -30,9 +30,10 @@ class Reading {
   Reading(Session::Impl& session, std::span<const Token> tokens, const CacheOptions& options)
       : session_(session),
         n_(static_cast<int>(tokens.size())),
-        scratch_(session.account, engine::scratch_type(session.options.precision, std::span(&options, 1)), session.hparams.n_head_kv,
-                 session.hparams.head_dim, n_),
-        hidden_(session.account, engine::hidden_bytes(session.hparams, tokens.size()), "the hidden states of the document"),
+        scratch_(session.account, engine::scratch_type(session.options.precision, std::span(&options, 1)),
+                 session.hparams.n_head_kv, session.hparams.head_dim, n_),
+        hidden_(session.account, engine::hidden_bytes(session.hparams, tokens.size()),
+                "the hidden states of the document"),
         queries_(session.account, tokens.size() * query_width() * sizeof(float), "one layer's queries"),
         logsums_(tokens.size() * z(session.hparams.n_head)),
         all_({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, session.hparams.n_head, n_),
@@ -44,7 +45,8 @@ class Reading {
     scratch_.truncate(0);
     all_.clear();
     diagonal_.clear();
-    for (int done = 0; done < n_; done += session_.options.chunk) chunk(layer, done, std::min(session_.options.chunk, n_ - done));
+    for (int done = 0; done < n_; done += session_.options.chunk)
+      chunk(layer, done, std::min(session_.options.chunk, n_ - done));
     return facts_of({session_.shape, &scratch_, queries_.as<float>(), logsums_, &all_, &diagonal_});
   }
 
@@ -97,18 +99,20 @@ class Reading {
 Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const CacheOptions& options) {
   const auto& h = session.hparams;
   const int n = static_cast<int>(tokens.size());
-  const auto need = engine::prefill_bytes(h, session.model->impl().vocab, session.options, n, n, std::span(&n, 1), std::span(&options, 1)) +
+  const auto need = engine::prefill_bytes(h, session.model->impl().vocab, session.options, n, n, std::span(&n, 1),
+                                          std::span(&options, 1)) +
                     Reading::bytes(h, n);
   check_memory(need, fmt::format("reading a document of {} tokens", n));
   const Session::Impl::Stops stopping(session);
   const Session::Impl::PackedPass packed(session, tokens.size(), need);
-  auto cache = std::make_unique<Cache::Impl>(Cache::Impl{options,
-                                                         &h,
-                                                         &session.account,
-                                                         cache::LaneSet(engine::lane_shape(options, h), h.n_layer, &session.account),
-                                                         n,
-                                                         policy::Terms{{n, h.n_head / h.n_head_kv}, n, {}},
-                                                         {}});
+  auto cache = std::make_unique<Cache::Impl>(
+      Cache::Impl{options,
+                  &h,
+                  &session.account,
+                  cache::LaneSet(engine::lane_shape(options, h), h.n_layer, &session.account),
+                  n,
+                  policy::Terms{{n, h.n_head / h.n_head_kv}, n, {}},
+                  {}});
   Reading reading(session, tokens, options);
   DocumentHead head;
   for (int layer = 0; layer < h.n_layer; ++layer) {
@@ -122,11 +126,13 @@ Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const
 
 void check_method(const CacheOptions& options) {
   const auto& method = options.spec.method();
-  const bool stays = method.positions == policy::Positions::text && method.followers == 0 && !method.attend && !method.retrieves;
+  const bool stays =
+      method.positions == policy::Positions::text && method.followers == 0 && !method.attend && !method.retrieves;
   if (!stays) {
-    throw UsageError(fmt::format(
-        "{} cannot compress a document that is to be put together with others: its entries do not stay at their places in the text",
-        options.spec.print()));
+    throw UsageError(
+        fmt::format("{} cannot compress a document that is to be put together with others: its entries do not stay at "
+                    "their places in the text",
+                    options.spec.print()));
   }
 }
 
@@ -155,13 +161,18 @@ Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& 
   const auto tokens = tokens_of(session, text);
   auto& s = session.impl();
   const bool whole = options.spec == Spec();
-  Ingested out = whole ? read_whole(s, tokens, options)
-                       : Ingested{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), DocumentHead{}};
+  Ingested out =
+      whole ? read_whole(s, tokens, options)
+            : Ingested{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), DocumentHead{}};
   const auto& cache = out.cache.impl();
   const Conversation words{text.text, {}, "", PromptFormat::raw, text.control};
-  out.head.saved = {
-      options,        options.spec.print_full(), engine::identity_of(s.hparams, s.model->hash()), cache.seen, cache.terms, cache.limit,
-      {words, tokens}};
+  out.head.saved = {options,
+                    options.spec.print_full(),
+                    engine::identity_of(s.hparams, s.model->hash()),
+                    cache.seen,
+                    cache.terms,
+                    cache.limit,
+                    {words, tokens}};
   return out;
 }
 

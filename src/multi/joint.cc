@@ -96,7 +96,9 @@ Stretches stretches_of(const Joint& joint, std::span<const std::int32_t> positio
 }
 
 JointScratch::JointScratch(MemoryAccount& account, ElementType type, const Joint& joint, int capacity, KeyPlaces places)
-    : joint_(joint), places_(places), scratch_(account, type, joint.hparams().n_head_kv, joint.hparams().head_dim, capacity) {
+    : joint_(joint),
+      places_(places),
+      scratch_(account, type, joint.hparams().n_head_kv, joint.hparams().head_dim, capacity) {
   const auto& rope = joint.hparams().rope;
   for (int i = 0; i < joint.count(); ++i) {
     auto& angles = angles_.emplace_back();
@@ -132,7 +134,8 @@ void JointScratch::load_part(const LayerPart& part, int document, int row) {
     for (int entry = 0; entry < heads.front().keys.count; ++entry, ++row) {
       for (std::size_t head = 0; head < heads.size(); ++head) {
         cache::decode_row(heads[head].keys.type, heads[head].keys.row(entry), std::span(keys).subspan(head * dim, dim));
-        cache::decode_row(heads[head].values.type, heads[head].values.row(entry), std::span(values).subspan(head * dim, dim));
+        cache::decode_row(heads[head].values.type, heads[head].values.row(entry),
+                          std::span(values).subspan(head * dim, dim));
       }
       move(document, keys);
       scratch_.store(row, keys.data(), values.data());
@@ -143,7 +146,8 @@ void JointScratch::load_part(const LayerPart& part, int document, int row) {
 void JointScratch::move(int document, std::span<float> keys) {
   const auto& angles = angles_[z(document)];
   if (angles.empty()) return;
-  for (std::size_t at = 0; at < keys.size(); at += z(scratch_.head_dim())) joint_.hparams().rope.turn(keys.data() + at, angles.data());
+  for (std::size_t at = 0; at < keys.size(); at += z(scratch_.head_dim()))
+    joint_.hparams().rope.turn(keys.data() + at, angles.data());
 }
 
 std::vector<std::vector<std::int32_t>> JointScratch::load_all(int layer) {

@@ -65,7 +65,8 @@ class UnreadableError : public InputError {
 /// Stored entries of one layer of several documents in a scratch, keys moved to their joint places.
 class JointScratch {
  public:
-  JointScratch(MemoryAccount& account, ElementType type, const Joint& joint, int capacity, KeyPlaces places = KeyPlaces::shifted);
+  JointScratch(MemoryAccount& account, ElementType type, const Joint& joint, int capacity,
+               KeyPlaces places = KeyPlaces::shifted);
 
   /// Empties the scratch and fills it. This and the next two throw UnreadableError when a document is damaged or gone.
   void load(int layer, const Stretches& stretches);

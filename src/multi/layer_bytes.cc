@@ -11,7 +11,8 @@ namespace winnow::multi {
 
 namespace {
 
-constexpr std::size_t kExtent = 4 * sizeof(std::uint32_t);  ///< of one lane: entries, how many in its block, key frame, followers
+constexpr std::size_t kExtent =
+    4 * sizeof(std::uint32_t);  ///< of one lane: entries, how many in its block, key frame, followers
 
 /// What stands before a layer's lanes, for one of them.
 struct Extent {
@@ -22,16 +23,19 @@ struct Extent {
 };
 static_assert(sizeof(Extent) == kExtent);
 
-[[noreturn]] void fail(const std::string& what, const std::string& why) { throw InputError(fmt::format("{} is damaged: {}", what, why)); }
+[[noreturn]] void fail(const std::string& what, const std::string& why) {
+  throw InputError(fmt::format("{} is damaged: {}", what, why));
+}
 
 std::vector<Extent> read_extents(std::span<const std::byte> bytes, int heads, const std::string& what) {
   std::vector<Extent> out(static_cast<std::size_t>(heads));
-  if (bytes.size() < out.size() * kExtent) fail(what, fmt::format("{} bytes do not hold the extents of {} lanes", bytes.size(), heads));
+  if (bytes.size() < out.size() * kExtent)
+    fail(what, fmt::format("{} bytes do not hold the extents of {} lanes", bytes.size(), heads));
   std::memcpy(out.data(), bytes.data(), out.size() * kExtent);
   for (const auto& extent : out) {
     if (extent.unrotated != 0 || extent.followers != 0 || extent.in_block > extent.entries) {
-      fail(what, fmt::format("a lane has {} entries, {} in its block, key frame {} and {} followers", extent.entries, extent.in_block,
-                             extent.unrotated, extent.followers));
+      fail(what, fmt::format("a lane has {} entries, {} in its block, key frame {} and {} followers", extent.entries,
+                             extent.in_block, extent.unrotated, extent.followers));
     }
   }
   return out;
@@ -58,7 +62,8 @@ PlainLayer::Place PlainLayer::place_of(std::size_t at) const {
   if (at < table_) return {-1, table_};
   const std::size_t begin = lane(static_cast<int>((at - table_) / lane_));
   if (at < begin + keys_) return {-1, begin + keys_};
-  return at < begin + values_ ? place_in_rows(at, begin + keys_, key_row_) : place_in_rows(at, begin + values_, value_row_);
+  return at < begin + values_ ? place_in_rows(at, begin + keys_, key_row_)
+                              : place_in_rows(at, begin + values_, value_row_);
 }
 
 Hasher hasher_of(int layer, int block) {
@@ -93,7 +98,8 @@ LayerSums SummingSink::sums() const {
   return out;
 }
 
-void check_plain_table(const engine::SavedHead& head, std::span<const std::span<const std::byte>> table, const std::string& what) {
+void check_plain_table(const engine::SavedHead& head, std::span<const std::span<const std::byte>> table,
+                       const std::string& what) {
   for (const auto& extent : read_extents(table.front(), head.model.kv_heads, what)) {
     if (extent.entries != static_cast<std::uint32_t>(head.seen))
       fail(what, fmt::format("a lane has {} entries of {} tokens", extent.entries, head.seen));
@@ -110,7 +116,8 @@ void check_plain_table(const engine::SavedHead& head, std::span<const std::span<
   }
 }
 
-std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<const std::byte> layer, const std::string& what) {
+std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<const std::byte> layer,
+                                      const std::string& what) {
   const auto& type = head.options.kv_type;
   const std::size_t key_row = cache::row_bytes(type.key, head.model.head_dim);
   const std::size_t value_row = cache::row_bytes(type.value, head.model.head_dim);
@@ -127,9 +134,10 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<c
     if (entries > 0) std::memcpy(lane.positions.data(), layer.data() + at, entries * sizeof(std::int32_t));
     auto sorted = lane.positions;
     std::sort(sorted.begin(), sorted.end());
-    if (entries > 0 &&
-        (sorted.front() < 0 || sorted.back() >= head.seen || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()))
-      fail(what, fmt::format("a lane has positions {} to {} of {} tokens, or one twice", sorted.front(), sorted.back(), head.seen));
+    if (entries > 0 && (sorted.front() < 0 || sorted.back() >= head.seen ||
+                        std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()))
+      fail(what, fmt::format("a lane has positions {} to {} of {} tokens, or one twice", sorted.front(), sorted.back(),
+                             head.seen));
     at += entries * sizeof(std::int32_t);
     lane.keys = {at, at + entries * key_row};
     lane.values = {lane.keys.end, lane.keys.end + entries * value_row};
@@ -142,17 +150,19 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<c
 
 void check_layer(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes, const LayerSums& expected,
                  const std::string& what) {
-  if (bytes.size() != expected.size) fail(what, fmt::format("it has {} bytes, expected {}", bytes.size(), expected.size));
+  if (bytes.size() != expected.size)
+    fail(what, fmt::format("it has {} bytes, expected {}", bytes.size(), expected.size));
   SummingSink sink(head, layer, nullptr);
   sink.write(bytes);
   const LayerSums sums = sink.sums();
   if (sums.table != expected.table)
-    fail(what, fmt::format("the checksum of {} is {:016x}, expected {:016x}", expected.blocks.empty() ? "its lanes" : "its positions",
-                           sums.table, expected.table));
-  const auto wrong = std::mismatch(sums.blocks.begin(), sums.blocks.end(), expected.blocks.begin(), expected.blocks.end());
+    fail(what, fmt::format("the checksum of {} is {:016x}, expected {:016x}",
+                           expected.blocks.empty() ? "its lanes" : "its positions", sums.table, expected.table));
+  const auto wrong =
+      std::mismatch(sums.blocks.begin(), sums.blocks.end(), expected.blocks.begin(), expected.blocks.end());
   if (wrong.first != sums.blocks.end())
-    fail(what, fmt::format("the checksum of block {} is {:016x}, expected {:016x}", wrong.first - sums.blocks.begin(), *wrong.first,
-                           *wrong.second));
+    fail(what, fmt::format("the checksum of block {} is {:016x}, expected {:016x}", wrong.first - sums.blocks.begin(),
+                           *wrong.first, *wrong.second));
   if (!is_plain(head)) {
     read_kept_lanes(head, bytes, what);
     return;

@@ -21,7 +21,9 @@ class PlainLayer {
   store::ByteRange extents() const { return {0, table_}; }
   store::ByteRange positions(int head) const { return {lane(head), lane(head) + keys_}; }
   store::ByteRange keys(int head, int begin, int end) const { return rows(lane(head) + keys_, key_row_, begin, end); }
-  store::ByteRange values(int head, int begin, int end) const { return rows(lane(head) + values_, value_row_, begin, end); }
+  store::ByteRange values(int head, int begin, int end) const {
+    return rows(lane(head) + values_, value_row_, begin, end);
+  }
   std::size_t key_row() const { return key_row_; }
   std::size_t value_row() const { return value_row_; }
 
@@ -51,9 +53,10 @@ class PlainLayer {
 
 /// Checksums of one layer.
 struct LayerSums {
-  std::uint64_t size = 0;             ///< bytes of the layer
-  std::uint64_t table = 0;            ///< of the extents and positions; of everything in a layer that was compressed
-  std::vector<std::uint64_t> blocks;  ///< of each block's keys and values, all KV heads; empty in a layer that was compressed
+  std::uint64_t size = 0;   ///< bytes of the layer
+  std::uint64_t table = 0;  ///< of the extents and positions; of everything in a layer that was compressed
+  std::vector<std::uint64_t>
+      blocks;  ///< of each block's keys and values, all KV heads; empty in a layer that was compressed
 
   bool operator==(const LayerSums&) const = default;
 };
@@ -87,10 +90,13 @@ struct KeptLane {
 };
 
 /// Where the lanes of such a layer lie. Throws InputError for what cannot be.
-std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<const std::byte> layer, const std::string& what);
+std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<const std::byte> layer,
+                                      const std::string& what);
 
-/// That the extents and positions of a plain layer say what they must. `table` are extents() and the positions of each head.
-void check_plain_table(const engine::SavedHead& head, std::span<const std::span<const std::byte>> table, const std::string& what);
+/// That the extents and positions of a plain layer say what they must. `table` are extents() and the positions of each
+/// head.
+void check_plain_table(const engine::SavedHead& head, std::span<const std::span<const std::byte>> table,
+                       const std::string& what);
 
 /// Everything that can be wrong with a layer's bytes. Throws InputError that begins with `what`.
 void check_layer(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes, const LayerSums& expected,

@@ -42,7 +42,8 @@ void RowAttention::stage(int number, const Tensors& tensors, Worker worker) noex
 Pass::Pass(Session::Impl& session, std::span<const Token> tokens, std::span<const std::int32_t> positions)
     : session_(session),
       positions_(positions.begin(), positions.end()),
-      hidden_(session.account, engine::hidden_bytes(session.hparams, tokens.size()), "the hidden states of chosen tokens"),
+      hidden_(session.account, engine::hidden_bytes(session.hparams, tokens.size()),
+              "the hidden states of chosen tokens"),
       packed_(session, tokens.size(), 0) {
   session.executor.embed(tokens, hidden_.as<float>().data());
 }

@@ -12,16 +12,17 @@
 
 namespace winnow::multi {
 
-/// Attention of some rows over a scratch that holds what others left in it: the keys and values of some rows go there first.
+/// Attention of some rows over a scratch that holds what others left in it: the keys and values of some rows go there
+/// first.
 class RowAttention : public graph::AttentionOp {
  public:
   using Begin = std::function<void(const Tensors&)>;
   using Look = std::function<void(const Tensors&, Worker)>;
 
-  /// `begin` tells `attention` what is seen; `look`, if any, is called by the whole team when the layer's attention is complete.
-  /// `store` [rows] says which row of the scratch gets each row's keys and values; negative: none.
-  RowAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, std::span<const std::int32_t> store, Begin begin,
-               Look look = {})
+  /// `begin` tells `attention` what is seen; `look`, if any, is called by the whole team when the layer's attention is
+  /// complete. `store` [rows] says which row of the scratch gets each row's keys and values; negative: none.
+  RowAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch,
+               std::span<const std::int32_t> store, Begin begin, Look look = {})
       : attention_(attention), scratch_(scratch), store_(store), begin_(std::move(begin)), look_(std::move(look)) {}
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override;
@@ -68,7 +69,9 @@ class Pass {
   std::vector<float> logits();
 
  private:
-  float* hidden(int row) { return hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(row) * session_.hparams.n_embd; }
+  float* hidden(int row) {
+    return hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(row) * session_.hparams.n_embd;
+  }
 
   Session::Impl& session_;
   std::vector<std::int32_t> positions_;

@@ -32,7 +32,8 @@ auto unsealed(std::span<const std::byte> bytes, const std::string& what, const R
   ByteCursor cursor(source, 0, contents.size());
   const auto version = cursor.take<std::uint32_t>("the format's version");
   if (version != kDocumentVersion)
-    throw InputError(fmt::format("{} has format version {}, this program reads version {}", what, version, kDocumentVersion));
+    throw InputError(
+        fmt::format("{} has format version {}, this program reads version {}", what, version, kDocumentVersion));
   auto out = read(cursor);
   cursor.finish("what is known");
   return out;
@@ -56,7 +57,8 @@ LayerSums read_sums(ByteCursor& from, const engine::SavedHead& head) {
   out.blocks.resize(blocks);
   from.read(std::span<std::uint64_t>(out.blocks), "the blocks' checksums");
   if (is_plain(head) && out.size != PlainLayer(head).size())
-    from.fail(fmt::format("a layer of {} tokens has {} bytes, expected {}", head.seen, out.size, PlainLayer(head).size()));
+    from.fail(
+        fmt::format("a layer of {} tokens has {} bytes, expected {}", head.seen, out.size, PlainLayer(head).size()));
   return out;
 }
 
@@ -115,7 +117,8 @@ ContentRecord ContentRecord::read(std::span<const std::byte> bytes, const std::s
   return unsealed(bytes, what, [](ByteCursor& from) {
     ContentRecord out;
     out.number = from.take<std::uint64_t>("its number");
-    for (auto* const text : {&out.spec, &out.budget, &out.kv_type, &out.model_name, &out.model_arch}) *text = from.text("how it is kept");
+    for (auto* const text : {&out.spec, &out.budget, &out.kv_type, &out.model_name, &out.model_arch})
+      *text = from.text("how it is kept");
     out.model_file = from.take<std::uint64_t>("the model's hash");
     out.layers = from.take<std::int32_t>("the number of layers");
     out.tokens = from.take<std::int32_t>("the number of tokens");
@@ -129,7 +132,8 @@ ContentRecord ContentRecord::read(std::span<const std::byte> bytes, const std::s
 std::string ContentRecord::head_key() const { return key_of(number, "head"); }
 std::string ContentRecord::layer_key(int layer) const { return key_of(number, fmt::format("{:04x}", layer)); }
 
-ContentRecord record_of(const engine::SavedHead& head, std::uint64_t number, std::uint64_t value_bytes, std::int64_t now) {
+ContentRecord record_of(const engine::SavedHead& head, std::uint64_t number, std::uint64_t value_bytes,
+                        std::int64_t now) {
   const auto& o = head.options;
   return {number,
           o.spec.print(),
@@ -168,13 +172,15 @@ StoredHead StoredHead::read(std::span<const std::byte> bytes, const std::string&
     StoredHead out;
     out.head = DocumentHead::read(written);
     check_shape(out.head.saved.model, from);
-    for (int layer = 0; layer < out.head.saved.model.layers; ++layer) out.sums.push_back(read_sums(from, out.head.saved));
+    for (int layer = 0; layer < out.head.saved.model.layers; ++layer)
+      out.sums.push_back(read_sums(from, out.head.saved));
     return out;
   });
 }
 
 std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::uint64_t new_number() {

@@ -8,8 +8,8 @@
 #include "multi/layer_bytes.h"
 #include "winnow/documents.h"
 
-/// What a store of documents consists of: docs/file-formats.md. Keys of records are `format`, n/NAME and c/ID; keys of values are made of
-/// the number under which a document was written.
+/// What a store of documents consists of: docs/file-formats.md. Keys of records are `format`, n/NAME and c/ID; keys of
+/// values are made of the number under which a document was written.
 namespace winnow::multi {
 
 inline constexpr std::uint32_t kDocumentVersion = 1;
@@ -54,7 +54,8 @@ struct ContentRecord {
   std::string layer_key(int layer) const;
 };
 
-ContentRecord record_of(const engine::SavedHead& head, std::uint64_t number, std::uint64_t value_bytes, std::int64_t now_ms);
+ContentRecord record_of(const engine::SavedHead& head, std::uint64_t number, std::uint64_t value_bytes,
+                        std::int64_t now_ms);
 
 /// The value that holds a head, with the checksums of the layers and one of its own.
 struct StoredHead {

@@ -16,7 +16,8 @@ class Resident : public Document {
       auto& heads = positions_.emplace_back();
       for (int head = 0; head < lanes.layer(layer).shape().kv_heads; ++head) {
         auto& positions = heads.emplace_back();
-        for (int slot = 0; slot < lanes.layer(layer).length(head); ++slot) positions.push_back(lanes.layer(layer).position(head, slot));
+        for (int slot = 0; slot < lanes.layer(layer).length(head); ++slot)
+          positions.push_back(lanes.layer(layer).position(head, slot));
       }
     }
   }
@@ -49,8 +50,8 @@ class Resident : public Document {
     cache_.impl().lanes.layer(layer).pieces(head, {begin, end}, pieces);
     const auto& positions = positions_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(head)];
     if (pieces.empty()) return {};
-    return {std::span(positions).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), pieces.front().keys,
-            pieces.front().values};
+    return {std::span(positions).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
+            pieces.front().keys, pieces.front().values};
   }
 
   Cache cache_;

@@ -12,7 +12,9 @@ using Vector = std::vector<double>;
 
 std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
-double dot(std::span<const double> a, std::span<const double> b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+double dot(std::span<const double> a, std::span<const double> b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
 
 double cosine(const Vector& a, const Vector& b) {
   const double lengths = std::sqrt(dot(a, a) * dot(b, b));
@@ -24,7 +26,8 @@ Vector moved(std::span<const float> heads, const model::Hparams& h, int offset, 
   const auto d = z(h.head_dim);
   Vector out;
   for (std::size_t at = 0; at < heads.size(); at += d) {
-    std::vector<float> head(heads.begin() + static_cast<std::ptrdiff_t>(at), heads.begin() + static_cast<std::ptrdiff_t>(at + d));
+    std::vector<float> head(heads.begin() + static_cast<std::ptrdiff_t>(at),
+                            heads.begin() + static_cast<std::ptrdiff_t>(at + d));
     h.rope.shift(head.data(), offset);
     for (int i = 0; i < times; ++i) out.insert(out.end(), head.begin(), head.end());
   }
@@ -142,7 +145,8 @@ std::vector<std::vector<int>> merge(const Layer& layer, std::span<const int> cou
     std::vector<Offer> offers;
     for (int b = 0; b < static_cast<int>(view.blocks.size()); ++b) offers.push_back({i, b, view.product[z(b)]});
     const auto scores = normalised(view, score);
-    for (auto& offer : best(std::move(offers), z(counts[z(i)]))) all.push_back({i, offer.block, scores[z(offer.block)]});
+    for (auto& offer : best(std::move(offers), z(counts[z(i)])))
+      all.push_back({i, offer.block, scores[z(offer.block)]});
   }
   const std::size_t documents = counts.size();
   const std::size_t keep = (all.size() + documents - 1) / documents;
@@ -154,11 +158,13 @@ std::vector<std::vector<int>> merge(const Layer& layer, std::span<const int> cou
 
 }  // namespace
 
-MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<double>> question, const SelectOptions& options) {
+MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<double>> question,
+                           const SelectOptions& options) {
   std::vector<Layer> layers;
   for (std::size_t layer = 0; layer < question.size(); ++layer)
     layers.emplace_back(joint, static_cast<int>(layer), question[layer], options.personalize);
-  const std::size_t deciding = std::min(layers.size(), options.deciding_layers > 0 ? z(options.deciding_layers) : (layers.size() + 7) / 8);
+  const std::size_t deciding =
+      std::min(layers.size(), options.deciding_layers > 0 ? z(options.deciding_layers) : (layers.size() + 7) / 8);
   std::vector<int> counts;
   for (int i = 0; i < joint.count(); ++i) {
     double share = 0;
@@ -175,7 +181,8 @@ std::vector<std::int32_t> outliers(std::span<const Representative> representativ
   double mean = 0;
   double square = 0;
   for (const auto& r : representatives) mean += static_cast<double>(r.exponent) / n;
-  for (const auto& r : representatives) square += (static_cast<double>(r.exponent) - mean) * (static_cast<double>(r.exponent) - mean);
+  for (const auto& r : representatives)
+    square += (static_cast<double>(r.exponent) - mean) * (static_cast<double>(r.exponent) - mean);
   std::vector<std::int32_t> out;
   for (const auto& r : representatives) {
     if (static_cast<double>(r.exponent) < mean - factor * std::sqrt(square / n)) out.push_back(r.token);

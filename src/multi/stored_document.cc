@@ -16,7 +16,9 @@ namespace {
 
 using Span = std::span<const std::byte>;
 
-std::size_t alignment_of(ElementType type) { return type == ElementType::f32 ? alignof(float) : alignof(std::uint16_t); }
+std::size_t alignment_of(ElementType type) {
+  return type == ElementType::f32 ? alignof(float) : alignof(std::uint16_t);
+}
 
 /// What a layer's parts lie in.
 struct Held {
@@ -35,7 +37,8 @@ cache::Rows rows_of(Span bytes, std::size_t row, int dim, ElementType type, Held
 
 class StoredDocument : public Document {
  public:
-  StoredDocument(std::shared_ptr<const store::ByteStore> from, ContentRecord content, StoredHead stored, std::string what)
+  StoredDocument(std::shared_ptr<const store::ByteStore> from, ContentRecord content, StoredHead stored,
+                 std::string what)
       : from_(std::move(from)),
         content_(std::move(content)),
         stored_(std::move(stored)),
@@ -66,7 +69,8 @@ class StoredDocument : public Document {
   void verify_table(int layer, std::span<const Span> table) const;
   void verify_blocks(int layer, const Stretch& blocks, std::span<const Span> lanes) const;
   [[noreturn]] void fail_sum(int layer, const std::string& part, std::uint64_t is, std::uint64_t expected) const {
-    throw InputError(fmt::format("{} is damaged: the checksum of {} is {:016x}, expected {:016x}", layer_name(layer), part, is, expected));
+    throw InputError(fmt::format("{} is damaged: the checksum of {} is {:016x}, expected {:016x}", layer_name(layer),
+                                 part, is, expected));
   }
 
   std::shared_ptr<const store::ByteStore> from_;
@@ -80,10 +84,12 @@ class StoredDocument : public Document {
 
 store::Lease StoredDocument::lease(int layer, std::span<const store::ByteRange> ranges) const {
   auto found = from_->value(content_.layer_key(layer), ranges);
-  if (!found) throw InputError(fmt::format("{} is gone: somebody has removed or replaced the document", layer_name(layer)));
+  if (!found)
+    throw InputError(fmt::format("{} is gone: somebody has removed or replaced the document", layer_name(layer)));
   const auto expected = stored_.sums[static_cast<std::size_t>(layer)].size;
   if (found->size != expected)
-    throw InputError(fmt::format("{} is damaged: it has {} bytes, expected {}", layer_name(layer), found->size, expected));
+    throw InputError(
+        fmt::format("{} is damaged: it has {} bytes, expected {}", layer_name(layer), found->size, expected));
   return std::move(*found);
 }
 
@@ -146,7 +152,8 @@ LayerPart StoredDocument::read(int layer, std::span<const Stretch> stretches) co
     for (std::size_t h = 0; h < parts.size(); h += 2) {
       const auto keys = rows_of(parts[h], plain_.key_row(), dim(), type().key, *held);
       const auto values = rows_of(parts[h + 1], plain_.value_row(), dim(), type().value, *held);
-      stretch.push_back({std::span(*positions_).subspan(static_cast<std::size_t>(stretches[i].begin), static_cast<std::size_t>(count)),
+      stretch.push_back({std::span(*positions_)
+                             .subspan(static_cast<std::size_t>(stretches[i].begin), static_cast<std::size_t>(count)),
                          keys.slice(skipped, count), values.slice(skipped, count)});
     }
   }
@@ -172,8 +179,10 @@ LayerPart StoredDocument::read_all(int layer) const {
   LayerPart out;
   auto& stretch = out.stretches.emplace_back();
   for (auto& lane : lanes) {
-    held->positions.push_back(std::move(lane.positions));  // the spans below are into the vectors' own memory, which moves with them
-    stretch.push_back({held->positions.back(), rows_of(store::part_of(bytes, lane.keys), plain_.key_row(), dim(), type().key, *held),
+    held->positions.push_back(
+        std::move(lane.positions));  // the spans below are into the vectors' own memory, which moves with them
+    stretch.push_back({held->positions.back(),
+                       rows_of(store::part_of(bytes, lane.keys), plain_.key_row(), dim(), type().key, *held),
                        rows_of(store::part_of(bytes, lane.values), plain_.value_row(), dim(), type().value, *held)});
   }
   out.lease = held;
@@ -193,8 +202,8 @@ StoredHead read_head(const store::ByteStore& from, const ContentRecord& content,
   return out;
 }
 
-std::shared_ptr<const Document> open_document(std::shared_ptr<const store::ByteStore> from, const ContentRecord& content,
-                                              std::string what) {
+std::shared_ptr<const Document> open_document(std::shared_ptr<const store::ByteStore> from,
+                                              const ContentRecord& content, std::string what) {
   StoredHead head = read_head(*from, content, what);
   return std::make_shared<StoredDocument>(std::move(from), content, std::move(head), std::move(what));
 }

@@ -65,7 +65,8 @@ void Llama::Free::operator()(llama_batch* batch) const {
 
 std::shared_ptr<llama_model> Llama::load(const std::string& path) {
   model::forward_backend_log();
-  std::shared_ptr<llama_model> out(llama_model_load_from_file(path.c_str(), llama_model_default_params()), llama_model_free);
+  std::shared_ptr<llama_model> out(llama_model_load_from_file(path.c_str(), llama_model_default_params()),
+                                   llama_model_free);
   if (out == nullptr) throw ModelError(path + ": libllama cannot load it");
   return out;
 }
@@ -79,8 +80,8 @@ Llama::Llama(std::shared_ptr<llama_model> model, const LlamaOptions& options) : 
   llama_attach_threadpool(context_.get(), pool_.get(), pool_.get());
   constexpr int kTokensNotEmbeddings = 0;
   constexpr int kSequencesOfAToken = 1;
-  batch_.reset(
-      new llama_batch(llama_batch_init(static_cast<int>(llama_n_batch(context_.get())), kTokensNotEmbeddings, kSequencesOfAToken)));
+  batch_.reset(new llama_batch(
+      llama_batch_init(static_cast<int>(llama_n_batch(context_.get())), kTokensNotEmbeddings, kSequencesOfAToken)));
   vocabulary_ = static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model_.get())));
 }
 
@@ -88,7 +89,9 @@ Llama::~Llama() = default;
 
 void Llama::clear() { llama_memory_clear(llama_get_memory(context_.get()), true); }
 
-int Llama::length(int sequence) const { return llama_memory_seq_pos_max(llama_get_memory(context_.get()), sequence) + 1; }
+int Llama::length(int sequence) const {
+  return llama_memory_seq_pos_max(llama_get_memory(context_.get()), sequence) + 1;
+}
 
 void Llama::add(Token token, int position, int sequence, bool output) {
   auto& b = *batch_;
@@ -149,7 +152,8 @@ std::vector<float> Llama::step(std::span<const Token> tokens) {
 }
 
 void Llama::truncate(int sequence, int tokens) {
-  if (!llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, tokens, -1)) throw Error("libllama cannot shorten the sequence");
+  if (!llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, tokens, -1))
+    throw Error("libllama cannot shorten the sequence");
 }
 
 void Llama::copy(int from, int to) {

@@ -20,7 +20,8 @@ enum class FlashAttention : std::uint8_t { off, on, automatic };
 
 /// Where the sequences of a context keep their entries.
 enum class Sharing : std::uint8_t {
-  one_buffer,       ///< of any lengths; what one sequence copies of another is there once, and attention reads the buffer once for all
+  one_buffer,  ///< of any lengths; what one sequence copies of another is there once, and attention reads the buffer
+               ///< once for all
   buffer_for_each,  ///< of equal size; copies are copies, as the entries of different texts would be
 };
 
@@ -35,8 +36,9 @@ struct LlamaOptions {
   ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
 };
 
-/// llama.cpp through libllama in this process: the baseline that winnow is tested and measured against. Uses every buffer type and a
-/// persistent thread pool, as llama-bench does. All calls throw Error when libllama fails (a full context, a sequence that is not there).
+/// llama.cpp through libllama in this process: the baseline that winnow is tested and measured against. Uses every
+/// buffer type and a persistent thread pool, as llama-bench does. All calls throw Error when libllama fails (a full
+/// context, a sequence that is not there).
 class Llama {
  public:
   /// A model's weights, which several of these may share. Throws ModelError when libllama cannot load it.

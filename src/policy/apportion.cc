@@ -10,12 +10,14 @@ namespace winnow::policy {
 
 namespace {
 
-/// Shares become multiples of 2^-32: fractions that only the rounding of doubles tells apart are then equal, and all that follows is exact.
+/// Shares become multiples of 2^-32: fractions that only the rounding of doubles tells apart are then equal, and all
+/// that follows is exact.
 constexpr int kFractionBits = 32;
 constexpr double kMost = 1 << 30;
 
 std::int64_t fixed(double share) {
-  if (!(share >= 0 && share <= kMost)) throw std::invalid_argument("apportion: a share is negative, too large or not a number");
+  if (!(share >= 0 && share <= kMost))
+    throw std::invalid_argument("apportion: a share is negative, too large or not a number");
   return std::llround(std::ldexp(share, kFractionBits));
 }
 
@@ -35,7 +37,8 @@ std::vector<int> apportion(std::span<const double> shares, int total) {
   if (!(std::abs(sum - total) < 0.5)) throw std::invalid_argument("apportion: the shares do not add up to the total");
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return fractions[a] > fractions[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return fractions[a] > fractions[b]; });
   for (std::int64_t i = 0; i < left; ++i) ++out[order[static_cast<std::size_t>(i)]];
   return out;
 }

@@ -28,8 +28,8 @@ constexpr std::array kSuffixes = {Suffix{"%", Budget::Unit::percent, 1}, Suffix{
 constexpr double kMost = 1e15;  // entries or bytes; far above any memory, exact in a double
 
 [[noreturn]] void refuse(std::string_view text, const char* why) {
-  throw UsageError(
-      fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)", policy::printable(text), why));
+  throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)",
+                               policy::printable(text), why));
 }
 
 }  // namespace
@@ -46,7 +46,8 @@ Budget Budget::parse(std::string_view text) {
   }
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) refuse(text, "is not a number");
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
+    refuse(text, "is not a number");
   if (value <= 0) refuse(text, "is not above 0");
   if (budget.unit_ == Unit::percent && value > 100) refuse(text, "is over 100 %");
   if (budget.unit_ == Unit::entries && value != std::floor(value)) refuse(text, "is not a whole number of entries");
@@ -80,7 +81,8 @@ int Budget::entries(int tokens, std::size_t entry_bytes, int layers, int kv_head
     case Unit::entries:
       return whole(amount_);
     case Unit::percent:
-      // A share like 4.1% has no exact double: without the allowance, for it and for two roundings, a whole result could become one less.
+      // A share like 4.1% has no exact double: without the allowance, for it and for two roundings, a whole result
+      // could become one less.
       return whole(amount_ * tokens / 100 * (1 + 2 * std::numeric_limits<double>::epsilon()));
     case Unit::bytes:
       return whole(amount_ / (static_cast<double>(entry_bytes) * layers * kv_heads));

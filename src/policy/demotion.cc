@@ -55,7 +55,8 @@ std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const
   const float least = how_.least_value_cosine();
   if (!how_.rotated) {
     return cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
-      attention::cosines_where(by_value.subspan(static_cast<std::size_t>(piece.first), out.size()), least, piece.keys, entry.key, out);
+      attention::cosines_where(by_value.subspan(static_cast<std::size_t>(piece.first), out.size()), least, piece.keys,
+                               entry.key, out);
     });
   }
   // Turning one key and not the other by the distance between them is the same as turning each to its place.
@@ -66,7 +67,8 @@ std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const
     const auto at = static_cast<std::size_t>(other);
     if (std::abs(by_value[at]) < least) continue;
     Entry turned(*this, other);
-    shape.unrotates->shift(turned.key.data(), static_cast<std::int64_t>(lanes.position(head_, other)) - lanes.position(head_, slot));
+    shape.unrotates->shift(turned.key.data(),
+                           static_cast<std::int64_t>(lanes.position(head_, other)) - lanes.position(head_, slot));
     const auto* const row = reinterpret_cast<const std::byte*>(turned.key.data());
     attention::cosines({row, turned.key.size() * sizeof(float), 1, shape.head_dim, ElementType::f32}, entry.key,
                        std::span(out).subspan(at, 1));
@@ -78,8 +80,9 @@ Demotion::Target Demotion::most_alike(int slot) const {
   const Entry given_up(*this, slot);
   std::vector<cache::LanePiece> pieces;
   view_.lanes.pieces(head_, {0, view_.lanes.length(head_)}, pieces);
-  const auto by_value = cosines_with(
-      pieces, [&](const cache::LanePiece& piece, std::span<float> out) { attention::cosines(piece.values, given_up.value, out); });
+  const auto by_value = cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
+    attention::cosines(piece.values, given_up.value, out);
+  });
   const auto by_key = cosines_of_keys(given_up, slot, pieces, by_value);
   Target best;
   view_.lanes.for_each_stretch(head_, [&](const cache::LaneStretch& stretch) {

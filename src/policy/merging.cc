@@ -24,8 +24,12 @@ struct Vectors {
   std::vector<float> values;
 };
 
-std::span<float> row(std::vector<float>& rows, std::size_t i, std::size_t dim) { return std::span(rows).subspan(i * dim, dim); }
-std::span<const float> row(const std::vector<float>& rows, std::size_t i, std::size_t dim) { return std::span(rows).subspan(i * dim, dim); }
+std::span<float> row(std::vector<float>& rows, std::size_t i, std::size_t dim) {
+  return std::span(rows).subspan(i * dim, dim);
+}
+std::span<const float> row(const std::vector<float>& rows, std::size_t i, std::size_t dim) {
+  return std::span(rows).subspan(i * dim, dim);
+}
 
 Vectors vectors_of(const LayerView& view, int head, std::span<const std::int32_t> entries) {
   const auto dim = static_cast<std::size_t>(view.shape.head_dim);
@@ -34,7 +38,8 @@ Vectors vectors_of(const LayerView& view, int head, std::span<const std::int32_t
   for (std::size_t i = 0; i < entries.size(); ++i) {
     cache::decode_row(scratch.type(), scratch.keys(head).row(entries[i]), row(out.keys, i, dim));
     cache::decode_row(scratch.type(), scratch.values(head).row(entries[i]), row(out.values, i, dim));
-    view.rope->shift(row(out.keys, i, dim).data(), -static_cast<std::int64_t>(scratch.positions()[static_cast<std::size_t>(entries[i])]));
+    view.rope->shift(row(out.keys, i, dim).data(),
+                     -static_cast<std::int64_t>(scratch.positions()[static_cast<std::size_t>(entries[i])]));
   }
   return out;
 }
@@ -67,8 +72,8 @@ std::vector<float> compared_keys(const Merging& how, const LayerView& view, std:
 /// The classes of one head at the end of a prompt.
 class Classes {
  public:
-  Classes(const Merging& how, const LayerView& view, int head, std::span<const float> scores, std::vector<std::int32_t> centers,
-          std::vector<std::int32_t> others)
+  Classes(const Merging& how, const LayerView& view, int head, std::span<const float> scores,
+          std::vector<std::int32_t> centers, std::vector<std::int32_t> others)
       : how_(how),
         view_(view),
         dim_(static_cast<std::size_t>(view.shape.head_dim)),
@@ -100,7 +105,8 @@ class Classes {
     std::vector<cache::KeepPlan::Joined> out;
     for (std::size_t c = 0; c < centers_.size(); ++c) {
       for (const auto i : members_[c]) {
-        out.push_back({others_[i], static_cast<std::int32_t>(c), center_norms_[c] > 0 ? other_norms_[i] / center_norms_[c] : 0.0F});
+        out.push_back({others_[i], static_cast<std::int32_t>(c),
+                       center_norms_[c] > 0 ? other_norms_[i] / center_norms_[c] : 0.0F});
       }
     }
     return out;
@@ -117,8 +123,10 @@ class Classes {
     std::vector<float> by_value(kTogether * stride);
     for (std::size_t first = 0; first < others_.size(); first += kTogether) {
       const std::size_t count = std::min(kTogether, others_.size() - first);
-      if (how_.compare != Compare::value) keys.multiply(std::span(other_keys).subspan(first * dim_, count * dim_), by_key);
-      if (how_.compare != Compare::key) values.multiply(std::span(other_values).subspan(first * dim_, count * dim_), by_value);
+      if (how_.compare != Compare::value)
+        keys.multiply(std::span(other_keys).subspan(first * dim_, count * dim_), by_key);
+      if (how_.compare != Compare::key)
+        values.multiply(std::span(other_values).subspan(first * dim_, count * dim_), by_value);
       for (std::size_t i = 0; i < count; ++i) assign_one(first + i, &by_key[i * stride], &by_value[i * stride]);
     }
   }
@@ -139,7 +147,8 @@ class Classes {
   void merge(std::size_t c, std::span<float> key, std::span<float> value) const {
     ClassMean mean(dim_);
     mean.add(row(center_vectors_.keys, c, dim_), row(center_vectors_.values, c, dim_), weight(centers_[c]));
-    for (const auto i : members_[c]) mean.add(row(other_vectors_.keys, i, dim_), row(other_vectors_.values, i, dim_), weight(others_[i]));
+    for (const auto i : members_[c])
+      mean.add(row(other_vectors_.keys, i, dim_), row(other_vectors_.values, i, dim_), weight(others_[i]));
     mean.store(how_, key, value);
   }
 
@@ -217,7 +226,9 @@ void ClassMean::store(const Merging& how, std::span<float> key, std::span<float>
   const auto& direction = plain ? plain_direction_ : direction_;
   const auto& mean = plain ? plain_value_ : value_;
   const double weights = plain ? count_ : weights_;
-  const double length = how.normalize ? std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0)) : weights;
+  const double length = how.normalize
+                            ? std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0))
+                            : weights;
   const double own = norm(key);
   for (std::size_t i = 0; i < key.size(); ++i) {
     if (length > 0) key[i] = static_cast<float>(own * direction[i] / length);
@@ -225,7 +236,8 @@ void ClassMean::store(const Merging& how, std::span<float> key, std::span<float>
   }
 }
 
-void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced, cache::KeepPlan& plan) {
+void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced,
+                  cache::KeepPlan& plan) {
   if (!how.merges()) return;
   const auto heads = plan.heads.size();
   plan.keys.resize(heads);

@@ -8,8 +8,8 @@
 
 #include "policy/method.h"
 
-/// Entries that share vectors: EMS (Li et al., 2024, section 4). A class has a center, whose direction and value become means over the
-/// class, and members.
+/// Entries that share vectors: EMS (Li et al., 2024, section 4). A class has a center, whose direction and value become
+/// means over the class, and members.
 namespace winnow::policy {
 
 /// What says how alike two entries are.
@@ -31,14 +31,15 @@ struct Merging {
   Merged merged = Merged::follows;
 
   bool merges() const { return gamma > 1 && tau <= 1; }
-  /// Least magnitude of a cosine of values with which an entry can be joined, whatever its key: the cosine of keys need not be known where
-  /// that of values is less.
+  /// Least magnitude of a cosine of values with which an entry can be joined, whatever its key: the cosine of keys need
+  /// not be known where that of values is less.
   float least_value_cosine() const;
   /// Followers that a lane of a budget may have.
   int room(int budget) const;
 };
 
-/// Lengths of two keys and values that are compared count as 1, so that only directions matter; of a vector of length 0 the cosine is 0.
+/// Lengths of two keys and values that are compared count as 1, so that only directions matter; of a vector of length 0
+/// the cosine is 0.
 double redundancy(const Merging& how, double cosine_of_keys, double cosine_of_values);
 
 /// Direction and value of a class: means over what is added, weighted; where all weights are 0, plain.
@@ -59,9 +60,10 @@ class ClassMean {
   int count_ = 0;
 };
 
-/// What goes joins the most alike of the entries that stay, but for the last tokens: fills plan.keys and plan.values of the classes with
-/// members, and plan.followers. Weights are the scores.
-void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced, cache::KeepPlan& plan);
+/// What goes joins the most alike of the entries that stay, but for the last tokens: fills plan.keys and plan.values of
+/// the classes with members, and plan.followers. Weights are the scores.
+void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced,
+                  cache::KeepPlan& plan);
 
 /// A center of a lane is given up for another: joins it or, where none is alike, leaves with its followers.
 class Demotion {

@@ -15,8 +15,8 @@
 #include "cache/plan.h"
 #include "cache/scratch.h"
 
-/// A method is a composition: observe . score . budget over layers . budget over heads . select . state . schedule . positions.
-/// Every part is a value that can be replaced on its own; wrappers such as ada(X) do just that.
+/// A method is a composition: observe . score . budget over layers . budget over heads . select . state . schedule .
+/// positions. Every part is a value that can be replaced on its own; wrappers such as ada(X) do just that.
 namespace winnow::policy {
 
 /// What a part may know before anything has been read.
@@ -30,18 +30,21 @@ struct LayerView {
   int layer = 0;
   int layers = 0;
   attention::Shape shape;
-  const cache::LayerScratch* scratch = nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
+  const cache::LayerScratch* scratch =
+      nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
   std::span<const attention::Observation> observations;  ///< in the order of Method::observe
   const attention::QueryMoments* moments = nullptr;      ///< set for methods that ask for them
   const Rope* rope = nullptr;
-  const attention::Observation* replayed = nullptr;  ///< of Method::replay; set for methods that have it when something goes
+  const attention::Observation* replayed =
+      nullptr;  ///< of Method::replay; set for methods that have it when something goes
   int tokens() const { return scratch->size(); }
 };
 
 /// One score for each entry of each KV head, [H_kv][n]. Higher stays.
 class Scores {
  public:
-  Scores(int heads, int n) : heads_(heads), n_(n), values_(static_cast<std::size_t>(heads) * static_cast<std::size_t>(n)) {}
+  Scores(int heads, int n)
+      : heads_(heads), n_(n), values_(static_cast<std::size_t>(heads) * static_cast<std::size_t>(n)) {}
 
   int heads() const { return heads_; }
   int size() const { return n_; }
@@ -84,17 +87,18 @@ using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
 /// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
 using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
-/// Which entries each head keeps beside the forced ones, ascending: `counts` of them, from one part for all heads, so that sets may be
-/// shared or joined.
-using SelectPart =
-    Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&, std::span<const int> counts, const Forced&)>;
+/// Which entries each head keeps beside the forced ones, ascending: `counts` of them, from one part for all heads, so
+/// that sets may be shared or joined.
+using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&,
+                                                               std::span<const int> counts, const Forced&)>;
 /// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
-using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected, std::span<const int> counts,
-                           const Forced&)>;
-/// Merges what goes into what stays: fills plan.values, and plan.keys and plan.followers where keys are merged. Called only when something
-/// goes.
+using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected,
+                           std::span<const int> counts, const Forced&)>;
+/// Merges what goes into what stays: fills plan.values, and plan.keys and plan.followers where keys are merged. Called
+/// only when something goes.
 using MergePart = Part<void(const LayerView&, const Scores&, const Forced&, cache::KeepPlan& plan)>;
-/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `forced` is all of a prompt that fits.
+/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `forced` is all of a
+/// prompt that fits.
 using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const Forced&)>;
 /// How many entries the method forces however small the budget.
 using LeastPart = Part<int(const Prompt&)>;
@@ -103,9 +107,10 @@ using ForcedPart = Part<Forced(const Prompt&, int budget)>;
 /// Which queries' attention is recorded.
 using ObservePart = Part<std::vector<attention::Observe>(const Prompt&, int budget)>;
 
-/// Tokens that are read once more behind a prompt, at the positions that follow it, to see what they attend to: `ask`, the `cue` tokens of
-/// the prompt before `first`, `reply`, then the prompt's tokens [first, first + count). They see the prompt and one another, and leave
-/// nothing behind. Recorded is the largest probability that any of them gives to each of the tokens [first, first + count).
+/// Tokens that are read once more behind a prompt, at the positions that follow it, to see what they attend to: `ask`,
+/// the `cue` tokens of the prompt before `first`, `reply`, then the prompt's tokens [first, first + count). They see
+/// the prompt and one another, and leave nothing behind. Recorded is the largest probability that any of them gives to
+/// each of the tokens [first, first + count).
 struct Passage {
   std::string ask;
   int cue = 0;  ///< at most `first`
@@ -119,8 +124,8 @@ struct Passage {
 /// What is read once more, passage by passage; each of them sees the prompt alone. Not called where everything stays.
 using ReplayPart = Part<std::vector<Passage>(const Prompt&)>;
 
-/// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot of each, and the
-/// attention it gave. The lanes are the method's to change.
+/// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot
+/// of each, and the attention it gave. The lanes are the method's to change.
 struct StepView {
   int layer = 0;
   attention::Shape shape;
@@ -140,10 +145,11 @@ struct StepView {
   }
 };
 
-/// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for one KV head at a
-/// time, by several threads, or, where heads share one set, for all of them.
+/// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for
+/// one KV head at a time, by several threads, or, where heads share one set, for all of them.
 using StepPart = Part<void(const StepView&)>;
-/// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose entry leaves.
+/// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose
+/// entry leaves.
 using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
 /// What a part may look at before a token's query reads a layer, with that token at the last slot of each lane.
 struct AttendView {
@@ -162,8 +168,8 @@ struct AttendView {
   }
 };
 
-/// What a query reads of each lane, for methods that turn or narrow it: one plan for each KV head, empty on entry. Called for one KV head
-/// at a time, by several threads, or, where heads read alike, for all of them.
+/// What a query reads of each lane, for methods that turn or narrow it: one plan for each KV head, empty on entry.
+/// Called for one KV head at a time, by several threads, or, where heads read alike, for all of them.
 using AttendPart = Part<void(const AttendView&, std::span<cache::AttendPlan> plans)>;
 /// What is done once when a layer's lanes have been filled: summaries of blocks.
 using SettlePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
@@ -187,9 +193,10 @@ enum class Positions : std::uint8_t {
 
 struct Method {
   std::string name;
-  ObservePart observe;          ///< empty: nothing
-  ReplayPart replay;            ///< empty: nothing
-  int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: they are not asked for
+  ObservePart observe;  ///< empty: nothing
+  ReplayPart replay;    ///< empty: nothing
+  int query_moments_from =
+      -1;  ///< first token of the prompt whose query enters the moments; negative: they are not asked for
   ForcedPart forced;
   LeastPart least;                   ///< REQUIRES: set when the method needs a budget
   ScorePart score;                   ///< empty: nothing but the forced entries stays
@@ -213,7 +220,8 @@ struct Method {
   bool heads_read_alike = false;        ///< attend makes one choice for all heads of a layer
   bool retrieves = false;               ///< keeps all, and attends to a budget's worth of it
   Positions positions = Positions::text;
-  double followers = 0;    ///< entries without vectors of their own that merging leaves, at most, for each entry of the budget
+  double followers =
+      0;  ///< entries without vectors of their own that merging leaves, at most, for each entry of the budget
   int summary_rows = 0;    ///< rows of d floats that are stored for each block
   int summary_block = 16;  ///< entries that a block has at least
 
@@ -228,12 +236,13 @@ struct Method {
 /// prompt, unless its lanes grow into the budget while decoding.
 int least_budget(const Method& method, const Prompt& prompt);
 
-/// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from spread_over_layers(), in
-/// entries per KV head. n <= the mean budget keeps all. Throws std::logic_error when a part's numbers do not add up.
+/// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from
+/// spread_over_layers(), in entries per KV head. n <= the mean budget keeps all. Throws std::logic_error when a part's
+/// numbers do not add up.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget);
 
-/// Entries per KV head of each layer, [L]; checks the budget against what the method forces. Throws UsageError with both numbers, and
-/// std::logic_error when the method's part gives numbers that do not add up.
+/// Entries per KV head of each layer, [L]; checks the budget against what the method forces. Throws UsageError with
+/// both numbers, and std::logic_error when the method's part gives numbers that do not add up.
 std::vector<int> spread_over_layers(const Method& method, int budget, int layers, const Prompt& prompt);
 
 }  // namespace winnow::policy

@@ -54,7 +54,9 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Option::default_text() const {
-  return std::visit(Overloaded{[](const Choice& c) { return c.value; }, [](const auto& n) { return fmt::format("{}", n.value); }}, kind);
+  return std::visit(
+      Overloaded{[](const Choice& c) { return c.value; }, [](const auto& n) { return fmt::format("{}", n.value); }},
+      kind);
 }
 
 std::string Option::range_text() const {
@@ -65,7 +67,8 @@ std::string Option::range_text() const {
 
 std::string Option::check(std::string_view owner, std::string_view text) const {
   const auto refuse = [&] {
-    return UsageError(fmt::format("{}: {}={} is not possible: it takes {}", owner, name, printable(text), range_text()));
+    return UsageError(
+        fmt::format("{}: {}={} is not possible: it takes {}", owner, name, printable(text), range_text()));
   };
   return std::visit(Overloaded{[&](const Integer& n) {
                                  int value = 0;
@@ -93,8 +96,8 @@ double Options::number(const std::string& name) const { return read_checked<doub
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
   if (known.empty()) return "there are none";
-  const auto nearest =
-      std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
+  const auto nearest = std::min_element(
+      known.begin(), known.end(), [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
   return fmt::format("did you mean {}? There are {}", *nearest, fmt::join(known, ", "));
 }
 

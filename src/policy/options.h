@@ -8,7 +8,8 @@
 
 namespace winnow::policy {
 
-/// One declared option of a preset or wrapper: everything that the parser, the printer and `winnow methods` need to know.
+/// One declared option of a preset or wrapper: everything that the parser, the printer and `winnow methods` need to
+/// know.
 struct Option {
   struct Integer {
     int value;

@@ -14,22 +14,24 @@ namespace winnow::policy {
 
 namespace {
 
-/// A part that spreads a budget gives `count` numbers whose mean is `mean` exactly; anything else is a mistake in that part.
+/// A part that spreads a budget gives `count` numbers whose mean is `mean` exactly; anything else is a mistake in that
+/// part.
 void check_spread(const std::string& method, std::span<const int> numbers, int count, int mean) {
   const auto sum = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
   const bool fits = static_cast<int>(numbers.size()) == count && sum == static_cast<std::int64_t>(count) * mean &&
                     std::all_of(numbers.begin(), numbers.end(), [](int x) { return x >= 0; });
   if (!fits) {
-    throw std::logic_error(
-        fmt::format("{}: a budget of {} over {} was spread as {} numbers that sum to {}", method, mean, count, numbers.size(), sum));
+    throw std::logic_error(fmt::format("{}: a budget of {} over {} was spread as {} numbers that sum to {}", method,
+                                       mean, count, numbers.size(), sum));
   }
 }
 
 void check_budget(const Method& method, int budget, const Prompt& prompt) {
   const int least = least_budget(method, prompt);
   if (budget < least) {
-    throw UsageError(fmt::format("{} cannot work with a budget of {} entries per KV head: at least {} are needed for {} tokens",
-                                 method.name, budget, least, prompt.tokens));
+    throw UsageError(
+        fmt::format("{} cannot work with a budget of {} entries per KV head: at least {} are needed for {} tokens",
+                    method.name, budget, least, prompt.tokens));
   }
 }
 
@@ -45,13 +47,15 @@ std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerV
                                               std::span<const int> counts, const Forced& forced) {
   if (method.select) return method.select.call(view, scores, counts, forced);
   std::vector<std::vector<std::int32_t>> out;
-  for (int head = 0; head < scores.heads(); ++head) out.push_back(top(scores.head(head), counts[static_cast<std::size_t>(head)], forced));
+  for (int head = 0; head < scores.heads(); ++head)
+    out.push_back(top(scores.head(head), counts[static_cast<std::size_t>(head)], forced));
   return out;
 }
 
 /// What is selected by rank, and then what is drawn.
-std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, const LayerView& view, const Scores& scores,
-                                                       std::span<const int> counts, const Forced& forced) {
+std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, const LayerView& view,
+                                                       const Scores& scores, std::span<const int> counts,
+                                                       const Forced& forced) {
   if (!method.draw) return select(method, view, scores, counts, forced);
   std::vector<int> ranked;
   for (const int count : counts) {
@@ -64,17 +68,21 @@ std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, con
 }
 
 /// [column][head][kept entry, then follower] from the columns of all entries.
-std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores>& columns, const cache::KeepPlan& plan) {
+std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores>& columns,
+                                                        const cache::KeepPlan& plan) {
   std::vector<std::vector<std::vector<float>>> out;
   for (const Scores& column : columns) {
     auto& heads = out.emplace_back();
     for (int head = 0; head < column.heads(); ++head) {
       const auto all = column.head(head);
-      auto& values = heads.emplace_back(plan.keeps_all() ? std::vector<float>(all.begin(), all.end()) : std::vector<float>());
+      auto& values =
+          heads.emplace_back(plan.keeps_all() ? std::vector<float>(all.begin(), all.end()) : std::vector<float>());
       if (plan.keeps_all()) continue;
-      for (const auto j : plan.heads[static_cast<std::size_t>(head)]) values.push_back(all[static_cast<std::size_t>(j)]);
+      for (const auto j : plan.heads[static_cast<std::size_t>(head)])
+        values.push_back(all[static_cast<std::size_t>(j)]);
       if (plan.followers.empty()) continue;
-      for (const auto& joined : plan.followers[static_cast<std::size_t>(head)]) values.push_back(all[static_cast<std::size_t>(joined.row)]);
+      for (const auto& joined : plan.followers[static_cast<std::size_t>(head)])
+        values.push_back(all[static_cast<std::size_t>(joined.row)]);
     }
   }
   return out;

@@ -13,8 +13,9 @@ namespace {
 
 /// The option `positions`, which every method that evicts has.
 Preset with_positions(Preset preset) {
-  preset.options.push_back({"positions", Option::Choice{"absolute", {"absolute", "cache"}},
-                            "whether entries count as lying where they were in the text, or at their index in the cache"});
+  preset.options.push_back(
+      {"positions", Option::Choice{"absolute", {"absolute", "cache"}},
+       "whether entries count as lying where they were in the text, or at their index in the cache"});
   preset.build = [build = std::move(preset.build)](const Options& options) {
     Method method = build(options);
     if (options.text("positions") == "cache") method.positions = Positions::rank;
@@ -107,7 +108,8 @@ std::vector<MethodInfo> list_methods() {
 
 std::vector<MethodInfo> list_wrappers() {
   std::vector<MethodInfo> out;
-  for (const auto& w : policy::built_in().wrappers) out.push_back({w.name, w.summary, w.paper, {}, infos_of(w.options)});
+  for (const auto& w : policy::built_in().wrappers)
+    out.push_back({w.name, w.summary, w.paper, {}, infos_of(w.options)});
   return out;
 }
 

@@ -9,9 +9,12 @@
 
 namespace winnow::policy {
 
-double norm(std::span<const float> row) { return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0)); }
+double norm(std::span<const float> row) {
+  return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+}
 
-void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector, std::span<float> out) {
+void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector,
+                                 std::span<float> out) {
   const int blocks = static_cast<int>(out.size());
   for (int block = 0; block < blocks;) {
     const auto some = lanes.summaries(head, block, blocks);
@@ -22,7 +25,8 @@ void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::
 
 Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const Forced&)> score) {
   Method method;
-  method.forced = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens", [sinks](const Prompt& prompt, int) {
+  method.forced = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens",
+                   [sinks](const Prompt& prompt, int) {
                      return Forced{std::min(sinks, prompt.tokens), 0};
                    }};
   method.least = {method.forced.text, [sinks](const Prompt& prompt) { return std::min(sinks, prompt.tokens); }};

@@ -22,7 +22,8 @@ void for_each_row(const cache::Rows& rows, const Each& each) {
 double norm(std::span<const float> row);
 
 /// Adds a vector's products with the summaries of a lane's first blocks, [blocks].
-void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector, std::span<float> out);
+void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector,
+                                 std::span<float> out);
 
 /// A method that ranks entries by their own rows once, when the prompt has been read, and forces the first `sinks`.
 Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const Forced&)> score);

@@ -16,19 +16,24 @@ double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
 }  // namespace
 
 ObservePart observe_last(int count) {
-  return {count == 1 ? "attention of the last query" : "sum of the attention of the last " + std::to_string(count) + " queries",
+  return {count == 1 ? "attention of the last query"
+                     : "sum of the attention of the last " + std::to_string(count) + " queries",
           [count](const Prompt&, int) {
-            return std::vector<attention::Observe>{{{attention::ObservedRows::Kind::last, count, {}}, attention::Reduction::sum}};
+            return std::vector<attention::Observe>{
+                {{attention::ObservedRows::Kind::last, count, {}}, attention::Reduction::sum}};
           }};
 }
 
 ObservePart observe_all() {
   return {"sum of the attention of all queries", [](const Prompt&, int) {
-            return std::vector<attention::Observe>{{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}};
+            return std::vector<attention::Observe>{
+                {{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}};
           }};
 }
 
-Reduce reduce_from(const std::string& name) { return name == "mean" ? Reduce::mean : name == "max" ? Reduce::max : Reduce::sum; }
+Reduce reduce_from(const std::string& name) {
+  return name == "mean" ? Reduce::mean : name == "max" ? Reduce::max : Reduce::sum;
+}
 Pool pool_from(const std::string& name) { return name == "mean" ? Pool::mean : Pool::max; }
 Pad pad_from(const std::string& name) { return name == "count" ? Pad::count : Pad::valid; }
 

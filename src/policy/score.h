@@ -23,8 +23,9 @@ Reduce reduce_from(const std::string& name);
 Pool pool_from(const std::string& name);
 Pad pad_from(const std::string& name);
 
-/// One score for each entry of each KV head from statistics of its G query heads. Sums are made in double, so that neither the order of the
-/// query heads nor an f32 rounding tells equal entries apart. A statistic that is no number makes a score that is none.
+/// One score for each entry of each KV head from statistics of its G query heads. Sums are made in double, so that
+/// neither the order of the query heads nor an f32 rounding tells equal entries apart. A statistic that is no number
+/// makes a score that is none.
 Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape, Reduce reduce);
 
 struct Pooling {
@@ -36,8 +37,8 @@ struct Pooling {
 /// The option `kernel`. Throws UsageError when it is even.
 int odd_kernel(const Options& options);
 
-/// Pools along positions, stride 1, padded by kernel / 2 on both sides; in place. Sums are made in double: constant scores stay constant.
-/// What is no number spreads over the kernel, by max as by mean. O(n * kernel).
+/// Pools along positions, stride 1, padded by kernel / 2 on both sides; in place. Sums are made in double: constant
+/// scores stay constant. What is no number spreads over the kernel, by max as by mean. O(n * kernel).
 void pool(std::span<float> scores, const Pooling& how);
 
 /// Pools each head over its evictable entries: those that are not forced.

@@ -53,7 +53,8 @@ class Parser {
  public:
   Parser(std::string_view text, const policy::Registry& registry, OpenPositions open = OpenPositions::preset)
       : text_(text), registry_(registry), open_(open) {
-    if (text.size() > kMaxLength) throw UsageError(fmt::format("the spec has {} characters, {} are possible", text.size(), kMaxLength));
+    if (text.size() > kMaxLength)
+      throw UsageError(fmt::format("the spec has {} characters, {} are possible", text.size(), kMaxLength));
   }
 
   Parsed one() {
@@ -94,10 +95,12 @@ class Parser {
   }
 
   Parsed preset(const std::string& name) {
-    const auto found = std::find_if(registry_.presets.begin(), registry_.presets.end(), [&](const auto& p) { return p.name == name; });
+    const auto found =
+        std::find_if(registry_.presets.begin(), registry_.presets.end(), [&](const auto& p) { return p.name == name; });
     if (found == registry_.presets.end()) {
       if (is_wrapper(name)) fail(fmt::format("{} needs a method in brackets", name));
-      throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name), policy::suggest(name, names(registry_.presets))));
+      throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name),
+                                   policy::suggest(name, names(registry_.presets))));
     }
     Given given = options(name, found->options);
     policy::Method method = build(*found, given.values);
@@ -109,7 +112,8 @@ class Parser {
   /// Whether the method's positions were open and are now settled otherwise than its preset does.
   bool settle_positions(Given& given, const std::vector<policy::Option>& declared, const policy::Method& method) const {
     const bool may = std::any_of(declared.begin(), declared.end(), [](const auto& o) { return o.name == "positions"; });
-    if (open_ == OpenPositions::preset || !may || given.keys.count("positions") > 0 || method.schedule != policy::Schedule::step)
+    if (open_ == OpenPositions::preset || !may || given.keys.count("positions") > 0 ||
+        method.schedule != policy::Schedule::step)
       return false;
     given.values.set("positions", std::string("cache"));
     return true;
@@ -123,9 +127,11 @@ class Parser {
   }
 
   Parsed wrapper(const std::string& name, int depth) {
-    const auto found = std::find_if(registry_.wrappers.begin(), registry_.wrappers.end(), [&](const auto& w) { return w.name == name; });
+    const auto found = std::find_if(registry_.wrappers.begin(), registry_.wrappers.end(),
+                                    [&](const auto& w) { return w.name == name; });
     if (found == registry_.wrappers.end()) {
-      throw UsageError(fmt::format("unknown wrapper '{}': {}", policy::printable(name), policy::suggest(name, names(registry_.wrappers))));
+      throw UsageError(fmt::format("unknown wrapper '{}': {}", policy::printable(name),
+                                   policy::suggest(name, names(registry_.wrappers))));
     }
     const Parsed inner = spec(depth + 1);
     if (!take(')')) fail("expected ')'");
@@ -151,7 +157,8 @@ class Parser {
     const auto value = word("a value", "():,=");
     const auto found = std::find_if(declared.begin(), declared.end(), [&](const auto& o) { return o.name == key; });
     if (found == declared.end()) {
-      throw UsageError(fmt::format("{} has no option '{}': {}", owner, policy::printable(key), policy::suggest(key, names(declared))));
+      throw UsageError(fmt::format("{} has no option '{}': {}", owner, policy::printable(key),
+                                   policy::suggest(key, names(declared))));
     }
     if (!given.keys.insert(key).second) fail(fmt::format("{} is given twice", key));
     given.values.set(key, found->check(owner, value));
@@ -167,7 +174,8 @@ class Parser {
   }
 
   bool is_wrapper(const std::string& name) const {
-    return std::any_of(registry_.wrappers.begin(), registry_.wrappers.end(), [&](const auto& w) { return w.name == name; });
+    return std::any_of(registry_.wrappers.begin(), registry_.wrappers.end(),
+                       [&](const auto& w) { return w.name == name; });
   }
 
   template <class T>
@@ -188,7 +196,9 @@ class Parser {
 Spec::Spec() : Spec(parse("full")) {}
 
 Spec::Spec(policy::Method method, std::string canonical, std::string full)
-    : canonical_(std::move(canonical)), full_(std::move(full)), method_(std::make_shared<const policy::Method>(std::move(method))) {}
+    : canonical_(std::move(canonical)),
+      full_(std::move(full)),
+      method_(std::make_shared<const policy::Method>(std::move(method))) {}
 
 Spec Spec::parse(std::string_view text) { return parse(text, policy::built_in()); }
 

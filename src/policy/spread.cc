@@ -25,7 +25,8 @@ std::vector<int> hard(int mean, Scores scores, const Forced& forced, double floo
   const int safe = static_cast<int>(std::floor(floor * mean));
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    for (const auto j : top(of_head, safe, forced)) of_head[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
+    for (const auto j : top(of_head, safe, forced))
+      of_head[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
   }
   return top_of_layer(scores, mean * scores.heads(), forced);
 }
@@ -48,7 +49,9 @@ LayerBudgetPart pyramid(double beta) {
           }};
 }
 
-Option pyramid_option() { return {"beta", Option::Number{20, 1, 1e6}, "the last layer's share is the mean's divided by this"}; }
+Option pyramid_option() {
+  return {"beta", Option::Number{20, 1, 1e6}, "the last layer's share is the mean's divided by this"};
+}
 
 HeadBudgetPart adaptive(double floor, FloorRule rule) {
   return {fmt::format("by the best of the whole layer, {} of it uniform{}", floor,

@@ -8,8 +8,9 @@
 /// How a budget is spread over layers and heads.
 namespace winnow::policy {
 
-/// PyramidKV (Cai et al., 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling", section 4.2): what is
-/// not forced falls linearly from the first layer to the last, whose share is the mean's / beta; no layer gets more than the prompt has.
+/// PyramidKV (Cai et al., 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
+/// section 4.2): what is not forced falls linearly from the first layer to the last, whose share is the mean's / beta;
+/// no layer gets more than the prompt has.
 LayerBudgetPart pyramid(double beta);
 Option pyramid_option();
 
@@ -18,8 +19,8 @@ enum class FloorRule : std::uint8_t {
   hard,   ///< each head's best floor * mean entries are safe, the ranking decides about the rest
 };
 
-/// Ada-KV (Feng et al., 2024, "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM Inference", algorithm
-/// 1): the best entries of the whole layer say how many each head keeps.
+/// Ada-KV (Feng et al., 2024, "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM
+/// Inference", algorithm 1): the best entries of the whole layer say how many each head keeps.
 HeadBudgetPart adaptive(double floor, FloorRule rule);
 /// `floor` and `floor-rule`.
 std::vector<Option> adaptive_options();

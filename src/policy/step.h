@@ -35,7 +35,8 @@ struct Leaver {
   }
 };
 
-/// The evictable entry of least worth; slot -1: there is none. worth(stretch, i) is that of the i-th entry of a stretch.
+/// The evictable entry of least worth; slot -1: there is none. worth(stretch, i) is that of the i-th entry of a
+/// stretch.
 template <class Worth>
 Leaver leaver_of(const StepView& view, int kv_head, const Worth& worth) {
   Leaver leaver;

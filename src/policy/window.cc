@@ -10,11 +10,12 @@
 namespace winnow::policy {
 
 std::vector<Option> window_options(std::vector<Option> more) {
-  std::vector<Option> out = {{"window", Option::Integer{32, 1, 65536}, "last queries that are observed and entries that always stay"},
-                             {"kernel", Option::Integer{7, 1, 1025}, "length of the pooling along positions, odd"},
-                             {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
-                             {"pad", Option::Choice{"valid", {"valid", "count"}}, "what mean pooling divides by at the ends"},
-                             {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "how query heads of one KV head are combined"}};
+  std::vector<Option> out = {
+      {"window", Option::Integer{32, 1, 65536}, "last queries that are observed and entries that always stay"},
+      {"kernel", Option::Integer{7, 1, 1025}, "length of the pooling along positions, odd"},
+      {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
+      {"pad", Option::Choice{"valid", {"valid", "count"}}, "what mean pooling divides by at the ends"},
+      {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "how query heads of one KV head are combined"}};
   std::move(more.begin(), more.end(), std::back_inserter(out));
   return out;
 }
@@ -29,12 +30,13 @@ Method window_method(const Options& options) {
                      return Forced{0, std::min(window, prompt.tokens)};
                    }};
   method.least = {"the window", [window](const Prompt& prompt) { return std::min(window, prompt.tokens); }};
-  method.score = {fmt::format("{}-pooled attention of the window, {} over the group", options.text("pool"), options.text("gqa")),
-                  [gqa, pooling](const LayerView& view, const Forced& forced) {
-                    Scores scores = reduce_group(view.observations[0], view.shape, gqa);
-                    pool_evictable(scores, forced, pooling);
-                    return scores;
-                  }};
+  method.score = {
+      fmt::format("{}-pooled attention of the window, {} over the group", options.text("pool"), options.text("gqa")),
+      [gqa, pooling](const LayerView& view, const Forced& forced) {
+        Scores scores = reduce_group(view.observations[0], view.shape, gqa);
+        pool_evictable(scores, forced, pooling);
+        return scores;
+      }};
   method.schedule = Schedule::once;
   return method;
 }

@@ -88,15 +88,17 @@ std::vector<double> sum_over_heads(const Scores& scores, int first, int end) {
 }
 
 SelectPart select_chunks(int length, bool per_layer) {
-  return {fmt::format("whole chunks of {} positions, by the {}", length, per_layer ? "layer" : "head"),
-          [length, per_layer](const LayerView&, const Scores& scores, std::span<const int> counts, const Forced& forced) {
-            std::vector<std::vector<std::int32_t>> out;
-            for (int head = 0; head < scores.heads(); ++head) {
-              const auto sums = per_layer ? sum_over_heads(scores, 0, scores.heads()) : sum_over_heads(scores, head, head + 1);
-              out.push_back(best_chunks(sums, counts[static_cast<std::size_t>(head)], length, forced));
-            }
-            return out;
-          }};
+  return {
+      fmt::format("whole chunks of {} positions, by the {}", length, per_layer ? "layer" : "head"),
+      [length, per_layer](const LayerView&, const Scores& scores, std::span<const int> counts, const Forced& forced) {
+        std::vector<std::vector<std::int32_t>> out;
+        for (int head = 0; head < scores.heads(); ++head) {
+          const auto sums =
+              per_layer ? sum_over_heads(scores, 0, scores.heads()) : sum_over_heads(scores, head, head + 1);
+          out.push_back(best_chunks(sums, counts[static_cast<std::size_t>(head)], length, forced));
+        }
+        return out;
+      }};
 }
 
 }  // namespace
@@ -104,7 +106,9 @@ SelectPart select_chunks(int length, bool per_layer) {
 Wrapper ada() {
   return {.name = "ada",
           .summary = "ada(X): heads share a layer's budget by need",
-          .paper = "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM Inference",
+          .paper =
+              "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM "
+              "Inference",
           .options = adaptive_options(),
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("ada", inner, "it keeps one set for all heads of a layer");
@@ -132,23 +136,26 @@ Wrapper pyramid() {
 }
 
 Wrapper chunk() {
-  return {.name = "chunk",
-          .summary = "chunk(X): whole chunks of consecutive positions stay",
-          .paper = "Liu et al. 2025, ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference",
-          .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"},
-                      {"per", Option::Choice{"layer", {"layer", "head"}}, "whether all heads of a layer keep the same chunks"}},
-          .apply = [](const Method& inner, const Options& options) {
-            const bool per_layer = options.text("per") == "layer";
-            check("chunk", inner);
-            if (inner.chunked) refuse("chunk", inner, "it keeps whole chunks already");
-            if (per_layer && inner.over_heads)
-              refuse("chunk", inner, "per=layer keeps one set for all heads, but these share the budget by need");
-            Method out = inner;
-            out.chunked = true;
-            out.select = select_chunks(options.integer("length"), per_layer);
-            out.one_set_per_layer = out.one_set_per_layer || per_layer;
-            return out;
-          }};
+  return {
+      .name = "chunk",
+      .summary = "chunk(X): whole chunks of consecutive positions stay",
+      .paper =
+          "Liu et al. 2025, ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference",
+      .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"},
+                  {"per", Option::Choice{"layer", {"layer", "head"}},
+                   "whether all heads of a layer keep the same chunks"}},
+      .apply = [](const Method& inner, const Options& options) {
+        const bool per_layer = options.text("per") == "layer";
+        check("chunk", inner);
+        if (inner.chunked) refuse("chunk", inner, "it keeps whole chunks already");
+        if (per_layer && inner.over_heads)
+          refuse("chunk", inner, "per=layer keeps one set for all heads, but these share the budget by need");
+        Method out = inner;
+        out.chunked = true;
+        out.select = select_chunks(options.integer("length"), per_layer);
+        out.one_set_per_layer = out.one_set_per_layer || per_layer;
+        return out;
+      }};
 }
 
 }  // namespace winnow::policy::wrappers

@@ -2,7 +2,8 @@
 
 #include "policy/registry.h"
 
-/// Wrappers exchange one part of a method and refuse, with the reason, what has no such part or has it exchanged already.
+/// Wrappers exchange one part of a method and refuse, with the reason, what has no such part or has it exchanged
+/// already.
 namespace winnow::policy::wrappers {
 
 /// ada(X): heads share a layer's budget by need.

@@ -13,8 +13,8 @@
 
 #include "base/byte_stream.h"
 
-/// What an embedded and a shared store have in common: small *records* that are changed together in one step, and large *values* that are
-/// written once under a key of their own and never changed.
+/// What an embedded and a shared store have in common: small *records* that are changed together in one step, and large
+/// *values* that are written once under a key of their own and never changed.
 namespace winnow::store {
 
 using Bytes = std::vector<std::byte>;
@@ -49,13 +49,14 @@ class Change {
   virtual Records records(const std::string& prefix) = 0;
   virtual void put_record(const std::string& key, std::span<const std::byte> bytes) = 0;
   virtual void erase_record(const std::string& key) = 0;
-  /// fill(sink) writes exactly `size` bytes. REQUIRES: a key that was never used and has an even length, so that numbers in the value are
-  /// aligned where it is read in place.
+  /// fill(sink) writes exactly `size` bytes. REQUIRES: a key that was never used and has an even length, so that
+  /// numbers in the value are aligned where it is read in place.
   virtual void add_value(const std::string& key, std::size_t size, const std::function<void(ByteSink&)>& fill) = 0;
   virtual void erase_value(const std::string& key) = 0;
 };
 
-/// Thread-safe. All calls throw InputError when the store cannot be reached, read or written; the sentence has its name.
+/// Thread-safe. All calls throw InputError when the store cannot be reached, read or written; the sentence has its
+/// name.
 class ByteStore {
  public:
   virtual ~ByteStore() = default;
@@ -68,9 +69,9 @@ class ByteStore {
   /// Parts of a value, in place where that is possible; nothing when there is no such value.
   virtual std::optional<Lease> value(const std::string& key, std::span<const ByteRange> ranges) const = 0;
 
-  /// Runs `make` so that all it does is seen at once or, when it throws or the process dies, not at all; nobody else changes anything
-  /// meanwhile. `make` may be called again when others were faster. When this returns, the step is on the disk (a shared store: is what its
-  /// server makes of it).
+  /// Runs `make` so that all it does is seen at once or, when it throws or the process dies, not at all; nobody else
+  /// changes anything meanwhile. `make` may be called again when others were faster. When this returns, the step is on
+  /// the disk (a shared store: is what its server makes of it).
   virtual void change(const std::function<void(Change&)>& make) = 0;
 };
 

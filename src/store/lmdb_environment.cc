@@ -52,8 +52,8 @@ void prepare_folder(const std::string& folder, Missing missing) {
   }
 }
 
-/// Environments of this process by the folder's real path, each with the number of those who use it. Opened and closed under the mutex, so
-/// that none is open twice.
+/// Environments of this process by the folder's real path, each with the number of those who use it. Opened and closed
+/// under the mutex, so that none is open twice.
 struct Registry {
   struct Entry {
     std::unique_ptr<LmdbEnvironment> environment;
@@ -112,7 +112,8 @@ void LmdbEnvironment::open_map() {
     mdb_env_set_maxdbs(env_, kTables);
     mdb_env_set_maxreaders(env_, kReaders);
     mdb_env_set_mapsize(env_, size);
-    // No read-ahead: what is read is some blocks of a layer here and there. No thread-bound readers: leases move between threads.
+    // No read-ahead: what is read is some blocks of a layer here and there. No thread-bound readers: leases move
+    // between threads.
     const unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | (read_only_ ? MDB_RDONLY : 0U);
     const int code = mdb_env_open(env_, folder_.c_str(), flags, kMode);
     if (code == MDB_SUCCESS) return;
@@ -145,7 +146,8 @@ void LmdbEnvironment::check_length() const {
 void LmdbEnvironment::open_tables() {
   MDB_txn* txn = nullptr;
   const auto opened = [&](unsigned flags) {
-    if (const int code = mdb_txn_begin(env_, nullptr, flags == 0 ? MDB_RDONLY : 0, &txn); code != MDB_SUCCESS) return code;
+    if (const int code = mdb_txn_begin(env_, nullptr, flags == 0 ? MDB_RDONLY : 0, &txn); code != MDB_SUCCESS)
+      return code;
     for (const auto& [name, table] : {std::pair("records", &records_), std::pair("values", &values_)}) {
       if (const int code = mdb_dbi_open(txn, name, flags, table); code != MDB_SUCCESS) {
         mdb_txn_abort(txn);
@@ -166,12 +168,14 @@ std::size_t LmdbEnvironment::free_bytes() const {
 
 void LmdbEnvironment::fail(int code, const std::string& doing) const {
   std::string why = mdb_strerror(code);
-  if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_INCOMPATIBLE || code == MDB_NOTFOUND) {
+  if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_INCOMPATIBLE ||
+      code == MDB_NOTFOUND) {
     why = "its data.mdb is no store of documents, or is damaged";
   } else if (code == MDB_MAP_FULL || code == MDB_MAP_RESIZED) {
     MDB_envinfo info{};
     mdb_env_info(env_, &info);
-    why = fmt::format("it needs more than the {} of address space that this process could have", format_bytes(info.me_mapsize));
+    why = fmt::format("it needs more than the {} of address space that this process could have",
+                      format_bytes(info.me_mapsize));
   } else if (code == MDB_READERS_FULL) {
     why = fmt::format("{} processes and threads read it already", kReaders);
   } else if (code == ENOSPC) {
@@ -181,7 +185,8 @@ void LmdbEnvironment::fail(int code, const std::string& doing) const {
 }
 
 LmdbEnvironment::Snapshot::Snapshot(const LmdbEnvironment& environment) {
-  if (const int code = mdb_txn_begin(environment.env(), nullptr, MDB_RDONLY, &txn_); code != MDB_SUCCESS) environment.fail(code, "read");
+  if (const int code = mdb_txn_begin(environment.env(), nullptr, MDB_RDONLY, &txn_); code != MDB_SUCCESS)
+    environment.fail(code, "read");
 }
 
 std::shared_ptr<const LmdbEnvironment::Snapshot> LmdbEnvironment::now() const {

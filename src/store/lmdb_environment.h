@@ -10,8 +10,8 @@
 
 namespace winnow::store {
 
-/// One folder that LMDB has mapped. LMDB allows a process to open a folder once only, so that all stores of a process on one folder share
-/// this.
+/// One folder that LMDB has mapped. LMDB allows a process to open a folder once only, so that all stores of a process
+/// on one folder share this.
 class LmdbEnvironment {
  public:
   /// A reading transaction: what it shows does not change and stays mapped while it lives.
@@ -23,7 +23,8 @@ class LmdbEnvironment {
     ~Snapshot() { mdb_txn_abort(txn_); }
 
     MDB_txn* txn() const { return txn_; }
-    /// Held by whoever looks something up: a transaction is for one thread at a time. What was found may be read without.
+    /// Held by whoever looks something up: a transaction is for one thread at a time. What was found may be read
+    /// without.
     std::mutex& mutex() const { return mutex_; }
 
    private:

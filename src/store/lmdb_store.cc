@@ -32,7 +32,8 @@ std::optional<Bytes> find_record(const LmdbEnvironment& environment, MDB_txn* tx
 
 Records find_records(const LmdbEnvironment& environment, MDB_txn* txn, const std::string& prefix) {
   MDB_cursor* opened = nullptr;
-  if (const int code = mdb_cursor_open(txn, environment.records(), &opened); code != MDB_SUCCESS) environment.fail(code, "read");
+  if (const int code = mdb_cursor_open(txn, environment.records(), &opened); code != MDB_SUCCESS)
+    environment.fail(code, "read");
   const std::unique_ptr<MDB_cursor, void (*)(MDB_cursor*)> cursor(opened, mdb_cursor_close);
   Records out;
   MDB_val key = val(prefix);
@@ -68,7 +69,8 @@ class ReservedSink : public ByteSink {
 class LmdbChange : public Change {
  public:
   explicit LmdbChange(const LmdbEnvironment& environment) : environment_(environment) {
-    if (const int code = mdb_txn_begin(environment.env(), nullptr, 0, &txn_); code != MDB_SUCCESS) environment.fail(code, "change");
+    if (const int code = mdb_txn_begin(environment.env(), nullptr, 0, &txn_); code != MDB_SUCCESS)
+      environment.fail(code, "change");
   }
   LmdbChange(const LmdbChange&) = delete;
   LmdbChange& operator=(const LmdbChange&) = delete;
@@ -91,7 +93,9 @@ class LmdbChange : public Change {
     MDB_val at = val(key);
     MDB_val place{size, nullptr};
     added_ += size;
-    if (const int code = mdb_put(txn_, environment_.values(), &at, &place, MDB_RESERVE | MDB_NOOVERWRITE); code != MDB_SUCCESS) fail(code);
+    if (const int code = mdb_put(txn_, environment_.values(), &at, &place, MDB_RESERVE | MDB_NOOVERWRITE);
+        code != MDB_SUCCESS)
+      fail(code);
     ReservedSink sink(place);
     fill(sink);
     if (sink.left() > 0) throw std::logic_error("a value has fewer bytes than were announced");
@@ -118,8 +122,8 @@ class LmdbChange : public Change {
   bool has_erased_ = false;
 };
 
-/// LMDB takes pages again that were freed two steps ago, so that whoever has removed something to make room would find none. The removal
-/// has happened, whatever becomes of this.
+/// LMDB takes pages again that were freed two steps ago, so that whoever has removed something to make room would find
+/// none. The removal has happened, whatever becomes of this.
 void take_another_step(const LmdbEnvironment& environment) {
   try {
     LmdbChange change(environment);
@@ -187,6 +191,8 @@ class LmdbStore : public ByteStore {
 
 }  // namespace
 
-std::unique_ptr<ByteStore> open_folder(const std::string& folder, Missing missing) { return std::make_unique<LmdbStore>(folder, missing); }
+std::unique_ptr<ByteStore> open_folder(const std::string& folder, Missing missing) {
+  return std::make_unique<LmdbStore>(folder, missing);
+}
 
 }  // namespace winnow::store

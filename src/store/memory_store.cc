@@ -16,7 +16,8 @@ struct Content {
 
 Records beginning_with(const Records& records, const std::string& prefix) {
   Records out;
-  for (auto it = records.lower_bound(prefix); it != records.end() && it->first.starts_with(prefix); ++it) out.insert(*it);
+  for (auto it = records.lower_bound(prefix); it != records.end() && it->first.starts_with(prefix); ++it)
+    out.insert(*it);
   return out;
 }
 

@@ -6,7 +6,8 @@
 namespace winnow::store {
 
 std::unique_ptr<ByteStore> open(const std::string& where, Missing missing) {
-  if (where.empty()) throw UsageError("the place of the documents is empty: give a folder or redis://HOST[:PORT][/DATABASE]");
+  if (where.empty())
+    throw UsageError("the place of the documents is empty: give a folder or redis://HOST[:PORT][/DATABASE]");
   return where.starts_with(kRedisScheme) ? open_redis(where, missing) : open_folder(where, missing);
 }
 
@@ -17,7 +18,8 @@ std::string default_folder() {
   };
   std::string data = variable("XDG_DATA_HOME");
   if (data.empty()) data = variable("HOME").empty() ? "" : variable("HOME") + "/.local/share";
-  if (data.empty()) throw UsageError("there is no HOME to keep documents in: give --store DIR or redis://HOST[:PORT][/DATABASE]");
+  if (data.empty())
+    throw UsageError("there is no HOME to keep documents in: give --store DIR or redis://HOST[:PORT][/DATABASE]");
   return data + "/winnow/documents";
 }
 

@@ -23,7 +23,8 @@ int number_of(std::string_view text, int most, const std::string& url, const cha
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > most) {
-    throw UsageError(fmt::format("{}: {} is `{}`, expected a number up to {} (redis://HOST[:PORT][/DATABASE])", url, what, text, most));
+    throw UsageError(fmt::format("{}: {} is `{}`, expected a number up to {} (redis://HOST[:PORT][/DATABASE])", url,
+                                 what, text, most));
   }
   return number;
 }
@@ -77,7 +78,8 @@ void RedisConnection::send(std::span<const std::string_view> words) {
 RedisReply RedisConnection::next() {
   void* reply = nullptr;
   if (redisGetReply(context_.get(), &reply) != REDIS_OK) {
-    fail(context_->err == REDIS_ERR_IO && errno == EAGAIN ? fmt::format("no answer in {} s", kAnswerTime.tv_sec) : context_->errstr);
+    fail(context_->err == REDIS_ERR_IO && errno == EAGAIN ? fmt::format("no answer in {} s", kAnswerTime.tv_sec)
+                                                          : context_->errstr);
   }
   RedisReply out(static_cast<redisReply*>(reply));
   if (out->type == REDIS_REPLY_ERROR) throw InputError(fmt::format("{} refuses: {}", url_, text_of(*out)));

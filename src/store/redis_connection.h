@@ -33,8 +33,8 @@ using RedisReply = std::unique_ptr<redisReply, FreeReply>;
 /// The bytes of a reply that is a string; empty for one that says there is nothing.
 std::string_view text_of(const redisReply& reply);
 
-/// One connection, for one thread at a time. All throw InputError when the server is gone, refuses or does not answer in time; the
-/// connection is then of no more use.
+/// One connection, for one thread at a time. All throw InputError when the server is gone, refuses or does not answer
+/// in time; the connection is then of no more use.
 class RedisConnection {
  public:
   explicit RedisConnection(const RedisAddress& address);

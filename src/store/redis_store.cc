@@ -1,5 +1,6 @@
-// Records are fields of one hash, which is watched while a step is made; values are strings. A value is written before the step that
-// makes it known, with a time to live that this step takes away: what a killed process leaves behind vanishes by itself.
+// Records are fields of one hash, which is watched while a step is made; values are strings. A value is written before
+// the step that makes it known, with a time to live that this step takes away: what a killed process leaves behind
+// vanishes by itself.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -26,7 +27,9 @@ constexpr std::size_t kPiece = std::size_t{4} << 20U;  ///< of a value, sent at 
 constexpr int kTries = 1000;
 
 std::string value_key(const std::string& key) { return kValuePrefix + key; }
-std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 std::span<const std::byte> bytes_of(const redisReply& reply) { return std::as_bytes(std::span(text_of(reply))); }
 Bytes copy_of(const redisReply& reply) {
   const auto bytes = bytes_of(reply);
@@ -106,7 +109,8 @@ class RedisChange : public Change {
     for (; commands > 0; --commands) redis_.next();
     const auto all = redis_.next();
     for (std::size_t i = 0; i < all->elements; ++i) {
-      if (all->element[i]->type == REDIS_REPLY_ERROR) throw InputError(fmt::format("the server refuses: {}", text_of(*all->element[i])));
+      if (all->element[i]->type == REDIS_REPLY_ERROR)
+        throw InputError(fmt::format("the server refuses: {}", text_of(*all->element[i])));
     }
     in_doubt_ = false;
     return all->type != REDIS_REPLY_NIL;
@@ -157,7 +161,8 @@ class RedisChange : public Change {
     std::size_t there = 0;
     for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next()->integer == 1 ? 1U : 0U;
     if (there < added_.size())
-      throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there, added_.size()));
+      throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there,
+                                   added_.size()));
   }
 
   RedisConnection& redis_;
@@ -200,7 +205,8 @@ class RedisStore : public ByteStore {
     redis.send({"STRLEN", full});
     for (const auto& range : ranges) {
       if (range.begin >= range.end) continue;
-      redis.send({"GETRANGE", full, std::to_string(range.begin), range.end == SIZE_MAX ? "-1" : std::to_string(range.end - 1)});
+      redis.send({"GETRANGE", full, std::to_string(range.begin),
+                  range.end == SIZE_MAX ? "-1" : std::to_string(range.end - 1)});
     }
     Lease lease;
     lease.size = static_cast<std::size_t>(redis.next()->integer);
@@ -227,7 +233,8 @@ class RedisStore : public ByteStore {
         }
         std::this_thread::sleep_for(std::chrono::microseconds(random() % (200U << std::min(i, 8))));
       }
-      throw InputError(fmt::format("the documents in {} change so often that {} tries to change them failed", name(), kTries));
+      throw InputError(
+          fmt::format("the documents in {} change so often that {} tries to change them failed", name(), kTries));
     } catch (...) {
       drop(change.abandoned());
       throw;

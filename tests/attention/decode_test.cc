@@ -6,12 +6,14 @@
 namespace winnow::attention {
 namespace {
 
-constexpr ElementType kTypes[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0};
+constexpr ElementType kTypes[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0,
+                                  ElementType::q4_0};
 
 /// Encoded rows that own their memory.
 struct Lane {
   Lane(int d, int n, ElementType key_type, ElementType value_type, unsigned seed)
-      : keys(encode(key_type, d, noise(z(n) * z(d), seed))), values(encode(value_type, d, noise(z(n) * z(d), seed + 1))) {
+      : keys(encode(key_type, d, noise(z(n) * z(d), seed))),
+        values(encode(value_type, d, noise(z(n) * z(d), seed + 1))) {
     piece.keys = {keys.data(), cache::row_bytes(key_type, d), n, d, key_type};
     piece.values = {values.data(), cache::row_bytes(value_type, d), n, d, value_type};
   }
@@ -31,8 +33,8 @@ struct Lane {
 };
 
 /// One step: any reads, the output [rows][H_q][d].
-std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int rows,
-                          int threads) {
+std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads,
+                          const std::vector<float>& q, int rows, int threads) {
   MemoryAccount account;
   std::vector<float> out(q.size(), std::nanf(""));
   DecodeAttention attention(account, shape, rope, threads);
@@ -55,8 +57,8 @@ std::vector<float> of_entries(const cache::LanePiece& piece, const std::vector<f
 }
 
 /// What query head h of `row` should read, from all of its pieces.
-reference::Result expected(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int row,
-                           int h) {
+reference::Result expected(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads,
+                           const std::vector<float>& q, int row, int h) {
   const std::size_t d = z(shape.head_dim);
   const auto head = std::span(q).subspan((z(row) * z(shape.query_heads) + z(h)) * d, d);
   std::vector<float> keys;
@@ -65,8 +67,8 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
     if (read.row != row || read.kv_head != h / shape.group()) continue;
     auto k = of_entries(read.piece, decoded(read.piece.keys, 0, read.piece.keys.count), read.piece.scales);
     for (std::size_t i = 0; read.piece.turns != nullptr && i < k.size(); i += d) {
-      const auto there =
-          reference::turned(std::span(k).subspan(i, d), rope.frequency, rope.pairing == Rope::Pairing::adjacent, read.piece.turns[i / d]);
+      const auto there = reference::turned(std::span(k).subspan(i, d), rope.frequency,
+                                           rope.pairing == Rope::Pairing::adjacent, read.piece.turns[i / d]);
       std::copy(there.begin(), there.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
     }
     const auto v = of_entries(read.piece, decoded(read.piece.values, 0, read.piece.values.count), nullptr);
@@ -74,7 +76,8 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
     if (read.piece.query_shift != 0) {
       for (std::size_t i = 0; i < k.size(); i += d) {
         const bool adjacent = rope.pairing == Rope::Pairing::adjacent;
-        const auto back = reference::turned(std::span(k).subspan(i, d), rope.frequency, adjacent, -read.piece.query_shift);
+        const auto back =
+            reference::turned(std::span(k).subspan(i, d), rope.frequency, adjacent, -read.piece.query_shift);
         std::copy(back.begin(), back.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
@@ -84,8 +87,8 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
   return reference::attend(head, keys, values, static_cast<double>(shape.scale));
 }
 
-void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q, int rows,
-           double slack = 1) {
+void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q,
+           int rows, double slack = 1) {
   const std::size_t d = z(shape.head_dim);
   std::vector<reference::Result> want;
   for (int i = 0; i < rows * shape.query_heads; ++i) {
@@ -95,7 +98,8 @@ void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> rea
   on_every_target([&] {
     const auto out = decode(shape, rope, reads, q, rows, 1);
     for (std::size_t i = 0; i < want.size(); ++i) {
-      expect_close(std::span(out).subspan(i * d, d), want[i].out, want[i].out_error, "row and head " + std::to_string(i));
+      expect_close(std::span(out).subspan(i * d, d), want[i].out, want[i].out_error,
+                   "row and head " + std::to_string(i));
       if (testing::Test::HasFatalFailure()) return;
     }
   });
@@ -138,7 +142,8 @@ TEST_P(DecodeShapes, AgreesWithDoublePrecision) {
 
 INSTANTIATE_TEST_SUITE_P(All, DecodeShapes, testing::ValuesIn(cases()));
 
-/// Five sequences of different lengths over two KV heads: one reads nothing at all, one nothing of its second head, one has three pieces.
+/// Five sequences of different lengths over two KV heads: one reads nothing at all, one nothing of its second head, one
+/// has three pieces.
 struct Batch {
   Batch() {
     const auto add = [&](int row, int head, int n, ElementType type) {
@@ -173,7 +178,8 @@ TEST(Decode, ThreadsDoNotChangeABit) {
   const Batch batch;
   on_every_target([&] {
     const auto one = decode(batch.shape, {}, batch.reads, batch.q, Batch::kRows, 1);
-    for (const int threads : {2, 3}) EXPECT_EQ(decode(batch.shape, {}, batch.reads, batch.q, Batch::kRows, threads), one);
+    for (const int threads : {2, 3})
+      EXPECT_EQ(decode(batch.shape, {}, batch.reads, batch.q, Batch::kRows, threads), one);
   });
 }
 
@@ -189,7 +195,8 @@ TEST(Decode, NeighboursInTheBatchDoNotChangeABit) {
       }
       const auto from = batch.q.begin() + static_cast<std::ptrdiff_t>(z(r) * row);
       const auto alone = decode(batch.shape, {}, own, {from, from + row}, 1, 1);
-      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + static_cast<std::ptrdiff_t>(z(r) * row))) << "row " << r;
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + static_cast<std::ptrdiff_t>(z(r) * row)))
+          << "row " << r;
     }
   });
 }
@@ -224,21 +231,24 @@ TEST(Decode, OneOverwhelmingLogitTakesItsValue) {
   q[0] = 1e15F;
   const DecodeRead read{0, 0, lane.piece};
   const auto* const values = reinterpret_cast<const float*>(lane.values.data());
-  on_every_target([&] { EXPECT_EQ(decode(shape, {}, {&read, 1}, q, 1, 1), std::vector<float>(values + 411 * 64, values + 412 * 64)); });
+  on_every_target([&] {
+    EXPECT_EQ(decode(shape, {}, {&read, 1}, q, 1, 1), std::vector<float>(values + 411 * 64, values + 412 * 64));
+  });
 }
 
 TEST(Decode, TurnedQueriesReadKeysOfAnotherFrame) {
   for (const Rope::Pairing pairing : {Rope::Pairing::adjacent, Rope::Pairing::halves}) {
     Rope rope;
     rope.pairing = pairing;
-    for (int i = 0; i < 24; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 24));  // 48 of 64 elements
+    for (int i = 0; i < 24; ++i)
+      rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 24));  // 48 of 64 elements
     const Shape shape = shape_of(1, 3, 64);
     const Lane first(64, 100, ElementType::f16, ElementType::f16, 1);
     const Lane second(64, 400, ElementType::q8_0, ElementType::f16, 3);
     std::vector<DecodeRead> reads = {{0, 0, first.piece}, {0, 0, second.piece}};
     reads[1].piece.query_shift = -12345;
-    // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d + 2 products
-    // and sums, and elements grow by at most sqrt(2) in it: twice the bound has room for both.
+    // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d
+    // + 2 products and sums, and elements grow by at most sqrt(2) in it: twice the bound has room for both.
     check(shape, rope, reads, noise(3 * 64, 9), 1, 2);
   }
 }
@@ -248,7 +258,8 @@ TEST(Decode, KeysAreTurnedToTheirPlaces) {
     for (const auto type : kTypes) {
       Rope rope;
       rope.pairing = pairing;
-      for (int i = 0; i < 24; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 24));  // 48 of 64 elements
+      for (int i = 0; i < 24; ++i)
+        rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 24));  // 48 of 64 elements
       const Lane lane(64, 300, type, ElementType::f16, 1);
       std::vector<std::int32_t> turns;
       for (int j = 0; j < 300; ++j) turns.push_back(j * 7 % 300);
@@ -261,7 +272,8 @@ TEST(Decode, KeysAreTurnedToTheirPlaces) {
   }
 }
 
-/// Followers of 400 rows: some rows have none, one has more than fit into a stretch, some are more than a stretch apart.
+/// Followers of 400 rows: some rows have none, one has more than fit into a stretch, some are more than a stretch
+/// apart.
 struct Followed {
   enum class Rows : std::uint8_t { as_they_are, turned };
 
@@ -361,7 +373,8 @@ TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {
     decode(shape, {}, reads, q, 1, 2);
     for (int g = 0; g < 9; ++g) {
       const auto want = expected(shape, {}, reads, q, 0, g);
-      expect_close(std::span<const float>(got).subspan(z(g * kStride), 600), want.weight, want.weight_error, "head " + std::to_string(g));
+      expect_close(std::span<const float>(got).subspan(z(g * kStride), 600), want.weight, want.weight_error,
+                   "head " + std::to_string(g));
       for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[z(g * kStride + j)], 12345.0F) << "beyond the pieces";
     }
   });

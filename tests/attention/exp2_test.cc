@@ -19,7 +19,8 @@ namespace winnow::attention::cpu::HWY_NAMESPACE {
 void exp2_all(std::span<float> x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
-  for (std::size_t i = 0; i < x.size(); i += hn::Lanes(d)) hn::StoreU(exp2_of_negative(d, hn::LoadU(d, x.data() + i)), d, x.data() + i);
+  for (std::size_t i = 0; i < x.size(); i += hn::Lanes(d))
+    hn::StoreU(exp2_of_negative(d, hn::LoadU(d, x.data() + i)), d, x.data() + i);
 }
 
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE
@@ -54,8 +55,8 @@ TEST(Exp2, RelativeErrorIsWithinTwoRoundings) {
 
 TEST(Exp2, ZeroIsOneAndFarBelowIsNothing) {
   on_every_target([&] {
-    const auto y = exp2_of({0.0F, -0.0F, -1.0F, -126.5F, -127.0F, -128.0F, -1000.0F, -1e30F, -std::numeric_limits<float>::max(),
-                            -std::numeric_limits<float>::infinity()});
+    const auto y = exp2_of({0.0F, -0.0F, -1.0F, -126.5F, -127.0F, -128.0F, -1000.0F, -1e30F,
+                            -std::numeric_limits<float>::max(), -std::numeric_limits<float>::infinity()});
     EXPECT_EQ(y[0], 1.0F);
     EXPECT_EQ(y[1], 1.0F);
     EXPECT_EQ(y[2], 0.5F);

@@ -42,7 +42,8 @@ inline std::vector<Products> all_products() {
 
 inline const char* name_of(Products products) { return products == Products::f32 ? "f32" : "bf16"; }
 
-/// Calls `test` for each of them on every instruction set. Of the bf16 kernel these are only the parts around the products.
+/// Calls `test` for each of them on every instruction set. Of the bf16 kernel these are only the parts around the
+/// products.
 inline void on_every_kernel(const std::function<void(Products)>& test) {
   for (const Products products : all_products()) {
     SCOPED_TRACE(name_of(products));
@@ -67,13 +68,16 @@ inline std::vector<float> noise(std::size_t n, unsigned seed) {
   return out;
 }
 
-inline Shape shape_of(int kv_heads, int group, int d) { return {kv_heads * group, kv_heads, d, 1.0F / std::sqrt(static_cast<float>(d))}; }
+inline Shape shape_of(int kv_heads, int group, int d) {
+  return {kv_heads * group, kv_heads, d, 1.0F / std::sqrt(static_cast<float>(d))};
+}
 
 /// Rows [begin, end) of `rows` as f32 [end - begin][d].
 inline std::vector<float> decoded(const cache::Rows& rows, int begin, int end) {
   std::vector<float> out(z(end - begin) * z(rows.dim));
   const std::size_t d = z(rows.dim);
-  for (int i = begin; i < end; ++i) cache::decode_row(rows.type, rows.row(i), std::span(out).subspan(z(i - begin) * d, d));
+  for (int i = begin; i < end; ++i)
+    cache::decode_row(rows.type, rows.row(i), std::span(out).subspan(z(i - begin) * d, d));
   return out;
 }
 
@@ -83,7 +87,8 @@ inline void expect_close(std::span<const float> got, std::span<const double> wan
   ASSERT_EQ(got.size(), want.size()) << where;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
-    ASSERT_TRUE(difference <= error[i]) << where << ", element " << i << ": " << got[i] << " instead of " << want[i] << " ± " << error[i];
+    ASSERT_TRUE(difference <= error[i]) << where << ", element " << i << ": " << got[i] << " instead of " << want[i]
+                                        << " ± " << error[i];
   }
 }
 
@@ -112,8 +117,8 @@ struct Prompt {
 
   reference::Result expected(int token, int head) const {
     const int kv = head / shape.group();
-    return reference::attend(query(token, head), decoded(scratch.keys(kv), 0, token + 1), decoded(scratch.values(kv), 0, token + 1),
-                             static_cast<double>(shape.scale), rounding());
+    return reference::attend(query(token, head), decoded(scratch.keys(kv), 0, token + 1),
+                             decoded(scratch.values(kv), 0, token + 1), static_cast<double>(shape.scale), rounding());
   }
 
   reference::Rounding rounding() const {
@@ -121,7 +126,8 @@ struct Prompt {
     return {factors_are_rounded ? 0 : reference::kRoundoffBf16, reference::kRoundoffBf16, reference::kExponentialBf16};
   }
 
-  /// Makes queries, keys, values and the scale such that rounding them to bf16 changes nothing. REQUIRES: a scratch of bf16.
+  /// Makes queries, keys, values and the scale such that rounding them to bf16 changes nothing. REQUIRES: a scratch of
+  /// bf16.
   void round_factors() {
     for (float& x : q) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
     // Queries are multiplied by it and by log2(e): together a power of 2.
@@ -130,13 +136,14 @@ struct Prompt {
   }
 
   /// Output [n - first][H_q][d] of tokens [first, n), `chunk` at a time.
-  std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {}, KeyRange recorded = {}) {
+  std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {},
+                             KeyRange recorded = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
     PrefillAttention attention(account, shape, threads, products);
     for (int at = first; at < n; at += chunk) {
-      attention.begin(scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at), observations,
-                      recorded);
+      attention.begin(scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at),
+                      observations, recorded);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }

@@ -100,7 +100,8 @@ TEST(Observation, EveryKindAndReductionAgreesWithDoublePrecision) {
             for (int h = 0; h < prompt.shape.query_heads; ++h) {
               const auto want = expected(observations[i].what(), matrix[z(h)]);
               expect_close(observations[i].head(h), want.value, want.error,
-                           "observation " + std::to_string(i) + ", head " + std::to_string(h) + ", chunks of " + std::to_string(chunk));
+                           "observation " + std::to_string(i) + ", head " + std::to_string(h) + ", chunks of " +
+                               std::to_string(chunk));
               if (testing::Test::HasFatalFailure()) return;
             }
           }
@@ -111,9 +112,9 @@ TEST(Observation, EveryKindAndReductionAgreesWithDoublePrecision) {
   }
 }
 
-/// The softmax of power times the logits: relative to p = softmax(logits), whose error the reference bounds, p^power errs by power times as
-/// much and by a logarithm (4 units in the last place of it, Highway's bound), two products, and an exponential (1): u (12 |power ln p| +
-/// 8).
+/// The softmax of power times the logits: relative to p = softmax(logits), whose error the reference bounds, p^power
+/// errs by power times as much and by a logarithm (4 units in the last place of it, Highway's bound), two products, and
+/// an exponential (1): u (12 |power ln p| + 8).
 Columns expected_powers(const std::vector<float>& power, const std::vector<reference::Result>& matrix) {
   const std::size_t n = matrix.size();
   Columns c{std::vector<double>(n, 0), std::vector<double>(n, 0)};
@@ -134,7 +135,8 @@ Columns expected_powers(const std::vector<float>& power, const std::vector<refer
     for (std::size_t j = 0; j < raised.size(); ++j) {
       const double a = raised[j] / sum;
       c.value[j] += a;
-      c.error[j] += a * (error[j] + mean_error + 2 * reference::roundings(static_cast<double>(n)) + 2 * reference::kRoundoff);
+      c.error[j] +=
+          a * (error[j] + mean_error + 2 * reference::roundings(static_cast<double>(n)) + 2 * reference::kRoundoff);
     }
   }
   return c;
@@ -155,7 +157,8 @@ TEST(Observation, SoftmaxOfMultipliedLogitsAgreesWithDoublePrecision) {
           prompt.prefill(0, chunk, 2, pointers(o));
           for (int h = 0; h < prompt.shape.query_heads; ++h) {
             const auto want = expected_powers(what.power, matrix[z(h)]);
-            expect_close(o[0].head(h), want.value, want.error, "head " + std::to_string(h) + ", chunks of " + std::to_string(chunk));
+            expect_close(o[0].head(h), want.value, want.error,
+                         "head " + std::to_string(h) + ", chunks of " + std::to_string(chunk));
             if (testing::Test::HasFatalFailure()) return;
           }
         }
@@ -175,7 +178,8 @@ TEST(Observation, ThreadsDoNotChangeABit) {
       auto several = all_observations(prompt);
       prompt.prefill(0, 256, threads, pointers(several));
       for (std::size_t i = 0; i < one.size(); ++i) {
-        for (int h = 0; h < prompt.shape.query_heads; ++h) ASSERT_TRUE(std::ranges::equal(one[i].head(h), several[i].head(h))) << i;
+        for (int h = 0; h < prompt.shape.query_heads; ++h)
+          ASSERT_TRUE(std::ranges::equal(one[i].head(h), several[i].head(h))) << i;
       }
     }
   });
@@ -188,13 +192,15 @@ TEST(Observation, RecordsChosenKeysAsIfAllWereRecorded) {
     for (const int chunk : {7, 100, 512}) {
       auto all = all_observations(prompt);
       const auto out = prompt.prefill(0, chunk, 2, pointers(all));
-      for (const auto& [begin, end] : {std::pair{0, 1}, {0, 64}, {10, 130}, {64, 128}, {150, 193}, {192, 193}, {20, 20}}) {
+      for (const auto& [begin, end] :
+           {std::pair{0, 1}, {0, 64}, {10, 130}, {64, 128}, {150, 193}, {192, 193}, {20, 20}}) {
         auto some = all_observations(prompt);
         EXPECT_EQ(prompt.prefill(0, chunk, 2, pointers(some), {begin, end}), out);
         for (std::size_t i = 0; i < all.size(); ++i) {
           for (int h = 0; h < prompt.shape.query_heads; ++h) {
             for (int j = 0; j < prompt.n; ++j) {
-              ASSERT_EQ(some[i].head(h)[z(j)], j >= begin && j < end ? all[i].head(h)[z(j)] : 0.0F) << i << " " << j << " " << chunk;
+              ASSERT_EQ(some[i].head(h)[z(j)], j >= begin && j < end ? all[i].head(h)[z(j)] : 0.0F)
+                  << i << " " << j << " " << chunk;
             }
           }
         }
@@ -225,7 +231,8 @@ TEST(Observation, LeavesTheOutputRight) {
     for (int t = 0; t < prompt.n; t += 11) {
       for (int h = 0; h < 3; ++h) {
         const auto want = prompt.expected(t, h);
-        expect_close(std::span(with).subspan((z(t) * 3 + z(h)) * 64, 64), want.out, want.out_error, "token " + std::to_string(t));
+        expect_close(std::span(with).subspan((z(t) * 3 + z(h)) * 64, 64), want.out, want.out_error,
+                     "token " + std::to_string(t));
       }
     }
   });
@@ -243,7 +250,8 @@ TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
     for (int h = 0; h < 3; ++h) {
       const auto sums = observations[0].head(h);
       const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
-      // A row's weights add up to 1 within its roundings: n additions, n exponentials, a division; the logits' errors cancel.
+      // A row's weights add up to 1 within its roundings: n additions, n exponentials, a division; the logits' errors
+      // cancel.
       const double own = products == Products::bf16 ? reference::kRoundoffBf16 : 0;  // of each weight alone
       EXPECT_NEAR(total, 512, 512 * (own + 2 * reference::roundings(3.0 * prompt.n)));
     }

@@ -75,7 +75,8 @@ TEST_P(PrefillShapes, AgreesWithDoublePrecision) {
   }
 }
 
-// Without the roundings of what goes in, those of the probabilities are all that is left, and the bound is narrow in long prompts too.
+// Without the roundings of what goes in, those of the probabilities are all that is left, and the bound is narrow in
+// long prompts too.
 TEST_P(PrefillShapes, RoundsNothingButProbabilitiesWhenFactorsAreBf16) {
   if (!has_products(Products::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
   const Case& c = GetParam();
@@ -137,8 +138,8 @@ TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
 }
 
 TEST(Prefill, OneOverwhelmingLogitTakesItsValue) {
-  // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by 1e28 and more, so all weight lies on the largest c of those seen. Bf16 tells
-  // the 200 c apart, and values are small whole numbers, which it has too.
+  // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by 1e28 and more, so all weight lies on the largest c of those
+  // seen. Bf16 tells the 200 c apart, and values are small whole numbers, which it has too.
   Prompt prompt(shape_of(1, 1, 64), 200, ElementType::f32);
   std::vector<float> keys(z(prompt.n) * 64, 0.0F);
   auto values = noise(keys.size(), 5);
@@ -186,7 +187,8 @@ TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
         k.insert(k.end(), keys.begin() + j * 64, keys.begin() + (j + 1) * 64);
         v.insert(v.end(), values.begin() + j * 64, values.begin() + (j + 1) * 64);
       }
-      const auto want = reference::attend(prompt.query(t, 0), k, v, static_cast<double>(prompt.shape.scale), prompt.rounding());
+      const auto want =
+          reference::attend(prompt.query(t, 0), k, v, static_cast<double>(prompt.shape.scale), prompt.rounding());
       expect_close(std::span(out).subspan(z(t) * 3 * 64, 64), want.out, want.out_error, "token " + std::to_string(t));
     }
     for (int j = 0; j < prompt.n; ++j) {
@@ -206,7 +208,8 @@ struct Seen {
     for (int i = 0; i < queries; ++i) leading.push_back(static_cast<int>(random() % static_cast<unsigned>(rows - 1)));
     std::sort(leading.begin(), leading.end());
     leading.front() = 0;
-    for (const int n : leading) own.push_back(random() % 2 == 0 ? -1 : n + static_cast<int>(random() % static_cast<unsigned>(rows - n)));
+    for (const int n : leading)
+      own.push_back(random() % 2 == 0 ? -1 : n + static_cast<int>(random() % static_cast<unsigned>(rows - n)));
   }
 
   reference::Result expected(const Prompt& prompt, int query, int head) const {
@@ -214,12 +217,14 @@ struct Seen {
     auto keys = decoded(prompt.scratch.keys(kv), 0, leading[z(query)]);
     auto values = decoded(prompt.scratch.values(kv), 0, leading[z(query)]);
     if (const int row = own[z(query)]; row >= 0) {
-      for (const auto& [rows, into] : {std::pair(prompt.scratch.keys(kv), &keys), std::pair(prompt.scratch.values(kv), &values)}) {
+      for (const auto& [rows, into] :
+           {std::pair(prompt.scratch.keys(kv), &keys), std::pair(prompt.scratch.values(kv), &values)}) {
         const auto more = decoded(rows, row, row + 1);
         into->insert(into->end(), more.begin(), more.end());
       }
     }
-    return reference::attend(prompt.query(query, head), keys, values, static_cast<double>(prompt.shape.scale), prompt.rounding());
+    return reference::attend(prompt.query(query, head), keys, values, static_cast<double>(prompt.shape.scale),
+                             prompt.rounding());
   }
 
   void check(Prompt& prompt, int threads) const {
@@ -241,8 +246,8 @@ struct Seen {
     }
   }
 
-  /// The sum's relative error is at most the largest of an exponential's and that of adding; the logarithm and the largest logit are
-  /// rounded.
+  /// The sum's relative error is at most the largest of an exponential's and that of adding; the logarithm and the
+  /// largest logit are rounded.
   static void check_logsum(float got, const reference::Result& want, const std::string& where) {
     if (want.logit.empty()) {
       EXPECT_EQ(got, -kInfinity) << where;
@@ -256,7 +261,9 @@ struct Seen {
       error = std::max(error, want.weight_error[j] / std::max(want.weight[j], 1e-30));
     }
     const double expected = top + std::log(sum);
-    EXPECT_NEAR(static_cast<double>(got), expected, error + 4 * reference::kRoundoff * (std::abs(top) + std::abs(expected))) << where;
+    EXPECT_NEAR(static_cast<double>(got), expected,
+                error + 4 * reference::kRoundoff * (std::abs(top) + std::abs(expected)))
+        << where;
   }
 };
 

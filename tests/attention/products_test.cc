@@ -38,7 +38,8 @@ TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
                 want += product;
                 sum += std::abs(product);
               }
-              ASSERT_NEAR(out[z(i * packed.stride() + j)], want, 2 * dim * sum * 0x1p-24) << dim << ", " << count << ": " << i << ", " << j;
+              ASSERT_NEAR(out[z(i * packed.stride() + j)], want, 2 * dim * sum * 0x1p-24)
+                  << dim << ", " << count << ": " << i << ", " << j;
             }
           }
         });
@@ -75,7 +76,8 @@ TEST(Products, AgreeWithDoublePrecision) {
 }
 
 TEST(Cosines, AgreeWithDoublePrecision) {
-  for (const auto type : {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
+  for (const auto type :
+       {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
     for (const int dim : {64, 80, 96}) {
       const int count = 70;
       auto rows = noise(z(count) * z(dim), 3);
@@ -97,8 +99,10 @@ TEST(Cosines, AgreeWithDoublePrecision) {
             square += x * x;
             query_square += static_cast<double>(query[c]) * query[c];
           }
-          // Each of dim products and sums is rounded, by Cauchy and Schwarz relative to the lengths; so are they, and the quotient.
-          ASSERT_NEAR(out[i], i == 5 ? 0 : product / std::sqrt(square * query_square), (3 * dim + 8) * 0x1p-24) << "row " << i;
+          // Each of dim products and sums is rounded, by Cauchy and Schwarz relative to the lengths; so are they, and
+          // the quotient.
+          ASSERT_NEAR(out[i], i == 5 ? 0 : product / std::sqrt(square * query_square), (3 * dim + 8) * 0x1p-24)
+              << "row " << i;
         }
       });
     }

@@ -13,15 +13,18 @@ namespace winnow::reference {
 
 /// Error bounds, to first order in the unit roundoff u = 2^-24 of f32 (eps_f32 / 2).
 ///
-/// k roundings of one quantity: |error| <= k u relative in the worst case, and at most 8 sqrt(k) u but with a probability below
-/// 2 exp(-32) (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019, theorem 2.4 with lambda = 8), whatever the order of the sum.
-/// So, for one query:
+/// k roundings of one quantity: |error| <= k u relative in the worst case, and at most 8 sqrt(k) u but with a
+/// probability below 2 exp(-32) (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019, theorem 2.4 with lambda = 8),
+/// whatever the order of the sum. So, for one query:
 ///
-///   logit      s_j = scale q·k_j: the factor (1 rounding) scales the query (1 rounding), d products are summed (d roundings):
+///   logit      s_j = scale q·k_j: the factor (1 rounding) scales the query (1 rounding), d products are summed (d
+///   roundings):
 ///                                 e_j = roundings(d + 2) sum_i |scale q_i k_ji|
-///   exponential p_j = exp(s_j - m): a difference times a rounded log2(e) is rounded three times, 3 u |s_j - m|, exp itself costs 2 u;
-///              e_j enters as it is; m's own error cancels, because all p_j have the same. When parts are brought to a larger m, the
-///              arguments add up to at most |s_j - m|, each step costs exp 2 u and one product u, and each key brings at most one step:
+///   exponential p_j = exp(s_j - m): a difference times a rounded log2(e) is rounded three times, 3 u |s_j - m|, exp
+///   itself costs 2 u;
+///              e_j enters as it is; m's own error cancels, because all p_j have the same. When parts are brought to a
+///              larger m, the arguments add up to at most |s_j - m|, each step costs exp 2 u and one product u, and
+///              each key brings at most one step:
 ///                                 r_j = e_j + u (4 |s_j - m| + 2) + roundings(3 n)
 ///   sum        n terms:           roundings(n), and the division 2 u
 ///   weight     A_j = p_j / sum:   |error| <= A_j (r_j + sum_k A_k r_k + roundings(n) + 2 u)
@@ -104,14 +107,17 @@ inline Result attend(std::span<const float> q, std::span<const float> keys, std:
 }
 
 /// Turns pair (x, y) of a head from one position to another, in double precision; pairs (2i, 2i + 1) or (i, i + n/2).
-inline std::vector<float> turned(std::span<const float> head, std::span<const float> frequency, bool adjacent, std::int64_t positions) {
+inline std::vector<float> turned(std::span<const float> head, std::span<const float> frequency, bool adjacent,
+                                 std::int64_t positions) {
   std::vector<float> out(head.begin(), head.end());
   for (std::size_t i = 0; i < frequency.size(); ++i) {
     const std::size_t x = adjacent ? 2 * i : i;
     const std::size_t y = adjacent ? 2 * i + 1 : i + frequency.size();
     const double angle = static_cast<double>(positions) * static_cast<double>(frequency[i]);
-    out[x] = static_cast<float>(static_cast<double>(head[x]) * std::cos(angle) - static_cast<double>(head[y]) * std::sin(angle));
-    out[y] = static_cast<float>(static_cast<double>(head[x]) * std::sin(angle) + static_cast<double>(head[y]) * std::cos(angle));
+    out[x] = static_cast<float>(static_cast<double>(head[x]) * std::cos(angle) -
+                                static_cast<double>(head[y]) * std::sin(angle));
+    out[y] = static_cast<float>(static_cast<double>(head[x]) * std::sin(angle) +
+                                static_cast<double>(head[y]) * std::cos(angle));
   }
   return out;
 }

@@ -32,7 +32,8 @@ State merged(State a, State b) {
 /// o, d relative to the largest m, where both orders of folding end.
 void expect_same(const State& a, const State& b, double size_o, double size_d) {
   EXPECT_EQ(a.m, b.m);  // a maximum, exact
-  // A term is scaled at most twice and added twice: arguments up to 40 rounded (40 u each), exp 2 u, a product u, a sum u; both sides.
+  // A term is scaled at most twice and added twice: arguments up to 40 rounded (40 u each), exp 2 u, a product u, a sum
+  // u; both sides.
   const double relative = 2 * 2 * (40 + 4) * reference::kRoundoff;
   EXPECT_NEAR(a.d, b.d, relative * size_d);
   for (std::size_t i = 0; i < kDim; ++i) EXPECT_NEAR(a.o[i], b.o[i], relative * size_o);

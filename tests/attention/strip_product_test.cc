@@ -27,7 +27,9 @@ struct Factors {
     }
   }
 
-  double right_at(int k, int lane) const { return value_of(static_cast<std::uint16_t>(right[z(k / 2 * kStrip + lane)] >> (k % 2 * 16))); }
+  double right_at(int k, int lane) const {
+    return value_of(static_cast<std::uint16_t>(right[z(k / 2 * kStrip + lane)] >> (k % 2 * 16)));
+  }
 
   void expect_sums(std::span<const float> got, Start start) const {
     for (int row = 0; row < rows; ++row) {
@@ -40,7 +42,8 @@ struct Factors {
           total += std::abs(product);
         }
         // Products of bf16 are exact in f32; each of `depth` additions is rounded, at worst by cutting.
-        ASSERT_NEAR(got[z(row * kStrip + lane)], want, 2 * depth * total * 0x1p-24) << "row " << row << ", lane " << lane;
+        ASSERT_NEAR(got[z(row * kStrip + lane)], want, 2 * depth * total * 0x1p-24)
+            << "row " << row << ", lane " << lane;
       }
     }
   }

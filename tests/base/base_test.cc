@@ -95,7 +95,8 @@ class RopeTest : public testing::TestWithParam<Rope::Pairing> {
 
 TEST_P(RopeTest, only_distances_count) {
   for (const std::int64_t shift : {1, 100, 50000}) {
-    EXPECT_NEAR(dot(at(q_, 30 + shift), at(k_, 10 + shift)), dot(at(q_, 30), at(k_, 10)), shift * 6e-8 * 40 + kTolerance);
+    EXPECT_NEAR(dot(at(q_, 30 + shift), at(k_, 10 + shift)), dot(at(q_, 30), at(k_, 10)),
+                shift * 6e-8 * 40 + kTolerance);
   }
 }
 

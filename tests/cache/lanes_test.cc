@@ -146,7 +146,8 @@ TEST_P(LanesTest, hold_exactly_what_is_kept) {
   EXPECT_EQ(account_.held(), 0U);
 }
 
-/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys, and lie one behind the other for each head.
+/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys, and lie one behind the other
+/// for each head.
 TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   const bool floats = shape_.type.key == ElementType::f32;
   const ElementType type = floats || shape_.type.key == ElementType::bf16 ? shape_.type.key : ElementType::f16;
@@ -177,15 +178,16 @@ TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(types, LanesTest, testing::Values("f32", "f16", "bf16", "q8_0", "q4_0", "q8_0/q4_0"), [](const auto& instance) {
-  std::string name = instance.param;
-  for (char& c : name) c = c == '/' ? '_' : c;
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(types, LanesTest, testing::Values("f32", "f16", "bf16", "q8_0", "q4_0", "q8_0/q4_0"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           for (char& c : name) c = c == '/' ? '_' : c;
+                           return name;
+                         });
 
-/// Largest error of one value by the format's definition, for a row whose largest magnitude is `most`: half a unit in the last place of 11
-/// or 8 bits; half a step of a block scaled by its largest value over 127, plus the rounding of the f16 scale; for q4_0 a step is most/8,
-/// and the side without a code of its own can lose a whole one.
+/// Largest error of one value by the format's definition, for a row whose largest magnitude is `most`: half a unit in
+/// the last place of 11 or 8 bits; half a step of a block scaled by its largest value over 127, plus the rounding of
+/// the f16 scale; for q4_0 a step is most/8, and the side without a code of its own can lose a whole one.
 double bound(ElementType type, double x, double most) {
   switch (type) {
     case ElementType::f32:
@@ -205,7 +207,8 @@ double bound(ElementType type, double x, double most) {
 TEST(Codec, errs_no_more_than_its_format) {
   std::mt19937 random(9);
   std::normal_distribution<float> normal;
-  for (const auto type : {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
+  for (const auto type :
+       {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
     for (const int dim : {33, 64, 80, 96, 128, 256}) {
       for (int round = 0; round < 50; ++round) {
         std::vector<float> row(static_cast<std::size_t>(dim));

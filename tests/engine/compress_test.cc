@@ -41,7 +41,8 @@ class CompressTest : public testing::Test {
     return cache;
   }
 
-  /// Held against textbook attention: what a turn keeps behind a prompt, with snapkv:window=8,kernel=1 or ada around it.
+  /// Held against textbook attention: what a turn keeps behind a prompt, with snapkv:window=8,kernel=1 or ada around
+  /// it.
   void expect_what_the_last_rows_attend_to(int prompt, const std::string& spec, bool shared) const;
 
   TempFolder folder_;
@@ -70,7 +71,8 @@ std::vector<std::string> one_shot_specs() {
     out.push_back(spec);
     if (has("positions")) out.push_back(spec + (options.empty() ? ":" : ",") + "positions=cache");
   }
-  for (const char* spec : {"ada(h2o:when=prefill):floor=0", "chunk(snapkv:window=8)", "kvzip:chunk=64"}) out.emplace_back(spec);
+  for (const char* spec : {"ada(h2o:when=prefill):floor=0", "chunk(snapkv:window=8)", "kvzip:chunk=64"})
+    out.emplace_back(spec);
   return out;
 }
 
@@ -89,7 +91,8 @@ TEST_F(CompressTest, all_that_was_read_keeps_what_a_prompt_would) {
     EXPECT_EQ(turn.kept(), prompt.kept()) << spec;
     EXPECT_EQ(turn.stats().bytes_held, prompt.stats().bytes_held) << spec;
     const auto next = tokens(10, 2);
-    EXPECT_LT(worst_row(session.extend(turn, next), session.extend(prompt, next), model_->info().n_vocab), 1e-4) << spec;
+    EXPECT_LT(worst_row(session.extend(turn, next), session.extend(prompt, next), model_->info().n_vocab), 1e-4)
+        << spec;
   }
 }
 
@@ -134,13 +137,14 @@ void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::st
   for (auto& layer : score) {
     for (auto& head : layer) head.resize(z(kTurn));
   }
-  network.attention().set_watcher([&](int layer, const DenseAttention::Row& row, int query_head, std::span<const double> weights) {
-    if (row.position < prompt + kTurn - kWindow) return;
-    const int head = query_head / (h.n_head / h.n_head_kv);
-    double sum = 0;
-    for (const auto p : before[z(layer)][z(head)]) sum += p <= row.position ? weights[z(p)] : 0;
-    for (int j = prompt; j <= row.position; ++j) score[z(layer)][z(head)][z(j - prompt)] += weights[z(j)] / sum;
-  });
+  network.attention().set_watcher(
+      [&](int layer, const DenseAttention::Row& row, int query_head, std::span<const double> weights) {
+        if (row.position < prompt + kTurn - kWindow) return;
+        const int head = query_head / (h.n_head / h.n_head_kv);
+        double sum = 0;
+        for (const auto p : before[z(layer)][z(head)]) sum += p <= row.position ? weights[z(p)] : 0;
+        for (int j = prompt; j <= row.position; ++j) score[z(layer)][z(head)][z(j - prompt)] += weights[z(j)] / sum;
+      });
   std::vector<DenseAttention::Row> rows;
   for (int i = 0; i < prompt + kTurn; ++i) rows.push_back({0, i});
   network.step(text, rows);
@@ -151,7 +155,9 @@ void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::st
     for (std::size_t head = 0; head < after[layer].size(); ++head) {
       SCOPED_TRACE(spec + " layer " + std::to_string(layer) + " head " + std::to_string(head));
       const auto own = behind(after[layer][head], prompt);
-      const auto past = [&](const Positions& p) { return Positions(p.begin(), std::lower_bound(p.begin(), p.end(), prompt)); };
+      const auto past = [&](const Positions& p) {
+        return Positions(p.begin(), std::lower_bound(p.begin(), p.end(), prompt));
+      };
       EXPECT_EQ(past(after[layer][head]), past(before[layer][head])) << "the prompt's entries stay as they are";
       for (int i = kTurn - kWindow; i < kTurn; ++i) EXPECT_TRUE(std::binary_search(own.begin(), own.end(), i));
       auto candidates = score[layer][head];

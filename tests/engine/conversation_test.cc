@@ -53,7 +53,8 @@ TEST(Turns, MakeTheWholeConversation) {
 
 TEST(Turns, BeginAsAPromptDoes) {
   const auto model = load_tiny("chatml");
-  const Prompt prompt = model->tokenize(PromptText{"a text", "a question", "be brief", PromptFormat::chat, ControlTokens::as_text});
+  const Prompt prompt =
+      model->tokenize(PromptText{"a text", "a question", "be brief", PromptFormat::chat, ControlTokens::as_text});
   std::vector<Token> both = prompt.text;
   append(both, prompt.question);
   EXPECT_EQ(model->tokenize(Conversation{"a text", {"a question"}, "be brief"}), both);
@@ -62,7 +63,8 @@ TEST(Turns, BeginAsAPromptDoes) {
 TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
   for (const auto format : {PromptFormat::chat, PromptFormat::raw}) {
     const auto model = load_tiny("chatml");
-    const Prompt prompt = model->tokenize(PromptText{"a text", "a question", "be brief", format, ControlTokens::as_text});
+    const Prompt prompt =
+        model->tokenize(PromptText{"a text", "a question", "be brief", format, ControlTokens::as_text});
     const Conversation text{"a text", {}, "be brief", format, ControlTokens::as_text};
     EXPECT_EQ(model->tokenize(text), prompt.text);
     EXPECT_EQ(model->turn(text, "a question").tokens, prompt.question);
@@ -136,12 +138,13 @@ TEST_P(GoBack, LeavesTheCacheAsItWas) {
   EXPECT_EQ(cache.kept(), untouched.kept());
   const auto expected = session.extend(untouched, some_tokens(30, 4));
   const auto logits = session.extend(cache, some_tokens(30, 4));
-  for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-3 * (1 + std::abs(expected[i])));
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    ASSERT_NEAR(logits[i], expected[i], 1e-3 * (1 + std::abs(expected[i])));
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, GoBack,
-                         testing::Values("full", "snapkv:window=8", "snapkv:window=8,positions=cache", "streaming-llm", "h2o", "cam",
-                                         "quest"));
+                         testing::Values("full", "snapkv:window=8", "snapkv:window=8,positions=cache", "streaming-llm",
+                                         "h2o", "cam", "quest"));
 
 }  // namespace
 }  // namespace winnow

@@ -22,7 +22,8 @@ double needed(const Cache& cache, const model::Hparams& hparams) {
   shape.followers = 0;
   const auto stats = cache.stats();
   const double followers = method.retrieves ? 0 : stats.attended_per_head_mean - stats.entries_per_head_mean;
-  const double blocks = shape.summary_size == 0 ? 0 : std::ceil(static_cast<double>(kTokens) / method.summary_block / 64 + 1) * 64;
+  const double blocks =
+      shape.summary_size == 0 ? 0 : std::ceil(static_cast<double>(kTokens) / method.summary_block / 64 + 1) * 64;
   const double of_head = stats.entries_per_head_mean * static_cast<double>(cache::entry_bytes(shape)) +
                          followers * static_cast<double>(cache::Followers::bytes(shape.state_columns)) +
                          blocks * static_cast<double>(cache::summary_bytes(shape));

@@ -48,7 +48,8 @@ void expect_parity(const std::string& path, double tolerance, int tokens, const 
   const auto prompt = std::span(ids).first(static_cast<std::size_t>(tokens));
   const auto expected = llama.decode(prompt);
   std::vector<std::vector<float>> expected_steps;
-  for (std::size_t i = prompt.size(); i < ids.size(); ++i) expected_steps.push_back(llama.decode(std::span(ids).subspan(i, 1)));
+  for (std::size_t i = prompt.size(); i < ids.size(); ++i)
+    expected_steps.push_back(llama.decode(std::span(ids).subspan(i, 1)));
 
   for (const int chunk : chunks) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
@@ -133,9 +134,10 @@ TEST_P(Parity, batch_of_five) { expect_batch_parity(path_, GetParam().tolerance)
 // Every weight type, tied or not, and the kinds of RoPE are in tests/graph: the engine is the same for all.
 INSTANTIATE_TEST_SUITE_P(all, Parity,
                          testing::Values(shape("llama", "llama", 4, 2, 64), shape("llama_mha", "llama", 3, 3, 80),
-                                         shape("llama_gqa7", "llama", 7, 1, 96), shape("llama_gqa3", "llama", 9, 3, 128),
-                                         shape("qwen2", "qwen2", 7, 1, 64), shape("qwen3", "qwen3", 8, 2, 128),
-                                         shape("gemma", "gemma", 4, 1, 256), weights_of(GGML_TYPE_Q8_0), weights_of(GGML_TYPE_Q4_1)),
+                                         shape("llama_gqa7", "llama", 7, 1, 96),
+                                         shape("llama_gqa3", "llama", 9, 3, 128), shape("qwen2", "qwen2", 7, 1, 64),
+                                         shape("qwen3", "qwen3", 8, 2, 128), shape("gemma", "gemma", 4, 1, 256),
+                                         weights_of(GGML_TYPE_Q8_0), weights_of(GGML_TYPE_Q4_1)),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(ParityOfTheRealModel, prefill_and_decode) {

@@ -42,7 +42,8 @@ class ReplayTest : public testing::Test {
     model_ = Model::load(path_);
   }
 
-  /// Every chunk in a sequence of its own: the text, then the repetition, all rows at once; in double precision wherever attention is.
+  /// Every chunk in a sequence of its own: the text, then the repetition, all rows at once; in double precision
+  /// wherever attention is.
   Scores reference(const std::vector<Token>& text, int chunk) const {
     const int n = static_cast<int>(text.size());
     Network network(path_, 1, 1, 2 * n + 200);
@@ -55,17 +56,18 @@ class ReplayTest : public testing::Test {
       tokens.insert(tokens.end(), more.begin(), more.end());
       std::vector<DenseAttention::Row> rows;
       for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
-      network.attention().set_watcher([&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
-        auto& score = out[z(layer)][z(head / (h.n_head / h.n_head_kv))];
-        for (int j = first; row.position >= n && j < end; ++j) score[z(j)] = std::max(score[z(j)], weights[z(j)]);
-      });
+      network.attention().set_watcher(
+          [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
+            auto& score = out[z(layer)][z(head / (h.n_head / h.n_head_kv))];
+            for (int j = first; row.position >= n && j < end; ++j) score[z(j)] = std::max(score[z(j)], weights[z(j)]);
+          });
       network.step(tokens, rows);
     }
     return out;
   }
 
-  std::vector<std::vector<std::vector<std::int32_t>>> kept(const std::vector<Token>& text, std::size_t cut, const std::string& spec,
-                                                           int budget) const {
+  std::vector<std::vector<std::vector<std::int32_t>>> kept(const std::vector<Token>& text, std::size_t cut,
+                                                           const std::string& spec, int budget) const {
     const auto options = options_of(spec, std::to_string(budget), "f32");
     Session session(model_, {2, Precision::f32, 32});
     const std::vector<std::vector<Token>> question = {{text.begin() + static_cast<std::ptrdiff_t>(cut), text.end()}};
@@ -80,7 +82,8 @@ class ReplayTest : public testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
-/// Nothing that is gone may be worth more than what stays, but for f32 arithmetic; tokens before `sinks` are not asked about.
+/// Nothing that is gone may be worth more than what stays, but for f32 arithmetic; tokens before `sinks` are not asked
+/// about.
 void expect_best(const std::vector<std::int32_t>& kept, const std::vector<double>& score, int sinks) {
   double worst = 1;
   double best = 0;
@@ -105,7 +108,8 @@ TEST_F(ReplayTest, kvzip_keeps_what_repeating_the_text_looks_at) {
           const auto& set = sets[layer][head];
           EXPECT_EQ(set.size(), 40U);
           EXPECT_EQ((std::vector<std::int32_t>{set.begin(), set.begin() + 4}), (std::vector<std::int32_t>{0, 1, 2, 3}));
-          SCOPED_TRACE("chunk " + std::to_string(chunk) + " layer " + std::to_string(layer) + " head " + std::to_string(head));
+          SCOPED_TRACE("chunk " + std::to_string(chunk) + " layer " + std::to_string(layer) + " head " +
+                       std::to_string(head));
           expect_best(set, score[layer][head], 4);
         }
       }
@@ -139,8 +143,8 @@ TEST_F(ReplayTest, heads_share_a_budget_by_what_repeating_the_text_looks_at) {
 TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
   const auto text = tokens(110, 1);
   const std::vector<std::vector<Token>> questions = {tokens(40, 3), tokens(7, 2)};
-  const std::vector<CacheOptions> others = {options_of("full"), options_of("ahakv", "40"), options_of("expected-attention", "40"),
-                                            options_of("h2o", "40", "q8_0")};
+  const std::vector<CacheOptions> others = {options_of("full"), options_of("ahakv", "40"),
+                                            options_of("expected-attention", "40"), options_of("h2o", "40", "q8_0")};
   auto all = others;
   all.insert(all.begin() + 1, options_of("kvzip:chunk=32", "40"));
   all.push_back(options_of("ada(kvzip:chunk=32)", "40"));
@@ -154,15 +158,16 @@ TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
       auto& beside = together[i].caches[c == 0 ? 0 : c + 1];
       EXPECT_EQ(alone[i].caches[c].kept(), beside.kept()) << others[c].spec.print();
       for (const Token token : tokens(10, 5))
-        EXPECT_EQ(session.extend(alone[i].caches[c], std::span(&token, 1)), session.extend(beside, std::span(&token, 1)));
+        EXPECT_EQ(session.extend(alone[i].caches[c], std::span(&token, 1)),
+                  session.extend(beside, std::span(&token, 1)));
     }
   }
 }
 
 TEST_F(ReplayTest, a_replay_leaves_no_trace_but_what_stays) {
   const auto ids = tokens(150, 1);
-  const std::vector<CacheOptions> caches = {options_of("kvzip:chunk=64", "149", "f32"), options_of("kvzip:chunk=64", "150", "f32"),
-                                            options_of("full", "", "f32")};
+  const std::vector<CacheOptions> caches = {options_of("kvzip:chunk=64", "149", "f32"),
+                                            options_of("kvzip:chunk=64", "150", "f32"), options_of("full", "", "f32")};
   Session session(model_, {2, Precision::f32, 64});
   const auto prefilled = session.prefill(ids, caches);
   EXPECT_EQ(prefilled.caches[0].stats().tokens_seen, 150);

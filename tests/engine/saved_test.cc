@@ -58,7 +58,9 @@ class SavedTest : public testing::Test {
 
   Prefilled prefill(const CacheOptions& options, int n) { return session_.prefill(tokens(n), std::span(&options, 1)); }
 
-  void save(const Cache& cache, std::span<const float> logits) { session_.save(path_, cache, logits, transcript_of(cache)); }
+  void save(const Cache& cache, std::span<const float> logits) {
+    session_.save(path_, cache, logits, transcript_of(cache));
+  }
 
   Restored through_file(const Cache& cache, std::span<const float> logits) {
     save(cache, logits);
@@ -67,7 +69,8 @@ class SavedTest : public testing::Test {
 
   /// Words, and as many tokens as the cache has seen and two more.
   Transcript transcript_of(const Cache& cache) const {
-    return {{"a text", {"one", "", "two"}, "be brief", PromptFormat::raw, ControlTokens::parsed}, tokens(cache.stats().tokens_seen + 2)};
+    return {{"a text", {"one", "", "two"}, "be brief", PromptFormat::raw, ControlTokens::parsed},
+            tokens(cache.stats().tokens_seen + 2)};
   }
 
   /// The restored sequence is the one that was saved, and stays it for 20 steps.
@@ -92,7 +95,8 @@ class SavedTest : public testing::Test {
   }
   Restored read(const Bytes& bytes) {
     const auto& hparams = model_->impl().weights->hparams();
-    return engine::read_sequence(MemorySource(bytes, "memory"), engine::identity_of(hparams, model_->hash()), hparams, account_);
+    return engine::read_sequence(MemorySource(bytes, "memory"), engine::identity_of(hparams, model_->hash()), hparams,
+                                 account_);
   }
   std::string refusal(const Bytes& bytes) {
     try {
@@ -134,8 +138,8 @@ TEST_F(SavedTest, every_method_and_type_goes_on_bit_for_bit) {
 }
 
 TEST_F(SavedTest, all_budgets_and_unrotated_keys) {
-  for (const char* spec :
-       {"ada(h2o)", "pyramid(snapkv:window=8)", "tova:positions=cache", "h2o:positions=cache", "streaming-llm:sinks=2"}) {
+  for (const char* spec : {"ada(h2o)", "pyramid(snapkv:window=8)", "tova:positions=cache", "h2o:positions=cache",
+                           "streaming-llm:sinks=2"}) {
     for (const char* budget : {"40", "30%", "64KiB", "200"}) {
       auto prefilled = prefill(options_of(spec, budget), 150);
       auto restored = through_file(prefilled.caches.front(), {});
@@ -244,7 +248,8 @@ TEST_F(SavedTest, a_save_that_fails_leaves_what_was_there) {
   EXPECT_THROW(session_.save(path_, cache, {}, {{}, tokens(19)}), UsageError);
   EXPECT_THROW(session_.save(path_, cache, {}, {{}, std::vector<Token>(20, -1)}), InputError);
   EXPECT_EQ(file(), before);
-  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "")) EXPECT_NE(entry.path().extension(), ".part");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / ""))
+    EXPECT_NE(entry.path().extension(), ".part");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
@@ -274,7 +279,8 @@ TEST_F(SmallFile, another_version_says_so) {
 
 /// With checksums that hold: refused, or still good for a few steps.
 TEST_F(SmallFile, no_number_in_it_is_trusted) {
-  for (const auto& method : {"full", "streaming-llm", "h2o", "tova", "cam", "quest", "infllm", "ada(h2o)", "tova:positions=cache"}) {
+  for (const auto& method :
+       {"full", "streaming-llm", "h2o", "tova", "cam", "quest", "infllm", "ada(h2o)", "tova:positions=cache"}) {
     auto prefilled = prefill(options_of(method, "64"), 80);
     save(prefilled.caches.front(), prefilled.logits);
     const auto whole = file();

@@ -71,7 +71,8 @@ void expect_near(const std::vector<float>& a, const std::vector<float>& b, doubl
 
 TEST_F(SessionTest, one_pass_for_many_specs_equals_a_pass_for_each) {
   const auto ids = tokens(150);
-  const std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "64"), options_of("streaming-llm", "40"),
+  const std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "64"),
+                                         options_of("streaming-llm", "40"),
                                          options_of("snapkv:window=8,pool=mean", "30%", "q8_0")};
   Session session(model_, {2, Precision::automatic, 32});
   const auto together = session.prefill(ids, all);
@@ -122,17 +123,20 @@ TEST_F(SessionTest, extending_equals_reading_at_once) {
 
 TEST_F(SessionTest, a_budget_that_nothing_exceeds_changes_no_bit) {
   const auto ids = tokens(60);
-  std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "60"), options_of("streaming-llm:positions=absolute", "100")};
+  std::vector<CacheOptions> all = {options_of("full"), options_of("snapkv", "60"),
+                                   options_of("streaming-llm:positions=absolute", "100")};
   for (const auto& method : list_methods()) {
     all.push_back(options_of(method.name, "100"));
-    const auto positions = std::find_if(method.options.begin(), method.options.end(), [](const auto& o) { return o.name == "positions"; });
+    const auto positions =
+        std::find_if(method.options.begin(), method.options.end(), [](const auto& o) { return o.name == "positions"; });
     if (positions != method.options.end()) all.push_back(options_of(method.name + ":positions=cache", "100"));
   }
   Session session(model_, {});
   auto prefilled = session.prefill(ids, all);
   for (const Token token : tokens(20, 9)) {
     const auto expected = step(session, prefilled.caches[0], token);
-    for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(step(session, prefilled.caches[i], token), expected) << all[i].spec.print();
+    for (std::size_t i = 1; i < all.size(); ++i)
+      EXPECT_EQ(step(session, prefilled.caches[i], token), expected) << all[i].spec.print();
   }
 }
 
@@ -148,7 +152,8 @@ TEST_F(SessionTest, lengths_are_the_budget_and_bytes_follow) {
       EXPECT_EQ(stats.entries_min, 50);
       EXPECT_EQ(stats.entries_max, 50);
       const auto entry = cache::entry_bytes({info.n_head_kv, info.head_dim, cache.kv_type, 0});
-      EXPECT_EQ(stats.bytes_held, 50 * entry * static_cast<std::size_t>(info.n_layer * info.n_head_kv)) << spec << " " << type;
+      EXPECT_EQ(stats.bytes_held, 50 * entry * static_cast<std::size_t>(info.n_layer * info.n_head_kv))
+          << spec << " " << type;
     }
   }
 }
@@ -190,8 +195,8 @@ TEST_F(SessionTest, streaming_grows_into_its_budget_first) {
   EXPECT_EQ(kept[4], 70 - 28);
 }
 
-/// In a network of one layer an entry depends on its own token alone, so streaming with positions in the cache must equal reading the kept
-/// tokens as a short text.
+/// In a network of one layer an entry depends on its own token alone, so streaming with positions in the cache must
+/// equal reading the kept tokens as a short text.
 TEST_F(OneLayer, streaming_in_cache_positions_equals_a_short_text) {
   const auto cache = options_of("streaming-llm", "24", "f32");
   const auto full = options_of("full", "", "f32");
@@ -304,7 +309,8 @@ TEST_F(SessionTest, a_row_does_not_depend_on_its_neighbours) {
   std::vector<Cache> together;
   std::vector<Cache> alone;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    auto prefilled = session.prefill(tokens(50 + 30 * static_cast<int>(i), static_cast<unsigned>(i)), std::span(all).subspan(i, 1));
+    auto prefilled =
+        session.prefill(tokens(50 + 30 * static_cast<int>(i), static_cast<unsigned>(i)), std::span(all).subspan(i, 1));
     alone.push_back(prefilled.caches.front().clone());
     together.push_back(std::move(prefilled.caches.front()));
   }

@@ -1,5 +1,5 @@
-// Ada-KV's theorems on the real model's attention (Feng et al., 2024, section 3): budgets by need never keep less attention than uniform
-// ones, and the loss of attention bounds what eviction does to the output.
+// Ada-KV's theorems on the real model's attention (Feng et al., 2024, section 3): budgets by need never keep less
+// attention than uniform ones, and the loss of attention bounds what eviction does to the output.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -53,7 +53,8 @@ policy::Preset watching(std::vector<Layer>& layers) {
             method.observe = policy::observe_last(1);
             method.forced = {"nothing", [](const policy::Prompt&, int) { return policy::Forced{}; }};
             method.least = {"nothing", [](const policy::Prompt&) { return 0; }};
-            method.score = {"the last query's attention", [&layers](const policy::LayerView& view, const policy::Forced&) {
+            method.score = {"the last query's attention",
+                            [&layers](const policy::LayerView& view, const policy::Forced&) {
                               layers.push_back(seen(view));
                               return policy::reduce_group(view.observations[0], view.shape, policy::Reduce::sum);
                             }};
@@ -83,7 +84,8 @@ std::vector<double> output(const Layer& layer, std::size_t query_head, std::span
   return out;
 }
 
-/// L1 distance of all heads' outputs side by side, as they are before the output projection: the theorem holds for any, so for none.
+/// L1 distance of all heads' outputs side by side, as they are before the output projection: the theorem holds for any,
+/// so for none.
 double distance(const Layer& layer, const Kept& kept) {
   std::vector<std::int32_t> all(layer.tokens());
   std::iota(all.begin(), all.end(), 0);
@@ -101,7 +103,8 @@ double largest_value(const Layer& layer) {
   double most = 0;
   for (const auto& head : layer.values) {
     for (const auto& row : head) {
-      most = std::max(most, std::accumulate(row.begin(), row.end(), 0.0, [](double sum, double x) { return sum + std::abs(x); }));
+      most = std::max(
+          most, std::accumulate(row.begin(), row.end(), 0.0, [](double sum, double x) { return sum + std::abs(x); }));
     }
   }
   return most;
@@ -149,7 +152,8 @@ TEST_F(AdaTheorems, budgets_by_need_keep_no_less_and_bound_the_loss) {
       const auto by_need = keep("ada(watching):floor=" + floor, budget);
       int unlike = 0;
       for (std::size_t l = 0; l < layers_.size(); ++l) {
-        const std::string what = "layer " + std::to_string(l) + ", budget " + std::to_string(budget) + ", floor " + floor;
+        const std::string what =
+            "layer " + std::to_string(l) + ", budget " + std::to_string(budget) + ", floor " + floor;
         const Layer& layer = layers_[l];
         // Probabilities are f32 sums over a row: each is off by n roundings at most.
         const double rounding = static_cast<double>(layer.tokens() * layer.attention.size()) * 0x1p-24;

@@ -115,10 +115,11 @@ TEST_F(MeasuresTest, ChoosingTakesTheLikeliest) {
 }
 
 TEST_F(MeasuresTest, TimingMeasuresEachCacheAlone) {
-  const auto records =
-      measure({{raw(std::string(300, 'x'), " and?")}, timing(), Against::references, Sharing::alone}, {cache("snapkv:window=4", "30")});
+  const auto records = measure({{raw(std::string(300, 'x'), " and?")}, timing(), Against::references, Sharing::alone},
+                               {cache("snapkv:window=4", "30")});
   const auto& values = records.front().values;
-  for (const char* name : {"ttft_ms", "decode_tps", "decode_tps_8", "peak_bytes"}) EXPECT_GT(values.at(name), 0) << name;
+  for (const char* name : {"ttft_ms", "decode_tps", "decode_tps_8", "peak_bytes"})
+    EXPECT_GT(values.at(name), 0) << name;
   EXPECT_EQ(values.at("ttft_ms"), records.front().timings.prefill_ms);
   EXPECT_NEAR(records.front().score, 1 - 2 * 30.0 / 308, 0.02);
 }

@@ -46,8 +46,9 @@ TEST_P(MetricTest, EqualsTheOfficialScripts) {
 INSTANTIATE_TEST_SUITE_P(LongBench, MetricTest,
                          testing::Values(Named{"qa_f1", qa_f1}, Named{"qa_f1_zh", qa_f1_zh}, Named{"rouge_l", rouge_l},
                                          Named{"rouge_l_zh", rouge_l_zh}, Named{"classification", class_score},
-                                         Named{"retrieval", retrieval}, Named{"retrieval_zh", retrieval}, Named{"count", count},
-                                         Named{"code_similarity", code_similarity}, Named{"last_number", last_number}),
+                                         Named{"retrieval", retrieval}, Named{"retrieval_zh", retrieval},
+                                         Named{"count", count}, Named{"code_similarity", code_similarity},
+                                         Named{"last_number", last_number}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 /// Scored against all of a sample's references.

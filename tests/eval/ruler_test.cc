@@ -55,7 +55,8 @@ Texts most_frequent(const std::string& text, const std::regex& word, std::size_t
 Texts solve(const std::string& type, const PromptText& prompt) {
   if (type.starts_with("niah")) return solve_needles(prompt);
   if (type == "vt") return solve_chain(prompt);
-  if (type == "cwe") return most_frequent(prompt.text.substr(prompt.text.rfind("Memorize")), std::regex("[0-9]\\. ([a-z-]+)"), 10);
+  if (type == "cwe")
+    return most_frequent(prompt.text.substr(prompt.text.rfind("Memorize")), std::regex("[0-9]\\. ([a-z-]+)"), 10);
   return most_frequent(prompt.text.substr(prompt.text.rfind("coded words. ") + 13), std::regex("([a-z]{6})"), 3);
 }
 
@@ -71,8 +72,9 @@ std::string squad() {
     nlohmann::json paragraphs;
     for (int i = 0; i < 30; ++i) {
       const std::string name = std::to_string(article) + "x" + std::to_string(i);
-      nlohmann::json one = {
-          {"question", "Who is " + name + "?"}, {"is_impossible", false}, {"answers", {{{"text", "A" + name}}, {{"text", "B"}}}}};
+      nlohmann::json one = {{"question", "Who is " + name + "?"},
+                            {"is_impossible", false},
+                            {"answers", {{{"text", "A" + name}}, {{"text", "B"}}}}};
       nlohmann::json other = {{"question", "Nothing?"}, {"is_impossible", true}, {"answers", nlohmann::json::array()}};
       paragraphs.push_back({{"context", "The man " + name + " is A" + name + "."}, {"qas", {other, one}}});
     }
@@ -131,9 +133,9 @@ TEST_F(RulerTest, PromptsFillTheirLengthAndHaveTheAnswer) {
 TEST_F(RulerTest, HasTheAuthorsWords) {
   data_.options().limit = 1;
   const auto one = data_.samples("ruler/niah_single_1").front().prompt;
-  EXPECT_TRUE(
-      one.text.starts_with("A special magic number is hidden within the following text. Make sure to memorize it. I will quiz you "
-                           "about the number afterwards.\nThe grass is green."));
+  EXPECT_TRUE(one.text.starts_with(
+      "A special magic number is hidden within the following text. Make sure to memorize it. I will quiz you "
+      "about the number afterwards.\nThe grass is green."));
   EXPECT_TRUE(one.question.starts_with("\nWhat is the special magic number for ") &&
               one.question.ends_with(" mentioned in the provided text is"));
   const auto four = data_.samples("ruler/niah_multiquery").front();
@@ -187,10 +189,14 @@ TEST_F(RulerTest, WhatIsMissingOrTooShortIsNamed) {
 }
 
 TEST_F(RulerTest, ReadsFilesOfTheGenerator) {
-  data_.write("ruler/niah_multikey_3-4k.jsonl",
-              nlohmann::json{{"index", 7}, {"input", "Text.\nMore.\nWhat is it? It is"}, {"outputs", {"x"}}}.dump() + "\n");
-  data_.write("ruler/qa_1-8k.jsonl",
-              nlohmann::json{{"input", "Text.\nQuestion: What?"}, {"answer_prefix", " Answer:"}, {"outputs", {"x", "y"}}}.dump() + "\n");
+  data_.write(
+      "ruler/niah_multikey_3-4k.jsonl",
+      nlohmann::json{{"index", 7}, {"input", "Text.\nMore.\nWhat is it? It is"}, {"outputs", {"x"}}}.dump() + "\n");
+  data_.write(
+      "ruler/qa_1-8k.jsonl",
+      nlohmann::json{{"input", "Text.\nQuestion: What?"}, {"answer_prefix", " Answer:"}, {"outputs", {"x", "y"}}}
+              .dump() +
+          "\n");
   const auto key = data_.samples("ruler/niah_multikey_3-4k").front();
   EXPECT_EQ(key.prompt.text, "Text.\nMore.");
   EXPECT_EQ(key.prompt.question, "\nWhat is it? It is");

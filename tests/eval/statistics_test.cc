@@ -53,7 +53,8 @@ TEST(StatisticsTest, GroupsCountAlikeWhateverTheirSize) {
   const Mean of_b = mean_of(b);
   const Mean both = mean_of_means(std::vector<std::vector<double>>{a, b});
   EXPECT_DOUBLE_EQ(both.value, (of_a.value + of_b.value) / 2);
-  EXPECT_NEAR(both.high - both.low, std::hypot(of_a.high - of_a.low, of_b.high - of_b.low) / 2, 0.15 * (both.high - both.low));
+  EXPECT_NEAR(both.high - both.low, std::hypot(of_a.high - of_a.low, of_b.high - of_b.low) / 2,
+              0.15 * (both.high - both.low));
 }
 
 TEST(StatisticsTest, PairedDifferencesAreTold) {

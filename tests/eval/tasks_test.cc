@@ -28,8 +28,8 @@ TEST_F(TasksTest, EveryTaskSaysWhatItIs) {
     EXPECT_TRUE(names.insert(task.name).second);
     EXPECT_FALSE(task.source.empty() || task.metric.empty() || task.protocol.empty()) << task.name;
   }
-  for (const char* name :
-       {"niah", "lines", "kv-retrieval", "ruler/vt", "ruler/qa_2", "short/wic", "perplexity/sliding", "fidelity", "efficiency"})
+  for (const char* name : {"niah", "lines", "kv-retrieval", "ruler/vt", "ruler/qa_2", "short/wic", "perplexity/sliding",
+                           "fidelity", "efficiency"})
     EXPECT_EQ(names.count(name), 1U) << name;
   EXPECT_THROW(data_.make("rule"), UsageError);
 }
@@ -53,17 +53,19 @@ TEST_F(TasksTest, LinesAreMadeUpWhereThereIsNoFile) {
   EXPECT_EQ(samples.size(), 10U);
   for (const auto& sample : samples) {
     EXPECT_EQ(solve_lines(sample.prompt), sample.references.front());
-    EXPECT_EQ(std::count(sample.prompt.text.begin(), sample.prompt.text.end(), '\n'), 2 + std::stoi(sample.labels.at("length")));
+    EXPECT_EQ(std::count(sample.prompt.text.begin(), sample.prompt.text.end(), '\n'),
+              2 + std::stoi(sample.labels.at("length")));
   }
   EXPECT_EQ(samples[3].prompt.text, data_.samples("lines")[3].prompt.text);
 }
 
 TEST_F(TasksTest, LinesComeFromFiles) {
   const std::string prompt =
-      "Remember.\n\nline odd-fox: REGISTER_CONTENT is <12>\n\nNow the record is over. Tell me what is the <REGISTER_CONTENT> in line "
+      "Remember.\n\nline odd-fox: REGISTER_CONTENT is <12>\n\nNow the record is over. Tell me what is the "
+      "<REGISTER_CONTENT> in line "
       "odd-fox? I need the number. ";
-  data_.write("lines/200_lines.jsonl",
-              nlohmann::json{{"prompt", prompt}, {"expected_number", 12}}.dump() + "\n{\"prompt\": \"x\", \"expected_number\": 1}\n");
+  data_.write("lines/200_lines.jsonl", nlohmann::json{{"prompt", prompt}, {"expected_number", 12}}.dump() +
+                                           "\n{\"prompt\": \"x\", \"expected_number\": 1}\n");
   data_.options().lengths = {200};
   const auto samples = data_.samples("lines");
   ASSERT_EQ(samples.size(), 1U);
@@ -84,7 +86,8 @@ TEST_F(TasksTest, KeysStandAtAllDepths) {
     const auto pairs = nlohmann::ordered_json::parse(object);
     EXPECT_EQ(pairs.size(), 75U);
     std::smatch key;
-    EXPECT_TRUE(std::regex_search(sample.prompt.question, key, std::regex("^\nKey: \"([0-9a-f-]{36})\"\nCorresponding value:$")));
+    EXPECT_TRUE(std::regex_search(sample.prompt.question, key,
+                                  std::regex("^\nKey: \"([0-9a-f-]{36})\"\nCorresponding value:$")));
     EXPECT_EQ(pairs.at(key[1].str()), sample.references.front());
     const auto place = std::distance(pairs.begin(), pairs.find(key[1].str()));
     EXPECT_EQ(place, 74 * std::stoi(sample.labels.at("depth")) / 100);
@@ -110,8 +113,9 @@ TEST_F(TasksTest, KeysComeFromThePapersFiles) {
 
 std::string science(const std::string& name, int right) {
   return nlohmann::json{
-      {"instruction", "Please choose the correct answer to the question: What is " + name +
-                          "?\n\nAnswer1: a fox. Answer2: two hens Answer3: rain\n\nAnswer format: answer1/answer2/answer3"},
+      {"instruction",
+       "Please choose the correct answer to the question: What is " + name +
+           "?\n\nAnswer1: a fox. Answer2: two hens Answer3: rain\n\nAnswer format: answer1/answer2/answer3"},
       {"answer", "answer" + std::to_string(right)}}
       .dump();
 }
@@ -127,18 +131,20 @@ TEST_F(TasksTest, ChoicesAreCutOutOfTheInstruction) {
   EXPECT_EQ(samples[0].choices[2].scored, " rain");
   EXPECT_EQ(samples[0].references.front(), samples[0].choices[1].name);
   ASSERT_EQ(data_.bad_lines().size(), 1U);
-  EXPECT_NE(data_.bad_lines().front().find("arc-easy.json line 2: the answer is answer9, there are 3 choices"), std::string::npos);
+  EXPECT_NE(data_.bad_lines().front().find("arc-easy.json line 2: the answer is answer9, there are 3 choices"),
+            std::string::npos);
 }
 
 TEST_F(TasksTest, ShotsAreTheFirstSamplesAndAreNotAsked) {
-  data_.write("short/openbookqa.json",
-              "[" + science("one", 1) + "," + science("two", 3) + "," + science("three", 2) + "," + science("four", 2) + "]");
+  data_.write("short/openbookqa.json", "[" + science("one", 1) + "," + science("two", 3) + "," + science("three", 2) +
+                                           "," + science("four", 2) + "]");
   data_.options().shots = 2;
   data_.options().limit = 1;
   const auto samples = data_.samples("short/openbookqa");
   ASSERT_EQ(samples.size(), 1U);
   EXPECT_EQ(samples[0].task, "short/openbookqa/2-shot");
-  EXPECT_EQ(samples[0].prompt.text, "Question: What is one?\nAnswer: a fox.\n\nQuestion: What is two?\nAnswer: rain\n\n");
+  EXPECT_EQ(samples[0].prompt.text,
+            "Question: What is one?\nAnswer: a fox.\n\nQuestion: What is two?\nAnswer: rain\n\n");
   EXPECT_EQ(samples[0].prompt.question, "Question: What is three?");
   data_.options().shots = 4;
   EXPECT_THROW(data_.make("short/openbookqa"), InputError);
@@ -148,18 +154,20 @@ TEST_F(TasksTest, BlanksAreFilledAndWhatFollowsIsScored) {
   data_.write(
       "short/winogrande.json",
       R"([{"instruction": "Please choose the correct answer to fill in the blank to complete the given sentence: Sarah was better than Maria so _ always got the cases.\n\nOption1: Sarah Option2: Maria Answer format: option1/option2", "answer": "option2"}])");
-  data_.write("short/wic.jsonl", R"({"word": "class", "sentence1": "A class.", "sentence2": "Real class.", "label": "false"})"
-                                 "\n");
+  data_.write("short/wic.jsonl",
+              R"({"word": "class", "sentence1": "A class.", "sentence2": "Real class.", "label": "false"})"
+              "\n");
   const auto blank = data_.samples("short/winogrande").front();
   const auto& right = blank.choices.at(1);
   EXPECT_EQ(right.name, blank.references.front());
-  EXPECT_EQ(blank.prompt.question + right.given + right.scored, "Sentence: Sarah was better than Maria so Maria always got the cases.");
+  EXPECT_EQ(blank.prompt.question + right.given + right.scored,
+            "Sentence: Sarah was better than Maria so Maria always got the cases.");
   EXPECT_EQ(blank.choices[0].scored, " always got the cases.");
   const auto word = data_.samples("short/wic").front();
   EXPECT_EQ(word.references.front(), "no");
-  EXPECT_EQ(
-      word.prompt.question,
-      "Sentence 1: A class.\nSentence 2: Real class.\nQuestion: Is the word 'class' used in the same way in the two sentences above?");
+  EXPECT_EQ(word.prompt.question,
+            "Sentence 1: A class.\nSentence 2: Real class.\nQuestion: Is the word 'class' used in the same way in the "
+            "two sentences above?");
 }
 
 TEST_F(TasksTest, WholeLongBenchPromptsAreCutBeforeTheirQuestion) {
@@ -167,8 +175,9 @@ TEST_F(TasksTest, WholeLongBenchPromptsAreCutBeforeTheirQuestion) {
               R"({"narrativeqa": "Story: {context}\n\nNow, answer the question based on it asbriefly: {input}",
                                                    "qasper": "Article: {context}\n\n Answer the question based on the article.\n{input}"})");
   data_.write("longbench-config/dataset2maxlen.json", R"({"narrativeqa": 4, "qasper": 4})");
-  data_.write("longbench-mini/narrativeqa.jsonl",
-              R"({"prompt": "Story: Once.\n\nNow, answer the question based on it as briefly: Who?", "answers": ["x"]})");
+  data_.write(
+      "longbench-mini/narrativeqa.jsonl",
+      R"({"prompt": "Story: Once.\n\nNow, answer the question based on it as briefly: Who?", "answers": ["x"]})");
   data_.write(
       "longbench-mini/qasper.jsonl",
       R"({"prompt": "Answer the question based on this.\nText.\n\nAnswer the question based on passages.\nWho?", "answers": ["x"]})");

@@ -1,5 +1,5 @@
-// Any header before a megabyte of zeros, as a model file: refused with an Error, or loaded, and then its vocabulary must be usable. What is
-// behind the header is not fuzzed: no value of a weight can be wrong.
+// Any header before a megabyte of zeros, as a model file: refused with an Error, or loaded, and then its vocabulary
+// must be usable. What is behind the header is not fuzzed: no value of a weight can be wrong.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +18,8 @@ constexpr off_t kZeros = off_t{1} << 20U;
 class MemoryFile {
  public:
   MemoryFile(const char* data, std::size_t size) : fd_(memfd_create("model", 0)) {
-    if (fd_ < 0 || write(fd_, data, size) != static_cast<ssize_t>(size) || ftruncate(fd_, static_cast<off_t>(size) + kZeros) != 0)
+    if (fd_ < 0 || write(fd_, data, size) != static_cast<ssize_t>(size) ||
+        ftruncate(fd_, static_cast<off_t>(size) + kZeros) != 0)
       std::abort();
   }
   MemoryFile(const MemoryFile&) = delete;

@@ -1,5 +1,5 @@
-// Any bytes as a saved cache, with checksums that hold: refused with an Error, or loaded, and then the next steps must not leave their
-// lanes.
+// Any bytes as a saved cache, with checksums that hold: refused with an Error, or loaded, and then the next steps must
+// not leave their lanes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,7 +26,8 @@ winnow::Session& session() {
 void go_on(winnow::Cache& cache) {
   std::vector<float> logits(static_cast<std::size_t>(session().model().info().n_vocab));
   winnow::Cache* const one = &cache;
-  for (winnow::Token token = 5; token < 5 + kSteps; ++token) session().step(std::span(&one, 1), std::span(&token, 1), logits);
+  for (winnow::Token token = 5; token < 5 + kSteps; ++token)
+    session().step(std::span(&one, 1), std::span(&token, 1), logits);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// saved_seeds FOLDER: caches of methods that keep everything, evict once or at every step, with state, summaries and un-rotated keys, to
-// start from.
+// saved_seeds FOLDER: caches of methods that keep everything, evict once or at every step, with state, summaries and
+// un-rotated keys, to start from.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -15,8 +15,9 @@ int main(int argc, char** argv) {
   winnow::Session session(winnow::test::seed_model(), {1, winnow::Precision::automatic, 512});
   std::vector<winnow::Token> tokens;
   for (winnow::Token token = 3; token < 80; ++token) tokens.push_back(token);
-  for (const char* spec : {"full", "streaming-llm", "snapkv:window=4", "ada-snapkv:window=4", "h2o", "tova", "cam", "quest", "infllm",
-                           "tova:positions=cache", "sage-kv", "ems:window=8,tau=-1", "ems:window=8,tau=-1,positions=cache"}) {
+  for (const char* spec :
+       {"full", "streaming-llm", "snapkv:window=4", "ada-snapkv:window=4", "h2o", "tova", "cam", "quest", "infllm",
+        "tova:positions=cache", "sage-kv", "ems:window=8,tau=-1", "ems:window=8,tau=-1,positions=cache"}) {
     winnow::CacheOptions options;
     options.spec = winnow::Spec::parse(spec);
     if (std::string(spec) != "full") options.budget = winnow::Budget::parse("64");

@@ -1,4 +1,5 @@
-// Specs, budgets and kv types from any bytes: refused with a UsageError, or printed in a form that reads back as the same.
+// Specs, budgets and kv types from any bytes: refused with a UsageError, or printed in a form that reads back as the
+// same.
 #include <cstdlib>
 #include <string_view>
 

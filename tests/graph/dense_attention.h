@@ -15,8 +15,8 @@
 
 namespace winnow::test {
 
-/// Causal attention as a textbook has it: dense f32 keys and values for each layer and sequence, double precision, plain loops. Shares
-/// nothing with src/attention.
+/// Causal attention as a textbook has it: dense f32 keys and values for each layer and sequence, double precision,
+/// plain loops. Shares nothing with src/attention.
 class DenseAttention : public graph::AttentionOp {
  public:
   struct Row {
@@ -31,7 +31,10 @@ class DenseAttention : public graph::AttentionOp {
   static int interleaved(int query_head, int, int kv_heads) { return query_head % kv_heads; }
 
   DenseAttention(const model::Hparams& hparams, int sequences, int longest, Mapping mapping = grouped)
-      : h_(hparams), longest_(static_cast<std::size_t>(longest)), sequences_(static_cast<std::size_t>(sequences)), mapping_(mapping) {
+      : h_(hparams),
+        longest_(static_cast<std::size_t>(longest)),
+        sequences_(static_cast<std::size_t>(sequences)),
+        mapping_(mapping) {
     const auto rows = static_cast<std::size_t>(h_.n_layer) * sequences_ * longest_;
     keys_.resize(rows * width());
     values_.resize(rows * width());
@@ -76,9 +79,10 @@ class DenseAttention : public graph::AttentionOp {
   void attend(const Tensors& tensors, int row, int head) {
     const Row where = rows_[static_cast<std::size_t>(row)];
     const auto dim = static_cast<std::size_t>(h_.head_dim);
-    const auto place = (static_cast<std::size_t>(row) * static_cast<std::size_t>(h_.n_head) + static_cast<std::size_t>(head)) * dim;
-    const std::size_t first =
-        offset(tensors.layer, where.sequence, 0) + static_cast<std::size_t>(mapping_(head, h_.n_head, h_.n_head_kv)) * dim;
+    const auto place =
+        (static_cast<std::size_t>(row) * static_cast<std::size_t>(h_.n_head) + static_cast<std::size_t>(head)) * dim;
+    const std::size_t first = offset(tensors.layer, where.sequence, 0) +
+                              static_cast<std::size_t>(mapping_(head, h_.n_head, h_.n_head_kv)) * dim;
     const auto seen = static_cast<std::size_t>(where.position) + 1;
     std::vector<double> weights(seen);
     for (std::size_t j = 0; j < seen; ++j) {

@@ -49,7 +49,8 @@ TEST_F(ExecutorTest, every_thread_passes_every_stage_and_waits_for_the_others) {
   std::vector<float> logits(tokens.size() * static_cast<std::size_t>(weights->hparams().n_vocab));
   executor.step(tokens, positions, witness, logits);
   EXPECT_FALSE(witness.broken());
-  for (int stage = 0; stage < graph::AttentionOp::kStages; ++stage) EXPECT_EQ(witness.calls(stage), kThreads * weights->hparams().n_layer);
+  for (int stage = 0; stage < graph::AttentionOp::kStages; ++stage)
+    EXPECT_EQ(witness.calls(stage), kThreads * weights->hparams().n_layer);
 }
 
 TEST_F(ExecutorTest, results_do_not_depend_on_the_number_of_threads) {
@@ -89,7 +90,8 @@ TEST_F(ExecutorTest, batches_of_changing_size_agree_with_single_rows) {
     for (std::size_t i = 0; i < rows; ++i) {
       const auto expected = alone.step(std::span(tokens).subspan(i, 1), {places[i]});
       // f32 sums in another order: the parity test's derivation.
-      EXPECT_LT(worst_row(std::span(logits).subspan(i * vocabulary, vocabulary), expected, together.hparams().n_vocab), 3e-4);
+      EXPECT_LT(worst_row(std::span(logits).subspan(i * vocabulary, vocabulary), expected, together.hparams().n_vocab),
+                3e-4);
     }
   }
 }

@@ -107,8 +107,8 @@ std::vector<std::vector<float>> products(const graph::PackedSet& set, MemoryAcco
   graph::Linear linear(kernels);
   const ggml_context_ptr context(ggml_init({std::size_t{64} << 20, nullptr, false}));
   linear.begin(&set);
-  ggml_tensor* const input =
-      ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weights[0]->ne[0], static_cast<std::int64_t>(x.size()) / weights[0]->ne[0]);
+  ggml_tensor* const input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weights[0]->ne[0],
+                                                static_cast<std::int64_t>(x.size()) / weights[0]->ne[0]);
   std::memcpy(input->data, x.data(), x.size() * sizeof(float));
   ggml_cgraph* const graph = ggml_new_graph(context.get());
   std::vector<ggml_tensor*> nodes;
@@ -127,7 +127,8 @@ std::vector<std::vector<float>> products(const graph::PackedSet& set, MemoryAcco
 }
 
 /// Each element within what rounding both factors, and adding in f32, may do to it.
-void expect_close(const std::vector<float>& got, const std::vector<float>& x, const std::vector<float>& w, std::size_t inputs) {
+void expect_close(const std::vector<float>& got, const std::vector<float>& x, const std::vector<float>& w,
+                  std::size_t inputs) {
   const std::size_t rows = x.size() / inputs;
   const std::size_t outputs = w.size() / inputs;
   ASSERT_EQ(got.size(), rows * outputs);
@@ -232,9 +233,10 @@ TEST_P(Bf16ProductsOfType, are_within_the_bound_of_double_precision) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, Bf16ProductsOfType,
-                         testing::Values(GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
-                                         GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
-                                         GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS, GGML_TYPE_IQ3_S),
+                         testing::Values(GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+                                         GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
+                                         GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL,
+                                         GGML_TYPE_IQ4_XS, GGML_TYPE_IQ3_S),
                          [](const auto& test) { return std::string(ggml_type_name(test.param)); });
 
 class PackedNetwork : public Bf16Products, public testing::WithParamInterface<const char*> {
@@ -323,7 +325,8 @@ TEST_P(PackedMemory, is_taken_for_good_by_resident_weights_which_steps_of_many_r
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, PackedMemory, testing::Values("llama"), [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(all, PackedMemory, testing::Values("llama"),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace winnow::test

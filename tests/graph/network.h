@@ -14,8 +14,8 @@ namespace winnow::test {
 /// The executor with a dense cache: the shortest way from tokens to logits.
 class Network {
  public:
-  Network(const std::string& path, int threads, int sequences, int longest, DenseAttention::Mapping mapping = DenseAttention::grouped,
-          graph::Packing packing = graph::Packing::none)
+  Network(const std::string& path, int threads, int sequences, int longest,
+          DenseAttention::Mapping mapping = DenseAttention::grouped, graph::Packing packing = graph::Packing::none)
       : weights_(model::Weights::load(path)),
         executor_(*weights_, threads, account_, packing),
         attention_(weights_->hparams(), sequences, longest, mapping) {}
@@ -29,7 +29,8 @@ class Network {
   /// -1 turns RoPE the wrong way round.
   void set_rope_sign(int sign) { rope_sign_ = sign; }
 
-  /// Reads a prompt as sequence 0, layer by layer in chunks; logits of every token, [tokens][n_vocab]. So much may be packed.
+  /// Reads a prompt as sequence 0, layer by layer in chunks; logits of every token, [tokens][n_vocab]. So much may be
+  /// packed.
   std::vector<float> prefill(std::span<const std::int32_t> tokens, int chunk, std::size_t spare = ~std::size_t{0}) {
     const int n = static_cast<int>(tokens.size());
     const auto embd = static_cast<std::size_t>(hparams().n_embd);
@@ -40,7 +41,8 @@ class Network {
       for (int first = 0; first < n; first += chunk) {
         std::vector<DenseAttention::Row> rows;
         for (int i = first; i < std::min(n, first + chunk); ++i) rows.push_back({0, i});
-        executor_.run_layer(layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd, positions_of(rows), attention_);
+        executor_.run_layer(layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd,
+                            positions_of(rows), attention_);
       }
     }
     executor_.end_pass();

@@ -25,8 +25,9 @@ Case shape(const char* arch, int heads, int kv_heads, int head_dim) {
   m.n_head_kv = kv_heads;
   m.head_dim = head_dim;
   if (m.arch == "qwen2") m.n_embd = heads * head_dim;  // llama.cpp knows no other
-  return {std::string(arch) + "_" + std::to_string(heads) + "_" + std::to_string(kv_heads) + "_" + std::to_string(head_dim), m,
-          tolerance_of(arch)};
+  return {
+      std::string(arch) + "_" + std::to_string(heads) + "_" + std::to_string(kv_heads) + "_" + std::to_string(head_dim),
+      m, tolerance_of(arch)};
 }
 
 Case weights_of(ggml_type type, double tolerance) {
@@ -59,8 +60,9 @@ std::vector<Case> all_cases() {
   out.back().model.linear_scaling = 4;
   out.push_back(weights_of(GGML_TYPE_F16, half_tolerance(10, 2)));
   out.push_back(weights_of(GGML_TYPE_BF16, half_tolerance(7, 2)));
-  for (const auto type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
-                          GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS, GGML_TYPE_IQ3_S}) {
+  for (const auto type :
+       {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
+        GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS, GGML_TYPE_IQ3_S}) {
     out.push_back(weights_of(type, quantized_tolerance(2)));
   }
   return out;
@@ -99,7 +101,8 @@ void expect_parity(const std::string& path, double tolerance, int prompt, const 
     const auto own = random_tokens(1 + 3 * i, vocabulary, 20 + static_cast<unsigned>(i));
     std::vector<DenseAttention::Row> prompt_rows;
     for (int p = 0; p < static_cast<int>(own.size()); ++p) prompt_rows.push_back({i, p});
-    EXPECT_LT(worst_row(network.step(own, prompt_rows), llama.decode_all(own, i), vocabulary), tolerance) << "prompt of sequence " << i;
+    EXPECT_LT(worst_row(network.step(own, prompt_rows), llama.decode_all(own, i), vocabulary), tolerance)
+        << "prompt of sequence " << i;
   }
   for (unsigned round = 0; round < 3; ++round) {
     const auto next = random_tokens(kBatch, vocabulary, 40 + round);
@@ -115,9 +118,12 @@ class GraphParity : public testing::TestWithParam<Case> {
   std::string path_;
 };
 
-TEST_P(GraphParity, every_token_and_a_batch_of_five) { expect_parity(path_, GetParam().tolerance, kPrompt, {1, 7, 512, kPrompt}); }
+TEST_P(GraphParity, every_token_and_a_batch_of_five) {
+  expect_parity(path_, GetParam().tolerance, kPrompt, {1, 7, 512, kPrompt});
+}
 
-INSTANTIATE_TEST_SUITE_P(all, GraphParity, testing::ValuesIn(all_cases()), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(all, GraphParity, testing::ValuesIn(all_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 double error_of(const std::string& path, int rope_sign, DenseAttention::Mapping mapping) {
   peer::Llama llama(path, exact(256));

@@ -49,7 +49,9 @@ class BadModel : public testing::Test {
     bytes.replace(at, from.size(), to);
     write(bytes);
   }
-  static void expect_in(const std::string& part, const std::string& whole) { EXPECT_NE(whole.find(part), std::string::npos) << whole; }
+  static void expect_in(const std::string& part, const std::string& whole) {
+    EXPECT_NE(whole.find(part), std::string::npos) << whole;
+  }
 
   test::TempFolder folder_;
   std::string path_ = folder_ / "model.gguf";

@@ -93,7 +93,8 @@ TEST_P(ArchiveTest, GivesTheRowsThatWerePut) {
           ASSERT_EQ(lane.keys.count, stretches[s].end - stretches[s].begin);
           expect_lane(lane, document.lanes().layer(layer), h, stretches[s].begin);
           EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.keys.data) % 2, 0U);
-          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.values.data) % (lane.values.type == ElementType::f32 ? 4 : 2), 0U);
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.values.data) % (lane.values.type == ElementType::f32 ? 4 : 2),
+                    0U);
         }
       }
       const auto all = stored->read_all(layer);
@@ -174,7 +175,8 @@ TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
   put("a", document);
   const auto record = content("a");
   const PlainLayer plain(document.head.saved);
-  damage(record.layer_key(1), [&](store::Bytes& v) { v[plain.values(1, 5 * kBlock, 6 * kBlock).begin + 3] ^= std::byte{1}; });
+  damage(record.layer_key(1),
+         [&](store::Bytes& v) { v[plain.values(1, 5 * kBlock, 6 * kBlock).begin + 3] ^= std::byte{1}; });
 
   const auto stored = archive().open("a");
   const std::vector<Stretch> sound{{0, 64}, {64, 320}, {384, 500}};
@@ -192,14 +194,18 @@ TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
   EXPECT_NE(damages.front().what.find("block 5"), std::string::npos);
 
   damage(record.layer_key(0), [&](store::Bytes& v) { v[plain.positions(1).begin + 40] ^= std::byte{1}; });
-  EXPECT_NE(refusal([&] { archive().open("a")->read(0, sound); }).find("the checksum of its positions"), std::string::npos);
-  damage(record.layer_key(0), [](store::Bytes& v) { v.resize(v.size() - 1); });
-  EXPECT_NE(refusal([&] { archive().open("a")->read(0, sound); }).find("bytes, expected " + std::to_string(plain.size())),
+  EXPECT_NE(refusal([&] { archive().open("a")->read(0, sound); }).find("the checksum of its positions"),
             std::string::npos);
+  damage(record.layer_key(0), [](store::Bytes& v) { v.resize(v.size() - 1); });
+  EXPECT_NE(
+      refusal([&] { archive().open("a")->read(0, sound); }).find("bytes, expected " + std::to_string(plain.size())),
+      std::string::npos);
   EXPECT_FALSE(archive().verify({}).empty());
 
   damage(record.head_key(), [](store::Bytes& v) { v[v.size() / 2] ^= std::byte{4}; });
-  EXPECT_NE(refusal([&] { archive().open("a"); }).find("the document a in " + archive().where() + " is damaged: its checksum"),
+  EXPECT_NE(refusal([&] {
+              archive().open("a");
+            }).find("the document a in " + archive().where() + " is damaged: its checksum"),
             std::string::npos);
   open()->change([&](store::Change& c) { c.erase_value(record.head_key()); });
   EXPECT_NE(refusal([&] { archive().open("a"); }).find("is gone"), std::string::npos);
@@ -313,7 +319,8 @@ TEST_P(ArchiveTest, WhatIsRemovedWhileItIsReadIsAnError) {
   archive().remove(std::span(&a, 1));
   put("other", tiny_.read(300, {}, 5));
   expect_lane(held.stretches.front()[0], document.lanes().layer(0), 0, 0);
-  EXPECT_NE(refusal([&] { stored->read_all(1); }).find("is gone: somebody has removed or replaced the document"), std::string::npos);
+  EXPECT_NE(refusal([&] { stored->read_all(1); }).find("is gone: somebody has removed or replaced the document"),
+            std::string::npos);
 }
 
 TEST_P(ArchiveTest, ManyThreadsAddReadAndRemove) {

@@ -78,11 +78,13 @@ TEST_F(BorderTest, specs_are_read_and_printed) {
   EXPECT_EQ(AskSpec().print(), "samkv");
   EXPECT_EQ(AskSpec::parse("samkv:sigma=3.0,update=overwrite").print(), "samkv:update=overwrite");
   EXPECT_EQ(AskSpec::parse("epic").print_full(), "epic:initial=16,local=0");
-  for (const auto& method : list_ask_methods()) EXPECT_EQ(AskSpec::parse(AskSpec::parse(method.name).print_full()).print(), method.name);
+  for (const auto& method : list_ask_methods())
+    EXPECT_EQ(AskSpec::parse(AskSpec::parse(method.name).print_full()).print(), method.name);
   expect_refused<UsageError>([] { AskSpec::parse("samvk"); }, "did you mean samkv");
   expect_refused<UsageError>([] { AskSpec::parse("epic:inital=3"); }, "did you mean initial");
   expect_refused<UsageError>([] { AskSpec::parse("epic:initial=3,initial=4"); }, "twice");
-  for (const auto* text : {"", ":", "epic:", "epic:initial", "epic:initial=", "epic:=3", "epic:initial=3,", "epic(full)"})
+  for (const auto* text :
+       {"", ":", "epic:", "epic:initial", "epic:initial=", "epic:=3", "epic:initial=3,", "epic(full)"})
     EXPECT_THROW(AskSpec::parse(text), UsageError) << text;
 }
 
@@ -109,7 +111,8 @@ TEST_F(BorderTest, documents_of_another_model_are_refused) {
   other.seed = 2;
   write_tiny_gguf(other, folder_ / "other.gguf");
   Session session(Model::load(folder_ / "other.gguf"), {1, Precision::f32, 100});
-  expect_refused<InputError>([&] { winnow::ask(session, some, question_, {}); }, "document 1 of 2 was read with another model");
+  expect_refused<InputError>([&] { winnow::ask(session, some, question_, {}); },
+                             "document 1 of 2 was read with another model");
 }
 
 TEST_F(BorderTest, what_is_not_whole_is_not_saved) {

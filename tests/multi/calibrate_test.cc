@@ -39,7 +39,8 @@ TEST(Calibrate, a_layer_scores_where_the_most_important_block_stands_out) {
   EXPECT_EQ(scores_of({one}), (std::vector{0, 1, 0, 1}));
   // Here block 2 does in all; its exponent in layer 2 is no outlier among many small ones.
   const auto two = std::make_shared<Fake>(
-      4, std::vector<Fake::Exponent>{{0, 2, 0}, {1, 2, 0}, {3, 2, 0}, {2, 2, 0.5F}, {2, 0, 0.6F}, {2, 1, 0.6F}, {2, 3, 0.6F}});
+      4, std::vector<Fake::Exponent>{
+             {0, 2, 0}, {1, 2, 0}, {3, 2, 0}, {2, 2, 0.5F}, {2, 0, 0.6F}, {2, 1, 0.6F}, {2, 3, 0.6F}});
   EXPECT_EQ(scores_of({two}), (std::vector{1, 1, 0, 1}));
   EXPECT_EQ(scores_of({one, two}), (std::vector{1, 2, 0, 2}));
   EXPECT_EQ(scores_of({std::make_shared<Fake>(4, std::vector<Fake::Exponent>{})}), (std::vector{0, 0, 0, 0}));

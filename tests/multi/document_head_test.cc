@@ -56,13 +56,17 @@ TEST_F(DocumentHeadTest, WhatCannotBeIsNamed) {
     change(head.layers[1]);
     return refusal(head);
   };
-  EXPECT_NE(with([](LayerFacts& f) { f.representatives[1].token = 63; }).find("token 63 represents block 2 of tokens 128 to 191"),
+  EXPECT_NE(with([](LayerFacts& f) {
+              f.representatives[1].token = 63;
+            }).find("token 63 represents block 2 of tokens 128 to 191"),
             std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.representatives[0].exponent = -1; }).find("exponent -1"), std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.representatives[0].attention = NAN; }).find("attention nan"), std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.outliers = {70, 70}; }).find("outlier 70 follows 70"), std::string::npos);
-  EXPECT_NE(with([](LayerFacts& f) { f.outliers = {500}; }).find("outlier 500 follows -1 among 500 tokens"), std::string::npos);
-  EXPECT_NE(with([](LayerFacts& f) { f.received[7] = std::numeric_limits<float>::infinity(); }).find("inf"), std::string::npos);
+  EXPECT_NE(with([](LayerFacts& f) { f.outliers = {500}; }).find("outlier 500 follows -1 among 500 tokens"),
+            std::string::npos);
+  EXPECT_NE(with([](LayerFacts& f) { f.received[7] = std::numeric_limits<float>::infinity(); }).find("inf"),
+            std::string::npos);
 
   DocumentHead half = document.head;
   half.layers.pop_back();
@@ -74,7 +78,8 @@ TEST_F(DocumentHeadTest, WhatCannotBeIsNamed) {
 
 TEST_F(DocumentHeadTest, EveryCutIsRefused) {
   const auto bytes = bytes_of(tiny_.read(70).head);
-  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_THROW(read(std::span(bytes).first(size)), InputError) << size;
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_THROW(read(std::span(bytes).first(size)), InputError) << size;
 }
 
 TEST_F(DocumentHeadTest, NoByteThatIsFlippedIsFollowedBlindly) {

@@ -20,7 +20,8 @@ class ExactTest : public MultiTest {
     const auto want = ask(documents, "recompute:bos=each");
     const auto got = ask(documents, method);
     EXPECT_LT(distance(got.logits, want.logits), tolerance()) << method;
-    EXPECT_GT(distance(ask(documents, "reuse").logits, want.logits), 10 * tolerance()) << "these documents do not need each other";
+    EXPECT_GT(distance(ask(documents, "reuse").logits, want.logits), 10 * tolerance())
+        << "these documents do not need each other";
   }
 };
 
@@ -40,7 +41,8 @@ TEST_F(ExactTest, recompute_takes_the_beginning_of_sequence_once) {
   for (const auto* part : {&a, &b, &question_}) prompt.insert(prompt.end(), part->begin(), part->end());
   for (auto* part : {&a, &b}) part->insert(part->begin(), bos);
   const auto options = options_of("full", "", "f32");
-  EXPECT_EQ(ask({document(a), document(b)}, "recompute").logits, session_->prefill(prompt, std::span(&options, 1)).logits);
+  EXPECT_EQ(ask({document(a), document(b)}, "recompute").logits,
+            session_->prefill(prompt, std::span(&options, 1)).logits);
 }
 
 TEST_F(ExactTest, reuse_of_one_document_is_a_plain_run) {
@@ -51,14 +53,21 @@ TEST_F(ExactTest, reuse_of_one_document_is_a_plain_run) {
 
 TEST_F(ExactTest, reuse_of_a_compressed_document_is_a_plain_run_of_its_method) {
   const auto text = tokens(400, 5);
-  EXPECT_EQ(ask({document(text, "ada(snapkv)", "80")}, "reuse").logits, plain(text, options_of("ada(snapkv)", "80", "f32")));
+  EXPECT_EQ(ask({document(text, "ada(snapkv)", "80")}, "reuse").logits,
+            plain(text, options_of("ada(snapkv)", "80", "f32")));
 }
 
-TEST_F(ExactTest, cacheblend_of_all_tokens_is_recompute) { expect_as_recomputed(documents({150, 90, 200}), "cacheblend:share=1"); }
+TEST_F(ExactTest, cacheblend_of_all_tokens_is_recompute) {
+  expect_as_recomputed(documents({150, 90, 200}), "cacheblend:share=1");
+}
 
-TEST_F(ExactTest, epic_of_all_tokens_is_recompute) { expect_as_recomputed(documents({150, 90, 200}), "epic:initial=1000"); }
+TEST_F(ExactTest, epic_of_all_tokens_is_recompute) {
+  expect_as_recomputed(documents({150, 90, 200}), "epic:initial=1000");
+}
 
-TEST_F(ExactTest, epic_s_ends_may_overlap) { expect_as_recomputed(documents({150, 90, 200}), "epic:initial=120,local=110"); }
+TEST_F(ExactTest, epic_s_ends_may_overlap) {
+  expect_as_recomputed(documents({150, 90, 200}), "epic:initial=120,local=110");
+}
 
 TEST_F(ExactTest, samkv_of_documents_without_middle_blocks_is_recompute) {
   expect_as_recomputed(documents({192, 64, 10, 130}), "samkv:update=overwrite");
@@ -134,11 +143,14 @@ TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
     some.push_back(multi::resident(multi::ingest(session, {text}, {})));
   }
   const auto question = model->tokenize("Question: Whose dog swims behind the mail boat?\nAnswer:");
-  const auto logits = [&](const char* method) { return winnow::ask(session, some, question, {AskSpec::parse(method), {}, {}}).logits; };
+  const auto logits = [&](const char* method) {
+    return winnow::ask(session, some, question, {AskSpec::parse(method), {}, {}}).logits;
+  };
   const auto want = logits("recompute:bos=each");
   const int layers = model->info().n_layer;
   const double tolerance = quantized_tolerance(layers) + half_tolerance(10, layers);
-  // These short documents need each other less than that tolerance, which is the worst case; so they must also come far nearer than reuse.
+  // These short documents need each other less than that tolerance, which is the worst case; so they must also come far
+  // nearer than reuse.
   const double reuse = distance(logits("reuse"), want);
   for (const auto* method : {"samkv:update=overwrite", "cacheblend:share=1", "epic:initial=1000"}) {
     const double far = distance(logits(method), want);

@@ -41,8 +41,10 @@ class MultiTest : public testing::Test {
 
   std::vector<Token> tokens(int n, unsigned seed) const { return random_tokens(n, model_->info().n_vocab, seed); }
 
-  std::shared_ptr<const multi::Document> document(std::vector<Token> text, const std::string& kv = "full", const std::string& budget = "") {
-    return multi::resident(multi::ingest(*session_, {"", ControlTokens::as_text, std::move(text)}, options_of(kv, budget, "f32")));
+  std::shared_ptr<const multi::Document> document(std::vector<Token> text, const std::string& kv = "full",
+                                                  const std::string& budget = "") {
+    return multi::resident(
+        multi::ingest(*session_, {"", ControlTokens::as_text, std::move(text)}, options_of(kv, budget, "f32")));
   }
   Documents documents(const std::vector<int>& lengths) {
     Documents out;
@@ -61,7 +63,8 @@ class MultiTest : public testing::Test {
   Asked ask(const Documents& documents, const std::string& method, const std::string& budget = "") {
     return ask(documents, method, question_, budget);
   }
-  Asked ask(const Documents& documents, const std::string& method, const std::vector<Token>& question, const std::string& budget = "") {
+  Asked ask(const Documents& documents, const std::string& method, const std::vector<Token>& question,
+            const std::string& budget = "") {
     AskOptions options{AskSpec::parse(method), {}, KvType::parse("f32")};
     if (!budget.empty()) options.budget = Budget::parse(budget);
     return winnow::ask(*session_, documents, question, options);

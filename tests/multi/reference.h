@@ -13,7 +13,8 @@
 #include "graph/attention_op.h"
 #include "graph/executor.h"
 
-/// SamKV step by step as METHODS.md has it: double precision, plain loops. Of the product it uses what lies between attentions.
+/// SamKV step by step as METHODS.md has it: double precision, plain loops. Of the product it uses what lies between
+/// attentions.
 namespace winnow::reference {
 
 using Vector = std::vector<double>;
@@ -25,7 +26,8 @@ struct Entry {
 /// Entries of one layer by position.
 using Entries = std::map<int, Entry>;
 
-/// Rows that may store their keys and values among the entries, see all of them up to their own position, and themselves in any case.
+/// Rows that may store their keys and values among the entries, see all of them up to their own position, and
+/// themselves in any case.
 class Attention : public graph::AttentionOp {
  public:
   explicit Attention(const model::Hparams& hparams) : h_(hparams) {}
@@ -46,7 +48,8 @@ class Attention : public graph::AttentionOp {
       for (int row = 0; row < t.rows; ++row) {
         const auto r = static_cast<std::size_t>(row);
         queries.emplace_back(t.q + r * all, t.q + (r + 1) * all);
-        if (stores(row)) (*entries)[positions[r]] = {{t.k + r * kv, t.k + (r + 1) * kv}, {t.v + r * kv, t.v + (r + 1) * kv}};
+        if (stores(row))
+          (*entries)[positions[r]] = {{t.k + r * kv, t.k + (r + 1) * kv}, {t.v + r * kv, t.v + (r + 1) * kv}};
       }
       return;
     }
@@ -170,7 +173,8 @@ inline std::set<int> outlier_blocks(const std::map<int, double>& exponents, doub
   double mean = 0;
   for (const auto& [block, alpha] : exponents) mean += alpha / static_cast<double>(exponents.size());
   double variance = 0;
-  for (const auto& [block, alpha] : exponents) variance += (alpha - mean) * (alpha - mean) / static_cast<double>(exponents.size());
+  for (const auto& [block, alpha] : exponents)
+    variance += (alpha - mean) * (alpha - mean) / static_cast<double>(exponents.size());
   std::set<int> out;
   for (const auto& [block, alpha] : exponents) {
     if (alpha < mean - sigma * std::sqrt(variance)) out.insert(block);
@@ -180,7 +184,8 @@ inline std::set<int> outlier_blocks(const std::map<int, double>& exponents, doub
 
 class SamKv {
  public:
-  SamKv(const model::Weights& weights, MemoryAccount& account) : h_(weights.hparams()), executor_(weights, 1, account), account_(account) {}
+  SamKv(const model::Weights& weights, MemoryAccount& account)
+      : h_(weights.hparams()), executor_(weights, 1, account), account_(account) {}
 
   Document ingest(const std::vector<std::int32_t>& tokens) {
     Document doc{tokens, {}};
@@ -189,7 +194,8 @@ class SamKv {
     return doc;
   }
 
-  Outcome ask(const std::vector<const Document*>& documents, const std::vector<std::int32_t>& question, const Options& options) {
+  Outcome ask(const std::vector<const Document*>& documents, const std::vector<std::int32_t>& question,
+              const Options& options) {
     set(documents, options);
     Outcome r;
     choose(question, r);
@@ -205,7 +211,8 @@ class SamKv {
   }
 
   /// The blocks alone, for a question whose mean query in each layer is known.
-  Outcome choose(const std::vector<const Document*>& documents, const std::vector<Vector>& mean, const Options& options) {
+  Outcome choose(const std::vector<const Document*>& documents, const std::vector<Vector>& mean,
+                 const Options& options) {
     set(documents, options);
     Outcome r;
     keep_edges(r);
@@ -222,12 +229,14 @@ class SamKv {
       for (int i = 0; i < static_cast<int>(tokens.size()); ++i) attention.positions.push_back(first + i);
       begin(tokens);
     }
-    Rows(SamKv& o, const std::vector<std::int32_t>& tokens, const std::vector<int>& positions) : owner(o), attention(o.h_) {
+    Rows(SamKv& o, const std::vector<std::int32_t>& tokens, const std::vector<int>& positions)
+        : owner(o), attention(o.h_) {
       attention.positions = positions;
       begin(tokens);
     }
     void begin(const std::vector<std::int32_t>& tokens) {
-      memory = Buffer(owner.account_, std::max<std::size_t>(1, tokens.size()) * at(owner.h_.n_embd) * sizeof(float), "reference");
+      memory = Buffer(owner.account_, std::max<std::size_t>(1, tokens.size()) * at(owner.h_.n_embd) * sizeof(float),
+                      "reference");
       owner.executor_.embed(tokens, memory.as<float>().data());
     }
     int count() const { return static_cast<int>(attention.positions.size()); }
@@ -299,8 +308,8 @@ class SamKv {
   std::vector<float> moved(std::span<const float> heads, int document) const {
     std::vector<float> out;
     for (std::size_t i = 0; i < heads.size(); i += at(h_.head_dim)) {
-      const auto head =
-          turned(heads.subspan(i, at(h_.head_dim)), h_.rope.frequency, h_.rope.pairing == Rope::Pairing::adjacent, offset_[at(document)]);
+      const auto head = turned(heads.subspan(i, at(h_.head_dim)), h_.rope.frequency,
+                               h_.rope.pairing == Rope::Pairing::adjacent, offset_[at(document)]);
       out.insert(out.end(), head.begin(), head.end());
     }
     return out;
@@ -429,7 +438,8 @@ class SamKv {
     double score;
   };
 
-  void merge(int l, const std::vector<int>& counts, const std::vector<Vector>& query, std::vector<std::set<int>>& kept) const {
+  void merge(int l, const std::vector<int>& counts, const std::vector<Vector>& query,
+             std::vector<std::set<int>>& kept) const {
     std::vector<Offer> all;
     for (int i = 0; i < documents(); ++i) {
       std::vector<Offer> own;
@@ -451,7 +461,8 @@ class SamKv {
                 [](const Offer& a, const Offer& b) { return a.rank != b.rank ? a.rank > b.rank : a.block > b.block; });
       all.insert(all.end(), own.begin(), own.begin() + counts[at(i)]);
     }
-    const std::size_t keep = static_cast<std::size_t>(std::ceil(static_cast<double>(all.size()) / static_cast<double>(docs_.size())));
+    const std::size_t keep =
+        static_cast<std::size_t>(std::ceil(static_cast<double>(all.size()) / static_cast<double>(docs_.size())));
     std::sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
       if (a.score != b.score) return a.score > b.score;
       return a.document != b.document ? a.document > b.document : a.block > b.block;  // ties: the later

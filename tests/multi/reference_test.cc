@@ -1,4 +1,5 @@
-// SamKV against the slow reference: what is kept of documents, which blocks a question keeps, what is recomputed, and the result.
+// SamKV against the slow reference: what is kept of documents, which blocks a question keeps, what is recomputed, and
+// the result.
 #include "reference.h"
 
 #include "engine/cache_impl.h"
@@ -41,7 +42,8 @@ void ReferenceTest::expect_same(const Asked& got, const reference::Outcome& want
   for (int layer = 0; layer < hparams().n_layer; ++layer) {
     for (std::size_t i = 0; i < want.kept[z(layer)].size(); ++i) {
       const auto& blocks = got.kept_blocks[z(layer)][i];
-      EXPECT_EQ(std::set<int>(blocks.begin(), blocks.end()), want.kept[z(layer)][i]) << "layer " << layer << ", document " << i;
+      EXPECT_EQ(std::set<int>(blocks.begin(), blocks.end()), want.kept[z(layer)][i])
+          << "layer " << layer << ", document " << i;
     }
     recomputed += want.recomputed[z(layer)].size();
   }
@@ -53,7 +55,8 @@ void ReferenceTest::expect_same(const Asked& got, const reference::Outcome& want
   EXPECT_LT(distance(got.logits, want.logits), 3 * tolerance());
 }
 
-void ReferenceTest::expect_same_entries(const cache::LayerLanes& lanes, const reference::Entries& want, int layer) const {
+void ReferenceTest::expect_same_entries(const cache::LayerLanes& lanes, const reference::Entries& want,
+                                        int layer) const {
   const auto d = z(hparams().head_dim);
   for (int head = 0; head < hparams().n_head_kv; ++head) {
     ASSERT_EQ(lanes.length(head), static_cast<int>(want.size() + question_.size())) << "layer " << layer;
@@ -64,7 +67,8 @@ void ReferenceTest::expect_same_entries(const cache::LayerLanes& lanes, const re
       std::vector<float> value(d);
       lanes.key(head, slot, key);
       lanes.value(head, slot, value);
-      ASSERT_LT(distance(key, std::span(entry.key).subspan(z(head) * d, d)), 2 * tolerance()) << "layer " << layer << " at " << position;
+      ASSERT_LT(distance(key, std::span(entry.key).subspan(z(head) * d, d)), 2 * tolerance())
+          << "layer " << layer << " at " << position;
       ASSERT_LT(distance(value, std::span(entry.value).subspan(z(head) * d, d)), 2 * tolerance())
           << "layer " << layer << " at " << position;
       ++slot;
@@ -99,7 +103,8 @@ TEST_F(ReferenceTest, what_is_kept_of_a_document) {
       }
       const auto n = static_cast<std::size_t>(documents_[i]->tokens());
       // The last token gets nothing: only what f32 leaves of the difference of its sum and its own.
-      for (int kv = 0; kv < hparams().n_head_kv; ++kv) close(std::span(got.received).subspan(z(kv) * n, n), want.received[z(kv)]);
+      for (int kv = 0; kv < hparams().n_head_kv; ++kv)
+        close(std::span(got.received).subspan(z(kv) * n, n), want.received[z(kv)]);
     }
   }
 }
@@ -147,7 +152,8 @@ TEST_F(ReferenceTest, blocks_recomputed_tokens_and_the_result) {
     o.recompute = false;
     o.deciding = 2;
   });
-  const std::vector<std::pair<std::vector<int>, std::size_t>> sets = {{{0, 1, 2}, cases.size()}, {{3, 2, 4, 1}, 3}, {{1}, 2}};
+  const std::vector<std::pair<std::vector<int>, std::size_t>> sets = {
+      {{0, 1, 2}, cases.size()}, {{3, 2, 4, 1}, 3}, {{1}, 2}};
   int middle_kept = 0;
   int between = 0;  // recomputed where they are not at the edges
   for (const auto& [set, count] : sets) {
@@ -192,13 +198,15 @@ class Facts : public multi::Document {
       to.edge_key.assign(layer.edge_key.begin(), layer.edge_key.end());
       for (const auto& [block, key] : layer.block_key) {
         to.block_keys.insert(to.block_keys.end(), key.begin(), key.end());
-        to.representatives.push_back(
-            {layer.representative.at(block), static_cast<float>(layer.exponent.at(block)), static_cast<float>(layer.mean.at(block))});
+        to.representatives.push_back({layer.representative.at(block), static_cast<float>(layer.exponent.at(block)),
+                                      static_cast<float>(layer.mean.at(block))});
       }
     }
   }
   const multi::DocumentHead& head() const override { return head_; }
-  multi::LayerPart read(int, std::span<const multi::Stretch>) const override { throw std::logic_error("there is nothing to read"); }
+  multi::LayerPart read(int, std::span<const multi::Stretch>) const override {
+    throw std::logic_error("there is nothing to read");
+  }
   multi::LayerPart read_all(int) const override { throw std::logic_error("there is nothing to read"); }
 
  private:
@@ -214,7 +222,8 @@ class RandomFacts {
   reference::Vector vector(int n, const reference::Vector& around, double spread) {
     std::normal_distribution<double> normal(0, spread);
     reference::Vector out;
-    for (int i = 0; i < n; ++i) out.push_back(static_cast<float>(normal(random_) + (around.empty() ? 0 : around[z(i)])));
+    for (int i = 0; i < n; ++i)
+      out.push_back(static_cast<float>(normal(random_) + (around.empty() ? 0 : around[z(i)])));
     return out;
   }
 
@@ -260,16 +269,18 @@ TEST_F(ReferenceTest, blocks_are_chosen_as_they_should_be_whatever_the_facts) {
       some.push_back(std::make_shared<Facts>(doc));
     }
     std::vector<reference::Vector> question;
-    for (int l = 0; l < hparams().n_layer; ++l) question.push_back(random.vector(hparams().n_head * hparams().head_dim, {}, 1));
+    for (int l = 0; l < hparams().n_layer; ++l)
+      question.push_back(random.vector(hparams().n_head * hparams().head_dim, {}, 1));
     reference::Options options;
     options.personalize = seed % 2 == 0;
     options.zscore = seed % 3 == 0;
     options.deciding = random.number(0, hparams().n_layer);
     const auto want = slow_.choose(same, question, options);
     const multi::Joint joint(some, hparams());
-    const auto got = multi::select_blocks(joint, question,
-                                          {options.personalize ? multi::Personalize::on : multi::Personalize::off,
-                                           options.zscore ? multi::BlockScore::zscore : multi::BlockScore::cosine, options.deciding});
+    const auto got = multi::select_blocks(
+        joint, question,
+        {options.personalize ? multi::Personalize::on : multi::Personalize::off,
+         options.zscore ? multi::BlockScore::zscore : multi::BlockScore::cosine, options.deciding});
     for (int l = 0; l < hparams().n_layer; ++l) {
       for (std::size_t i = 0; i < same.size(); ++i) {
         std::vector<int> middle;

@@ -66,7 +66,8 @@ inline SomeDocument document_of(Session& session, const std::vector<Token>& toke
                     sequence.limit,
                     {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
   if (options.spec == Spec()) {
-    for (int layer = 0; layer < model.layers; ++layer) out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));
+    for (int layer = 0; layer < model.layers; ++layer)
+      out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));
   }
   return out;
 }
@@ -86,8 +87,12 @@ class TinySession {
     session = std::make_unique<Session>(model, SessionOptions{1, Precision::automatic, 128});
   }
 
-  SomeDocument read(const std::vector<Token>& tokens, const CacheOptions& options) { return document_of(*session, tokens, options); }
-  SomeDocument read(int tokens, const CacheOptions& options = {}, unsigned seed = 1) { return read(some_tokens(tokens, seed), options); }
+  SomeDocument read(const std::vector<Token>& tokens, const CacheOptions& options) {
+    return document_of(*session, tokens, options);
+  }
+  SomeDocument read(int tokens, const CacheOptions& options = {}, unsigned seed = 1) {
+    return read(some_tokens(tokens, seed), options);
+  }
 
   engine::ModelIdentity identity() const { return engine::identity_of(session->impl().hparams, model->hash()); }
 

@@ -12,8 +12,8 @@ namespace {
 
 class StoredAskTest : public MultiTest {
  protected:
-  std::shared_ptr<const multi::Document> stored(const std::string& name, std::vector<Token> text, const std::string& kv = "full",
-                                                const std::string& budget = "") {
+  std::shared_ptr<const multi::Document> stored(const std::string& name, std::vector<Token> text,
+                                                const std::string& kv = "full", const std::string& budget = "") {
     store_.add(*session_, {name, {}, {"", ControlTokens::as_text, std::move(text)}}, options_of(kv, budget, "f32"));
     return store_.open(name, *session_);
   }
@@ -37,7 +37,8 @@ TEST_F(StoredAskTest, every_method_comes_to_the_same) {
 
 TEST_F(StoredAskTest, a_compressed_one_too) {
   const auto text = tokens(400, 1);
-  EXPECT_EQ(ask({stored("small", text, "ada(snapkv)", "90")}, "reuse").logits, ask({document(text, "ada(snapkv)", "90")}, "reuse").logits);
+  EXPECT_EQ(ask({stored("small", text, "ada(snapkv)", "90")}, "reuse").logits,
+            ask({document(text, "ada(snapkv)", "90")}, "reuse").logits);
 }
 
 TEST_F(StoredAskTest, what_was_removed_meanwhile_is_an_error) {
@@ -70,14 +71,16 @@ TEST_F(StoredAskTest, a_store_tells_which_layers_decide) {
 
   stored("small", tokens(900, 4), "snapkv", "90");
   names.push_back("small");
-  EXPECT_EQ(refusal([&] { store_.calibrate(names); }), "the document small cannot say which layers decide: it was compressed by snapkv");
+  EXPECT_EQ(refusal([&] { store_.calibrate(names); }),
+            "the document small cannot say which layers decide: it was compressed by snapkv");
   auto other = tiny();
   other.seed += 1;
   write_tiny_gguf(other, folder_ / "other.gguf");
   Session session(Model::load(folder_ / "other.gguf"), SessionOptions{1, Precision::f32, 100});
   store_.add(session, {"another's", {}, {"", ControlTokens::as_text, tokens(900, 5)}}, {});
   names.back() = "another's";
-  EXPECT_EQ(refusal([&] { store_.calibrate(names); }), "the documents 1000 and another's were read by different models");
+  EXPECT_EQ(refusal([&] { store_.calibrate(names); }),
+            "the documents 1000 and another's were read by different models");
 }
 
 TEST_F(StoredAskTest, eight_askers_at_once_each_get_their_own_answers) {
@@ -89,7 +92,8 @@ TEST_F(StoredAskTest, eight_askers_at_once_each_get_their_own_answers) {
   /// Which documents are asked about: others for each question of each asker.
   const auto asked = [&](Session& session, int asker, int question) {
     Documents some;
-    for (int i = 0; i < 3; ++i) some.push_back(store_.open(name((asker * 37 + question * 11 + i * 61) % kDocuments), session));
+    for (int i = 0; i < 3; ++i)
+      some.push_back(store_.open(name((asker * 37 + question * 11 + i * 61) % kDocuments), session));
     const AskOptions options{AskSpec::parse("samkv:deciding=4"), {}, KvType::parse("f32")};
     return winnow::ask(session, some, question_, options).logits;
   };

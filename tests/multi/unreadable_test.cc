@@ -1,4 +1,5 @@
-// Documents whose keys and values cannot be read when they are asked about: an error or, where the caller allows, read anew.
+// Documents whose keys and values cannot be read when they are asked about: an error or, where the caller allows, read
+// anew.
 #include <optional>
 
 #include "fixture.h"
@@ -43,7 +44,8 @@ class StoreTest : public MultiTest {
     store::Bytes value(lease->parts.front().begin(), lease->parts.front().end());
     value.back() ^= std::byte{1};
     bytes->change([&](store::Change& change) { change.erase_value(key); });
-    bytes->change([&](store::Change& change) { change.add_value(key, value.size(), [&](ByteSink& to) { to.write(value); }); });
+    bytes->change(
+        [&](store::Change& change) { change.add_value(key, value.size(), [&](ByteSink& to) { to.write(value); }); });
   }
 
   Asked ask_tolerantly(const Documents& documents, const std::string& method) {

@@ -39,8 +39,8 @@ inline std::vector<std::pair<const char*, Attention>> attentions() {
           {"spikes", [](int h, int, int j) { return j % (17 + h) == 0 ? 0.5 : 0.0; }}};
 }
 
-/// One layer of a prompt and of what follows it, with attention of its own making: probabilities are multiples of 2^-20, so that sums of
-/// them are exact in f32 and in double, quotients keep their order, and ties are ties in both.
+/// One layer of a prompt and of what follows it, with attention of its own making: probabilities are multiples of
+/// 2^-20, so that sums of them are exact in f32 and in double, quotients keep their order, and ties are ties in both.
 class FakeLayer {
  public:
   static constexpr int kDim = 8;
@@ -111,8 +111,9 @@ class FakeLayer {
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
     const auto budgets = policy::spread_over_layers(spec.method(), budget, layers, {n_, group_});
     cache::KeepPlan out;
-    look(spec.method(), budget, layer, layers,
-         [&](const policy::LayerView& view) { out = policy::plan(spec.method(), view, budget, budgets[static_cast<std::size_t>(layer)]); });
+    look(spec.method(), budget, layer, layers, [&](const policy::LayerView& view) {
+      out = policy::plan(spec.method(), view, budget, budgets[static_cast<std::size_t>(layer)]);
+    });
     return out;
   }
 
@@ -126,7 +127,8 @@ class FakeLayer {
     attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
     if (method.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    const auto replayed = method.replay ? repetition(method.replay.call({n_, group_})) : attention::Observation({}, 0, 0);
+    const auto replayed =
+        method.replay ? repetition(method.replay.call({n_, group_})) : attention::Observation({}, 0, 0);
     at({layer, layers, shape(), &scratch_, seen, &moments, &rope(), &replayed});
   }
 
@@ -137,7 +139,8 @@ class FakeLayer {
     double sum = 0;
     const double power = what.power.empty() ? 1 : what.power[static_cast<std::size_t>(i - n_) + what.power.size()];
     for (int j = 0; j <= i; ++j) sum += std::pow(at(h, i, j), power);
-    for (int j = 0; j <= i; ++j) row.push_back(static_cast<float>(power == 1 ? at(h, i, j) : std::pow(at(h, i, j), power) / sum));
+    for (int j = 0; j <= i; ++j)
+      row.push_back(static_cast<float>(power == 1 ? at(h, i, j) : std::pow(at(h, i, j), power) / sum));
     return row;
   }
 
@@ -197,10 +200,12 @@ class FakeDecode {
     lanes_.commit(plan, layer.scratch());
     const policy::Prompt prompt{layer.tokens(), layer.shape().group()};
     terms_ = {prompt, budget, method.forced.call(prompt, budget)};
-    for (int head = 0; head < layer.shape().kv_heads; ++head) limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
+    for (int head = 0; head < layer.shape().kv_heads; ++head)
+      limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
     if (method.summary_rows > 0) lanes_.reserve_summaries(1000);
     if (method.settle) {
-      layer.look(method, budget, 0, 2, [&](const policy::LayerView& view) { method.settle.call(view, lanes_, terms_); });
+      layer.look(method, budget, 0, 2,
+                 [&](const policy::LayerView& view) { method.settle.call(view, lanes_, terms_); });
     }
   }
 
@@ -235,7 +240,8 @@ class FakeDecode {
   std::vector<cache::AttendPlan> plans(int layer) const {
     const auto q = query();
     std::vector<cache::AttendPlan> out(static_cast<std::size_t>(layer_.shape().kv_heads));
-    spec_.method().attend.call({layer, layer_.shape(), lanes_, position_, terms_, q.data(), 0, layer_.shape().kv_heads}, out);
+    spec_.method().attend.call({layer, layer_.shape(), lanes_, position_, terms_, q.data(), 0, layer_.shape().kv_heads},
+                               out);
     return out;
   }
 
@@ -249,7 +255,8 @@ class FakeDecode {
     for (int h = 0; h < shape.query_heads; ++h) {
       const int head = h / shape.group();
       float* const row = probabilities.data() + h * stride;
-      for (int slot = 0; slot < lanes_.length(head); ++slot) *(row + slot) = probability(h, lanes_.position(head, slot));
+      for (int slot = 0; slot < lanes_.length(head); ++slot)
+        *(row + slot) = probability(h, lanes_.position(head, slot));
       for (int i = 0; i < lanes_.followers(head).count(); ++i) {
         row[lanes_.length(head) + i] = probability(h, lanes_.followers(head).positions()[static_cast<std::size_t>(i)]);
       }
@@ -283,7 +290,9 @@ class FakeDecode {
   int position() const { return position_; }
 
  private:
-  float probability(int query_head, std::int32_t key) const { return static_cast<float>(layer_.at(query_head, position_, key)); }
+  float probability(int query_head, std::int32_t key) const {
+    return static_cast<float>(layer_.at(query_head, position_, key));
+  }
 
   cache::LaneShape lane_shape(const KvType& type) const {
     const auto& method = spec_.method();

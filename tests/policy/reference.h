@@ -1,6 +1,7 @@
 #pragma once
 
-// What the methods' references share: double precision, plain loops, straight from the definitions. Shares nothing with src/.
+// What the methods' references share: double precision, plain loops, straight from the definitions. Shares nothing with
+// src/.
 
 #include <algorithm>
 #include <cstdint>
@@ -33,7 +34,8 @@ inline std::vector<double> combined(const std::vector<std::vector<double>>& grou
   return out;
 }
 
-inline std::vector<double> pooled(const std::vector<double>& score, int kernel, const std::string& pool, const std::string& pad) {
+inline std::vector<double> pooled(const std::vector<double>& score, int kernel, const std::string& pool,
+                                  const std::string& pad) {
   const int n = static_cast<int>(score.size());
   std::vector<double> out(score.size());
   for (int j = 0; j < n; ++j) {

@@ -18,7 +18,9 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<int> shares(std::initializer_list<double> of, int total) { return apportion(std::vector<double>(of), total); }
+std::vector<int> shares(std::initializer_list<double> of, int total) {
+  return apportion(std::vector<double>(of), total);
+}
 
 TEST(Apportion, gives_what_is_left_to_the_largest_fractions) {
   EXPECT_EQ(shares({1.5, 1.5}, 3), (std::vector<int>{2, 1}));  // equal fractions: the lower index
@@ -63,7 +65,9 @@ TEST(Top, is_what_sorting_gives) {
     for (float& x : scores) x = kinds[random() % kinds.size()];
     std::vector<std::int32_t> order(scores.size());
     std::iota(order.rbegin(), order.rend(), 0);  // later ones first
-    const auto value = [&](std::int32_t i) { return std::isnan(scores[i]) ? std::pair(0, 0.0F) : std::pair(1, scores[i]); };
+    const auto value = [&](std::int32_t i) {
+      return std::isnan(scores[i]) ? std::pair(0, 0.0F) : std::pair(1, scores[i]);
+    };
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return value(a) > value(b); });
     const auto count = static_cast<int>(random() % (scores.size() + 1));
     std::vector<std::int32_t> want(order.begin(), order.begin() + count);

@@ -30,7 +30,8 @@ policy::Registry with_wrapper() {
                                "a paper",
                                {{"share", policy::Option::Number{0.5, 0, 1}, "none"}},
                                [](const policy::Method& inner, const policy::Options&) {
-                                 if (inner.name == "full") throw UsageError("twice(full): full has no parts to exchange");
+                                 if (inner.name == "full")
+                                   throw UsageError("twice(full): full has no parts to exchange");
                                  return inner;
                                }});
   return registry;
@@ -40,7 +41,8 @@ TEST(Spec, canonical_form_leaves_defaults_out) {
   EXPECT_EQ(Spec::parse("snapkv").print(), "snapkv");
   EXPECT_EQ(Spec::parse("snapkv:kernel=7").print(), "snapkv");
   EXPECT_EQ(Spec::parse("snapkv:pool=mean,window=16").print(), "snapkv:window=16,pool=mean");
-  EXPECT_EQ(Spec::parse("snapkv").print_full(), "snapkv:window=32,kernel=7,pool=max,pad=valid,gqa=mean,positions=absolute");
+  EXPECT_EQ(Spec::parse("snapkv").print_full(),
+            "snapkv:window=32,kernel=7,pool=max,pad=valid,gqa=mean,positions=absolute");
   EXPECT_EQ(Spec().print(), "full");
 }
 
@@ -87,15 +89,16 @@ TEST(Spec, wrappers_nest_and_read_back) {
 TEST(Spec, errors_name_what_is_near_and_what_there_is) {
   const auto unknown = error_of([] { Spec::parse("snapky"); });
   EXPECT_EQ(unknown.find("unknown method 'snapky': did you mean snapkv? There are full, "), 0U) << unknown;
-  for (const auto& preset : policy::built_in().presets) EXPECT_NE(unknown.find(preset.name), std::string::npos) << unknown;
+  for (const auto& preset : policy::built_in().presets)
+    EXPECT_NE(unknown.find(preset.name), std::string::npos) << unknown;
   EXPECT_NE(error_of([] { Spec::parse("snapkv:windw=3"); }).find("did you mean window?"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:window=0"); }).find("1 to 65536"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:window=x"); }).find("window=x"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:pool=min"); }).find("max|mean"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:kernel=6"); }).find("odd"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:window=3,window=4"); }).find("twice"), std::string::npos);
-  for (const char* text : {"", ":", "(", ")", "snapkv(", "snapkv)", "snapkv:", "snapkv:window", "snapkv:window=", "snapkv,", "ada(snapkv",
-                           "a(b))", "=", ","}) {
+  for (const char* text : {"", ":", "(", ")", "snapkv(", "snapkv)", "snapkv:", "snapkv:window",
+                           "snapkv:window=", "snapkv,", "ada(snapkv", "a(b))", "=", ","}) {
     EXPECT_NE(error_of([&] { Spec::parse(text); }), "") << text;
   }
 }
@@ -113,8 +116,10 @@ TEST(Spec, depth_and_length_are_bounded) {
 }
 
 TEST(BudgetText, reads_and_prints) {
-  for (const char* text : {"512", "10%", "2.5%", "100%", "64MiB", "1GiB", "12KiB"}) EXPECT_EQ(Budget::parse(text).print(), text);
-  for (const char* text : {"0", "-5", "", "abc", "0%", "101%", "1e400", "nan", "inf", "1.5", "5 MiB", "MiB", "1e18", "-1MiB", "5TiB"}) {
+  for (const char* text : {"512", "10%", "2.5%", "100%", "64MiB", "1GiB", "12KiB"})
+    EXPECT_EQ(Budget::parse(text).print(), text);
+  for (const char* text :
+       {"0", "-5", "", "abc", "0%", "101%", "1e400", "nan", "inf", "1.5", "5 MiB", "MiB", "1e18", "-1MiB", "5TiB"}) {
     EXPECT_NE(error_of([&] { Budget::parse(text); }).find(std::string("'") + text + "'"), std::string::npos) << text;
   }
 }
@@ -126,7 +131,8 @@ TEST(BudgetText, entries) {
 }
 
 TEST(KvTypeText, reads_and_prints) {
-  for (const char* text : {"f32", "f16", "bf16", "q8_0", "q4_0", "q8_0/f16"}) EXPECT_EQ(KvType::parse(text).print(), text);
+  for (const char* text : {"f32", "f16", "bf16", "q8_0", "q4_0", "q8_0/f16"})
+    EXPECT_EQ(KvType::parse(text).print(), text);
   EXPECT_EQ(KvType::parse("f16/f16").print(), "f16");
   EXPECT_NE(error_of([] { KvType::parse("q5_0"); }).find("f32, f16, bf16, q8_0, q4_0"), std::string::npos);
 }

@@ -11,7 +11,8 @@ namespace {
 
 using namespace reference;
 
-/// Flattened ranking of the scores of all heads: pairs (head, index), the best first; of equals the later index, then the lower head.
+/// Flattened ranking of the scores of all heads: pairs (head, index), the best first; of equals the later index, then
+/// the lower head.
 std::vector<std::pair<int, int>> flattened(const std::vector<std::vector<double>>& scores) {
   std::vector<std::pair<int, int>> out;
   for (int h = 0; h < static_cast<int>(scores.size()); ++h) {
@@ -76,7 +77,8 @@ TEST(Ada, keeps_what_the_reference_keeps) {
         const auto wrapped = layer.plan("ada(snapkv:window=8)", budget);
         int sum = 0;
         for (int head = 0; head < kv_heads; ++head) {
-          EXPECT_EQ(kept(plan, head, kTokens), best_and_window(scores[z(head)], caps[z(head)], kTokens)) << name << " budget " << budget;
+          EXPECT_EQ(kept(plan, head, kTokens), best_and_window(scores[z(head)], caps[z(head)], kTokens))
+              << name << " budget " << budget;
           EXPECT_EQ(kept(wrapped, head, kTokens), kept(plan, head, kTokens));
           sum += static_cast<int>(kept(plan, head, kTokens).size());
         }
@@ -101,7 +103,8 @@ TEST(Ada, a_hard_floor_protects_each_heads_best) {
 /// Theory of the paper: the selection's total score is never smaller than with uniform shares.
 TEST(Ada, never_selects_less_score_than_uniform) {
   for (unsigned seed = 0; seed < 20; ++seed) {
-    FakeLayer layer(4, 1, 70, [random = random_attention(seed)](int h, int i, int j) { return random(h, i, j) * (h + 1) / 4; });
+    FakeLayer layer(4, 1, 70,
+                    [random = random_attention(seed)](int h, int i, int j) { return random(h, i, j) * (h + 1) / 4; });
     for (const int budget : {10, 20, 41}) {
       const auto total = [&](const std::string& spec) {
         const auto plan = layer.plan(spec, budget);
@@ -124,7 +127,8 @@ std::vector<int> layer_budgets(const std::string& spec, int budget, int layers, 
 }
 
 TEST(Pyramid, follows_the_formula_and_adds_up) {
-  // C = 100, min = 5, max = 195: 195, 147.5, 100, 52.5, 5 and the window of 32; of the halves one goes up, the lower layer's.
+  // C = 100, min = 5, max = 195: 195, 147.5, 100, 52.5, 5 and the window of 32; of the halves one goes up, the lower
+  // layer's.
   EXPECT_EQ(layer_budgets("pyramidkv", 132, 5, 1000), (std::vector<int>{227, 180, 132, 84, 37}));
   // No more than the prompt has: max = 150, min = 50.
   EXPECT_EQ(layer_budgets("pyramidkv", 132, 3, 182), (std::vector<int>{182, 132, 82}));
@@ -162,7 +166,8 @@ TEST(Chunk, keeps_whole_chunks_and_cuts_the_last_by_hand) {
   EXPECT_EQ(of(7), (std::vector<std::int32_t>{5, 6, 7, 8, 9, 18, 19}));
   EXPECT_EQ(of(5), (std::vector<std::int32_t>{5, 6, 7, 18, 19}));  // the best is 6, and its neighbours are equally near
   EXPECT_EQ(of(4), (std::vector<std::int32_t>{6, 7, 18, 19}));     // the later one first
-  EXPECT_EQ(of(11), (std::vector<std::int32_t>{3, 5, 6, 7, 8, 9, 15, 16, 17, 18, 19}));  // of equals in chunk 0 the best is the later, 3
+  EXPECT_EQ(of(11), (std::vector<std::int32_t>{3, 5, 6, 7, 8, 9, 15, 16, 17, 18,
+                                               19}));  // of equals in chunk 0 the best is the later, 3
 }
 
 TEST(Chunk, layers_share_chunks_and_heads_may_not) {
@@ -189,7 +194,8 @@ std::string refusal(const std::string& spec) {
 TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
   for (const char* spec : {"ada(tova)", "ada(chunk(snapkv))", "chunk(ada(snapkv))"})
     EXPECT_NE(refusal(spec).find("one set"), std::string::npos) << spec;
-  for (const char* spec : {"ada(ada(snapkv))", "ada(ada-snapkv)", "pyramid(pyramidkv)", "pyramid(pyramid(h2o))", "chunk(chunk(snapkv))"}) {
+  for (const char* spec :
+       {"ada(ada(snapkv))", "ada(ada-snapkv)", "pyramid(pyramidkv)", "pyramid(pyramid(h2o))", "chunk(chunk(snapkv))"}) {
     EXPECT_NE(refusal(spec).find("already"), std::string::npos) << spec;
   }
   for (const char* inner : {"full", "streaming-llm"}) {
@@ -205,8 +211,8 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
 TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
   for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip"}) {
-    for (const std::string spec :
-         {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))", "pyramid(chunk({}))", "ada(chunk({}):per=head)"}) {
+    for (const std::string spec : {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))",
+                                   "pyramid(chunk({}))", "ada(chunk({}):per=head)"}) {
       if (inner == std::string("pyramidkv") && spec.find("pyramid") != std::string::npos) continue;
       auto text = spec;
       text.replace(text.find("{}"), 2, inner);

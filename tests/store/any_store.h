@@ -16,7 +16,8 @@ namespace winnow::test {
 class AnyStoreTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (is("redis") && !RedisServer::is_installed()) GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
+    if (is("redis") && !RedisServer::is_installed())
+      GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
     if (is("redis")) redis_.emplace();
     if (is("memory")) memory_ = store::open_memory();
   }

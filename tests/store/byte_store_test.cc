@@ -27,12 +27,15 @@ Bytes bytes_of(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 /// Bytes that differ from place to place.
 Bytes pattern(std::size_t size, int seed) {
   Bytes out(size);
-  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>((i * 2654435761U + static_cast<std::size_t>(seed)) >> 7U);
+  for (std::size_t i = 0; i < size; ++i)
+    out[i] = static_cast<std::byte>((i * 2654435761U + static_cast<std::size_t>(seed)) >> 7U);
   return out;
 }
 
@@ -92,7 +95,8 @@ TEST_P(ByteStoreTest, AStepThatThrowsHasNotHappened) {
 TEST_P(ByteStoreTest, GivesPartsOfValues) {
   const Bytes value = pattern(9'000'001, 1);  // more than one piece of what is sent to a server
   add(*open(), "0000", value);
-  const std::vector<ByteRange> ranges{{0, 1}, {4096, 8192}, {8'999'999, 9'500'000}, {5, 5}, {10'000'000, 10'000'001}, kWhole};
+  const std::vector<ByteRange> ranges{{0, 1}, {4096, 8192}, {8'999'999, 9'500'000}, {5, 5}, {10'000'000, 10'000'001},
+                                      kWhole};
   const auto lease = open()->value("0000", ranges);
   ASSERT_TRUE(lease);
   EXPECT_EQ(lease->size, value.size());
@@ -147,7 +151,8 @@ TEST_P(ByteStoreTest, ManyLeasesAtOnce) {
   }
   for (int i = 0; i < 1500; ++i) {
     const Bytes expected = pattern(5000, i % 100);
-    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), leases[static_cast<std::size_t>(i)].parts.front().begin())) << i;
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), leases[static_cast<std::size_t>(i)].parts.front().begin()))
+        << i;
   }
 }
 
@@ -260,12 +265,15 @@ TEST_F(FolderTest, AStoreThatCannotBeWrittenIsRead) {
 TEST(RedisTest, BadAddressesAreNamed) {
   EXPECT_THROW(store::open("redis://localhost:port", Missing::is_created), UsageError);
   EXPECT_THROW(store::open("redis://localhost:1/two", Missing::is_created), UsageError);
-  EXPECT_NE(refusal([] { store::open("redis://127.0.0.1:1", Missing::is_created); }).find("redis://127.0.0.1:1 cannot be reached"),
+  EXPECT_NE(refusal([] {
+              store::open("redis://127.0.0.1:1", Missing::is_created);
+            }).find("redis://127.0.0.1:1 cannot be reached"),
             std::string::npos);
 }
 
 TEST(RedisTest, AServerThatIsGoneIsAnErrorAndOneThatIsBackIsNot) {
-  if (!test::RedisServer::is_installed()) GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
+  if (!test::RedisServer::is_installed())
+    GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
   test::RedisServer server;
   const auto store = store::open(server.url(), Missing::is_created);
   add(*store, "0000", pattern(1000, 1));
@@ -275,7 +283,8 @@ TEST(RedisTest, AServerThatIsGoneIsAnErrorAndOneThatIsBackIsNot) {
 }
 
 TEST(RedisTest, AFullServerRefusesAndKeepsWhatItHas) {
-  if (!test::RedisServer::is_installed()) GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
+  if (!test::RedisServer::is_installed())
+    GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
   test::RedisServer server({"--maxmemory", "20mb", "--maxmemory-policy", "noeviction"});
   const auto store = store::open(server.url(), Missing::is_created);
   add(*store, "0000", pattern(1'000'000, 1));

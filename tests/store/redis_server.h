@@ -26,8 +26,9 @@ class RedisServer {
   static bool is_installed() { return std::system("command -v redis-server >/dev/null 2>&1") == 0; }
 
   explicit RedisServer(const std::vector<std::string>& options = {}) : port_(free_port()) {
-    std::vector<std::string> words = {"redis-server", "--port", std::to_string(port_), "--bind",       "127.0.0.1", "--dir", folder_ / "",
-                                      "--save",       "",       "--logfile",           folder_ / "log"};
+    std::vector<std::string> words = {
+        "redis-server", "--port", std::to_string(port_), "--bind",       "127.0.0.1", "--dir", folder_ / "",
+        "--save",       "",       "--logfile",           folder_ / "log"};
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());

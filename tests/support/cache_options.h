@@ -7,7 +7,8 @@
 namespace winnow::test {
 
 /// What a command line would have said; an empty budget is none.
-inline CacheOptions options_of(const std::string& spec, const std::string& budget = "", const std::string& kv_type = "f16") {
+inline CacheOptions options_of(const std::string& spec, const std::string& budget = "",
+                               const std::string& kv_type = "f16") {
   CacheOptions out;
   out.spec = Spec::parse(spec);
   if (!budget.empty()) out.budget = Budget::parse(budget);

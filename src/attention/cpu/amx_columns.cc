@@ -20,8 +20,8 @@ namespace {
 constexpr int kKeys = tile_keys(Products::bf16);
 constexpr int kPairs = kKeys / 2;
 
-/// 16 lanes' weights as the right factor of probabilities, which lie as pairs of keys: a lane's row has its weight for the even key, for
-/// the odd key, and what rounding to bf16 left of both, so that only the probabilities are rounded.
+/// 16 lanes' weights as the right factor of probabilities, which lie as pairs of keys: a lane's row has its weight for
+/// the even key, for the odd key, and what rounding to bf16 left of both, so that only the probabilities are rounded.
 class Weights {
  public:
   const void* tile() const { return rows_; }
@@ -64,7 +64,9 @@ class Weights {
 /// The lanes of one head and, for each group of 16 that some of them are in, the weights.
 struct Head {
   explicit Head(int first, int tokens)
-      : begin(first), end(first + tokens), weights(static_cast<std::size_t>((end - first_group() + kTileRows - 1) / kTileRows)) {}
+      : begin(first),
+        end(first + tokens),
+        weights(static_cast<std::size_t>((end - first_group() + kTileRows - 1) / kTileRows)) {}
 
   int first_group() const { return begin / kTileRows * kTileRows; }
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// Vectors of these files by intrinsics, not through Highway, of which this version converts no two vectors to bf16, multiplies none and
-// scales by no power of 2.
+// Vectors of these files by intrinsics, not through Highway, of which this version converts no two vectors to bf16,
+// multiplies none and scales by no power of 2.
 #if HWY_ARCH_X86_64
 
 #include <immintrin.h>
@@ -26,8 +26,9 @@ inline constexpr int kVector = 16;
 
 /// Of each lane of `even` and `odd` a pair of bf16, rounded to nearest.
 HWY_INLINE __m512i pairs_of(__m512 even, __m512 odd) {
-  alignas(64) static constexpr std::uint16_t kOrder[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  alignas(64) static constexpr std::uint16_t kOrder[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                           21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                           11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return _mm512_permutexvar_epi16(_mm512_load_si512(kOrder), (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 

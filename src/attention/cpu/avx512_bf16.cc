@@ -14,7 +14,8 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-/// Rows whose sums are in registers at a time: 16 of 32, which hides the latency of products, and each pair is read for many.
+/// Rows whose sums are in registers at a time: 16 of 32, which hides the latency of products, and each pair is read for
+/// many.
 constexpr int kRows = 8;
 constexpr int kVectors = kStrip / kVector;
 
@@ -24,12 +25,14 @@ void multiply_rows(const std::uint32_t* left, const std::uint32_t* right, int pa
   HWY_UNROLL(kRows)
   for (int m = 0; m < kRows; ++m) {
     for (int v = 0; v < kVectors; ++v) {
-      sum[m][v] = kStart == Start::from_zero ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + std::ptrdiff_t{m} * kStrip + v * kVector);
+      sum[m][v] = kStart == Start::from_zero ? _mm512_setzero_ps()
+                                             : _mm512_loadu_ps(sums + std::ptrdiff_t{m} * kStrip + v * kVector);
     }
   }
   for (int k = 0; k < pairs; ++k, right += kStrip) {
     __m512bh of_strip[kVectors];
-    for (int v = 0; v < kVectors; ++v) of_strip[v] = (__m512bh)_mm512_loadu_si512(right + static_cast<std::ptrdiff_t>(v) * kVector);
+    for (int v = 0; v < kVectors; ++v)
+      of_strip[v] = (__m512bh)_mm512_loadu_si512(right + static_cast<std::ptrdiff_t>(v) * kVector);
     for (int m = 0; m < kRows; ++m) {
       const auto of_row = (__m512bh)_mm512_set1_epi32(static_cast<int>(left[std::ptrdiff_t{m} * pairs + k]));
       for (int v = 0; v < kVectors; ++v) sum[m][v] = _mm512_dpbf16_ps(sum[m][v], of_row, of_strip[v]);

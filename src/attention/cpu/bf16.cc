@@ -30,8 +30,9 @@ struct Work {
   std::uint32_t* p;        ///< [kKeys / 2][strip] pairs
 };
 
-/// 2^x for x <= 126, relative error below 2^-13: a sixteenth of what rounding to bf16 costs. 2^0 = 1; 2^-infinity = 0. With the fraction f
-/// of x, 2^f is 1 + f times a minimax polynomial of degree 2; two instructions do what is left of Highway's kind.
+/// 2^x for x <= 126, relative error below 2^-13: a sixteenth of what rounding to bf16 costs. 2^0 = 1; 2^-infinity = 0.
+/// With the fraction f of x, 2^f is 1 + f times a minimax polynomial of degree 2; two instructions do what is left of
+/// Highway's kind.
 HWY_INLINE __m512 exp2_of(__m512 x) {
   constexpr int kAboveFloor = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
   const __m512 f = _mm512_reduce_ps(x, kAboveFloor);
@@ -42,8 +43,8 @@ HWY_INLINE __m512 exp2_of(__m512 x) {
   return _mm512_scalef_ps(p, x);
 }
 
-/// How far a logit may rise above what the exponentials of its lane are relative to, in powers of 2, before that rises too and what was
-/// summed before has to be scaled. Bf16 and f32 reach much further.
+/// How far a logit may rise above what the exponentials of its lane are relative to, in powers of 2, before that rises
+/// too and what was summed before has to be scaled. Bf16 and f32 reach much further.
 constexpr float kSlack = 8;
 
 /// 16 lanes of a strip in one step.
@@ -74,7 +75,8 @@ HWY_INLINE __m512 largest(const Lanes& l) {
   return _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3]));
 }
 
-/// What the exponentials are relative to; raises it, and scales what was summed, where this step's logits are too large for it.
+/// What the exponentials are relative to; raises it, and scales what was summed, where this step's logits are too large
+/// for it.
 HWY_INLINE __m512 raised_base(const Lanes& l, __m512 top) {
   const __m512 old = _mm512_loadu_ps(l.base);
   const __mmask16 rises = _mm512_cmp_ps_mask(top, _mm512_add_ps(old, _mm512_set1_ps(kSlack)), _CMP_GT_OQ);
@@ -136,8 +138,10 @@ template <bool kMasked>
 HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w) {
   float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(lane) * b.width;
   for (int i = 0; i < kStrip; i += kVector) {
-    const __m512 last = _mm512_sub_ps(_mm512_loadu_ps(b.limit + lane + i), _mm512_set1_ps(static_cast<float>(first - 1)));
-    soften<kMasked>({w.logits + i, w.p + i, o + i, b.width, b.base + lane + i, b.sum + lane + i, _mm512_cvtps_epi32(last)});
+    const __m512 last =
+        _mm512_sub_ps(_mm512_loadu_ps(b.limit + lane + i), _mm512_set1_ps(static_cast<float>(first - 1)));
+    soften<kMasked>(
+        {w.logits + i, w.p + i, o + i, b.width, b.base + lane + i, b.sum + lane + i, _mm512_cvtps_epi32(last)});
   }
 }
 

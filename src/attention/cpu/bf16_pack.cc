@@ -54,17 +54,21 @@ HWY_INLINE void transpose(__m512i (&x)[kVector]) {
   }
 }
 
-constexpr __mmask16 first_of_16(int n) { return n >= kVector ? 0xffff : static_cast<__mmask16>((1 << std::max(n, 0)) - 1); }
+constexpr __mmask16 first_of_16(int n) {
+  return n >= kVector ? 0xffff : static_cast<__mmask16>((1 << std::max(n, 0)) - 1);
+}
 
 template <ElementType kType>
 void pack_keys(const cache::Rows& rows, int first, int count, int width, std::uint16_t* out) {
   for (int key = 0; key < count; ++key) {
     for (int i = 0; i < width; i += kVector) {
-      const auto some = (__m256i)_mm512_cvtneps_pbh(load_row<kType>(rows.row(first + key), i, first_of_16(rows.dim - i)));
+      const auto some =
+          (__m256i)_mm512_cvtneps_pbh(load_row<kType>(rows.row(first + key), i, first_of_16(rows.dim - i)));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + static_cast<std::ptrdiff_t>(key) * width + i), some);
     }
   }
-  std::fill_n(out + static_cast<std::ptrdiff_t>(count) * width, static_cast<std::ptrdiff_t>(kKeys - count) * width, std::uint16_t{0});
+  std::fill_n(out + static_cast<std::ptrdiff_t>(count) * width, static_cast<std::ptrdiff_t>(kKeys - count) * width,
+              std::uint16_t{0});
 }
 
 /// Elements [i, i + 16) of a row, zeros where there is nothing.
@@ -84,7 +88,8 @@ void pack_values(const cache::Rows& rows, int first, int count, int width, std::
         x[j] = pairs_of(load_if<kType>(rows, row, end, i), load_if<kType>(rows, row + 1, end, i));
       }
       transpose(x);
-      for (int j = 0; j < kVector; ++j) _mm512_storeu_si512(out + static_cast<std::ptrdiff_t>(i + j) * kKeys + key, x[j]);
+      for (int j = 0; j < kVector; ++j)
+        _mm512_storeu_si512(out + static_cast<std::ptrdiff_t>(i + j) * kKeys + key, x[j]);
     }
   }
 }
@@ -113,7 +118,8 @@ void pack_queries(const Block& b, std::uint32_t* out) {
   for (std::ptrdiff_t row = 0; row < rows; row += 2) {
     const float* const even = b.q_lanes + row * kStrip;
     for (int i = 0; i < kStrip; i += kVector) {
-      _mm512_storeu_si512(out + row / 2 * kStrip + i, pairs_of(_mm512_loadu_ps(even + i), _mm512_loadu_ps(even + kStrip + i)));
+      _mm512_storeu_si512(out + row / 2 * kStrip + i,
+                          pairs_of(_mm512_loadu_ps(even + i), _mm512_loadu_ps(even + kStrip + i)));
     }
   }
 }

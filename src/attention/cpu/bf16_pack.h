@@ -6,8 +6,8 @@
 
 namespace winnow::attention::cpu {
 
-/// Keys [first, first + count) rounded to `keys` [tile_keys][width], and their values, transposed, to `values` [width][tile_keys]; zeros
-/// where there is nothing. REQUIRES: multiplies_bf16(), as below.
+/// Keys [first, first + count) rounded to `keys` [tile_keys][width], and their values, transposed, to `values`
+/// [width][tile_keys]; zeros where there is nothing. REQUIRES: multiplies_bf16(), as below.
 void pack_rows(const Block& block, int first, int count, std::uint16_t* keys, std::uint16_t* values);
 
 /// q_lanes rounded to [strips][width / 2][kStrip] pairs.

@@ -35,7 +35,8 @@ void begin_block(const Block& b) {
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
-      const float* const q = b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
+      const float* const q =
+          b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
       float* const to = b.q_lanes + b.first_of(lane);
       for (int i = 0; i < b.head_dim; ++i) to[static_cast<std::ptrdiff_t>(i) * b.strip] = q[i] * scale;
       b.limit[lane] = static_cast<float>(b.leading[t] - 1);
@@ -78,7 +79,8 @@ void write_logsums(const Block& b) {
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
-      b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] = (b.base[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
+      b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] =
+          (b.base[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
     }
   }
 }
@@ -90,14 +92,16 @@ void end_block(const Block& b) {
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
-      float* const out = b.out + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
+      float* const out =
+          b.out + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
       const float* const o = b.o_lanes + b.first_of(lane);
       for (int i = 0; i < b.head_dim; ++i) out[i] = o[static_cast<std::ptrdiff_t>(i) * b.strip] * b.sum[lane];
     }
   }
 }
 
-/// Retained tiles are relative to the maximum of their time: turns that into the factor which brings them to the final one and divides.
+/// Retained tiles are relative to the maximum of their time: turns that into the factor which brings them to the final
+/// one and divides.
 void weigh_retained(const Block& b) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
@@ -107,7 +111,8 @@ void weigh_retained(const Block& b) {
       const V then = hn::Load(d, at);
       const V shrink = exp2_of_negative(d, hn::Sub(then, hn::Load(d, b.base + lane)));
       const V nothing = hn::Zero(d);
-      hn::Store(hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), nothing, hn::Mul(shrink, hn::Load(d, b.sum + lane))), d, at);
+      hn::Store(hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), nothing, hn::Mul(shrink, hn::Load(d, b.sum + lane))),
+                d, at);
     }
   }
 }
@@ -132,7 +137,9 @@ namespace winnow::attention::cpu {
 
 HWY_EXPORT(run);
 
-std::size_t work_bytes(const Block& b) { return b.products == Products::bf16 ? bf16_bytes(b.width, b.lanes) : f32_bytes(b.lanes); }
+std::size_t work_bytes(const Block& b) {
+  return b.products == Products::bf16 ? bf16_bytes(b.width, b.lanes) : f32_bytes(b.lanes);
+}
 
 void run_block(const Block& block) { HWY_DYNAMIC_DISPATCH(run)(block); }
 

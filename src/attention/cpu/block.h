@@ -9,8 +9,8 @@
 
 namespace winnow::attention::cpu {
 
-/// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64; half as many of bf16
-/// would read and write o_lanes twice as often.
+/// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64;
+/// half as many of bf16 would read and write o_lanes twice as often.
 constexpr int tile_keys(Products products) { return products == Products::f32 ? 64 : 128; }
 /// Rows of the register tile of f32: head dimensions and key counts are padded to it with zeros.
 inline constexpr int kRegisterRows = 8;
@@ -22,8 +22,8 @@ enum class Start : std::uint8_t { from_zero, from_memory };
 
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/// Probabilities of the lanes of consecutive tiles, as the products left them: of each tile [lanes / strip][rows][strip], where a row is a
-/// key in f32 or a pair of keys in bf16.
+/// Probabilities of the lanes of consecutive tiles, as the products left them: of each tile [lanes /
+/// strip][rows][strip], where a row is a key in f32 or a pair of keys in bf16.
 struct Retained {
   Products products = Products::f32;
   float* floats = nullptr;
@@ -38,7 +38,8 @@ struct Retained {
     const std::ptrdiff_t rows = tile_rows();
     const int tile = key / tile_keys(products);
     const int row = key % tile_keys(products) / row_keys();
-    return floats + tile * rows * lanes + lane / strip * rows * strip + static_cast<std::ptrdiff_t>(row) * strip + lane % strip;
+    return floats + tile * rows * lanes + lane / strip * rows * strip + static_cast<std::ptrdiff_t>(row) * strip +
+           lane % strip;
   }
   float at(int key, int lane) const {
     const float* const here = row(key, lane);
@@ -48,10 +49,9 @@ struct Retained {
   }
 };
 
-/// Some consecutive queries of the G heads that share a KV head, against all keys that they see: leading rows, and maybe a row of its own
-/// for each. Everything is laid out with the queries
-/// along the vector ("lanes", lane = head in group * tokens + token), so neither keys nor values need to be transposed and softmax needs no
-/// horizontal step.
+/// Some consecutive queries of the G heads that share a KV head, against all keys that they see: leading rows, and
+/// maybe a row of its own for each. Everything is laid out with the queries along the vector ("lanes", lane = head in
+/// group * tokens + token), so neither keys nor values need to be transposed and softmax needs no horizontal step.
 struct Block {
   const float* q = nullptr;  ///< first token, first head of the group; [tokens][token_stride], heads d apart
   float* out = nullptr;      ///< the same shape
@@ -86,7 +86,9 @@ struct Block {
   float* tile_weight = nullptr;  ///< [retained_tiles()][lanes]
 
   /// Element 0 of a lane in q_lanes and o_lanes; the next is a strip further.
-  std::ptrdiff_t first_of(int lane) const { return static_cast<std::ptrdiff_t>(lane / strip) * strip * width + lane % strip; }
+  std::ptrdiff_t first_of(int lane) const {
+    return static_cast<std::ptrdiff_t>(lane / strip) * strip * width + lane % strip;
+  }
   int visible_keys() const { return leading[tokens - 1]; }
   int tiles() const { return padded(visible_keys(), tile_keys(products)) / tile_keys(products); }
   int retained_tiles() const { return end_retained - first_retained; }
@@ -97,14 +99,16 @@ struct Block {
     p.floats += static_cast<std::ptrdiff_t>(number - first_retained) * p.tile_rows() * lanes;
     return p;
   }
-  float* weight_of(int number) const { return tile_weight + static_cast<std::ptrdiff_t>(number - first_retained) * lanes; }
+  float* weight_of(int number) const {
+    return tile_weight + static_cast<std::ptrdiff_t>(number - first_retained) * lanes;
+  }
 };
 
 /// Bytes of Block::work. REQUIRES: products, width and lanes are set.
 std::size_t work_bytes(const Block& block);
 
-/// Computes `out`. The probability A[lane, key] of a retained tile is then tile_of(tile).at(key, lane) * weight_of(tile)[lane] (0
-/// where the mask is).
+/// Computes `out`. The probability A[lane, key] of a retained tile is then tile_of(tile).at(key, lane) *
+/// weight_of(tile)[lane] (0 where the mask is).
 void run_block(const Block& block);
 
 }  // namespace winnow::attention::cpu

@@ -18,7 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Gives the products of a key's probabilities and the weights to one of both, as vectors or, where a strip or the lanes end, one by one.
+/// Gives the products of a key's probabilities and the weights to one of both, as vectors or, where a strip or the
+/// lanes end, one by one.
 template <Products kProducts, class Vectors, class Singles>
 HWY_INLINE void over_lanes(const Columns& c, int key, const Vectors& vectors, const Singles& singles) {
   const D d;
@@ -27,7 +28,8 @@ HWY_INLINE void over_lanes(const Columns& c, int key, const Vectors& vectors, co
     const int lane = c.first_lane + i;
     const int end = std::min(c.lanes, i + c.p.strip - lane % c.p.strip);
     const float* const row = c.p.row(key, lane) - i;
-    for (; i + step <= end; i += step) vectors(hn::Mul(load_retained<kProducts>(row + i, key), hn::LoadU(d, c.weight + i)));
+    for (; i + step <= end; i += step)
+      vectors(hn::Mul(load_retained<kProducts>(row + i, key), hn::LoadU(d, c.weight + i)));
     for (; i < end; ++i) singles(c.p.at(key, c.first_lane + i) * c.weight[i]);
   }
 }
@@ -50,7 +52,8 @@ void raise_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   for (int i = 0; i < c.keys; ++i) {
     V most = hn::Set(d, out[i]);
     over_lanes<kProducts>(
-        c, c.first_key + i, [&](V x) { most = hn::Max(most, x); }, [&](float x) { most = hn::Max(most, hn::Set(d, x)); });
+        c, c.first_key + i, [&](V x) { most = hn::Max(most, x); },
+        [&](float x) { most = hn::Max(most, hn::Set(d, x)); });
     out[i] = hn::GetLane(hn::MaxOfLanes(d, most));
   }
 }

@@ -27,7 +27,8 @@ int row_of(const cache::LanePiece& piece, int follower) { return piece.founders[
 /// Number of the first follower from `first` on whose founder is not before a row.
 int follower_of(const cache::LanePiece& piece, int first, int row) {
   const auto* const from = piece.founders + first;
-  return static_cast<int>(std::lower_bound(from, piece.founders + piece.followers, piece.first_slot + row) - piece.founders);
+  return static_cast<int>(std::lower_bound(from, piece.founders + piece.followers, piece.first_slot + row) -
+                          piece.founders);
 }
 
 /// Rows and their followers.
@@ -36,8 +37,8 @@ struct Both {
   int followers;
 };
 
-/// Rows from `first` on that make an item with all their followers, of which `follower` is the first: as many as fit. A row with
-/// more followers than fit is alone, with the first of them.
+/// Rows from `first` on that make an item with all their followers, of which `follower` is the first: as many as fit. A
+/// row with more followers than fit is alone, with the first of them.
 Both both_of(const cache::LanePiece& piece, int first, int follower) {
   const int rows_left = piece.keys.count - first;
   int fit = 0;  // followers that fit with their founders and all rows before
@@ -53,7 +54,8 @@ Both both_of(const cache::LanePiece& piece, int first, int follower) {
   return {std::min(next, kStretchKeys - whole), whole};
 }
 
-/// Whether followers are those of a read's rows and can be read with them, so that keys and values come from memory once.
+/// Whether followers are those of a read's rows and can be read with them, so that keys and values come from memory
+/// once.
 bool follow(const DecodeRead& followers, const DecodeRead& rows) {
   const auto& f = followers.piece;
   const auto& r = rows.piece;
@@ -81,12 +83,14 @@ struct DecodeAttention::Impl {
     bool operator==(const Turned&) const = default;
   };
 
-  Impl(MemoryAccount& a, const Shape& s, const Rope& r, int threads) : account(a), shape(s), rope(r), turns(a, rope), threads_(threads) {
+  Impl(MemoryAccount& a, const Shape& s, const Rope& r, int threads)
+      : account(a), shape(s), rope(r), turns(a, rope), threads_(threads) {
     const auto width = static_cast<std::size_t>(shape.head_dim);
     const auto group = static_cast<std::size_t>(shape.group());
     const auto rows = static_cast<std::size_t>(cpu::kTogether * cpu::decoded_width(shape.head_dim));
     const auto split = static_cast<std::size_t>(cpu::split_width(shape.head_dim, turns.pairs(), turns.width()));
-    per_thread = 2 * group * kStretchKeys + rows + (group * (width + split) + 15) / 16 * 16;  // whole cache lines: threads share none
+    per_thread = 2 * group * kStretchKeys + rows +
+                 (group * (width + split) + 15) / 16 * 16;  // whole cache lines: threads share none
     per_item = group * (width + 2);
     work = Buffer(account, static_cast<std::size_t>(threads_) * per_thread * sizeof(float), "attention's work space");
   }
@@ -161,7 +165,8 @@ void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, f
 }
 
 void DecodeAttention::Impl::add_items(std::span<const DecodeRead> reads) {
-  const bool some_follow = std::any_of(reads.begin(), reads.end(), [](const DecodeRead& r) { return r.piece.founders != nullptr; });
+  const bool some_follow =
+      std::any_of(reads.begin(), reads.end(), [](const DecodeRead& r) { return r.piece.founders != nullptr; });
   for (const auto& read : reads) {
     if (read.piece.turns != nullptr) turns.reserve(read.piece.turns_end);
     if (!some_follow) {
@@ -169,8 +174,8 @@ void DecodeAttention::Impl::add_items(std::span<const DecodeRead> reads) {
       continue;
     }
     const bool own = read.piece.founders == nullptr;
-    const auto other =
-        std::find_if(reads.begin(), reads.end(), [&](const DecodeRead& r) { return own ? follow(r, read) : follow(read, r); });
+    const auto other = std::find_if(reads.begin(), reads.end(),
+                                    [&](const DecodeRead& r) { return own ? follow(r, read) : follow(read, r); });
     if (own) add_rows(read, other == reads.end() ? nullptr : &*other);
     if (!own && other == reads.end()) add_followers(read, 0, read.piece.followers);
   }
@@ -187,7 +192,8 @@ void DecodeAttention::Impl::add_rows(const DecodeRead& rows, const DecodeRead* f
     items.push_back({rows, first, both.rows, *follow, follower, both.followers});
     first += both.rows;
     follower += both.followers;
-    const int end = follower_of(follow->piece, follower, first);  // beyond what is left of a row with too many for one item
+    const int end =
+        follower_of(follow->piece, follower, first);  // beyond what is left of a row with too many for one item
     add_followers(*follow, follower, end);
     follower = end;
   }
@@ -206,14 +212,16 @@ void DecodeAttention::run(Worker worker) {
   auto& s = *impl_;
   float* const memory = s.work.as<float>().data() + static_cast<std::size_t>(worker.index) * s.per_thread;
   Impl::Turned turned;
-  for (int i = s.stretches.take(); i >= 0; i = s.stretches.take()) s.run_item(static_cast<std::size_t>(i), memory, turned);
+  for (int i = s.stretches.take(); i >= 0; i = s.stretches.take())
+    s.run_item(static_cast<std::size_t>(i), memory, turned);
 }
 
 void DecodeAttention::Impl::turn_queries(const Turned& want, float* queries) const {
   const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(shape.group()) * shape.head_dim;
   const float* const from = q + (static_cast<std::ptrdiff_t>(want.row) * shape.kv_heads + want.kv_head) * n;
   for (std::ptrdiff_t i = 0; i < n; ++i) queries[i] = from[i] * shape.scale;
-  for (int g = 0; g < shape.group(); ++g) rope.shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
+  for (int g = 0; g < shape.group(); ++g)
+    rope.shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
 }
 
 void DecodeAttention::Impl::set_rows(const Item& item, cpu::Stretch& stretch) {
@@ -235,7 +243,8 @@ void DecodeAttention::Impl::set_rows(const Item& item, cpu::Stretch& stretch) {
       count = stretch.founders[item.followers - 1] - stretch.founders[0] + 1;
     }
     stretch.first_founder = follow.first_slot + first;
-    if (item.follow.probabilities != nullptr) stretch.follower_capture = item.follow.probabilities + item.first_follower;
+    if (item.follow.probabilities != nullptr)
+      stretch.follower_capture = item.follow.probabilities + item.first_follower;
   }
   stretch.keys = piece.keys.slice(first, count);
   stretch.values = piece.values.slice(first, count);
@@ -249,7 +258,8 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& t
   stretch.logits = memory;
   stretch.weights = stretch.logits + group * kStretchKeys;
   stretch.rows = stretch.weights + group * kStretchKeys;
-  float* const queries = stretch.rows + static_cast<std::ptrdiff_t>(cpu::kTogether) * cpu::decoded_width(shape.head_dim);
+  float* const queries =
+      stretch.rows + static_cast<std::ptrdiff_t>(cpu::kTogether) * cpu::decoded_width(shape.head_dim);
   if (const Turned want{read.row, read.kv_head, read.piece.query_shift}; want != turned) {
     turn_queries(want, queries);
     turned = want;
@@ -275,10 +285,12 @@ void DecodeAttention::merge(Worker /*worker*/) {
       const std::span<float> o(s.out + head * dim, dim);
       std::fill(o.begin(), o.end(), 0.0F);
       PartialState all{o, -std::numeric_limits<float>::infinity(), 0.0F};
-      for (std::size_t item = s.first_item[t]; item < s.first_item[t + 1]; ++item) attention::merge(all, s.part(item, g));
+      for (std::size_t item = s.first_item[t]; item < s.first_item[t + 1]; ++item)
+        attention::merge(all, s.part(item, g));
       const float share = all.d > 0 ? 1.0F / all.d : 0.0F;
       for (float& x : o) x *= share;
-      for (std::size_t item = s.first_item[t]; item < s.first_item[t + 1]; ++item) s.finish_probabilities(item, g, all.m, share);
+      for (std::size_t item = s.first_item[t]; item < s.first_item[t + 1]; ++item)
+        s.finish_probabilities(item, g, all.m, share);
     }
   }
 }

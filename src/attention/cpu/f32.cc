@@ -29,16 +29,18 @@ void load_tile(const cache::Rows& rows, int first, int count, int width, float* 
   }
 }
 
-/// c[m][lane] (+)= sum over k of a[m * a_row + k * a_step] * b[k][lane] for kRegisterRows rows and kVectors vectors of lanes, in registers.
+/// c[m][lane] (+)= sum over k of a[m * a_row + k * a_step] * b[k][lane] for kRegisterRows rows and kVectors vectors of
+/// lanes, in registers.
 template <int kVectors, Start kStart>
-HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step, const float* HWY_RESTRICT b, int depth, int stride,
-                              float* HWY_RESTRICT c) {
+HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step, const float* HWY_RESTRICT b,
+                              int depth, int stride, float* HWY_RESTRICT c) {
   const D d;
   const auto lanes = static_cast<std::ptrdiff_t>(hn::Lanes(d));
   V sum[kRegisterRows][kVectors];
   for (int m = 0; m < kRegisterRows; ++m) {
     for (int v = 0; v < kVectors; ++v) {
-      sum[m][v] = kStart == Start::from_zero ? hn::Zero(d) : hn::Load(d, c + static_cast<std::ptrdiff_t>(m) * stride + v * lanes);
+      sum[m][v] = kStart == Start::from_zero ? hn::Zero(d)
+                                             : hn::Load(d, c + static_cast<std::ptrdiff_t>(m) * stride + v * lanes);
     }
   }
   for (int k = 0; k < depth; ++k) {
@@ -55,8 +57,8 @@ HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step
   }
 }
 
-/// The product for any number of rows (a multiple of kRegisterRows) and all lanes, one strip of lanes after the other so that b's strip
-/// stays in the first-level cache.
+/// The product for any number of rows (a multiple of kRegisterRows) and all lanes, one strip of lanes after the other
+/// so that b's strip stays in the first-level cache.
 template <Start kStart>
 void multiply(const float* a, int a_row, int a_step, const float* b, int rows, int depth, int stride, float* c) {
   const int width = static_cast<int>(hn::Lanes(D()));
@@ -64,8 +66,8 @@ void multiply(const float* a, int a_row, int a_step, const float* b, int rows, i
   int lane = 0;
   for (; lane + kVectors * width <= stride; lane += kVectors * width) {
     for (int m = 0; m < rows; m += kRegisterRows) {
-      register_tile<kVectors, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + lane, depth, stride,
-                                      c + static_cast<std::ptrdiff_t>(m) * stride + lane);
+      register_tile<kVectors, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + lane, depth,
+                                      stride, c + static_cast<std::ptrdiff_t>(m) * stride + lane);
     }
   }
   for (; lane < stride; lane += width) {
@@ -76,8 +78,8 @@ void multiply(const float* a, int a_row, int a_step, const float* b, int rows, i
   }
 }
 
-/// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what was summed before
-/// shrinks. kMasked: the tile reaches beyond what some lane sees, or beyond the keys.
+/// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what
+/// was summed before shrinks. kMasked: the tile reaches beyond what some lane sees, or beyond the keys.
 template <bool kMasked>
 void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
   const D d;

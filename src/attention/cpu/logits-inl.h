@@ -17,7 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// Heads in registers at a time: 4 heads by 4 keys (or vectors of values) are 16 accumulators of 32 registers, 2 by 4 are 8 of 16.
+/// Heads in registers at a time: 4 heads by 4 keys (or vectors of values) are 16 accumulators of 32 registers, 2 by 4
+/// are 8 of 16.
 constexpr int kHeadsTogether = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
 constexpr int kKeysTogether = 4;
 
@@ -35,7 +36,8 @@ HWY_INLINE void sum_lanes(const V (&v)[kKeysTogether], float* HWY_RESTRICT out) 
   const V cd = hn::Add(hn::InterleaveLower(d, v[2], v[3]), hn::InterleaveUpper(d, v[2], v[3]));
   const auto ab2 = hn::BitCast(pairs, ab);
   const auto cd2 = hn::BitCast(pairs, cd);
-  const V sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab2, cd2)), hn::BitCast(d, hn::InterleaveUpper(pairs, ab2, cd2)));
+  const V sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab2, cd2)),
+                         hn::BitCast(d, hn::InterleaveUpper(pairs, ab2, cd2)));
   if constexpr (hn::MaxLanes(d) == 4) {
     hn::StoreU(sums, d, out);
   } else {
@@ -69,7 +71,8 @@ HWY_INLINE void logits_of_keys(const Heads& h, const cache::Rows& rows, int key)
   const int step = static_cast<int>(hn::Lanes(D()));
   const int whole = rows.dim / step * step;
   const T* row[kKeysTogether];
-  for (int j = 0; j < kKeysTogether; ++j) row[j] = reinterpret_cast<const T*>(rows.row(std::min(key + j, rows.count - 1)));
+  for (int j = 0; j < kKeysTogether; ++j)
+    row[j] = reinterpret_cast<const T*>(rows.row(std::min(key + j, rows.count - 1)));
   V sum[kHeads][kKeysTogether];
   HWY_UNROLL(4)
   for (int i = 0; i < kHeads; ++i) {
@@ -81,7 +84,8 @@ HWY_INLINE void logits_of_keys(const Heads& h, const cache::Rows& rows, int key)
     HWY_UNROLL(4)
     for (int j = 0; j < kKeysTogether; ++j) k[j] = load(row[j] + at);
     HWY_UNROLL(4)
-    for (int i = 0; i < kHeads; ++i) add_products(k, load(h.q + static_cast<std::ptrdiff_t>(i) * rows.dim + at), sum[i]);
+    for (int i = 0; i < kHeads; ++i)
+      add_products(k, load(h.q + static_cast<std::ptrdiff_t>(i) * rows.dim + at), sum[i]);
   }
   if (whole < rows.dim) {
     HWY_UNROLL(4)

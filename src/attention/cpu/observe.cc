@@ -62,13 +62,15 @@ void observe_powers(const Block& block, const Observation& observation, const Re
 void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record) {
   const Observe& what = observation.what();
   if (!what.power.empty()) return observe_powers(block, observation, record);
-  for (int t = 0; t < block.tokens; ++t) mask[t] = what.rows.contains(block.first_key + t, observation.size()) ? 1.0F : 0.0F;
+  for (int t = 0; t < block.tokens; ++t)
+    mask[t] = what.rows.contains(block.first_key + t, observation.size()) ? 1.0F : 0.0F;
   // No row of the block is near enough to the keys before this one.
   const int nearest = what.rows.kind == ObservedRows::Kind::band ? block.first_key - what.rows.count : 0;
   const int first = std::max(record.keys.begin, nearest);
   const int last = std::min(record.keys.end, block.visible_keys());
   const bool is_plain_sum = what.reduction == Reduction::sum && what.rows.kind != ObservedRows::Kind::band;
-  if (is_plain_sum && block.products == Products::bf16 && has_amx_bf16()) return add_sums_amx(block, mask, {first, last}, record);
+  if (is_plain_sum && block.products == Products::bf16 && has_amx_bf16())
+    return add_sums_amx(block, mask, {first, last}, record);
   const int keys = tile_keys(block.products);
   for (int tile = first / keys; tile * keys < last; ++tile) {
     const int begin = std::max(first, tile * keys);
@@ -77,7 +79,8 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
       const int first_lane = head * block.tokens;
       const float* const from = block.weight_of(tile) + first_lane;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
-      observe_stripe(block, what, {begin, end, tile * keys, first_lane, block.tile_of(tile), record.at(head, begin)}, weight);
+      observe_stripe(block, what, {begin, end, tile * keys, first_lane, block.tile_of(tile), record.at(head, begin)},
+                     weight);
     }
   }
 }

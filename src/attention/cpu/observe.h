@@ -15,8 +15,8 @@ struct Record {
   float* at(int head, int key) const { return out + static_cast<std::ptrdiff_t>(head) * stride + (key - keys.begin); }
 };
 
-/// Adds what a block that retained its probabilities of those keys saw, for one observation. `mask` and `weight` are work space, [tokens]
-/// each.
+/// Adds what a block that retained its probabilities of those keys saw, for one observation. `mask` and `weight` are
+/// work space, [tokens] each.
 void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record);
 
 }  // namespace winnow::attention::cpu

@@ -35,7 +35,8 @@ V load_some(const float* from, int n) {
 V load_probabilities(const Side& r, int key) {
   if (r.count == static_cast<int>(hn::Lanes(D())) && r.lane % r.p.strip + r.count <= r.p.strip) {
     const float* const row = r.p.row(key, r.lane);
-    return r.p.products == Products::f32 ? load_retained<Products::f32>(row, key) : load_retained<Products::bf16>(row, key);
+    return r.p.products == Products::f32 ? load_retained<Products::f32>(row, key)
+                                         : load_retained<Products::bf16>(row, key);
   }
   HWY_ALIGN float some[hn::MaxLanes(D())] = {};
   for (int i = 0; i < r.count; ++i) some[i] = r.p.at(key, r.lane + i);
@@ -44,7 +45,8 @@ V load_probabilities(const Side& r, int key) {
 
 V raised(const Side& r, int key) {
   const D d;
-  const V p = hn::Mul(load_probabilities(r, key), load_some(r.tile_weight + key / tile_keys(r.p.products) * r.p.lanes, r.count));
+  const V p = hn::Mul(load_probabilities(r, key),
+                      load_some(r.tile_weight + key / tile_keys(r.p.products) * r.p.lanes, r.count));
   const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), r.power);
   const V result = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
   return hn::IfThenElseZero(hn::Le(hn::Set(d, static_cast<float>(key)), r.last_key), result);
@@ -68,7 +70,8 @@ void add(const Powers& w, float* out) {
     const int lane = w.head * b.tokens + token;
     const int count = std::min(step, w.tokens - i);
     const V last_key = hn::Iota(d, static_cast<float>(b.first_key + token));
-    add_rows({b.tile_of(0), lane, b.tile_weight + lane, count, load_some(w.power + i, count), last_key}, b.visible_keys(), out);
+    add_rows({b.tile_of(0), lane, b.tile_weight + lane, count, load_some(w.power + i, count), last_key},
+             b.visible_keys(), out);
   }
 }
 

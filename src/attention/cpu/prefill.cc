@@ -17,11 +17,13 @@ namespace {
 
 /// How the blocks of a kernel are made.
 struct BlockShape {
-  int lanes;    ///< enough that converting a tile of keys is paid for by many queries, few enough for the second-level cache
+  int lanes;    ///< enough that converting a tile of keys is paid for by many queries, few enough for the second-level
+                ///< cache
   int padding;  ///< of lanes
   int depth;    ///< padding of head dimensions
-  /// Most retained probabilities, for each thread: blocks with observed rows are narrower in longer prompts, but for one padding. Those of
-  /// bf16 are to stay in the second-level cache: four times as many are 15 % slower, though keys are then packed less often.
+  /// Most retained probabilities, for each thread: blocks with observed rows are narrower in longer prompts, but for
+  /// one padding. Those of bf16 are to stay in the second-level cache: four times as many are 15 % slower, though keys
+  /// are then packed less often.
   int retained;
 };
 
@@ -52,7 +54,8 @@ bool observes_any(const Observation& o, int first, int count) {
 struct PrefillAttention::Impl {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  /// One work item, and where its part of the observations goes. What it computes does not depend on the number of threads.
+  /// One work item, and where its part of the observations goes. What it computes does not depend on the number of
+  /// threads.
   struct Item {
     int kv_head;
     int first_token;
@@ -79,11 +82,18 @@ struct PrefillAttention::Impl {
   Layout layout(const Item& item, int from, float* memory) const;
   void run(const Item& item, float* memory);
   /// Tokens of a block of this item.
-  int block_tokens(const Item& item) const { return item.is_observed ? std::min(observed_tokens, item.tokens) : item.tokens; }
+  int block_tokens(const Item& item) const {
+    return item.is_observed ? std::min(observed_tokens, item.tokens) : item.tokens;
+  }
   /// Keys that are recorded of those that the item's last token sees.
-  int recorded_keys(const Item& item) const { return std::max(0, std::min(recorded.end, last_seen(item)) - recorded.begin); }
-  int last_seen(const Item& item) const { return leading[static_cast<std::size_t>(item.first_token + item.tokens - 1)]; }
-  void begin(const cache::LayerScratch& rows, const float* queries, float* outputs, std::span<Observation* const> observers);
+  int recorded_keys(const Item& item) const {
+    return std::max(0, std::min(recorded.end, last_seen(item)) - recorded.begin);
+  }
+  int last_seen(const Item& item) const {
+    return leading[static_cast<std::size_t>(item.first_token + item.tokens - 1)];
+  }
+  void begin(const cache::LayerScratch& rows, const float* queries, float* outputs,
+             std::span<Observation* const> observers);
   float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
@@ -163,7 +173,8 @@ void PrefillAttention::Impl::make_items() {
   if (observed_tokens > cpu::kLanePadding) observed_tokens -= observed_tokens % cpu::kLanePadding;
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
-    for (int head = 0; head < shape.kv_heads; ++head) items.push_back(make_item(head, from, std::min(tokens, count - from)));
+    for (int head = 0; head < shape.kv_heads; ++head)
+      items.push_back(make_item(head, from, std::min(tokens, count - from)));
   }
 }
 
@@ -182,7 +193,8 @@ void PrefillAttention::Impl::size_work_space() {
   std::size_t most = 0;
   for (const Item& item : items) {
     // The last block sees the most keys but may have the fewest tokens.
-    for (int from = 0; from < item.tokens; from += block_tokens(item)) most = std::max(most, layout(item, from, nullptr).floats);
+    for (int from = 0; from < item.tokens; from += block_tokens(item))
+      most = std::max(most, layout(item, from, nullptr).floats);
   }
   for (auto& buffer : work) floats(account, buffer, most);
   if (partial_floats > 0) floats(account, partials, partial_floats);
@@ -211,7 +223,8 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   if (!own.empty()) b.own = own.data() + item.first_token + from;
   if (logsums != nullptr) {
     b.logsum_stride = shape.query_heads;
-    b.logsum = logsums + static_cast<std::ptrdiff_t>(item.first_token + from) * b.logsum_stride + item.kv_head * shape.group();
+    b.logsum =
+        logsums + static_cast<std::ptrdiff_t>(item.first_token + from) * b.logsum_stride + item.kv_head * shape.group();
   }
   b.keys = scratch->keys(item.kv_head);
   b.values = scratch->values(item.kv_head);
@@ -250,7 +263,8 @@ void PrefillAttention::Impl::run(const Item& item, float* memory) {
   const cpu::AmxScope amx(products);
   const int keys = recorded_keys(item);
   for (std::size_t index = 0; index < observations.size(); ++index) {
-    if (item.partial[index] != kNone) std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);
+    if (item.partial[index] != kNone)
+      std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);
   }
   for (int from = 0; from < item.tokens; from += block_tokens(item)) {
     const Layout l = layout(item, from, memory);

@@ -33,7 +33,8 @@ HWY_INLINE void tile(const float* left, int dim, const float* columns, int strid
   for (int c = 0; c < dim; ++c) {
     V right[kVectors];
     HWY_UNROLL(2)
-    for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, columns + static_cast<std::ptrdiff_t>(c) * stride + v * step);
+    for (int v = 0; v < kVectors; ++v)
+      right[v] = hn::LoadU(d, columns + static_cast<std::ptrdiff_t>(c) * stride + v * step);
     HWY_UNROLL(4)
     for (int i = 0; i < kCount; ++i) {
       const V x = hn::Set(d, left[static_cast<std::ptrdiff_t>(i) * dim + c]);
@@ -44,7 +45,8 @@ HWY_INLINE void tile(const float* left, int dim, const float* columns, int strid
   HWY_UNROLL(4)
   for (int i = 0; i < kCount; ++i) {
     HWY_UNROLL(2)
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[i][v], d, out + static_cast<std::ptrdiff_t>(i) * stride + v * step);
+    for (int v = 0; v < kVectors; ++v)
+      hn::StoreU(sum[i][v], d, out + static_cast<std::ptrdiff_t>(i) * stride + v * step);
   }
 }
 
@@ -57,10 +59,12 @@ void rows_of(const float* left, int dim, const float* columns, int stride, float
 void multiply(const float* left, int rows, int dim, const float* columns, int stride, float* out) {
   int i = 0;
   for (; i + kRows <= rows; i += kRows) {
-    rows_of<kRows>(left + static_cast<std::ptrdiff_t>(i) * dim, dim, columns, stride, out + static_cast<std::ptrdiff_t>(i) * stride);
+    rows_of<kRows>(left + static_cast<std::ptrdiff_t>(i) * dim, dim, columns, stride,
+                   out + static_cast<std::ptrdiff_t>(i) * stride);
   }
   for (; i < rows; ++i) {
-    rows_of<1>(left + static_cast<std::ptrdiff_t>(i) * dim, dim, columns, stride, out + static_cast<std::ptrdiff_t>(i) * stride);
+    rows_of<1>(left + static_cast<std::ptrdiff_t>(i) * dim, dim, columns, stride,
+               out + static_cast<std::ptrdiff_t>(i) * stride);
   }
 }
 
@@ -81,9 +85,11 @@ void add_products_of(const float* query, const cache::Rows& rows, float* memory,
   for (int i = 0; i < rows.count; ++i) out[i] += memory[i];
 }
 
-/// kKeysTogether rows' products with the query and their squared lengths; where fewer are left, the last one stands in for the others.
+/// kKeysTogether rows' products with the query and their squared lengths; where fewer are left, the last one stands in
+/// for the others.
 template <class T>
-HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const float* query, float* products, float* squares) {
+HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const float* query, float* products,
+                                     float* squares) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   const T* row[kKeysTogether];
@@ -137,8 +143,8 @@ void cosines_of(const Gates& gates, const cache::Rows& rows, const float* query,
   }
 }
 
-void cosines_of_rows(const float* gates, float least, const cache::Rows& rows, const float* query, float query_length, float* memory,
-                     float* out) {
+void cosines_of_rows(const float* gates, float least, const cache::Rows& rows, const float* query, float query_length,
+                     float* memory, float* out) {
   for (int first = 0; first < rows.count; first += kTogether) {
     const cache::Rows some = readable(rows.slice(first, std::min(kTogether, rows.count - first)), memory);
     const Gates of_some = Gates{gates, least}.from(first);
@@ -187,7 +193,8 @@ PackedRows::PackedRows(std::span<const float> rows, int dim)
 }
 
 void PackedRows::multiply(std::span<const float> left, std::span<float> out) const {
-  HWY_DYNAMIC_DISPATCH(cpu::multiply)(left.data(), static_cast<int>(left.size()) / dim_, dim_, columns_.data(), stride_, out.data());
+  HWY_DYNAMIC_DISPATCH(cpu::multiply)
+  (left.data(), static_cast<int>(left.size()) / dim_, dim_, columns_.data(), stride_, out.data());
 }
 
 void add_products(std::span<const float> query, const cache::Rows& rows, std::span<float> out) {
@@ -198,14 +205,19 @@ void add_products(std::span<const float> query, const cache::Rows& rows, std::sp
   }
 }
 
-void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out) { cosines_where({}, 0, rows, query, out); }
+void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out) {
+  cosines_where({}, 0, rows, query, out);
+}
 
-void cosines_where(std::span<const float> gates, float least, const cache::Rows& rows, std::span<const float> query, std::span<float> out) {
+void cosines_where(std::span<const float> gates, float least, const cache::Rows& rows, std::span<const float> query,
+                   std::span<float> out) {
   double square = 0;
   for (const float x : query) square += static_cast<double>(x) * x;
-  std::vector<float> memory(static_cast<std::size_t>(cpu::kTogether) * static_cast<std::size_t>(cpu::decoded_width(rows.dim)));
+  std::vector<float> memory(static_cast<std::size_t>(cpu::kTogether) *
+                            static_cast<std::size_t>(cpu::decoded_width(rows.dim)));
   HWY_DYNAMIC_DISPATCH(cpu::cosines_of_rows)
-  (gates.empty() ? nullptr : gates.data(), least, rows, query.data(), static_cast<float>(std::sqrt(square)), memory.data(), out.data());
+  (gates.empty() ? nullptr : gates.data(), least, rows, query.data(), static_cast<float>(std::sqrt(square)),
+   memory.data(), out.data());
 }
 
 }  // namespace winnow::attention

@@ -22,7 +22,8 @@ namespace winnow::attention::cpu::HWY_NAMESPACE {
 /// Vectors of values in registers at a time, beside the heads.
 constexpr int kVectorsTogether = 4;
 
-/// o[columns] += weights · values for kVectors vectors of columns; `last`, if not 0, is how many columns the only vector has.
+/// o[columns] += weights · values for kVectors vectors of columns; `last`, if not 0, is how many columns the only
+/// vector has.
 template <int kHeads, int kVectors, class T>
 HWY_INLINE void weigh_columns(const Heads& h, const cache::Rows& rows, int column, int last) {
   const int step = static_cast<int>(hn::Lanes(D()));
@@ -141,7 +142,8 @@ template <class T>
 void turned_logits_of_type(const Stretch& s, const TurnedKeys& keys, int first) {
   for_heads(s.heads, [&](int head, auto count) {
     const std::ptrdiff_t at = head;
-    turned_logits_of<count(), T>({s.split + at * keys.query_width(), s.logits + at * kStretchKeys + first, nullptr}, keys);
+    turned_logits_of<count(), T>({s.split + at * keys.query_width(), s.logits + at * kStretchKeys + first, nullptr},
+                                 keys);
   });
 }
 
@@ -152,7 +154,8 @@ void turned_logits(const Stretch& s) {
   keys.pairs = s.table->pairs();
   keys.width = s.table->width();
   keys.pairing = s.table->pairing();
-  for (std::ptrdiff_t head = 0; head < s.heads; ++head) split_query(s.q + head * keys.dim, keys, s.split + head * keys.query_width());
+  for (std::ptrdiff_t head = 0; head < s.heads; ++head)
+    split_query(s.q + head * keys.dim, keys, s.split + head * keys.query_width());
   for (int first = 0; first < s.entries(); first += kTogether) {
     set_keys(s, first, keys);
     switch (s.keys.type) {

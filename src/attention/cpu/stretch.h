@@ -16,7 +16,8 @@ constexpr int decoded_width(int dim) { return (dim + 31) / 32 * 32; }
 /// Floats of a query whose rotated pairs are split into two halves of `width` each; the rest is not rotated.
 constexpr int split_width(int dim, int pairs, int width) { return dim - 2 * pairs + 2 * width; }
 
-/// The query heads of a group over at most kStretchKeys entries: rows, followers of rows, or rows and then followers of theirs.
+/// The query heads of a group over at most kStretchKeys entries: rows, followers of rows, or rows and then followers of
+/// theirs.
 struct Stretch {
   const float* q = nullptr;  ///< [heads][d], scaled
   int heads = 0;
@@ -29,13 +30,14 @@ struct Stretch {
   const std::int32_t* founders = nullptr;  ///< number of the row, ascending, counted from first_founder
   std::int32_t first_founder = 0;
   const float* scales = nullptr;
-  const std::int32_t* follower_turns = nullptr;  ///< REQUIRES: set where there are followers, and turns for rows beside them
-  float* logits = nullptr;                       ///< work space [heads][kStretchKeys], 64-byte aligned
-  float* weights = nullptr;                      ///< the same, for followers
-  float* rows = nullptr;                         ///< work space [kTogether][decoded_width(d)]
-  float* split = nullptr;                        ///< work space [heads][split_width()], for turns
-  float* capture = nullptr;                      ///< where exp(q·k - m) of rows is copied to, [heads][capture_stride], or null
-  float* follower_capture = nullptr;             ///< the same of followers
+  const std::int32_t* follower_turns =
+      nullptr;                        ///< REQUIRES: set where there are followers, and turns for rows beside them
+  float* logits = nullptr;            ///< work space [heads][kStretchKeys], 64-byte aligned
+  float* weights = nullptr;           ///< the same, for followers
+  float* rows = nullptr;              ///< work space [kTogether][decoded_width(d)]
+  float* split = nullptr;             ///< work space [heads][split_width()], for turns
+  float* capture = nullptr;           ///< where exp(q·k - m) of rows is copied to, [heads][capture_stride], or null
+  float* follower_capture = nullptr;  ///< the same of followers
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values
   float* m = nullptr;  ///< [heads] largest logit

@@ -8,8 +8,8 @@
 
 namespace winnow::attention::cpu {
 
-/// Cosines and sines of the angles that add up to those of one position: of a multiple of AngleRows::kFine and of the rest. Both are
-/// [TurnTable::width()] cosines, then as many sines.
+/// Cosines and sines of the angles that add up to those of one position: of a multiple of AngleRows::kFine and of the
+/// rest. Both are [TurnTable::width()] cosines, then as many sines.
 struct Angles {
   const float* coarse;
   const float* fine;
@@ -25,12 +25,14 @@ struct AngleRows {
 
   Angles at(std::int32_t position) const {
     const auto p = static_cast<std::uint32_t>(position);
-    return {coarse + static_cast<std::ptrdiff_t>(p / kFine) * stride, fine + static_cast<std::ptrdiff_t>(p % kFine) * stride};
+    return {coarse + static_cast<std::ptrdiff_t>(p / kFine) * stride,
+            fine + static_cast<std::ptrdiff_t>(p % kFine) * stride};
   }
 };
 
-/// Cosines and sines of all positions below a bound that grows: rows that are turned when they are read are too many for computing them.
-/// A table with a row for each position would not stay in a cache, and reading it would take longer than everything else about a row.
+/// Cosines and sines of all positions below a bound that grows: rows that are turned when they are read are too many
+/// for computing them. A table with a row for each position would not stay in a cache, and reading it would take longer
+/// than everything else about a row.
 class TurnTable {
  public:
   static constexpr std::int32_t kFine = AngleRows::kFine;

@@ -18,7 +18,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// Keys that are turned between reading and multiplying, in registers: of each pair (x, y) the x and the y are in two vectors.
+/// Keys that are turned between reading and multiplying, in registers: of each pair (x, y) the x and the y are in two
+/// vectors.
 struct TurnedKeys {
   const std::byte* row[kTogether];
   Angles angles[kTogether];

@@ -56,7 +56,9 @@ double retrieval(std::string_view answer, std::string_view reference) {
 double count(std::string_view answer, std::string_view reference) { return share_of(reference, answer); }
 
 double last_number(std::string_view answer, std::string_view reference) {
-  const auto without_zeros = [](std::string_view digits) { return digits.substr(std::min(digits.find_first_not_of('0'), digits.size())); };
+  const auto without_zeros = [](std::string_view digits) {
+    return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
+  };
   const auto numbers = numbers_of(answer);
   return !numbers.empty() && without_zeros(numbers.back()) == without_zeros(reference) ? 1 : 0;
 }

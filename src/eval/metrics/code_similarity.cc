@@ -17,12 +17,13 @@ Characters characters_of(const icu::UnicodeString& text) {
   return out;
 }
 
-/// Where each character stands in a line of which a part is looked for in another. In a line of 200 characters and more, those that make up
-/// more than a hundredth of it are left out.
+/// Where each character stands in a line of which a part is looked for in another. In a line of 200 characters and
+/// more, those that make up more than a hundredth of it are left out.
 std::map<UChar32, std::vector<int>> places_of(const Characters& line) {
   std::map<UChar32, std::vector<int>> out;
   for (std::size_t i = 0; i < line.size(); ++i) out[line[i]].push_back(static_cast<int>(i));
-  if (line.size() >= 200) std::erase_if(out, [&](const auto& entry) { return entry.second.size() > line.size() / 100 + 1; });
+  if (line.size() >= 200)
+    std::erase_if(out, [&](const auto& entry) { return entry.second.size() > line.size() / 100 + 1; });
   return out;
 }
 
@@ -50,7 +51,8 @@ class Matcher {
   /// The longest block, the first of equal ones; then longer by characters that were left out of the places.
   Block longest(int a_begin, int a_end, int b_begin, int b_end) const {
     Block best{a_begin, b_begin, 0};
-    std::map<int, int> ending;  // at each place of b: length of the common run that ends there and at the character before
+    std::map<int, int>
+        ending;  // at each place of b: length of the common run that ends there and at the character before
     for (int i = a_begin; i < a_end; ++i) {
       std::map<int, int> next;
       if (const auto found = places_.find(a_[static_cast<std::size_t>(i)]); found != places_.end()) {
@@ -63,8 +65,11 @@ class Matcher {
       }
       ending = std::move(next);
     }
-    while (best.a > a_begin && best.b > b_begin && same(best.a - 1, best.b - 1)) best = {best.a - 1, best.b - 1, best.length + 1};
-    while (best.a + best.length < a_end && best.b + best.length < b_end && same(best.a + best.length, best.b + best.length)) ++best.length;
+    while (best.a > a_begin && best.b > b_begin && same(best.a - 1, best.b - 1))
+      best = {best.a - 1, best.b - 1, best.length + 1};
+    while (best.a + best.length < a_end && best.b + best.length < b_end &&
+           same(best.a + best.length, best.b + best.length))
+      ++best.length;
     return best;
   }
 
@@ -80,7 +85,8 @@ std::string_view first_code(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of('\n'), text.size()));
   for (;;) {
     const auto line = text.substr(0, text.find('\n'));
-    const bool comment = line.find_first_of("`#") != std::string_view::npos || line.find("//") != std::string_view::npos;
+    const bool comment =
+        line.find_first_of("`#") != std::string_view::npos || line.find("//") != std::string_view::npos;
     if (!comment) return line;
     if (line.size() == text.size()) return "";
     text.remove_prefix(line.size() + 1);

@@ -13,12 +13,15 @@ icu::UnicodeString without_articles(const icu::UnicodeString& text) {
   return articles.replaceAll(" ", status);
 }
 
-Words english_words(std::string_view text) { return split(without_articles(without_ascii_punctuation(lower_case(unicode_of(text))))); }
+Words english_words(std::string_view text) {
+  return split(without_articles(without_ascii_punctuation(lower_case(unicode_of(text)))));
+}
 
 /// The marks that LongBench takes out of Chinese words, besides those of ASCII.
 const icu::UnicodeString& chinese_punctuation() {
   static const auto marks = unicode_of(
-      "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏"
+      "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】〔〕〖〗〘〙〚〛〜〝〞"
+      "〟〰〾〿–—‘’‛“”„‟…‧﹏"
       ".");
   return marks;
 }
@@ -43,8 +46,12 @@ Words chinese_words(std::string_view text) {
 
 }  // namespace
 
-double qa_f1(std::string_view answer, std::string_view reference) { return f1_of(english_words(answer), english_words(reference)); }
+double qa_f1(std::string_view answer, std::string_view reference) {
+  return f1_of(english_words(answer), english_words(reference));
+}
 
-double qa_f1_zh(std::string_view answer, std::string_view reference) { return f1_of(chinese_words(answer), chinese_words(reference)); }
+double qa_f1_zh(std::string_view answer, std::string_view reference) {
+  return f1_of(chinese_words(answer), chinese_words(reference));
+}
 
 }  // namespace winnow::eval

@@ -31,8 +31,8 @@ void add_common(const Words& a, const Words& b, std::set<icu::UnicodeString>& to
   std::vector<int> length((a.size() + 1) * width);
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      length[i * width + j] =
-          a[i - 1] == b[j - 1] ? length[(i - 1) * width + j - 1] + 1 : std::max(length[(i - 1) * width + j], length[i * width + j - 1]);
+      length[i * width + j] = a[i - 1] == b[j - 1] ? length[(i - 1) * width + j - 1] + 1
+                                                   : std::max(length[(i - 1) * width + j], length[i * width + j - 1]);
     }
   }
   for (std::size_t i = a.size(), j = b.size(); i > 0 && j > 0;) {
@@ -78,7 +78,8 @@ double rouge_l(std::string_view answer, std::string_view reference) {
 }
 
 double rouge_l_zh(std::string_view answer, std::string_view reference) {
-  return rouge_l(sentences_of(joined(segment(unicode_of(answer)))), sentences_of(joined(segment(unicode_of(reference)))));
+  return rouge_l(sentences_of(joined(segment(unicode_of(answer)))),
+                 sentences_of(joined(segment(unicode_of(reference)))));
 }
 
 }  // namespace winnow::eval

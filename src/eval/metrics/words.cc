@@ -54,11 +54,13 @@ Words split(const icu::UnicodeString& text) {
 
 Words segment(const icu::UnicodeString& text) {
   UErrorCode status = U_ZERO_ERROR;
-  const std::unique_ptr<icu::BreakIterator> cuts(icu::BreakIterator::createWordInstance(icu::Locale::getSimplifiedChinese(), status));
+  const std::unique_ptr<icu::BreakIterator> cuts(
+      icu::BreakIterator::createWordInstance(icu::Locale::getSimplifiedChinese(), status));
   if (U_FAILURE(status)) throw std::runtime_error(u_errorName(status));
   cuts->setText(text);
   Words out;
-  for (int begin = cuts->first(), end = cuts->next(); end != icu::BreakIterator::DONE; begin = end, end = cuts->next()) {
+  for (int begin = cuts->first(), end = cuts->next(); end != icu::BreakIterator::DONE;
+       begin = end, end = cuts->next()) {
     icu::UnicodeString word(text, begin, end - begin);
     if (!is_space(word.char32At(0))) out.push_back(std::move(word));
   }

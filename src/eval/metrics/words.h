@@ -21,8 +21,8 @@ icu::UnicodeString without_ascii_punctuation(const icu::UnicodeString& text);
 /// What stands between white space.
 Words split(const icu::UnicodeString& text);
 
-/// Words and punctuation marks by ICU's dictionaries, which know Chinese; white space is left out. The official scripts use jieba, whose
-/// dictionary is another one: "研究生命" may be cut elsewhere.
+/// Words and punctuation marks by ICU's dictionaries, which know Chinese; white space is left out. The official scripts
+/// use jieba, whose dictionary is another one: "研究生命" may be cut elsewhere.
 Words segment(const icu::UnicodeString& text);
 
 /// F1 over what two lists have in common, each word as often as it is in both; 0 where nothing is.

@@ -57,7 +57,8 @@ std::string labels_of(const char* axis, const std::vector<std::string>& names) {
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 /// gnuplot pads colours in one place and does not in another.
@@ -105,10 +106,11 @@ std::string script_of(const Chart& chart) {
   for (std::size_t i = 0; i < named; ++i) longest = std::max(longest, chart.curves[i].name.size());
   const std::size_t columns = longest <= kShort ? 2 : 1;
   const std::size_t rows = (named + (chart.level ? 1 : 0) + columns - 1) / columns;
-  std::string out =
-      begin(560, 330 + 19 * static_cast<int>(rows), 15) + axis("x", chart.x_title) + axis("y", chart.y_title) + tics_of(chart.x_tics);
+  std::string out = begin(560, 330 + 19 * static_cast<int>(rows), 15) + axis("x", chart.x_title) +
+                    axis("y", chart.y_title) + tics_of(chart.x_tics);
   out += fmt::format(
-      "set grid lc rgb '{}' lw 0.7\nset xlabel offset 0,0.4\nset key below left Left reverse maxcols {} samplen 2 width {}\n"
+      "set grid lc rgb '{}' lw 0.7\nset xlabel offset 0,0.4\nset key below left Left reverse maxcols {} samplen 2 "
+      "width {}\n"
       "set offsets graph 0.02, graph 0.02\n",
       kGrid, columns, -static_cast<int>(longest) / 4);  // gnuplot takes letters to be wider than they are
   if (chart.x_scale == Scale::logarithmic) out += "set logscale x 2\nset format x '%g'\n";
@@ -120,26 +122,28 @@ std::string script_of(const Chart& chart) {
     data += data_of(chart.curves[i]);
   }
   for (std::size_t i = 0; i < named; ++i) {
-    plots += fmt::format("{}'-' using 1:2 with linespoints lw 2 pt {} ps 0.6 lc rgb '{}' title {}", plots.empty() ? "plot " : ", ", 4 + i,
-                         series_colour(i), plain(chart.curves[i].name));
+    plots += fmt::format("{}'-' using 1:2 with linespoints lw 2 pt {} ps 0.6 lc rgb '{}' title {}",
+                         plots.empty() ? "plot " : ", ", 4 + i, series_colour(i), plain(chart.curves[i].name));
     data += data_of(chart.curves[i]);
   }
   if (chart.level)
-    plots +=
-        fmt::format("{}{:.6g} with lines dt 2 lw 1.5 lc rgb '{}' title 'full cache'", plots.empty() ? "plot " : ", ", *chart.level, kInk);
+    plots += fmt::format("{}{:.6g} with lines dt 2 lw 1.5 lc rgb '{}' title 'full cache'",
+                         plots.empty() ? "plot " : ", ", *chart.level, kInk);
   return out + plots + "\n" + data;
 }
 
 std::string script_of(const HeatMap& map) {
   constexpr std::size_t kMostNumbers = 8;  // in a row: more are not readable
-  std::string out =
-      begin(230, 180, 13) + axis("x", map.x_title) + axis("y", map.y_title) + labels_of("x", map.columns) + labels_of("y", map.rows);
+  std::string out = begin(230, 180, 13) + axis("x", map.x_title) + axis("y", map.y_title) +
+                    labels_of("x", map.columns) + labels_of("y", map.rows);
   out += fmt::format(
-      "set tics scale 0\nset lmargin 6.5\nset rmargin 0.5\nset tmargin 0.3\nset bmargin 2.6\nset xlabel offset 0,0.7\nset ylabel offset "
+      "set tics scale 0\nset lmargin 6.5\nset rmargin 0.5\nset tmargin 0.3\nset bmargin 2.6\nset xlabel offset "
+      "0,0.7\nset ylabel offset "
       "1,0\nset xrange [-0.5:{}-0.5]\nset yrange [{}-0.5:-0.5]\nset cbrange [0:1]\nunset colorbox\nset border 0\n"
       "set palette defined (0 '#ee6677', 0.5 '#ebc64d', 1 '#3fbf8f')\n",
       map.columns.size(), map.rows.size());
-  out += "plot '-' using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3 with boxxyerror fs solid 1 noborder lc palette notitle";
+  out +=
+      "plot '-' using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3 with boxxyerror fs solid 1 noborder lc palette notitle";
   const bool numbers = map.columns.size() <= kMostNumbers;
   if (numbers) out += ", '-' using 1:2:(sprintf('%.0f',100*$3)) with labels tc rgb '#101010' notitle";
   std::string data;
@@ -156,7 +160,8 @@ std::string embedded(std::string svg, std::size_t number, const std::string& tit
   for (const char* colour : {"black", "white", "gray"}) replace_all(svg, fmt::format(" color=\"{}\"", colour), "");
   replace_colour(svg, 1, 2, 3, "var(--ink)");
   replace_colour(svg, 1, 2, 4, "var(--grid)");
-  for (std::size_t i = 0; i < Chart::kColoured; ++i) replace_colour(svg, 1, 3, static_cast<int>(i) + 1, fmt::format("var(--s{})", i));
+  for (std::size_t i = 0; i < Chart::kColoured; ++i)
+    replace_colour(svg, 1, 3, static_cast<int>(i) + 1, fmt::format("var(--s{})", i));
   if (svg.find("xlink:href='#gpPt", svg.find("</defs>")) == std::string::npos) cut_out(svg, "<defs>", "</defs>");
   replace_all(svg, "gpPt", fmt::format("g{}p", number));
   replace_all(svg, "gpDot", fmt::format("g{}d", number));

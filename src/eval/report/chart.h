@@ -43,8 +43,8 @@ struct HeatMap {
 std::string script_of(const Chart& chart);
 std::string script_of(const HeatMap& map);
 
-/// A drawn script for a page that shows several: colours are the page's variables (--ink, --grid, --s0 …), names are the picture's own, and
-/// what is not needed is left out.
+/// A drawn script for a page that shows several: colours are the page's variables (--ink, --grid, --s0 …), names are
+/// the picture's own, and what is not needed is left out.
 std::string embedded(std::string svg, std::size_t number, const std::string& title);
 
 }  // namespace winnow::eval

@@ -16,14 +16,17 @@ enum class Against : std::uint8_t { bytes, entries, percent };
 constexpr double kMiB = 1 << 20;
 
 const char* title_of(Against axis) {
-  return axis == Against::bytes ? "MiB held" : axis == Against::entries ? "budget, entries per KV head" : "budget, % of the prompt";
+  return axis == Against::bytes     ? "MiB held"
+         : axis == Against::entries ? "budget, entries per KV head"
+                                    : "budget, % of the prompt";
 }
 
 /// Nothing for a budget of another unit.
 std::optional<double> place_of(const Method& method, const Cell& cell, Against axis) {
   if (axis == Against::bytes) return cell.bytes_held / kMiB;
   const auto budget = budget_of(method);
-  if (!budget || budget->unit() != (axis == Against::entries ? Budget::Unit::entries : Budget::Unit::percent)) return {};
+  if (!budget || budget->unit() != (axis == Against::entries ? Budget::Unit::entries : Budget::Unit::percent))
+    return {};
   return budget->amount();
 }
 
@@ -73,7 +76,8 @@ Chart chart_of(const std::string& title, const std::string& x_title, const std::
   return out;
 }
 
-void add_chart(const Table& table, const Column& column, const Quantity& quantity, Against axis, std::vector<Chart>& to) {
+void add_chart(const Table& table, const Column& column, const Quantity& quantity, Against axis,
+               std::vector<Chart>& to) {
   Chart chart = chart_of(name_of(column) + ", " + quantity.title, title_of(axis), quantity.title);
   chart.curves = curves_of(table, column, quantity, axis);
   if (axis != Against::bytes) chart.x_tics = places_of(chart.curves);
@@ -81,14 +85,16 @@ void add_chart(const Table& table, const Column& column, const Quantity& quantit
   best_first(chart.curves, quantity.better);
   chart.y_scale = quantity.scale;
   const Cell* full = table.find({"full", "", "f16"}, column);
-  if (has(full, quantity) && fits(quantity, figure(*full, quantity)) && quantity.name != "kl") chart.level = figure(*full, quantity);
+  if (has(full, quantity) && fits(quantity, figure(*full, quantity)) && quantity.name != "kl")
+    chart.level = figure(*full, quantity);
   to.push_back(std::move(chart));
 }
 
 void add_charts(const Table& table, const Column& column, std::vector<Chart>& to) {
   for (const auto& quantity : quantities_of(table, column)) {
     if (quantity.better == Better::unknown) continue;
-    for (const Against axis : {Against::bytes, Against::entries, Against::percent}) add_chart(table, column, quantity, axis, to);
+    for (const Against axis : {Against::bytes, Against::entries, Against::percent})
+      add_chart(table, column, quantity, axis, to);
   }
 }
 
@@ -105,7 +111,8 @@ std::string label(const Record& record, const char* name) {
 }
 
 std::string with_budget(const Record& record) {
-  return name_of(Method{record.key.spec, "", record.key.kv_type}) + (record.key.budget.empty() ? "" : " @ " + record.key.budget);
+  return name_of(Method{record.key.spec, "", record.key.kv_type}) +
+         (record.key.budget.empty() ? "" : " @ " + record.key.budget);
 }
 
 /// In the order of their numbers, words behind them.
@@ -132,7 +139,8 @@ HeatMap map_of(const std::string& title, const Places& places) {
   const auto at = [](const std::vector<std::string>& names, const std::string& name) {
     return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
   };
-  for (const auto& [place, scores] : places) out.cells[{at(out.columns, place.first), at(out.rows, place.second)}] = mean_of(scores).value;
+  for (const auto& [place, scores] : places)
+    out.cells[{at(out.columns, place.first), at(out.rows, place.second)}] = mean_of(scores).value;
   return out;
 }
 
@@ -163,11 +171,13 @@ std::vector<Chart> curves_of(const Summary& summary) {
 
 std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std::string& protocol) {
   std::vector<HeatMaps> out;
-  std::vector<std::pair<std::pair<std::string, std::string>, std::map<std::string, Places>>> all;  // task and kind, method: by budget
+  std::vector<std::pair<std::pair<std::string, std::string>, std::map<std::string, Places>>>
+      all;  // task and kind, method: by budget
   for (const auto& record : records) {
     const std::string length = label(record, "length");
     const std::string depth = label(record, "depth");
-    if (record.key.protocol != protocol || !record.skipped.empty() || length.empty() || depth.empty() || is_speed(record.key.task))
+    if (record.key.protocol != protocol || !record.skipped.empty() || length.empty() || depth.empty() ||
+        is_speed(record.key.task))
       continue;
     const std::pair key(record.key.task + (label(record, "kind").empty() ? "" : " " + label(record, "kind")),
                         name_of(Method{record.key.spec, "", record.key.kv_type}));
@@ -181,7 +191,8 @@ std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std
     std::vector<std::string> order;
     for (const auto& [budget, places] : budgets) order.push_back(budget);
     std::sort(order.begin(), order.end(), by_number);
-    for (const auto& budget : order) maps.maps.push_back(map_of(budget.empty() ? "no budget" : "budget " + budget, budgets.at(budget)));
+    for (const auto& budget : order)
+      maps.maps.push_back(map_of(budget.empty() ? "no budget" : "budget " + budget, budgets.at(budget)));
     out.push_back(std::move(maps));
   }
   return out;
@@ -191,7 +202,8 @@ std::vector<Chart> speed_of(const std::vector<Record>& records, const std::strin
   std::map<std::string, Courses> by_value;
   for (const auto& record : records) {
     if (record.key.protocol != protocol || !record.skipped.empty() || !is_speed(record.key.task)) continue;
-    const double depth = number(label(record, "depth")).value_or(number(label(record, "length")).value_or(record.prompt_tokens));
+    const double depth =
+        number(label(record, "depth")).value_or(number(label(record, "length")).value_or(record.prompt_tokens));
     for (const auto& [name, value] : record.values) by_value[name][with_budget(record)][depth].push_back(value);
   }
   std::vector<Chart> out;

@@ -61,7 +61,8 @@ pid_t start(int in, int out) {
   pid_t process = 0;
   const int error = posix_spawnp(&process, name, &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (error == ENOENT) throw InputError("drawing a file needs gnuplot, which is not there: it is in the package gnuplot-nox");
+  if (error == ENOENT)
+    throw InputError("drawing a file needs gnuplot, which is not there: it is in the package gnuplot-nox");
   if (error != 0) throw InputError(fmt::format("cannot start gnuplot: {}", std::strerror(error)));
   return process;
 }
@@ -99,7 +100,8 @@ std::vector<std::string> gnuplot_svgs(const std::vector<std::string>& scripts) {
     out.push_back(drawn.substr(at, behind + end.size() - at));
     at = behind;
   }
-  if (out.size() != scripts.size()) throw InputError(fmt::format("gnuplot drew {} of {} plots", out.size(), scripts.size()));
+  if (out.size() != scripts.size())
+    throw InputError(fmt::format("gnuplot drew {} of {} plots", out.size(), scripts.size()));
   return out;
 }
 

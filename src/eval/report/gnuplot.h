@@ -5,11 +5,13 @@
 
 namespace winnow::eval {
 
-/// A text as a string in a script: in single quotes gnuplot knows no escapes but the doubled quote. Control characters become spaces.
+/// A text as a string in a script: in single quotes gnuplot knows no escapes but the doubled quote. Control characters
+/// become spaces.
 std::string quoted(const std::string& text);
 
-/// What gnuplot writes to its stdout when it reads a script, in as many parts as there are scripts, each of which sets an svg terminal: one
-/// process draws them all. Throws InputError when gnuplot is not there (has_gnuplot() tells) or fails.
+/// What gnuplot writes to its stdout when it reads a script, in as many parts as there are scripts, each of which sets
+/// an svg terminal: one process draws them all. Throws InputError when gnuplot is not there (has_gnuplot() tells) or
+/// fails.
 std::string gnuplot(const std::string& script);
 std::vector<std::string> gnuplot_svgs(const std::vector<std::string>& scripts);
 

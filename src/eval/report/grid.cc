@@ -43,10 +43,13 @@ Line line_of(const Table& table, const Column& column, const Quantity& quantity,
   return out;
 }
 
-std::vector<Line> lines_of(const Table& table, const Column& column, const Quantity& quantity, const std::vector<std::string>& budgets) {
+std::vector<Line> lines_of(const Table& table, const Column& column, const Quantity& quantity,
+                           const std::vector<std::string>& budgets) {
   std::vector<Line> out;
   for (const auto& method : table.methods) {
-    const auto is_same = [&](const Line& line) { return line.method.spec == method.spec && line.method.kv_type == method.kv_type; };
+    const auto is_same = [&](const Line& line) {
+      return line.method.spec == method.spec && line.method.kv_type == method.kv_type;
+    };
     if (!is_there(table, method, column) || std::any_of(out.begin(), out.end(), is_same)) continue;
     out.push_back(line_of(table, column, quantity, method, budgets));
   }
@@ -62,7 +65,8 @@ std::optional<double> mean_of(const std::vector<Line>& lines, std::size_t at) {
   return n == 0 ? std::nullopt : std::optional(sum / n);
 }
 
-/// How far a line is above the others, as a mean over its budgets: a method that was measured with large ones only is not ahead for that.
+/// How far a line is above the others, as a mean over its budgets: a method that was measured with large ones only is
+/// not ahead for that.
 double height(const Line& line, const Figures& means) {
   double sum = 0;
   int n = 0;
@@ -73,16 +77,20 @@ double height(const Line& line, const Figures& means) {
 }
 
 void best_first(std::vector<Line>& lines, Better better) {
-  const auto first = std::stable_partition(lines.begin(), lines.end(), [](const Line& line) { return line.method.budget.empty(); });
+  const auto first =
+      std::stable_partition(lines.begin(), lines.end(), [](const Line& line) { return line.method.budget.empty(); });
   if (better == Better::unknown) return;
   const std::vector<Line> with_budget(first, lines.end());
   Figures means;
-  for (std::size_t i = 0; i < (lines.empty() ? 0 : lines.front().figures.size()); ++i) means.push_back(mean_of(with_budget, i));
+  for (std::size_t i = 0; i < (lines.empty() ? 0 : lines.front().figures.size()); ++i)
+    means.push_back(mean_of(with_budget, i));
   const double sign = better == Better::lower ? -1 : 1;
-  std::stable_sort(first, lines.end(), [&](const Line& a, const Line& b) { return sign * height(a, means) > sign * height(b, means); });
+  std::stable_sort(first, lines.end(),
+                   [&](const Line& a, const Line& b) { return sign * height(a, means) > sign * height(b, means); });
 }
 
-Grid grid_of(const Table& table, const Column& column, const Quantity& quantity, const std::vector<std::string>& budgets) {
+Grid grid_of(const Table& table, const Column& column, const Quantity& quantity,
+             const std::vector<std::string>& budgets) {
   Grid out{fmt::format("{}: {}", name_of(column), quantity.title), budgets, {}};
   auto lines = lines_of(table, column, quantity, budgets);
   best_first(lines, quantity.better);

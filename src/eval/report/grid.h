@@ -7,7 +7,8 @@
 
 namespace winnow::eval {
 
-/// One figure of one task as papers have it: methods down, budgets across, a method without a budget with the same figure under each.
+/// One figure of one task as papers have it: methods down, budgets across, a method without a budget with the same
+/// figure under each.
 struct Grid {
   struct Figure {
     std::string text;   ///< empty: not measured, or skipped
@@ -20,7 +21,8 @@ struct Grid {
 
   std::string title;
   std::vector<std::string> budgets;
-  std::vector<Row> rows;  ///< those without a budget, then by how far they are ahead of the mean of all, as a mean over budgets
+  std::vector<Row>
+      rows;  ///< those without a budget, then by how far they are ahead of the mean of all, as a mean over budgets
 };
 
 /// For each task and each benchmark as a whole; none where there are fewer than two budgets to set beside each other.

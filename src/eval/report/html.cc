@@ -30,7 +30,8 @@ std::string cell_of(const Table& table, const Method& method, const Shown& shown
   const double value = figure(*cell, shown.quantity);
   std::string text = fmt::format("{:.{}f}", value, shown.quantity.digits);
   if (value == best) text = "<b>" + text + "</b>";
-  if (shown.quantity.name.empty()) text += fmt::format(" <small>{:.0f}–{:.0f}</small>", 100 * cell->score.low, 100 * cell->score.high);
+  if (shown.quantity.name.empty())
+    text += fmt::format(" <small>{:.0f}–{:.0f}</small>", 100 * cell->score.low, 100 * cell->score.high);
   return "<td>" + text + "</td>";
 }
 
@@ -85,8 +86,8 @@ std::string escaped(const std::string& text) {
 std::string to_html(const Table& table, const std::string& title, const std::string& says) {
   if (table.columns.empty()) return "";
   const auto all = shown_of(table);
-  std::string out =
-      fmt::format("<h3>{}</h3>\n<p>{}</p>\n<div class=\"wide\" tabindex=\"0\"><table>\n{}", escaped(title), escaped(says), head_of(all));
+  std::string out = fmt::format("<h3>{}</h3>\n<p>{}</p>\n<div class=\"wide\" tabindex=\"0\"><table>\n{}",
+                                escaped(title), escaped(says), head_of(all));
   const std::string* budget = nullptr;
   std::vector<std::optional<double>> best;
   for (const auto& method : table.methods) {
@@ -95,7 +96,8 @@ std::string to_html(const Table& table, const std::string& title, const std::str
       best.clear();
       for (const auto& shown : all) best.push_back(best_of(table, shown.column, shown.quantity, *budget));
       if (!budget->empty())
-        out += fmt::format("<tr class=\"budget\"><th>budget {}</th><td colspan=\"{}\"></td></tr>\n", escaped(*budget), all.size() + 1);
+        out += fmt::format("<tr class=\"budget\"><th>budget {}</th><td colspan=\"{}\"></td></tr>\n", escaped(*budget),
+                           all.size() + 1);
     }
     out += fmt::format("<tr><th>{}</th><td>{}</td>", escaped(name_of(method)), bytes_of(table, method));
     for (std::size_t i = 0; i < all.size(); ++i) out += cell_of(table, method, all[i], best[i]);
@@ -105,12 +107,14 @@ std::string to_html(const Table& table, const std::string& title, const std::str
 }
 
 std::string to_html(const Grid& grid) {
-  std::string out = fmt::format("<h4>{}</h4>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr><th>method</th>", escaped(grid.title));
+  std::string out = fmt::format("<h4>{}</h4>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr><th>method</th>",
+                                escaped(grid.title));
   for (const auto& budget : grid.budgets) out += "<th>" + escaped(budget) + "</th>";
   out += "</tr></thead>\n";
   for (const auto& row : grid.rows) {
     out += "<tr><th>" + escaped(row.method) + "</th>";
-    for (const auto& figure : row.figures) out += (figure.best ? "<td><b>" : "<td>") + figure.text + (figure.best ? "</b></td>" : "</td>");
+    for (const auto& figure : row.figures)
+      out += (figure.best ? "<td><b>" : "<td>") + figure.text + (figure.best ? "</b></td>" : "</td>");
     out += "</tr>\n";
   }
   return out + "</table></div>\n";

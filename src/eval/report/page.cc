@@ -23,7 +23,8 @@ class Page {
 
   template <class Picture>
   void add_figure(const Picture& picture) {
-    html_ += fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escaped(picture.title), hole(scripts_.size()));
+    html_ +=
+        fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escaped(picture.title), hole(scripts_.size()));
     scripts_.push_back(script_of(picture));
     titles_.push_back(picture.title);
   }
@@ -52,7 +53,8 @@ std::string listed(const std::set<std::string>& names) {
   return out;
 }
 
-std::string head_of(const std::vector<Record>& records, const std::vector<std::string>& folders, const std::vector<Summary>& summaries) {
+std::string head_of(const std::vector<Record>& records, const std::vector<std::string>& folders,
+                    const std::vector<Summary>& summaries) {
   std::set<std::string> models;
   std::set<std::string> samples;
   for (const auto& record : records) {
@@ -60,7 +62,8 @@ std::string head_of(const std::vector<Record>& records, const std::vector<std::s
     samples.insert(record.key.task + "\n" + record.key.id);
   }
   std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, "
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width, "
       "initial-scale=1\">"
       "<title>winnow eval report</title><style>{}</style></head><body>\n<h1>Evaluation of KV-cache methods</h1>\n"
       "<p>{} records of {} samples; {} {}; from {}; written by winnow {}.</p>\n<nav>",
@@ -74,16 +77,19 @@ void add_grids(const Summary& summary, Page& page) {
   const auto grids = grids_of(summary);
   if (grids.empty()) return;
   page.add(
-      "<h3>Budgets</h3>\n<p>Means by budget, the method first that is on average farthest ahead of the mean, the best with each budget in "
+      "<h3>Budgets</h3>\n<p>Means by budget, the method first that is on average farthest ahead of the mean, the best "
+      "with each budget in "
       "bold.</p>\n<div class=\"grids\">\n");
   for (const auto& grid : grids) page.add("<div>\n" + to_html(grid) + "</div>\n");
   page.add("</div>\n");
 }
 
 void add_tables(const Summary& summary, Page& page) {
-  page.add(to_html(summary.tasks, "Tasks",
-                   "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
-  page.add(to_html(summary.categories, "Categories", "Means of the tasks' means; intervals draw each task's samples by themselves."));
+  page.add(to_html(
+      summary.tasks, "Tasks",
+      "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
+  page.add(to_html(summary.categories, "Categories",
+                   "Means of the tasks' means; intervals draw each task's samples by themselves."));
   page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));
 }
 
@@ -96,7 +102,9 @@ void add_charts(const std::string& title, const std::string& says, const std::ve
 
 void add_heat_maps(const std::vector<HeatMaps>& all, Page& page) {
   if (all.empty()) return;
-  page.add("<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's tokens and by how deep in it the answer stands.</p>\n");
+  page.add(
+      "<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's tokens and by how deep in it the answer "
+      "stands.</p>\n");
   for (const auto& maps : all) {
     page.add(fmt::format("<h4>{}</h4>\n<div class=\"maps\">\n", escaped(maps.title)));
     for (const auto& map : maps.maps) page.add_figure(map);
@@ -105,10 +113,11 @@ void add_heat_maps(const std::vector<HeatMaps>& all, Page& page) {
 }
 
 void add_plots(const std::vector<Record>& records, const Summary& summary, Page& page) {
-  add_charts("Curves", fmt::format("The {} best methods by their mean height; the others are the thin lines.", Chart::kColoured),
+  add_charts("Curves",
+             fmt::format("The {} best methods by their mean height; the others are the thin lines.", Chart::kColoured),
              curves_of(summary), page);
-  add_charts("Perplexity", "Of each stretch of tokens behind the prompt; the lowest in colour.", perplexity_of(records, summary.protocol),
-             page);
+  add_charts("Perplexity", "Of each stretch of tokens behind the prompt; the lowest in colour.",
+             perplexity_of(records, summary.protocol), page);
   add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol), page);
   add_heat_maps(heat_maps_of(records, summary.protocol), page);
 }
@@ -120,7 +129,10 @@ std::string to_page(const std::vector<Record>& records, const std::vector<std::s
   const bool draws = has_gnuplot();
   Page page;
   page.add(head_of(records, folders, summaries));
-  if (!draws) page.add("<p>Plots need gnuplot, which was not there when this page was written: it is in the package gnuplot-nox.</p>\n");
+  if (!draws)
+    page.add(
+        "<p>Plots need gnuplot, which was not there when this page was written: it is in the package "
+        "gnuplot-nox.</p>\n");
   for (const auto& summary : summaries) {
     page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));
     add_grids(summary, page);

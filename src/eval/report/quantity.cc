@@ -55,7 +55,8 @@ bool has(const Cell* cell, const Quantity& quantity) {
   return cell != nullptr && cell->samples > 0 && (quantity.name.empty() || cell->values.contains(quantity.name));
 }
 
-std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity, const std::string& budget) {
+std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity,
+                              const std::string& budget) {
   std::optional<double> out;
   if (quantity.better == Better::unknown || budget.empty()) return out;
   for (const auto& method : table.methods) {

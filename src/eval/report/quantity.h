@@ -26,7 +26,8 @@ struct Quantity {
 /// A value by its name. Of one that is not known nothing is better.
 Quantity quantity_of(const std::string& value);
 
-/// What the records of a column have, the score first. Left out: what is another one's logarithm or a point of a course (nll, nll@1000).
+/// What the records of a column have, the score first. Left out: what is another one's logarithm or a point of a course
+/// (nll, nll@1000).
 std::vector<Quantity> quantities_of(const Table& table, const Column& column);
 
 /// In its unit. REQUIRES: the cell has samples, and the value.
@@ -35,6 +36,7 @@ double figure(const Cell& cell, const Quantity& quantity);
 bool has(const Cell* cell, const Quantity& quantity);
 
 /// Among the methods with this budget; nothing where there is no budget, or none is better than another.
-std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity, const std::string& budget);
+std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity,
+                              const std::string& budget);
 
 }  // namespace winnow::eval

@@ -42,7 +42,9 @@ std::string markdown_of(const Table& table) {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const Cell* cell = table.find(method, table.columns[i]);
       out += fmt::format(" {} |",
-                         cell == nullptr ? "" : in_words(*cell, scores[i], best_of(table, table.columns[i], scores[i], method.budget)));
+                         cell == nullptr
+                             ? ""
+                             : in_words(*cell, scores[i], best_of(table, table.columns[i], scores[i], method.budget)));
     }
   }
   return out + "\n";
@@ -52,17 +54,19 @@ std::string markdown_of(const Grid& grid) {
   std::string out = fmt::format("{}\n\n{}", grid.title, markdown_head(grid.budgets));
   for (const auto& row : grid.rows) {
     out += fmt::format("\n| `{}` |", row.method);
-    for (const auto& figure : row.figures) out += figure.best ? fmt::format(" **{}** |", figure.text) : fmt::format(" {} |", figure.text);
+    for (const auto& figure : row.figures)
+      out += figure.best ? fmt::format(" **{}** |", figure.text) : fmt::format(" {} |", figure.text);
   }
   return out + "\n";
 }
 
 std::string csv_line(const Summary& summary, const Method& method, const Column& column, const Cell& c) {
   std::string values;
-  for (const auto& [name, value] : c.values) values += fmt::format("{}{}={:.6g}", values.empty() ? "" : " ", name, value);
-  return fmt::format("{},{},{},\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{:.1f},{:.0f},{}\n", summary.protocol, column.task, column.part,
-                     method.spec, method.budget, method.kv_type, c.samples, c.skipped, c.score.value, c.score.low, c.score.high, c.entries,
-                     c.bytes_held, values);
+  for (const auto& [name, value] : c.values)
+    values += fmt::format("{}{}={:.6g}", values.empty() ? "" : " ", name, value);
+  return fmt::format("{},{},{},\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{:.1f},{:.0f},{}\n", summary.protocol,
+                     column.task, column.part, method.spec, method.budget, method.kv_type, c.samples, c.skipped,
+                     c.score.value, c.score.low, c.score.high, c.entries, c.bytes_held, values);
 }
 
 }  // namespace
@@ -73,7 +77,8 @@ std::string to_markdown(const std::vector<Summary>& summaries) {
     out += fmt::format("{}{}: mean of 100 × score (95 % of bootstrap means), the best with each budget in bold\n\n",
                        out.empty() ? "" : "\n", summary.protocol);
     out += markdown_of(summary.tasks);
-    if (!summary.categories.columns.empty()) out += "\nby category, means of the tasks' means\n\n" + markdown_of(summary.categories);
+    if (!summary.categories.columns.empty())
+      out += "\nby category, means of the tasks' means\n\n" + markdown_of(summary.categories);
     if (!summary.lengths.columns.empty()) out += "\nby tokens of the prompt\n\n" + markdown_of(summary.lengths);
     for (const auto& grid : grids_of(summary)) out += fmt::format("\n{}", markdown_of(grid));
   }

@@ -7,10 +7,12 @@
 
 namespace winnow::eval {
 
-/// Tables to be read as they are: for each protocol the tasks, then categories, lengths and budgets beside each other where there are any.
+/// Tables to be read as they are: for each protocol the tasks, then categories, lengths and budgets beside each other
+/// where there are any.
 std::string to_markdown(const std::vector<Summary>& summaries);
 
-/// protocol,task,part,spec,budget,kv_type,samples,skipped,score,low,high,entries,bytes_held and the tasks' own values as key=value.
+/// protocol,task,part,spec,budget,kv_type,samples,skipped,score,low,high,entries,bytes_held and the tasks' own values
+/// as key=value.
 std::string to_csv(const std::vector<Summary>& summaries);
 
 }  // namespace winnow::eval

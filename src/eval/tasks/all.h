@@ -22,7 +22,8 @@ bool is_ruler_file(const std::string& name, const TaskOptions& options);
 /// … whose name begins with the type.
 Task ruler_file(const std::string& name, const TaskOptions& options);
 
-/// A file of samples: one JSON object a line with text, question (or input), outputs, and maybe id, metric, classes, max_tokens.
+/// A file of samples: one JSON object a line with text, question (or input), outputs, and maybe id, metric, classes,
+/// max_tokens.
 Task custom_task(const std::string& path, const TaskOptions& options);
 
 }  // namespace winnow::eval

@@ -26,7 +26,9 @@ Sample sample_of(const nlohmann::json& line, int number, const std::string& task
 }  // namespace
 
 Task custom_task(const std::string& path, const TaskOptions& options) {
-  return {read_samples(path, options, [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }), answering()};
+  return {read_samples(path, options,
+                       [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }),
+          answering()};
 }
 
 }  // namespace winnow::eval

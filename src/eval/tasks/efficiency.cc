@@ -23,7 +23,8 @@ Task make(const Model& model, const TaskOptions& options) {
   for (const int length : options.lengths.empty() ? std::vector{1024, 4096} : options.lengths) {
     const int question = std::min(length / 2, kQuestion);
     for (int i = 0; i < (options.limit > 0 ? options.limit : kTimes); ++i) {
-      const auto from = std::string_view(text).substr(std::min(text.find(' ', 1000 * static_cast<std::size_t>(i)), text.size()));
+      const auto from =
+          std::string_view(text).substr(std::min(text.find(' ', 1000 * static_cast<std::size_t>(i)), text.size()));
       const auto parts = parts_of(model, from, std::array{length - question, question});
       Sample sample;
       sample.task = "efficiency";
@@ -43,7 +44,8 @@ Task make(const Model& model, const TaskOptions& options) {
 }  // namespace
 
 void add_efficiency(std::vector<TaskInfo>& to) {
-  to.push_back({"efficiency", "essays of --length tokens, each cache alone", "share of bytes saved", "the last 32 tokens", make});
+  to.push_back({"efficiency", "essays of --length tokens, each cache alone", "share of bytes saved",
+                "the last 32 tokens", make});
 }
 
 }  // namespace winnow::eval

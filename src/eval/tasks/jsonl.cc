@@ -22,7 +22,8 @@ using Read = std::function<Sample(const nlohmann::json& line, int number)>;
 /// Samples of one file so far.
 class Collector {
  public:
-  Collector(const std::string& path, const TaskOptions& options, const Read& read) : path_(path), options_(options), read_(read) {}
+  Collector(const std::string& path, const TaskOptions& options, const Read& read)
+      : path_(path), options_(options), read_(read) {}
 
   bool is_enough() const { return options_.limit > 0 && static_cast<int>(samples_.size()) == options_.limit; }
 

@@ -33,7 +33,8 @@ Sample sample_of(const Pairs& pairs, std::size_t asked, const std::string& id) {
   std::string& text = out.prompt.text;
   text = "Extract the value corresponding to the specified key in the JSON object below.\n\nJSON data:\n";
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    text += fmt::format("{}\"{}\": \"{}\"{}\n", i == 0 ? "{" : " ", pairs[i].first, pairs[i].second, i + 1 == pairs.size() ? "}" : ",");
+    text += fmt::format("{}\"{}\": \"{}\"{}\n", i == 0 ? "{" : " ", pairs[i].first, pairs[i].second,
+                        i + 1 == pairs.size() ? "}" : ",");
   }
   out.prompt.question = fmt::format("\nKey: \"{}\"\nCorresponding value:", pairs[asked].first);
   out.prompt.format = PromptFormat::raw;
@@ -66,7 +67,8 @@ Sample made_up(int keys, int number, std::uint32_t seed) {
 }
 
 std::vector<Sample> samples(int keys, const TaskOptions& options) {
-  const auto file = std::filesystem::path(options.data) / "kv-retrieval" / fmt::format("kv-retrieval-{}_keys.jsonl", keys);
+  const auto file =
+      std::filesystem::path(options.data) / "kv-retrieval" / fmt::format("kv-retrieval-{}_keys.jsonl", keys);
   if (std::filesystem::exists(file)) return read_samples(file.string(), options, of_line);
   std::vector<Sample> out;
   for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i) out.push_back(made_up(keys, i, options.seed));
@@ -86,8 +88,8 @@ Task make(const Model&, const TaskOptions& options) {
 }  // namespace
 
 void add_kv_retrieval(std::vector<TaskInfo>& to) {
-  to.push_back({"kv-retrieval", "Lost in the Middle: files, or made up with --length keys", name_of(Metric::contains_all),
-                "the key whose value is asked for", make});
+  to.push_back({"kv-retrieval", "Lost in the Middle: files, or made up with --length keys",
+                name_of(Metric::contains_all), "the key whose value is asked for", make});
 }
 
 }  // namespace winnow::eval

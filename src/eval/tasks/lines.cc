@@ -16,9 +16,12 @@ namespace {
 constexpr int kMadeUp = 25;  // samples, as many as LongEval's files have
 
 constexpr const char* kBefore =
-    "Below is a record of lines I want you to remember. Each line begins with 'line <line index>' and contains a '<REGISTER_CONTENT>' at "
-    "the end of the line as a numerical value. For each line index, memorize its corresponding <REGISTER_CONTENT>. At the end of the "
-    "record, I will ask you to retrieve the corresponding <REGISTER_CONTENT> of a certain line index. Now the record start:\n\n";
+    "Below is a record of lines I want you to remember. Each line begins with 'line <line index>' and contains a "
+    "'<REGISTER_CONTENT>' at "
+    "the end of the line as a numerical value. For each line index, memorize its corresponding <REGISTER_CONTENT>. At "
+    "the end of the "
+    "record, I will ask you to retrieve the corresponding <REGISTER_CONTENT> of a certain line index. Now the record "
+    "start:\n\n";
 constexpr const char* kQuestion = "\nNow the record is over.";
 constexpr const char* kAsk = " Tell me what is the <REGISTER_CONTENT> in line {}? I need the number. ";
 
@@ -43,22 +46,27 @@ Sample made_up(int lines, int number, std::uint32_t seed) {
   std::string prompt = kBefore;
   std::vector<std::pair<std::string, int>> records;
   for (std::set<std::string> names; static_cast<int>(records.size()) < lines;) {
-    if (const auto name = made_up_word(random); names.insert(name).second) records.emplace_back(name, 1 + random.below(50000));
+    if (const auto name = made_up_word(random); names.insert(name).second)
+      records.emplace_back(name, 1 + random.below(50000));
   }
-  for (const auto& [name, content] : records) prompt += fmt::format("line {}: REGISTER_CONTENT is <{}>\n", name, content);
+  for (const auto& [name, content] : records)
+    prompt += fmt::format("line {}: REGISTER_CONTENT is <{}>\n", name, content);
   const auto& [name, content] = records[static_cast<std::size_t>(random.below(lines))];
-  return sample_of(prompt + kQuestion + fmt::format(kAsk, name), std::to_string(content), lines, std::to_string(number));
+  return sample_of(prompt + kQuestion + fmt::format(kAsk, name), std::to_string(content), lines,
+                   std::to_string(number));
 }
 
 std::vector<Sample> samples(int lines, const TaskOptions& options) {
   const auto file = std::filesystem::path(options.data) / "lines" / fmt::format("{}_lines.jsonl", lines);
   if (std::filesystem::exists(file)) {
     return read_samples(file.string(), options, [&](const nlohmann::json& line, int number) {
-      return sample_of(line.at("prompt").get<std::string>(), line.at("expected_number").dump(), lines, std::to_string(number));
+      return sample_of(line.at("prompt").get<std::string>(), line.at("expected_number").dump(), lines,
+                       std::to_string(number));
     });
   }
   std::vector<Sample> out;
-  for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i) out.push_back(made_up(lines, i, options.seed));
+  for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i)
+    out.push_back(made_up(lines, i, options.seed));
   return out;
 }
 

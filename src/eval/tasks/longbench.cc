@@ -15,8 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// One of LongBench's 21 (arXiv 2308.14508, Table 1). `question` is what the question begins with in a prompt that is whole, at its last
-/// place, where extracts of LongBench word it in their own way; empty: what stands between the template's context and input.
+/// One of LongBench's 21 (arXiv 2308.14508, Table 1). `question` is what the question begins with in a prompt that is
+/// whole, at its last place, where extracts of LongBench word it in their own way; empty: what stands between the
+/// template's context and input.
 struct Dataset {
   const char* name;
   const char* category;
@@ -92,7 +93,8 @@ PromptText filled(const Template& form, const Json& line) {
 PromptText cut(const Dataset& dataset, const Template& form, const std::string& prompt) {
   const std::string mark = *dataset.question != '\0' ? dataset.question : form.between;
   const auto at = prompt.rfind(mark);
-  if (at == std::string::npos) throw InputError(fmt::format("the prompt has no \"{:.40}\", where its question begins", mark));
+  if (at == std::string::npos)
+    throw InputError(fmt::format("the prompt has no \"{:.40}\", where its question begins", mark));
   PromptText out;
   out.text = prompt.substr(0, at);
   out.question = prompt.substr(at);
@@ -110,10 +112,12 @@ class Reader {
     Sample out;
     out.task = dataset_.name;
     out.id = id_of(line).value_or(std::to_string(number));
-    out.prompt = line.contains("prompt") ? cut(dataset_, form_, line["prompt"].get<std::string>()) : filled(form_, line);
+    out.prompt =
+        line.contains("prompt") ? cut(dataset_, form_, line["prompt"].get<std::string>()) : filled(form_, line);
     out.prompt.format = dataset_.format;
     out.references = line.at("answers").get<std::vector<std::string>>();
-    if (line.contains("all_classes") && line["all_classes"].is_array()) out.classes = line["all_classes"].get<std::vector<std::string>>();
+    if (line.contains("all_classes") && line["all_classes"].is_array())
+      out.classes = line["all_classes"].get<std::vector<std::string>>();
     out.metric = dataset_.metric;
     out.scored = std::string(dataset_.category) == "few-shot" ? Answer::first_line : Answer::whole;
     out.max_tokens = max_tokens_;
@@ -143,16 +147,19 @@ Task make(const Dataset& dataset, const TaskOptions& options) {
   const Reader reader(dataset, data / "longbench-config");
   // The official files, or the extract.
   const std::string name = std::string(dataset.name) + ".jsonl";
-  const auto file = std::filesystem::exists(data / "longbench" / name) ? data / "longbench" / name : data / "longbench-mini" / name;
-  return {read_samples(file.string(), options, [&](const Json& line, int number) { return reader.sample(line, number); }), answering()};
+  const auto file =
+      std::filesystem::exists(data / "longbench" / name) ? data / "longbench" / name : data / "longbench-mini" / name;
+  return {
+      read_samples(file.string(), options, [&](const Json& line, int number) { return reader.sample(line, number); }),
+      answering()};
 }
 
 }  // namespace
 
 void add_longbench(std::vector<TaskInfo>& to) {
   for (const auto& dataset : kDatasets) {
-    to.push_back({fmt::format("longbench/{}", dataset.name), fmt::format("LongBench, {}", dataset.category), name_of(dataset.metric),
-                  "the question is the template's part behind the context",
+    to.push_back({fmt::format("longbench/{}", dataset.name), fmt::format("LongBench, {}", dataset.category),
+                  name_of(dataset.metric), "the question is the template's part behind the context",
                   [&dataset](const Model&, const TaskOptions& options) { return make(dataset, options); }});
   }
 }

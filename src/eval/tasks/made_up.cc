@@ -11,39 +11,60 @@ namespace winnow::eval {
 namespace {
 
 constexpr const char* kAdjectives =
-    "able amber ancient angry autumn awake bitter blank bold brave brief bright brisk broad broken bronze busy calm careful cheap clean "
+    "able amber ancient angry autumn awake bitter blank bold brave brief bright brisk broad broken bronze busy calm "
+    "careful cheap clean "
     "clear "
-    "clever cloudy coarse cold common complete copper crimson crisp curious daily damp dark dear deep dense dim distant double dry dull "
-    "eager early eastern easy elder empty equal even exact faint fair faithful famous fancy fast feeble fierce final fine firm flat foggy "
-    "fond foreign formal free fresh full funny gentle giant glad golden grand grateful grave gray great green grim happy harsh heavy "
+    "clever cloudy coarse cold common complete copper crimson crisp curious daily damp dark dear deep dense dim "
+    "distant double dry dull "
+    "eager early eastern easy elder empty equal even exact faint fair faithful famous fancy fast feeble fierce final "
+    "fine firm flat foggy "
+    "fond foreign formal free fresh full funny gentle giant glad golden grand grateful grave gray great green grim "
+    "happy harsh heavy "
     "helpful "
-    "hidden hollow honest huge humble hungry icy idle inner jolly keen kind large late lazy lean light little lively lone long loose loud "
-    "loyal lucky mellow mild minor modern modest narrow native neat nervous noble noisy northern odd old open orderly outer pale patient "
-    "plain pleasant polite poor precise pretty prime proud pure quick quiet rapid rare ready rich rough round royal rustic sad safe salty "
-    "scarlet secret shallow sharp short shy silent silver simple sleepy slow small smooth soft solid sour southern spare stale steady "
+    "hidden hollow honest huge humble hungry icy idle inner jolly keen kind large late lazy lean light little lively "
+    "lone long loose loud "
+    "loyal lucky mellow mild minor modern modest narrow native neat nervous noble noisy northern odd old open orderly "
+    "outer pale patient "
+    "plain pleasant polite poor precise pretty prime proud pure quick quiet rapid rare ready rich rough round royal "
+    "rustic sad safe salty "
+    "scarlet secret shallow sharp short shy silent silver simple sleepy slow small smooth soft solid sour southern "
+    "spare stale steady "
     "steep "
-    "stiff still strange strict strong sturdy sudden sweet swift tall tame tender thick thin tidy tiny tough vast vivid warm weary western "
+    "stiff still strange strict strong sturdy sudden sweet swift tall tame tender thick thin tidy tiny tough vast "
+    "vivid warm weary western "
     "wet wild wise wooden young";
 
 constexpr const char* kNouns =
-    "acorn actor airport album anchor ankle apron arrow artist aunt badge baker balloon banjo barrel basket beach beaver bell bench berry "
-    "bicycle blanket blossom bottle bridge broom bucket butcher butter button cabin candle canoe canyon captain carpet castle cathedral "
+    "acorn actor airport album anchor ankle apron arrow artist aunt badge baker balloon banjo barrel basket beach "
+    "beaver bell bench berry "
+    "bicycle blanket blossom bottle bridge broom bucket butcher butter button cabin candle canoe canyon captain carpet "
+    "castle cathedral "
     "cellar "
-    "chalk cherry chimney circus clock cloud coat coffee comet compass copperhead corner cottage cotton cousin cradle crater cricket crown "
-    "curtain dancer desert diamond doctor dolphin donkey drawer driver drum eagle earring elbow engine envelope falcon farmer feather "
+    "chalk cherry chimney circus clock cloud coat coffee comet compass copperhead corner cottage cotton cousin cradle "
+    "crater cricket crown "
+    "curtain dancer desert diamond doctor dolphin donkey drawer driver drum eagle earring elbow engine envelope falcon "
+    "farmer feather "
     "fence "
-    "ferry fiddle finger flag flute forest fountain fox garden garlic gate giraffe glacier glove goat guitar hammer harbor harvest hat "
+    "ferry fiddle finger flag flute forest fountain fox garden garlic gate giraffe glacier glove goat guitar hammer "
+    "harbor harvest hat "
     "hedge "
-    "helmet heron honey horse hotel island jacket jar jewel judge kettle kitchen kite ladder lake lamp lantern lawyer leaf lemon letter "
-    "library lizard magnet mango map marble market meadow medal melon mirror monkey morning mountain museum mushroom napkin needle nephew "
-    "nickel notebook nurse ocean olive onion orchard orchestra otter oven owl oyster paddle painter palace parade parrot peach pebble "
+    "helmet heron honey horse hotel island jacket jar jewel judge kettle kitchen kite ladder lake lamp lantern lawyer "
+    "leaf lemon letter "
+    "library lizard magnet mango map marble market meadow medal melon mirror monkey morning mountain museum mushroom "
+    "napkin needle nephew "
+    "nickel notebook nurse ocean olive onion orchard orchestra otter oven owl oyster paddle painter palace parade "
+    "parrot peach pebble "
     "pencil "
-    "pepper piano picnic pigeon pillow pilot pirate planet plate plum pocket poet pond potato pumpkin puppet rabbit radish raven ribbon "
+    "pepper piano picnic pigeon pillow pilot pirate planet plate plum pocket poet pond potato pumpkin puppet rabbit "
+    "radish raven ribbon "
     "river "
-    "rocket roof rope saddle sailor salad sandal scarf school scissors shadow sheep shelf ship shovel shower singer skate slipper snail "
+    "rocket roof rope saddle sailor salad sandal scarf school scissors shadow sheep shelf ship shovel shower singer "
+    "skate slipper snail "
     "soap "
-    "soldier spider spoon stable statue stove street sugar summer sweater table tailor teacher temple thimble thunder ticket tiger tower "
-    "tractor trumpet tulip turtle umbrella uncle valley village violin wagon walnut whale wheat whistle window winter wizard wolf zebra";
+    "soldier spider spoon stable statue stove street sugar summer sweater table tailor teacher temple thimble thunder "
+    "ticket tiger tower "
+    "tractor trumpet tulip turtle umbrella uncle valley village violin wagon walnut whale wheat whistle window winter "
+    "wizard wolf zebra";
 
 std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> out;
@@ -98,7 +119,8 @@ std::string made_up_letters(Random& random, int count, char first_letter) {
 
 std::vector<std::string> made_up_words(Random& random, int count) {
   std::vector<std::string> out;
-  if (count > count_pairs()) throw InputError(fmt::format("{} different words are needed, {} can be made up", count, count_pairs()));
+  if (count > count_pairs())
+    throw InputError(fmt::format("{} different words are needed, {} can be made up", count, count_pairs()));
   if (count <= count_singles()) {
     for (const int i : random.distinct(count, count_singles())) out.push_back(single(i));
   } else {

@@ -20,10 +20,10 @@ struct Needle {
 constexpr Needle kNeedles[] = {
     {"The best thing to do in San Francisco is to eat a sandwich and sit in Dolores Park on a sunny day.",
      "The best thing to do in San Francisco is to", "eat a sandwich", "words"},
-    {"The secret of grandmother's soup is a spoon of dried blue mushrooms.", "The secret of grandmother's soup is a spoon of",
-     "dried blue mushrooms", "words"},
-    {"The old lighthouse keeper hid his gold coins in a green teapot.", "The old lighthouse keeper hid his gold coins in a", "green teapot",
-     "words"},
+    {"The secret of grandmother's soup is a spoon of dried blue mushrooms.",
+     "The secret of grandmother's soup is a spoon of", "dried blue mushrooms", "words"},
+    {"The old lighthouse keeper hid his gold coins in a green teapot.",
+     "The old lighthouse keeper hid his gold coins in a", "green teapot", "words"},
     {"The special magic number of Lisbon is 7391825.", "The special magic number of Lisbon is", "7391825", "digits"},
     {"The special magic number of Oslo is 2648013.", "The special magic number of Oslo is", "2648013", "digits"},
 };
@@ -34,7 +34,8 @@ constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
 std::string hide(const std::string& text, const char* sentence, int depth) {
   const std::string stop = ". ";
   if (depth == 0) return std::string(sentence) + " " + text;
-  const auto end = depth == 100 ? std::string::npos : text.find(stop, text.size() * static_cast<std::size_t>(depth) / 100);
+  const auto end =
+      depth == 100 ? std::string::npos : text.find(stop, text.size() * static_cast<std::size_t>(depth) / 100);
   if (end == std::string::npos) return text + stop + sentence;
   return text.substr(0, end) + stop + sentence + " " + text.substr(end + stop.size());
 }
@@ -62,7 +63,8 @@ Task make(const Model& model, const TaskOptions& options) {
     int made = 0;
     for (std::size_t n = 0; n < std::size(kNeedles); ++n) {
       for (const int depth : kDepths) {
-        if (options.limit == 0 || made++ < options.limit) out.samples.push_back(sample_of(text, kNeedles[n], n, length, depth));
+        if (options.limit == 0 || made++ < options.limit)
+          out.samples.push_back(sample_of(text, kNeedles[n], n, length, depth));
       }
     }
   }

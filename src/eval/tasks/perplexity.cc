@@ -24,8 +24,8 @@ struct Cut {
 constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
 constexpr Cut kSliding = {"perplexity/sliding", 8192, 1, 4, 2048, 1000};
 
-/// The text from a line's beginning on, near the place at which the i-th of so many samples begins: the first one a twentieth behind the
-/// text's beginning, where a book has its list of chapters.
+/// The text from a line's beginning on, near the place at which the i-th of so many samples begins: the first one a
+/// twentieth behind the text's beginning, where a book has its list of chapters.
 std::string_view from(std::string_view text, int i, int count) {
   const double share = 0.05 + 0.9 * i / count;
   const auto line = text.find('\n', static_cast<std::size_t>(share * static_cast<double>(text.size())));
@@ -70,8 +70,10 @@ void add(const Cut& cut, const char* source, const char* protocol, std::vector<T
 }  // namespace
 
 void add_perplexity(std::vector<TaskInfo>& to) {
-  add(kChunked, "the texts of text/, 16 pieces of --length tokens each", "none: half of a piece is read, the other half forced", to);
-  add(kSliding, "the same, one piece each, told for every 1,000 tokens", "none: a quarter is read (2,048 at most), the rest forced", to);
+  add(kChunked, "the texts of text/, 16 pieces of --length tokens each",
+      "none: half of a piece is read, the other half forced", to);
+  add(kSliding, "the same, one piece each, told for every 1,000 tokens",
+      "none: a quarter is read (2,048 at most), the rest forced", to);
 }
 
 }  // namespace winnow::eval

@@ -57,7 +57,8 @@ class Filler {
   Filler(const Model& model, const Type& type, const Maker& maker, int length)
       : model_(model), type_(type), maker_(maker), room_(length - type.max_tokens), units_(type.least) {}
 
-  /// Throws InputError when the least prompt is longer. What was found for one prompt is where the search for the next one begins.
+  /// Throws InputError when the least prompt is longer. What was found for one prompt is where the search for the next
+  /// one begins.
   Made fill(const Random& random, int number) {
     int low = type_.least;
     int high = room_;  // no unit is shorter than a token
@@ -71,8 +72,8 @@ class Filler {
     units_ = low;
     Made out = maker_(units_, random, number);
     if (const int least = tokens(out); least > room_)
-      throw InputError(fmt::format("ruler/{}: the shortest prompt and its answer have {} tokens, --length allows {}", type_.name,
-                                   least + type_.max_tokens, room_ + type_.max_tokens));
+      throw InputError(fmt::format("ruler/{}: the shortest prompt and its answer have {} tokens, --length allows {}",
+                                   type_.name, least + type_.max_tokens, room_ + type_.max_tokens));
     return out;
   }
 
@@ -97,7 +98,8 @@ Task make(const Type& type, const Model& model, const TaskOptions& options) {
     const Maker maker = type.maker(options, length);
     Filler filler(model, type, maker, length);
     for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i) {
-      auto sample = sample_of(type, task, fmt::format("{}-{}", length, i), filler.fill(Random(options.seed, task, i), i));
+      auto sample =
+          sample_of(type, task, fmt::format("{}-{}", length, i), filler.fill(Random(options.seed, task, i), i));
       sample.labels = {{"length", std::to_string(length)}, {"category", fmt::format("RULER {}", length)}};
       out.samples.push_back(std::move(sample));
     }
@@ -107,8 +109,10 @@ Task make(const Type& type, const Model& model, const TaskOptions& options) {
 
 /// The type that a file's name begins with.
 const Type& type_of_file(const std::string& stem) {
-  const auto found = std::find_if(types().begin(), types().end(), [&](const Type& type) { return stem.starts_with(type.name); });
-  if (found == types().end()) throw InputError(fmt::format("ruler/{}.jsonl: the name begins with none of RULER's 13 types", stem));
+  const auto found =
+      std::find_if(types().begin(), types().end(), [&](const Type& type) { return stem.starts_with(type.name); });
+  if (found == types().end())
+    throw InputError(fmt::format("ruler/{}.jsonl: the name begins with none of RULER's 13 types", stem));
   return *found;
 }
 
@@ -116,7 +120,8 @@ const Type& type_of_file(const std::string& stem) {
 Made made_by_authors(const nlohmann::json& line) {
   const auto input = line.at("input").get<std::string>();
   const auto cut = std::min(input.rfind('\n'), input.size());
-  return {input.substr(0, cut), input.substr(cut) + line.value("answer_prefix", ""), line.at("outputs").get<std::vector<std::string>>()};
+  return {input.substr(0, cut), input.substr(cut) + line.value("answer_prefix", ""),
+          line.at("outputs").get<std::vector<std::string>>()};
 }
 
 }  // namespace
@@ -130,7 +135,8 @@ Task ruler_file(const std::string& name, const TaskOptions& options) {
   const Type& type = type_of_file(path.stem().string());
   return {read_samples(path.string(), options,
                        [&](const nlohmann::json& line, int number) {
-                         return sample_of(type, name, std::to_string(line.value("index", number)), made_by_authors(line));
+                         return sample_of(type, name, std::to_string(line.value("index", number)),
+                                          made_by_authors(line));
                        }),
           answering()};
 }
@@ -139,7 +145,8 @@ void add_ruler(std::vector<TaskInfo>& to) {
   for (const auto& type : types()) {
     to.push_back({fmt::format("ruler/{}", type.name), "RULER, made up with --length tokens", name_of(type.metric),
                   "the line that asks, with the words that the answer begins with",
-                  [&type](const Model& model, const TaskOptions& options) { return make(type, model, options); }, type.needs});
+                  [&type](const Model& model, const TaskOptions& options) { return make(type, model, options); },
+                  type.needs});
   }
 }
 

@@ -30,7 +30,8 @@ std::string between(const std::string& text, const std::string& begin, const std
   return out.substr(0, out.find_last_not_of(" \n") + 1);
 }
 
-/// {"instruction": "… LEAD STEM\n\nAnswer1: … Answer2: … Answer format: …", "answer": "answer2"}, with Option for Answer likewise.
+/// {"instruction": "… LEAD STEM\n\nAnswer1: … Answer2: … Answer format: …", "answer": "answer2"}, with Option for
+/// Answer likewise.
 Asked of_instruction(const Json& line, const std::string& lead, const std::string& label) {
   const auto text = line.at("instruction").get<std::string>();
   const auto answer = line.at("answer").get<std::string>();
@@ -42,7 +43,8 @@ Asked of_instruction(const Json& line, const std::string& lead, const std::strin
     out.options.push_back(between(text, mark(i), is_last ? "Answer format:" : mark(i + 1)));
   }
   out.right = static_cast<std::size_t>(answer.back() - '1');
-  if (out.right >= out.options.size()) throw InputError(fmt::format("the answer is {}, there are {} choices", answer, out.options.size()));
+  if (out.right >= out.options.size())
+    throw InputError(fmt::format("the answer is {}, there are {} choices", answer, out.options.size()));
   return out;
 }
 
@@ -63,11 +65,11 @@ Sample science(const Json& line) {
 
 Sample wic(const Json& line) {
   const auto text = [&](const char* key) { return line.at(key).get<std::string>(); };
-  return with_cue(
-      {fmt::format("Sentence 1: {}\nSentence 2: {}\nQuestion: Is the word '{}' used in the same way in the two sentences above?",
-                   text("sentence1"), text("sentence2"), text("word")),
-       {"no", "yes"},
-       text("label") == "true" ? 1U : 0U});
+  return with_cue({fmt::format("Sentence 1: {}\nSentence 2: {}\nQuestion: Is the word '{}' used in the same way in the "
+                               "two sentences above?",
+                               text("sentence1"), text("sentence2"), text("word")),
+                   {"no", "yes"},
+                   text("label") == "true" ? 1U : 0U});
 }
 
 /// What stands behind the blank is scored, with one or the other option in it.
@@ -77,7 +79,8 @@ Sample winogrande(const Json& line) {
   if (blank == std::string::npos) throw InputError("the sentence has no blank");
   Sample out;
   out.prompt.question = "Sentence:";
-  if (blank > 0) out.prompt.question += " " + asked.stem.substr(0, blank - 1);  // the space before the blank belongs to the option
+  if (blank > 0)
+    out.prompt.question += " " + asked.stem.substr(0, blank - 1);  // the space before the blank belongs to the option
   for (const auto& option : asked.options) out.choices.push_back({option, " " + option, asked.stem.substr(blank + 1)});
   out.references = {asked.options[asked.right]};
   return out;
@@ -100,8 +103,8 @@ constexpr Set kSets[] = {
 
 /// A question with its right answer.
 std::string example(const Sample& sample) {
-  const auto right =
-      std::find_if(sample.choices.begin(), sample.choices.end(), [&](const Choice& c) { return c.name == sample.references.front(); });
+  const auto right = std::find_if(sample.choices.begin(), sample.choices.end(),
+                                  [&](const Choice& c) { return c.name == sample.references.front(); });
   return sample.prompt.question + right->given + right->scored + "\n\n";
 }
 
@@ -115,7 +118,8 @@ Task make(const Set& set, const TaskOptions& options) {
     return out;
   });
   if (static_cast<int>(samples.size()) <= options.shots)
-    throw InputError(fmt::format("{}: {} samples, --shots {} takes the first of them", path.string(), samples.size(), options.shots));
+    throw InputError(fmt::format("{}: {} samples, --shots {} takes the first of them", path.string(), samples.size(),
+                                 options.shots));
   std::string shots;
   for (int i = 0; i < options.shots; ++i) shots += example(samples[static_cast<std::size_t>(i)]);
   samples.erase(samples.begin(), samples.begin() + options.shots);
@@ -134,7 +138,8 @@ Task make(const Set& set, const TaskOptions& options) {
 void add_short(std::vector<TaskInfo>& to) {
   for (const auto& set : kSets) {
     to.push_back({set.name, set.source, set.likelihood == Likelihood::sum ? "likelihood" : "likelihood per token",
-                  "the sample itself, behind the examples", [&set](const Model&, const TaskOptions& options) { return make(set, options); },
+                  "the sample itself, behind the examples",
+                  [&set](const Model&, const TaskOptions& options) { return make(set, options); },
                   fmt::format("short/{}", set.file)});
   }
 }

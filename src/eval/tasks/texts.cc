@@ -16,13 +16,15 @@ bool is_inside_character(std::string_view text, std::size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
 }
 
-/// The longest beginning with no more tokens than this, by bisection: pieces of tokens do not always add up to the text.
+/// The longest beginning with no more tokens than this, by bisection: pieces of tokens do not always add up to the
+/// text.
 std::string_view beginning(const Model& model, std::string_view text, int count) {
   constexpr std::size_t kBytes = 8;  // of a token, more than in any prose
   const auto tokens = [&](std::size_t bytes) { return static_cast<int>(model.tokenize(text.substr(0, bytes)).size()); };
   std::size_t low = 0;
   std::size_t high = std::min(text.size(), static_cast<std::size_t>(count) * kBytes);
-  if (const int all = tokens(high); all < count) throw InputError(fmt::format("the text has {} tokens, {} are needed", all, count));
+  if (const int all = tokens(high); all < count)
+    throw InputError(fmt::format("the text has {} tokens, {} are needed", all, count));
   while (high - low > 1) {
     const std::size_t middle = low + (high - low) / 2;
     (tokens(middle) <= count ? low : high) = middle;

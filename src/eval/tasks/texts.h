@@ -9,7 +9,8 @@
 
 namespace winnow::eval {
 
-/// The .txt files of a folder, in the order of their names. Throws InputError when there is no such folder or none in it.
+/// The .txt files of a folder, in the order of their names. Throws InputError when there is no such folder or none in
+/// it.
 std::vector<std::filesystem::path> text_files(const std::filesystem::path& folder);
 
 /// Throws InputError.
@@ -18,7 +19,8 @@ std::string read_file(const std::filesystem::path& path);
 /// All texts of a folder, a blank line behind each. Throws as above.
 std::string read_folder(const std::filesystem::path& folder);
 
-/// Parts of a text from its beginning on, each of so many tokens when it stands alone. Throws InputError when the text has fewer.
+/// Parts of a text from its beginning on, each of so many tokens when it stands alone. Throws InputError when the text
+/// has fewer.
 std::vector<std::string> parts_of(const Model& model, std::string_view text, std::span<const int> tokens);
 
 }  // namespace winnow::eval

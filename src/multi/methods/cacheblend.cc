@@ -12,8 +12,8 @@ enum class Schedule : std::uint8_t { fixed, decreasing };
 
 std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
-/// Tokens that flow on at a layer >= 1. Decreasing: from 1.5 of the share at layer 1 to 0.5 of it at the last one, so that the mean is the
-/// share.
+/// Tokens that flow on at a layer >= 1. Decreasing: from 1.5 of the share at layer 1 to 0.5 of it at the last one, so
+/// that the mean is the share.
 int count_at(int layer, int layers, double share, Schedule schedule, int tokens) {
   if (schedule == Schedule::decreasing && layers > 2) share *= 1.5 - static_cast<double>(layer - 1) / (layers - 2);
   return std::clamp(static_cast<int>(std::ceil(share * tokens)), 0, tokens);
@@ -41,8 +41,9 @@ std::vector<double> deviations(Pass& pass, JointScratch& stored, int layer) {
 std::vector<int> largest(std::span<const double> deviation, int count) {
   std::vector<int> rows(deviation.size());
   std::iota(rows.begin(), rows.end(), 0);
-  std::sort(rows.begin(), rows.end(),
-            [&](int a, int b) { return deviation[z(a)] != deviation[z(b)] ? deviation[z(a)] > deviation[z(b)] : a > b; });
+  std::sort(rows.begin(), rows.end(), [&](int a, int b) {
+    return deviation[z(a)] != deviation[z(b)] ? deviation[z(a)] > deviation[z(b)] : a > b;
+  });
   rows.resize(std::min(rows.size(), z(count)));
   std::sort(rows.begin(), rows.end());
   return rows;
@@ -74,18 +75,22 @@ void run(const AskContext& context) {
 
 }  // namespace
 
-/// CacheBlend (Yao et al., 2024, "CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion"): keeps all. All
-/// tokens pass the first layer; those whose values in the second one differ the most from the stored ones flow on and are recomputed.
+/// CacheBlend (Yao et al., 2024, "CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion"):
+/// keeps all. All tokens pass the first layer; those whose values in the second one differ the most from the stored
+/// ones flow on and are recomputed.
 ///   share     of the tokens that flow on
-///   schedule  fixed: these tokens in all layers; decreasing: chosen anew in each layer among those that flow, ever fewer
+///   schedule  fixed: these tokens in all layers; decreasing: chosen anew in each layer among those that flow, ever
+///   fewer
 AskMethod cacheblend() {
-  return {.name = "cacheblend",
-          .summary = "keeps all and recomputes the tokens whose values in the second layer deviate the most",
-          .paper = "Yao et al. 2024, CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion",
-          .options = {{"share", policy::Option::Number{0.15, 0, 1}, "of the tokens that are recomputed behind the first layer"},
-                      {"schedule", policy::Option::Choice{"fixed", {"fixed", "decreasing"}},
-                       "whether the same tokens are recomputed in all layers, or ever fewer"}},
-          .run = run};
+  return {
+      .name = "cacheblend",
+      .summary = "keeps all and recomputes the tokens whose values in the second layer deviate the most",
+      .paper = "Yao et al. 2024, CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion",
+      .options = {{"share", policy::Option::Number{0.15, 0, 1},
+                   "of the tokens that are recomputed behind the first layer"},
+                  {"schedule", policy::Option::Choice{"fixed", {"fixed", "decreasing"}},
+                   "whether the same tokens are recomputed in all layers, or ever fewer"}},
+      .run = run};
 }
 
 }  // namespace winnow::multi::methods

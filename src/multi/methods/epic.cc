@@ -22,16 +22,20 @@ void run(const AskContext& context) {
 
 }  // namespace
 
-/// EPIC (Hu et al., 2024, "EPIC: Efficient Position-Independent Caching for Serving Large Language Models", AttnLink): keeps all, and
-/// recomputes the first tokens of every document but the first one, which are attention sinks only because their document began there.
-///   initial, local  first and last tokens of a document that are recomputed; 64 and 128 are what SamKV's paper compares with
+/// EPIC (Hu et al., 2024, "EPIC: Efficient Position-Independent Caching for Serving Large Language Models", AttnLink):
+/// keeps all, and recomputes the first tokens of every document but the first one, which are attention sinks only
+/// because their document began there.
+///   initial, local  first and last tokens of a document that are recomputed; 64 and 128 are what SamKV's paper
+///   compares with
 AskMethod epic() {
-  return {.name = "epic",
-          .summary = "keeps all and recomputes the first tokens of every document but the first",
-          .paper = "Hu et al. 2024, EPIC: Efficient Position-Independent Caching for Serving Large Language Models",
-          .options = {{"initial", policy::Option::Integer{16, 0, 1 << 30}, "first tokens of a document that are recomputed"},
-                      {"local", policy::Option::Integer{0, 0, 1 << 30}, "last tokens of a document that are recomputed"}},
-          .run = run};
+  return {
+      .name = "epic",
+      .summary = "keeps all and recomputes the first tokens of every document but the first",
+      .paper = "Hu et al. 2024, EPIC: Efficient Position-Independent Caching for Serving Large Language Models",
+      .options = {{"initial", policy::Option::Integer{16, 0, 1 << 30},
+                   "first tokens of a document that are recomputed"},
+                  {"local", policy::Option::Integer{0, 0, 1 << 30}, "last tokens of a document that are recomputed"}},
+      .run = run};
 }
 
 }  // namespace winnow::multi::methods

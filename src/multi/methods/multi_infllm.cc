@@ -36,8 +36,8 @@ void run(const AskContext& context) {
 
 }  // namespace
 
-/// InfLLM over the stored caches one after the other: representatives by the attention within each document; the first document's head is
-/// initial, the last one's tail local. Needs a budget: entries that a query reads.
+/// InfLLM over the stored caches one after the other: representatives by the attention within each document; the first
+/// document's head is initial, the last one's tail local. Needs a budget: entries that a query reads.
 AskMethod multi_infllm() {
   return {.name = "multi-infllm",
           .summary = "the stored caches one after the other; each query reads the most relevant blocks",

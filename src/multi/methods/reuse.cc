@@ -27,7 +27,8 @@ void run(const AskContext& context) {
 }  // namespace
 
 /// The stored caches one after the other, as they are: no document has seen another one.
-///   positions  shifted: keys move with their document; raw: all stay turned as from position 0, and so lie on top of each other
+///   positions  shifted: keys move with their document; raw: all stay turned as from position 0, and so lie on top of
+///   each other
 AskMethod reuse() {
   return {.name = "reuse",
           .summary = "the stored caches one after the other, nothing recomputed",

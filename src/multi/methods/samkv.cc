@@ -38,7 +38,8 @@ class SamKv {
 
   SelectOptions select_options() const {
     return {option("personalize") == "on" ? Personalize::on : Personalize::off,
-            option("score") == "cosine" ? BlockScore::cosine : BlockScore::zscore, context_.options.integer("deciding")};
+            option("score") == "cosine" ? BlockScore::cosine : BlockScore::zscore,
+            context_.options.integer("deciding")};
   }
 
   MiddleBlocks no_blocks() const { return {z(layers()), std::vector<std::vector<int>>(z(joint_.count()))}; }
@@ -59,7 +60,8 @@ class SamKv {
       plan.own.push_back(-1);
     }
     auto& session = context_.impl();
-    JointScratch scratch(session.account, engine::scratch_type(session.options.precision, std::span(&context_.cache, 1)), joint_,
+    JointScratch scratch(session.account,
+                         engine::scratch_type(session.options.precision, std::span(&context_.cache, 1)), joint_,
                          seen + count);
     Pass pass(session, context_.question, positions);
     std::vector<std::vector<double>> out;
@@ -112,7 +114,8 @@ class SamKv {
 
   void add_recomputed(int layer, int document, std::span<const int> blocks, std::vector<std::int32_t>& out) const {
     const auto layout = joint_.layout(document);
-    const auto unusual = outliers(joint_.document(document).head().layers[z(layer)].representatives, context_.options.number("sigma"));
+    const auto unusual =
+        outliers(joint_.document(document).head().layers[z(layer)].representatives, context_.options.number("sigma"));
     for (const int b : blocks) {
       const bool edge = b == 0 || b >= layout.first_local();
       const auto in_block = [&](std::int32_t token) { return token / kBlock == b; };
@@ -176,9 +179,10 @@ class SamKv {
 
 }  // namespace
 
-/// SamKV (Cao et al., 2025, "Sparse Attention across Multiple-context KV Cache"): keeps the first and the last two blocks of each document
-/// and those between that the question wants, chosen in each layer; recomputes the tokens at the edges and unusually persistent ones within
-/// the sparse cache, so that the documents see each other; then reads the question again.
+/// SamKV (Cao et al., 2025, "Sparse Attention across Multiple-context KV Cache"): keeps the first and the last two
+/// blocks of each document and those between that the question wants, chosen in each layer; recomputes the tokens at
+/// the edges and unusually persistent ones within the sparse cache, so that the documents see each other; then reads
+/// the question again.
 ///   select       off: initial and local blocks alone
 ///   personalize  whether other documents' local queries join the question's when a document's blocks are ranked
 ///   deciding     last layers that decide how many blocks are offered; 0: an eighth of all
@@ -190,19 +194,26 @@ class SamKv {
 ///   fresh        with fusion: first tokens of each later document that are overwritten; the paper has none
 AskMethod samkv() {
   using policy::Option;
-  const auto on_off = [](const char* name, const char* effect) { return Option{name, Option::Choice{"on", {"on", "off"}}, effect}; };
+  const auto on_off = [](const char* name, const char* effect) {
+    return Option{name, Option::Choice{"on", {"on", "off"}}, effect};
+  };
   return {
       .name = "samkv",
       .summary = "keeps first, last and wanted blocks of each document and recomputes some of them in the sparse cache",
       .paper = "Cao et al. 2025, Sparse Attention across Multiple-context KV Cache",
-      .options = {{"update", Option::Choice{"fusion", {"fusion", "overwrite"}}, "what becomes of the stored entries that are recomputed"},
-                  {"fresh", Option::Integer{1, 0, kBlock}, "with fusion, first tokens of each later document that are overwritten"},
+      .options = {{"update", Option::Choice{"fusion", {"fusion", "overwrite"}},
+                   "what becomes of the stored entries that are recomputed"},
+                  {"fresh", Option::Integer{1, 0, kBlock},
+                   "with fusion, first tokens of each later document that are overwritten"},
                   on_off("personalize", "whether other documents' queries join the question's"),
                   on_off("recompute", "whether the edges of documents and outliers are recomputed"),
                   on_off("select", "whether blocks between the edges are kept"),
-                  {"score", Option::Choice{"cosine", {"cosine", "zscore"}}, "how blocks of different documents are compared"},
-                  {"anchor", Option::Choice{"token", {"token", "block"}}, "whether an outlier is recomputed alone or with its block"},
-                  {"sigma", Option::Number{kOutlierFactor, 0, 100}, "deviations below the mean that make an exponent an outlier"},
+                  {"score", Option::Choice{"cosine", {"cosine", "zscore"}},
+                   "how blocks of different documents are compared"},
+                  {"anchor", Option::Choice{"token", {"token", "block"}},
+                   "whether an outlier is recomputed alone or with its block"},
+                  {"sigma", Option::Number{kOutlierFactor, 0, 100},
+                   "deviations below the mean that make an exponent an outlier"},
                   {"deciding", Option::Integer{0, 0, 100000},
                    "last layers that decide how many blocks are offered; 0: an eighth of all, rounded up"}},
       .run = [](const AskContext& context) { SamKv(context).run(); }};

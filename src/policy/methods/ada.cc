@@ -4,14 +4,17 @@
 
 namespace winnow::policy::methods {
 
-/// Ada-KV (Feng et al., 2024, "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM Inference", algorithms
-/// 1 and 2): SnapKV whose heads share a layer's budget by need. Options as snapkv, and
-///   floor       share of the budget that stays uniform over heads (the authors' code suggests 0.2 for grouped-query models)
-///   floor-rule  blend: the floor is mixed into each head's share, as the paper has it; hard: it protects each head's best entries
+/// Ada-KV (Feng et al., 2024, "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM
+/// Inference", algorithms 1 and 2): SnapKV whose heads share a layer's budget by need. Options as snapkv, and
+///   floor       share of the budget that stays uniform over heads (the authors' code suggests 0.2 for grouped-query
+///   models) floor-rule  blend: the floor is mixed into each head's share, as the paper has it; hard: it protects each
+///   head's best entries
 Preset ada_snapkv() {
   return {.name = "ada-snapkv",
           .summary = "snapkv whose heads share a layer's budget by need",
-          .paper = "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM Inference",
+          .paper =
+              "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM "
+              "Inference",
           .options = window_options(adaptive_options()),
           .build = [](const Options& options) {
             Method method = window_method(options);
@@ -20,13 +23,16 @@ Preset ada_snapkv() {
           }};
 }
 
-/// Ada-KV over PyramidKV (the same paper, section 4.3): layers by the pyramid, heads by need. Options as ada-snapkv and pyramidkv.
+/// Ada-KV over PyramidKV (the same paper, section 4.3): layers by the pyramid, heads by need. Options as ada-snapkv and
+/// pyramidkv.
 Preset ada_pyramid() {
   auto more = adaptive_options();
   more.push_back(pyramid_option());
   return {.name = "ada-pyramid",
           .summary = "pyramidkv whose heads share a layer's budget by need",
-          .paper = "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM Inference",
+          .paper =
+              "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM "
+              "Inference",
           .options = window_options(std::move(more)),
           .build = [](const Options& options) {
             Method method = window_method(options);

@@ -12,7 +12,8 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// Equation 12: the factor on the logits at which the softmax over n keys has the entropy of B. Below 1 it would flatten.
+/// Equation 12: the factor on the logits at which the softmax over n keys has the entropy of B. Below 1 it would
+/// flatten.
 double step_gain(int n, int budget, bool paper) {
   const double spread = 2 * std::log(static_cast<double>(n) / budget);
   return paper ? std::sqrt(std::max(0.0, spread)) : std::sqrt(std::max(1.0, spread));
@@ -75,15 +76,17 @@ void accumulate(const StepView& view, DecodeGain kind, bool paper) {
       group_mean_raised(view, head, gain, attention);
     }
     add_to_column(view, head, 0, attention);
-    evict_down(view, head, [](const cache::LaneStretch& stretch, int i) { return stretch.column(0)[static_cast<std::size_t>(i)]; });
+    evict_down(view, head,
+               [](const cache::LaneStretch& stretch, int i) { return stretch.column(0)[static_cast<std::size_t>(i)]; });
   }
 }
 
 }  // namespace
 
-/// AhaKV (Gu et al., 2025, "AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of Large Language Models",
-/// sections 3 and 4, appendix E): attention accumulated over the most recent queries, by a softmax whose gain keeps its entropy at ln B
-/// however long the prompt, times a prior from the values' norms. While decoding each query adds its attention.
+/// AhaKV (Gu et al., 2025, "AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of
+/// Large Language Models", sections 3 and 4, appendix E): attention accumulated over the most recent queries, by a
+/// softmax whose gain keeps its entropy at ln B however long the prompt, times a prior from the values' norms. While
+/// decoding each query adds its attention.
 ///   recent       recent tokens that stay and whose queries are accumulated, at most half of the budget
 ///   ra           off: all queries are accumulated
 ///   sgs          off: the plain softmax
@@ -98,13 +101,16 @@ Preset ahakv() {
       .name = "ahakv",
       .summary = "what recent queries attend to, by a softmax of constant entropy, times a prior from the values",
       .paper =
-          "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of Large Language Models",
-      .options = {{"recent", Option::Integer{32, 1, 65536}, "recent tokens that stay and whose queries are accumulated"},
+          "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of "
+          "Large Language Models",
+      .options = {{"recent", Option::Integer{32, 1, 65536},
+                   "recent tokens that stay and whose queries are accumulated"},
                   {"ra", on, "off: all queries are accumulated"},
                   {"sgs", on, "off: the plain softmax"},
                   {"vpe", on, "off: no value prior"},
                   {"gain", Option::Choice{"floor", {"floor", "paper"}}, "whether the gain stays at 1 or more"},
-                  {"decode-gain", Option::Choice{"lane", {"lane", "position", "prompt"}}, "what the gain of a decode step counts"},
+                  {"decode-gain", Option::Choice{"lane", {"lane", "position", "prompt"}},
+                   "what the gain of a decode step counts"},
                   {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
                   {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
       .build = [](const Options& options) {
@@ -118,20 +124,25 @@ Preset ahakv() {
                            return Forced{0, s.forced(budget)};
                          }};
         method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
-        method.score = {s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
-                        [s, pooling](const LayerView& view, const Forced& forced) {
-                          Scores scores = accumulated(view, s.prior);
-                          pool_evictable(scores, forced, pooling);
-                          return scores;
-                        }};
+        method.score = {
+            s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
+            [s, pooling](const LayerView& view, const Forced& forced) {
+              Scores scores = accumulated(view, s.prior);
+              pool_evictable(scores, forced, pooling);
+              return scores;
+            }};
         method.schedule = Schedule::once;
         if (options.text("when") == "prefill") return method;
         const auto& decode = options.text("decode-gain");
-        const auto kind = decode == "position" ? DecodeGain::position : decode == "prompt" ? DecodeGain::prompt : DecodeGain::none;
+        const auto kind = decode == "position" ? DecodeGain::position
+                          : decode == "prompt" ? DecodeGain::prompt
+                                               : DecodeGain::none;
         method.schedule = Schedule::step;
         method.columns = {"accumulated attention"};
         method.state = {"accumulated attention times the value prior",
-                        [s](const LayerView& view, const Scores&, const Forced&) { return std::vector{accumulated(view, s.prior)}; }};
+                        [s](const LayerView& view, const Scores&, const Forced&) {
+                          return std::vector{accumulated(view, s.prior)};
+                        }};
         method.step = {"the entry with the least accumulated attention",
                        [=](const StepView& view) { accumulate(view, kind, s.paper_gain); }};
         return method;

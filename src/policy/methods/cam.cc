@@ -36,14 +36,16 @@ struct Rule {
 
 double recent_mean(std::span<const float> received, const Forced& forced) {
   double sum = 0;
-  for (std::size_t j = received.size() - static_cast<std::size_t>(forced.recent); j < received.size(); ++j) sum += received[j];
+  for (std::size_t j = received.size() - static_cast<std::size_t>(forced.recent); j < received.size(); ++j)
+    sum += received[j];
   return forced.recent > 0 ? sum / forced.recent : 0;
 }
 
-/// Values of the entries that one head keeps, with those of the entries that go spread over the next kept ones. What each kept entry gets
-/// is a running sum: a value enters it at the first entry that it is spread over and leaves it behind the last.
-std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept, std::span<const float> received,
-                                 const Forced& forced, const Rule& rule) {
+/// Values of the entries that one head keeps, with those of the entries that go spread over the next kept ones. What
+/// each kept entry gets is a running sum: a value enters it at the first entry that it is spread over and leaves it
+/// behind the last.
+std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
+                                 std::span<const float> received, const Forced& forced, const Rule& rule) {
   const auto dim = static_cast<std::size_t>(view.shape.head_dim);
   const auto spread = static_cast<std::size_t>(rule.spread_over(forced));
   const double mean = recent_mean(received, forced);
@@ -70,7 +72,8 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
 void merge_prompt(const LayerView& view, const Forced& forced, cache::KeepPlan& plan, const Rule& rule) {
   const Scores received = reduce_group(view.observations[0], view.shape, Reduce::mean);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    plan.values.push_back(merged_values(view, head, plan.heads[static_cast<std::size_t>(head)], received.head(head), forced, rule));
+    plan.values.push_back(
+        merged_values(view, head, plan.heads[static_cast<std::size_t>(head)], received.head(head), forced, rule));
   }
 }
 
@@ -117,7 +120,8 @@ void received_by_all(const StepView& view, int head, std::vector<float>& out) {
 }
 
 /// Spreads the value of an entry that leaves a lane over the next ones by position; `received` by slot.
-void merge_into_next(const StepView& view, int head, const Leaver& leaver, std::span<const float> received, const Rule& rule) {
+void merge_into_next(const StepView& view, int head, const Leaver& leaver, std::span<const float> received,
+                     const Rule& rule) {
   const double own = received[static_cast<std::size_t>(leaver.slot)];
   if (!rule.merges(own, recent_mean(view, head, received), view.layer, head, leaver.position)) return;
   const auto spread = static_cast<std::size_t>(rule.spread_over(view.terms.forced));
@@ -149,54 +153,62 @@ void follow(const StepView& view, const Rule& rule) {
 
 }  // namespace
 
-/// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an entry that goes is spread
-/// over the next ones, with a probability that grows with the attention it has received; its key goes.
+/// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an entry
+/// that goes is spread over the next ones, with a probability that grows with the attention it has received; its key
+/// goes.
 ///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
 ///   m       entries that a value is spread over; 0: as many as are recent
-///   drawn   newest: merging is drawn by the newest token's attention, as in the authors' code for generation; received: by all that
+///   drawn   newest: merging is drawn by the newest token's attention, as in the authors' code for generation;
+///   received: by all that
 ///           entries have received, which is nearly always enough, so that values grow from step to step
-///   prompt  drop: what goes when the prompt ends is dropped; merge: it is merged, too, which multiplies values where the prompt is much
+///   prompt  drop: what goes when the prompt ends is dropped; merge: it is merged, too, which multiplies values where
+///   the prompt is much
 ///           longer than the budget
 ///   seed    another seed merges others
 Preset cam() {
-  return {.name = "cam",
-          .summary = "merges the values of entries that go into the next ones, at random by received attention",
-          .paper = "Zhang et al. 2024, CaM: Cache Merging for Memory-efficient LLMs Inference",
-          .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries go"},
-                      {"m", Option::Integer{0, 0, 65536}, "entries that a value is spread over; 0: as many as are recent"},
-                      {"drawn", Option::Choice{"newest", {"newest", "received"}},
-                       "attention that merging is drawn by: the newest token's, or all that was received"},
-                      {"prompt", Option::Choice{"drop", {"drop", "merge"}}, "what happens to entries that go when the prompt ends"},
-                      {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"}},
-          .build = [](const Options& options) {
-            const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
-            const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
-            const Rule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
-            Method method;
-            method.fixed = "cam's merging follows its own selection";
-            method.observe = observe_all();
-            method.forced = {select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
-                             [rule](const Prompt&, int budget) { return rule.forced(budget); }};
-            method.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
-                            [select](const Prompt&) { return select == Select::heavy ? 0 : 4; }};
-            if (select == Select::heavy) {
-              method.score = {"attention received from all queries", [](const LayerView& view, const Forced&) {
-                                return reduce_group(view.observations[0], view.shape, Reduce::mean);
-                              }};
-            }
-            if (options.text("prompt") == "merge") {
-              method.merge = {"values into the next entries", [rule](const LayerView& view, const Scores&, const Forced& forced,
-                                                                     cache::KeepPlan& plan) { merge_prompt(view, forced, plan, rule); }};
-            }
-            method.columns = {"attention received"};
-            method.state = {"attention received", [](const LayerView& view, const Scores&, const Forced&) {
-                              return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
-                            }};
-            method.schedule = Schedule::step;
-            method.step = {select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
-                           [rule](const StepView& view) { follow(view, rule); }};
-            return method;
-          }};
+  return {
+      .name = "cam",
+      .summary = "merges the values of entries that go into the next ones, at random by received attention",
+      .paper = "Zhang et al. 2024, CaM: Cache Merging for Memory-efficient LLMs Inference",
+      .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries go"},
+                  {"m", Option::Integer{0, 0, 65536}, "entries that a value is spread over; 0: as many as are recent"},
+                  {"drawn", Option::Choice{"newest", {"newest", "received"}},
+                   "attention that merging is drawn by: the newest token's, or all that was received"},
+                  {"prompt", Option::Choice{"drop", {"drop", "merge"}},
+                   "what happens to entries that go when the prompt ends"},
+                  {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"}},
+      .build = [](const Options& options) {
+        const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
+        const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
+        const Rule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
+        Method method;
+        method.fixed = "cam's merging follows its own selection";
+        method.observe = observe_all();
+        method.forced = {select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
+                         [rule](const Prompt&, int budget) { return rule.forced(budget); }};
+        method.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
+                        [select](const Prompt&) { return select == Select::heavy ? 0 : 4; }};
+        if (select == Select::heavy) {
+          method.score = {"attention received from all queries", [](const LayerView& view, const Forced&) {
+                            return reduce_group(view.observations[0], view.shape, Reduce::mean);
+                          }};
+        }
+        if (options.text("prompt") == "merge") {
+          method.merge = {"values into the next entries",
+                          [rule](const LayerView& view, const Scores&, const Forced& forced, cache::KeepPlan& plan) {
+                            merge_prompt(view, forced, plan, rule);
+                          }};
+        }
+        method.columns = {"attention received"};
+        method.state = {"attention received", [](const LayerView& view, const Scores&, const Forced&) {
+                          return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                        }};
+        method.schedule = Schedule::step;
+        method.step = {
+            select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
+            [rule](const StepView& view) { follow(view, rule); }};
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

@@ -53,7 +53,8 @@ Scores score(const Rule& rule, const LayerView& view, const Forced& forced) {
     const auto all = scores.head(head);
     const double global_sum = sum(all);
     const double ratio = global_sum > 0 ? sum(local.head(head)) / global_sum : 0;
-    for (std::size_t j = 0; j < all.size(); ++j) all[j] = static_cast<float>(rule.score(all[j], local.head(head)[j], ratio));
+    for (std::size_t j = 0; j < all.size(); ++j)
+      all[j] = static_cast<float>(rule.score(all[j], local.head(head)[j], ratio));
   }
   pool_evictable(scores, forced, rule.pooling);
   return scores;
@@ -78,7 +79,8 @@ class Lane {
     view_.lanes.for_each_stretch(head_, [&](const cache::LaneStretch& s) {
       each(static_cast<std::size_t>(s.first), s.column(kAll), s.column(kPast), s.column(kCurrent));
     });
-    each(static_cast<std::size_t>(view_.lanes.length(head_)), followers.column(kAll), followers.column(kPast), followers.column(kCurrent));
+    each(static_cast<std::size_t>(view_.lanes.length(head_)), followers.column(kAll), followers.column(kPast),
+         followers.column(kCurrent));
   }
 
   void receive() {
@@ -123,14 +125,16 @@ class Lane {
     const auto& lanes = view_.lanes;
     const int own = lanes.length(head_);
     if (entry >= own) return score_of_follower(entry - own, ratio);
-    return score(lanes.state(head_, kAll, entry), lanes.state(head_, kPast, entry), lanes.state(head_, kCurrent, entry), ratio);
+    return score(lanes.state(head_, kAll, entry), lanes.state(head_, kPast, entry), lanes.state(head_, kCurrent, entry),
+                 ratio);
   }
 
   void give_up_a_center() {
     const double all_ratio = ratio();
     const Leaver leaver = leaver_of(view_, head_, [&](const cache::LaneStretch& stretch, int i) {
       const auto at = static_cast<std::size_t>(i);
-      return static_cast<float>(score(stretch.column(kAll)[at], stretch.column(kPast)[at], stretch.column(kCurrent)[at], all_ratio));
+      return static_cast<float>(
+          score(stretch.column(kAll)[at], stretch.column(kPast)[at], stretch.column(kCurrent)[at], all_ratio));
     });
     if (leaver.slot < 0) return;
     Demotion(rule_.merging, view_, head_, [&](int entry) { return score_of(entry, all_ratio); }).demote(leaver.slot);
@@ -144,7 +148,8 @@ class Lane {
       const double all_ratio = ratio();
       Leaver leaver;
       for (int i = 0; i < followers.count(); ++i) {
-        const Leaver candidate{i, static_cast<float>(score_of_follower(i, all_ratio)), followers.positions()[static_cast<std::size_t>(i)]};
+        const Leaver candidate{i, static_cast<float>(score_of_follower(i, all_ratio)),
+                               followers.positions()[static_cast<std::size_t>(i)]};
         if (candidate.before(leaver)) leaver = candidate;
       }
       view_.lanes.remove_follower(head_, leaver.slot);
@@ -182,8 +187,10 @@ std::vector<Option> options() {
           {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
           {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; above 1: nothing is"},
           {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
-          {"score", Option::Choice{"glo-loc", {"glo", "loc", "glo-loc"}}, "attention from all queries, the window's, or the larger"},
-          {"observe", Option::Choice{"all", {"all", "halves"}}, "queries of the global score: all, or the first and last half-budget"},
+          {"score", Option::Choice{"glo-loc", {"glo", "loc", "glo-loc"}},
+           "attention from all queries, the window's, or the larger"},
+          {"observe", Option::Choice{"all", {"all", "halves"}},
+           "queries of the global score: all, or the first and last half-budget"},
           {"similarity", Option::Choice{"kv", {"key", "value", "kv"}}, "what is compared: keys, values, or both"},
           {"redundancy", Option::Choice{"raw", {"raw", "rotated"}}, "whether keys are compared before or after RoPE"},
           {"clamp", off, "on: cosines below 0 count as 0"},
@@ -196,49 +203,55 @@ std::vector<Option> options() {
 
 }  // namespace
 
-/// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on Global-Local Importance",
-/// sections 4 and 5): the larger of the attention from all queries and from the last ones ranks entries. The best become centers of
-/// classes; the next join the center that is most alike and share its direction and value, each at its own place and with its own key
-/// length; what is like none goes. While decoding each query adds its attention, and the center of least score is given up.
+/// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on
+/// Global-Local Importance", sections 4 and 5): the larger of the attention from all queries and from the last ones
+/// ranks entries. The best become centers of classes; the next join the center that is most alike and share its
+/// direction and value, each at its own place and with its own key length; what is like none goes. While decoding each
+/// query adds its attention, and the center of least score is given up.
 Preset ems() {
-  return {.name = "ems",
-          .summary = "keeps what all or the last queries attend to; what is alike is merged and shares vectors",
-          .paper =
-              "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on Global-Local Importance",
-          .options = options(),
-          .build = [](const Options& options) {
-            const Rule rule = rule_from(options);
-            const std::string& positions = options.text("positions");
-            Method method;
-            method.observe = {rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
-                                          : "sums of the attention of all queries, and of the window's",
-                              [rule](const Prompt& prompt, int budget) { return observe(rule, prompt, budget); }};
-            method.forced = {"the window", [rule](const Prompt&, int budget) { return Forced{0, std::min(rule.window, budget)}; }};
-            method.least = {"the window", [rule](const Prompt&) { return rule.window; }};
-            method.score = {"attention of " + options.text("score") + ", mean-pooled",
-                            [rule](const LayerView& view, const Forced& forced) { return score(rule, view, forced); }};
-            method.positions = positions == "cache" ? Positions::rank : Positions::turned;
-            if (rule.merging.merges()) {
-              method.followers = positions == "merged" ? 0 : rule.merging.gamma - 1;
-              method.merge = {"what is next in rank joins the center that is most alike",
-                              [rule](const LayerView& view, const Scores& scores, const Forced& forced, cache::KeepPlan& plan) {
-                                merge_prompt(rule.merging, view, scores, forced, plan);
-                              }};
-            }
-            method.schedule = Schedule::once;
-            if (options.text("when") == "prefill") return method;
-            method.schedule = Schedule::step;
-            method.columns = {"attention of all queries", "of the window before", "of this window"};
-            method.state = {"attention of all queries and of the window's", [](const LayerView& view, const Scores&, const Forced&) {
-                              const Scores none(view.shape.kv_heads, view.tokens());
-                              return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
-                                                 reduce_group(view.observations[kPast], view.shape, Reduce::mean), none};
-                            }};
-            method.step = {"the center of least score, which joins another or goes", [rule](const StepView& view) {
-                             for (int head = view.first_head; head < view.end_head; ++head) Lane(rule, view, head).step();
-                           }};
-            return method;
-          }};
+  return {
+      .name = "ems",
+      .summary = "keeps what all or the last queries attend to; what is alike is merged and shares vectors",
+      .paper =
+          "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on "
+          "Global-Local Importance",
+      .options = options(),
+      .build = [](const Options& options) {
+        const Rule rule = rule_from(options);
+        const std::string& positions = options.text("positions");
+        Method method;
+        method.observe = {
+            rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
+                        : "sums of the attention of all queries, and of the window's",
+            [rule](const Prompt& prompt, int budget) { return observe(rule, prompt, budget); }};
+        method.forced = {"the window", [rule](const Prompt&, int budget) {
+                           return Forced{0, std::min(rule.window, budget)};
+                         }};
+        method.least = {"the window", [rule](const Prompt&) { return rule.window; }};
+        method.score = {"attention of " + options.text("score") + ", mean-pooled",
+                        [rule](const LayerView& view, const Forced& forced) { return score(rule, view, forced); }};
+        method.positions = positions == "cache" ? Positions::rank : Positions::turned;
+        if (rule.merging.merges()) {
+          method.followers = positions == "merged" ? 0 : rule.merging.gamma - 1;
+          method.merge = {"what is next in rank joins the center that is most alike",
+                          [rule](const LayerView& view, const Scores& scores, const Forced& forced,
+                                 cache::KeepPlan& plan) { merge_prompt(rule.merging, view, scores, forced, plan); }};
+        }
+        method.schedule = Schedule::once;
+        if (options.text("when") == "prefill") return method;
+        method.schedule = Schedule::step;
+        method.columns = {"attention of all queries", "of the window before", "of this window"};
+        method.state = {"attention of all queries and of the window's",
+                        [](const LayerView& view, const Scores&, const Forced&) {
+                          const Scores none(view.shape.kv_heads, view.tokens());
+                          return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
+                                             reduce_group(view.observations[kPast], view.shape, Reduce::mean), none};
+                        }};
+        method.step = {"the center of least score, which joins another or goes", [rule](const StepView& view) {
+                         for (int head = view.first_head; head < view.end_head; ++head) Lane(rule, view, head).step();
+                       }};
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

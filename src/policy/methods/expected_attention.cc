@@ -114,7 +114,8 @@ void add_attention(const LayerView& view, int head, const MeanRotation& rotation
       cache::decode_row(keys.type, keys.row(first + static_cast<int>(i)), std::span(rows).subspan(i * dim, dim));
     }
     for (std::size_t g = 0; g < group.size(); ++g) {
-      group[g].logits(std::span(rows).first(count * dim), std::span(attention[g]).subspan(static_cast<std::size_t>(first), count));
+      group[g].logits(std::span(rows).first(count * dim),
+                      std::span(attention[g]).subspan(static_cast<std::size_t>(first), count));
     }
   }
   for (auto& of_head : attention) {
@@ -129,33 +130,38 @@ Scores expected_attention(const LayerView& view, int future) {
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
     add_attention(view, head, rotation, of_head);
-    for_each_row(view.scratch->values(head),
-                 [&](int j, std::span<const float> value) { of_head[static_cast<std::size_t>(j)] *= static_cast<float>(norm(value)); });
+    for_each_row(view.scratch->values(head), [&](int j, std::span<const float> value) {
+      of_head[static_cast<std::size_t>(j)] *= static_cast<float>(norm(value));
+    });
   }
   return scores;
 }
 
 }  // namespace
 
-/// Expected attention (Devoto et al., 2025, "Expected Attention: KV Cache Compression by Estimating Attention from Future Queries
-/// Distribution", section 3): the prompt's queries, as a normal distribution that is turned to the positions to come, say what will be
-/// attended to on average; times the value's length.
+/// Expected attention (Devoto et al., 2025, "Expected Attention: KV Cache Compression by Estimating Attention from
+/// Future Queries Distribution", section 3): the prompt's queries, as a normal distribution that is turned to the
+/// positions to come, say what will be attended to on average; times the value's length.
 ///   future  positions to come that the rotation is averaged over
 ///   sinks   first tokens that always stay
 Preset expected_attention() {
-  return {.name = "expected-attention",
-          .summary = "what queries distributed like the prompt's will attend to on average",
-          .paper = "Devoto et al. 2025, Expected Attention: KV Cache Compression by Estimating Attention from Future Queries Distribution",
-          .options = {{"future", Option::Integer{512, 1, 65536}, "positions to come that the rotation is averaged over"},
-                      {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"}},
-          .build = [](const Options& options) {
-            const int future = options.integer("future");
-            Method method = ranked_by("expected attention times the value's length", options.integer("sinks"),
-                                      [future](const LayerView& view, const Forced&) { return expected_attention(view, future); });
-            constexpr int kUnlikeTheOthers = 4;
-            method.query_moments_from = kUnlikeTheOthers;
-            return method;
-          }};
+  return {
+      .name = "expected-attention",
+      .summary = "what queries distributed like the prompt's will attend to on average",
+      .paper =
+          "Devoto et al. 2025, Expected Attention: KV Cache Compression by Estimating Attention from Future Queries "
+          "Distribution",
+      .options = {{"future", Option::Integer{512, 1, 65536}, "positions to come that the rotation is averaged over"},
+                  {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"}},
+      .build = [](const Options& options) {
+        const int future = options.integer("future");
+        Method method =
+            ranked_by("expected attention times the value's length", options.integer("sinks"),
+                      [future](const LayerView& view, const Forced&) { return expected_attention(view, future); });
+        constexpr int kUnlikeTheOthers = 4;
+        method.query_moments_from = kUnlikeTheOthers;
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

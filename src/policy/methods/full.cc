@@ -4,10 +4,11 @@ namespace winnow::policy::methods {
 
 /// Keeps everything. No options, no budget.
 Preset full() {
-  return {
-      .name = "full", .summary = "keeps every entry", .paper = "the plain transformer cache", .options = {}, .build = [](const Options&) {
-        return Method{};
-      }};
+  return {.name = "full",
+          .summary = "keeps every entry",
+          .paper = "the plain transformer cache",
+          .options = {},
+          .build = [](const Options&) { return Method{}; }};
 }
 
 }  // namespace winnow::policy::methods

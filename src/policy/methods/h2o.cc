@@ -22,7 +22,8 @@ Scores by_count(Scores scores, const LayerView& view) {
   return scores;
 }
 
-/// Each query's attention adds to what the entries have received; where a lane is too long the entry with the least leaves.
+/// Each query's attention adds to what the entries have received; where a lane is too long the entry with the least
+/// leaves.
 void accumulate(const StepView& view, bool count) {
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
@@ -37,54 +38,59 @@ void accumulate(const StepView& view, bool count) {
 
 }  // namespace
 
-/// H2O (Zhang et al., 2023, "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models", section 4): attention
-/// that an entry has received from all queries so far, the prompt's and the answer's, says what it will receive.
+/// H2O (Zhang et al., 2023, "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
+/// section 4): attention that an entry has received from all queries so far, the prompt's and the answer's, says what
+/// it will receive.
 ///   heavy, recent  how the budget behind the sinks is shared between heavy hitters and the last tokens, as weights
 ///   normalize      count: divides by the number of queries that could see the entry
 ///   sinks          first tokens that always stay
 ///   gqa            how the query heads that share a KV head are brought together when the prompt ends
 ///   when           step: evicts at every decode step; prefill: only when the prompt has been read
 Preset h2o() {
-  return {
-      .name = "h2o",
-      .summary = "what has received the most attention so far (heavy hitters), and the last tokens",
-      .paper = "Zhang et al. 2023, H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
-      .options = {{"heavy", Option::Number{1, 0, 1000}, "weight of the heavy hitters' share of the budget"},
-                  {"recent", Option::Number{1, 0, 1000}, "weight of the last tokens' share of the budget"},
-                  {"normalize", Option::Choice{"none", {"none", "count"}}, "what received attention is divided by"},
-                  {"sinks", Option::Integer{0, 0, 65536}, "first tokens that always stay"},
-                  {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "how query heads of one KV head are combined after the prompt"},
-                  {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-      .build = [](const Options& options) {
-        const double heavy = options.number("heavy");
-        const double recent = options.number("recent");
-        const int sinks = options.integer("sinks");
-        const bool count = options.text("normalize") == "count";
-        const Reduce gqa = reduce_from(options.text("gqa"));
-        if (heavy + recent <= 0) throw UsageError("heavy=0 and recent=0 leave nothing to keep");
-        Method method;
-        method.observe = observe_all();
-        method.forced = {"the sinks and the last tokens' share", [=](const Prompt&, int budget) {
-                           const int left = std::max(0, budget - sinks);
-                           const double share = left / (heavy + recent);
-                           return Forced{std::min(sinks, budget), apportion(std::vector<double>{heavy * share, recent * share}, left)[1]};
-                         }};
-        method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
-        method.score = {std::string("attention received from all queries") + (count ? ", divided by their number" : ""),
-                        [gqa, count](const LayerView& view, const Forced&) {
-                          Scores sums = reduce_group(view.observations[0], view.shape, gqa);
-                          return count ? by_count(std::move(sums), view) : sums;
-                        }};
-        method.schedule = Schedule::once;
-        if (options.text("when") == "prefill") return method;
-        method.schedule = Schedule::step;
-        method.columns = {"attention received"};
-        method.state = {"attention received", [gqa](const LayerView& view, const Scores&, const Forced&) {
-                          return std::vector{reduce_group(view.observations[0], view.shape, gqa)};
-                        }};
-        method.step = {"the entry that has received the least", [count](const StepView& view) { accumulate(view, count); }};
-        return method;
-      }};
+  return {.name = "h2o",
+          .summary = "what has received the most attention so far (heavy hitters), and the last tokens",
+          .paper =
+              "Zhang et al. 2023, H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
+          .options = {{"heavy", Option::Number{1, 0, 1000}, "weight of the heavy hitters' share of the budget"},
+                      {"recent", Option::Number{1, 0, 1000}, "weight of the last tokens' share of the budget"},
+                      {"normalize", Option::Choice{"none", {"none", "count"}}, "what received attention is divided by"},
+                      {"sinks", Option::Integer{0, 0, 65536}, "first tokens that always stay"},
+                      {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}},
+                       "how query heads of one KV head are combined after the prompt"},
+                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+          .build = [](const Options& options) {
+            const double heavy = options.number("heavy");
+            const double recent = options.number("recent");
+            const int sinks = options.integer("sinks");
+            const bool count = options.text("normalize") == "count";
+            const Reduce gqa = reduce_from(options.text("gqa"));
+            if (heavy + recent <= 0) throw UsageError("heavy=0 and recent=0 leave nothing to keep");
+            Method method;
+            method.observe = observe_all();
+            method.forced = {"the sinks and the last tokens' share", [=](const Prompt&, int budget) {
+                               const int left = std::max(0, budget - sinks);
+                               const double share = left / (heavy + recent);
+                               return Forced{std::min(sinks, budget),
+                                             apportion(std::vector<double>{heavy * share, recent * share}, left)[1]};
+                             }};
+            method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
+            method.score = {
+                std::string("attention received from all queries") + (count ? ", divided by their number" : ""),
+                [gqa, count](const LayerView& view, const Forced&) {
+                  Scores sums = reduce_group(view.observations[0], view.shape, gqa);
+                  return count ? by_count(std::move(sums), view) : sums;
+                }};
+            method.schedule = Schedule::once;
+            if (options.text("when") == "prefill") return method;
+            method.schedule = Schedule::step;
+            method.columns = {"attention received"};
+            method.state = {"attention received", [gqa](const LayerView& view, const Scores&, const Forced&) {
+                              return std::vector{reduce_group(view.observations[0], view.shape, gqa)};
+                            }};
+            method.step = {"the entry that has received the least",
+                           [count](const StepView& view) { accumulate(view, count); }};
+            return method;
+          }};
 }
 
 }  // namespace winnow::policy::methods

@@ -30,8 +30,8 @@ struct Sizes {
   int first(int b) const { return initial + b * block; }
 };
 
-/// The block's representatives: the entries that the queries behind them attended to the most, averaged. Un-rotated, since all far entries
-/// count as lying at one place.
+/// The block's representatives: the entries that the queries behind them attended to the most, averaged. Un-rotated,
+/// since all far entries count as lying at one place.
 void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block) {
   const int first = sizes.first(block);
   std::vector<float> received(static_cast<std::size_t>(sizes.block));
@@ -67,16 +67,18 @@ void follow(const StepView& view) {
     const int length = lanes.length(head);
     const int first = std::max(0, length - sizes.local);
     group_mean(view, head, attention, first);
-    for (int slot = first; slot < length; ++slot) lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot - first)];
+    for (int slot = first; slot < length; ++slot)
+      lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot - first)];
     if (length < view.terms.budget) continue;
     const bool first_time = !lanes.is_unrotated(head);
     lanes.unrotate(head);
-    for (int b = first_time ? 0 : sizes.blocks(length); b < sizes.blocks(length + 1); ++b) represent(lanes, head, sizes, b);
+    for (int b = first_time ? 0 : sizes.blocks(length); b < sizes.blocks(length + 1); ++b)
+      represent(lanes, head, sizes, b);
   }
 }
 
-/// Relevance of each block to the token: all query heads' products with the representatives, as if the query stood at the local window's
-/// length.
+/// Relevance of each block to the token: all query heads' products with the representatives, as if the query stood at
+/// the local window's length.
 std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blocks) {
   std::vector<float> out(static_cast<std::size_t>(blocks));
   for (int head = 0; head < view.shape.kv_heads; ++head) {
@@ -109,36 +111,43 @@ void attend(const AttendView& view, std::span<cache::AttendPlan> plans) {
 
 }  // namespace
 
-/// InfLLM (Xiao et al., 2024, "InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context Memory", section 3):
-/// nothing is evicted; each query reads the first tokens, a local window of half the budget, and the most relevant of the blocks between
-/// them, one choice for a layer. All that is before the window counts as lying at one distance, the window's length. No options.
+/// InfLLM (Xiao et al., 2024, "InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context
+/// Memory", section 3): nothing is evicted; each query reads the first tokens, a local window of half the budget, and
+/// the most relevant of the blocks between them, one choice for a layer. All that is before the window counts as lying
+/// at one distance, the window's length. No options.
 Preset infllm() {
-  return {.name = "infllm",
-          .summary = "keeps everything; each query reads first tokens, a local window and the most relevant blocks between",
-          .paper = "Xiao et al. 2024, InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context Memory",
-          .options = {},
-          .build = [](const Options&) {
-            Method method;
-            method.observe = {"sum of the attention of the queries within the local window behind each key", [](const Prompt&, int budget) {
-                                return std::vector<attention::Observe>{
-                                    {{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
-                              }};
-            method.forced = {"nothing", [](const Prompt&, int) { return Forced{}; }};
-            method.least = {"initial tokens, a local window and a block", [](const Prompt&) { return 63; }};
-            method.fixed = "infllm evicts nothing";
-            method.retrieves = true;
-            method.columns = {"attention received in the local window"};
-            method.state = {"attention received in the local window", [](const LayerView& view, const Scores&, const Forced&) {
-                              return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
-                            }};
-            method.positions = Positions::rank;
-            method.summary_rows = 1;
-            method.settle = {"representatives of each block", settle};
-            method.step = {"nothing; blocks that leave the local window get representatives", follow};
-            method.heads_read_alike = true;
-            method.attend = {"to first tokens, the local window and the most relevant blocks", attend};
-            return method;
-          }};
+  return {
+      .name = "infllm",
+      .summary = "keeps everything; each query reads first tokens, a local window and the most relevant blocks between",
+      .paper =
+          "Xiao et al. 2024, InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context "
+          "Memory",
+      .options = {},
+      .build = [](const Options&) {
+        Method method;
+        method.observe = {
+            "sum of the attention of the queries within the local window behind each key",
+            [](const Prompt&, int budget) {
+              return std::vector<attention::Observe>{
+                  {{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
+            }};
+        method.forced = {"nothing", [](const Prompt&, int) { return Forced{}; }};
+        method.least = {"initial tokens, a local window and a block", [](const Prompt&) { return 63; }};
+        method.fixed = "infllm evicts nothing";
+        method.retrieves = true;
+        method.columns = {"attention received in the local window"};
+        method.state = {"attention received in the local window",
+                        [](const LayerView& view, const Scores&, const Forced&) {
+                          return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                        }};
+        method.positions = Positions::rank;
+        method.summary_rows = 1;
+        method.settle = {"representatives of each block", settle};
+        method.step = {"nothing; blocks that leave the local window get representatives", follow};
+        method.heads_read_alike = true;
+        method.attend = {"to first tokens, the local window and the most relevant blocks", attend};
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

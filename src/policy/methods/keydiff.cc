@@ -34,14 +34,16 @@ Scores unlike_the_others(const LayerView& view, const Forced& /*forced*/) {
 
 }  // namespace
 
-/// KeyDiff (Park et al., 2025, "KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference", section 3): keys that
-/// point elsewhere than the others do are attended to. Rotated keys. No options.
+/// KeyDiff (Park et al., 2025, "KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference",
+/// section 3): keys that point elsewhere than the others do are attended to. Rotated keys. No options.
 Preset keydiff() {
   return {.name = "keydiff",
           .summary = "the entries whose keys are least like the others",
           .paper = "Park et al. 2025, KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference",
           .options = {},
-          .build = [](const Options&) { return ranked_by("minus the cosine with the mean direction of all keys", 0, unlike_the_others); }};
+          .build = [](const Options&) {
+            return ranked_by("minus the cosine with the mean direction of all keys", 0, unlike_the_others);
+          }};
 }
 
 }  // namespace winnow::policy::methods

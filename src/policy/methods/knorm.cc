@@ -17,8 +17,8 @@ Scores short_keys_first(const LayerView& view, const Forced& /*forced*/) {
 
 }  // namespace
 
-/// Keys' norms (Devoto et al., 2024, "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression", section 3): short keys are
-/// attended to. No options.
+/// Keys' norms (Devoto et al., 2024, "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression", section
+/// 3): short keys are attended to. No options.
 Preset knorm() {
   return {.name = "knorm",
           .summary = "the entries with the shortest keys",

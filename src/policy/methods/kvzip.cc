@@ -10,13 +10,14 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The prompt in chunks, each as the reply to a request to repeat it. Those after the first are told by the tokens before them.
+/// The prompt in chunks, each as the reply to a request to repeat it. Those after the first are told by the tokens
+/// before them.
 std::vector<Passage> repeated(int tokens, int chunk) {
   constexpr int kCue = 8;
   std::vector<Passage> out;
   for (int first = 0; first < tokens; first += chunk) {
-    const char* const ask =
-        first == 0 ? "\n\nRepeat the previous context exactly." : "\n\nRepeat the part of the previous context exactly, starting with ";
+    const char* const ask = first == 0 ? "\n\nRepeat the previous context exactly."
+                                       : "\n\nRepeat the part of the previous context exactly, starting with ";
     out.push_back({ask, std::min(kCue, first), "\n", first, std::min(chunk, tokens - first)});
   }
   return out;
@@ -24,9 +25,10 @@ std::vector<Passage> repeated(int tokens, int chunk) {
 
 }  // namespace
 
-/// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3): what the model needs to
-/// repeat the context is what any question will need. The context is read again behind itself, chunk by chunk; an entry is worth the
-/// largest attention that it gets from its own chunk. The paper ranks over all layers, this ranks within each.
+/// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3): what
+/// the model needs to repeat the context is what any question will need. The context is read again behind itself, chunk
+/// by chunk; an entry is worth the largest attention that it gets from its own chunk. The paper ranks over all layers,
+/// this ranks within each.
 ///   chunk  tokens that are repeated together
 ///   sinks  first tokens that always stay
 Preset kvzip() {
@@ -37,9 +39,10 @@ Preset kvzip() {
                       {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"}},
           .build = [](const Options& options) {
             const int chunk = options.integer("chunk");
-            Method method =
-                ranked_by("the largest attention from the repetition, over the query heads", options.integer("sinks"),
-                          [](const LayerView& view, const Forced&) { return reduce_group(*view.replayed, view.shape, Reduce::max); });
+            Method method = ranked_by("the largest attention from the repetition, over the query heads",
+                                      options.integer("sinks"), [](const LayerView& view, const Forced&) {
+                                        return reduce_group(*view.replayed, view.shape, Reduce::max);
+                                      });
             method.replay = {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
                              [chunk](const Prompt& prompt) { return repeated(prompt.tokens, chunk); }};
             return method;

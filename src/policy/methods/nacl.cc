@@ -19,8 +19,8 @@ Forced forced(const Prompt& prompt, int budget) {
   return {sinks, std::min(proxies(prompt.tokens), (budget - sinks) / 4)};
 }
 
-/// Drawing without replacement with probabilities p is taking the largest of log p + Gumbel noise (Yellott, 1977). log p = score + a
-/// constant.
+/// Drawing without replacement with probabilities p is taking the largest of log p + Gumbel noise (Yellott, 1977). log
+/// p = score + a constant.
 std::vector<float> gumbel_keys(std::span<const float> scores, std::uint64_t seed, int layer, int head) {
   std::vector<float> keys;
   for (std::size_t j = 0; j < scores.size(); ++j) {
@@ -30,8 +30,8 @@ std::vector<float> gumbel_keys(std::span<const float> scores, std::uint64_t seed
   return keys;
 }
 
-void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<std::int32_t>>& selected, std::span<const int> counts,
-          const Forced& forced, std::uint64_t seed) {
+void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<std::int32_t>>& selected,
+          std::span<const int> counts, const Forced& forced, std::uint64_t seed) {
   for (int head = 0; head < scores.heads(); ++head) {
     auto& kept = selected[static_cast<std::size_t>(head)];
     auto keys = gumbel_keys(scores.head(head), seed, view.layer, head);
@@ -42,35 +42,40 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
 
 }  // namespace
 
-/// NACL (Chen et al., 2024, "NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time", section 3): the
-/// attention of a few proxy queries ranks the entries; part of the places is drawn at random in proportion to its softmax, against the bias
-/// of the ranking. Forced are min(256, B / 4) first tokens and the proxies, at most a quarter of the rest of the budget.
+/// NACL (Chen et al., 2024, "NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
+/// section 3): the attention of a few proxy queries ranks the entries; part of the places is drawn at random in
+/// proportion to its softmax, against the bias of the ranking. Forced are min(256, B / 4) first tokens and the proxies,
+/// at most a quarter of the rest of the budget.
 ///   gqa   how the query heads that share a KV head are brought together
 ///   seed  another seed draws other entries
 Preset nacl() {
-  return {.name = "nacl",
-          .summary = "what the last hundredth of the queries attend to, 7 of 19 places drawn at random",
-          .paper = "Chen et al. 2024, NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
-          .options = {{"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "how query heads of one KV head are combined"},
-                      {"seed", Option::Integer{0, 0, 2147483647}, "another seed draws other entries"}},
-          .build = [](const Options& options) {
-            const Reduce gqa = reduce_from(options.text("gqa"));
-            const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
-            Method method;
-            method.observe = {"sum of the attention of the last hundredth of the queries",
-                              [](const Prompt& prompt, int budget) { return observe_last(proxies(prompt.tokens)).call(prompt, budget); }};
-            method.forced = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest", forced};
-            method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
-            method.score = {"attention of the last hundredth of the queries",
-                            [gqa](const LayerView& view, const Forced&) { return reduce_group(view.observations[0], view.shape, gqa); }};
-            method.draw = {
-                "in proportion to the softmax of the scores",
-                [seed](const LayerView& view, const Scores& scores, std::vector<std::vector<std::int32_t>>& selected,
-                       std::span<const int> counts, const Forced& forced) { draw(view, scores, selected, counts, forced, seed); }};
-            method.drawn = 7.0 / 19;
-            method.schedule = Schedule::once;
-            return method;
-          }};
+  return {
+      .name = "nacl",
+      .summary = "what the last hundredth of the queries attend to, 7 of 19 places drawn at random",
+      .paper = "Chen et al. 2024, NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
+      .options = {{"gqa", Option::Choice{"mean", {"mean", "max", "sum"}},
+                   "how query heads of one KV head are combined"},
+                  {"seed", Option::Integer{0, 0, 2147483647}, "another seed draws other entries"}},
+      .build = [](const Options& options) {
+        const Reduce gqa = reduce_from(options.text("gqa"));
+        const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
+        Method method;
+        method.observe = {
+            "sum of the attention of the last hundredth of the queries",
+            [](const Prompt& prompt, int budget) { return observe_last(proxies(prompt.tokens)).call(prompt, budget); }};
+        method.forced = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest", forced};
+        method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
+        method.score = {"attention of the last hundredth of the queries", [gqa](const LayerView& view, const Forced&) {
+                          return reduce_group(view.observations[0], view.shape, gqa);
+                        }};
+        method.draw = {"in proportion to the softmax of the scores",
+                       [seed](const LayerView& view, const Scores& scores,
+                              std::vector<std::vector<std::int32_t>>& selected, std::span<const int> counts,
+                              const Forced& forced) { draw(view, scores, selected, counts, forced, seed); }};
+        method.drawn = 7.0 / 19;
+        method.schedule = Schedule::once;
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

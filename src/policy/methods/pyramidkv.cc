@@ -4,8 +4,8 @@
 
 namespace winnow::policy::methods {
 
-/// PyramidKV (Cai et al., 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling", section 4): SnapKV with
-/// a budget that falls from layer to layer. Options as snapkv, and
+/// PyramidKV (Cai et al., 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
+/// section 4): SnapKV with a budget that falls from layer to layer. Options as snapkv, and
 ///   beta  the last layer's share is the mean's divided by this
 Preset pyramidkv() {
   return {.name = "pyramidkv",

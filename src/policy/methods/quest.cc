@@ -44,8 +44,8 @@ void summarize_token(const StepView& view, int page) {
   }
 }
 
-/// What the bounds of a group's products with a page are the product of the page's summary with, [2][d]: a channel's largest product is
-/// with the page's largest key where the query is positive and with the least where it is negative.
+/// What the bounds of a group's products with a page are the product of the page's summary with, [2][d]: a channel's
+/// largest product is with the page's largest key where the query is positive and with the least where it is negative.
 std::vector<float> bounding(const AttendView& view, int head) {
   const auto dim = static_cast<std::size_t>(view.shape.head_dim);
   std::vector<float> out(2 * dim);
@@ -77,8 +77,9 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, int cou
 
 }  // namespace
 
-/// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3): nothing is evicted; each
-/// query reads the pages whose keys could give it the largest products. The last page is always read, and counts.
+/// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3):
+/// nothing is evicted; each query reads the pages whose keys could give it the largest products. The last page is
+/// always read, and counts.
 ///   page   entries of a page
 ///   dense  first layers that read everything
 Preset quest() {
@@ -97,7 +98,8 @@ Preset quest() {
             method.retrieves = true;
             method.summary_rows = 2;
             method.summary_block = page;
-            method.settle = {"largest and least keys of each page", [page](const LayerView& view, cache::LayerLanes& lanes, const Terms&) {
+            method.settle = {"largest and least keys of each page",
+                             [page](const LayerView& view, cache::LayerLanes& lanes, const Terms&) {
                                summarize_prompt(view, lanes, page);
                              }};
             method.watches = Attention::unseen;

@@ -17,7 +17,8 @@ Preset random() {
               Scores scores(view.shape.kv_heads, view.tokens());
               for (int head = 0; head < scores.heads(); ++head) {
                 for (int j = 0; j < scores.size(); ++j) {
-                  scores.head(head)[static_cast<std::size_t>(j)] = static_cast<float>(uniform_at(seed, view.layer, head, j));
+                  scores.head(head)[static_cast<std::size_t>(j)] =
+                      static_cast<float>(uniform_at(seed, view.layer, head, j));
                 }
               }
               return scores;

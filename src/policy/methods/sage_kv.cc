@@ -27,11 +27,13 @@ struct Picks {
     return power_of_two ? static_cast<int>(std::bit_floor(static_cast<unsigned>(plain))) : plain;
   }
   /// Recent entries, the last token among them; negative when the budget is too small.
-  int recent(const Prompt& prompt, int budget) const { return budget - sinks_of(budget) - prompt.group * of(prompt, budget); }
+  int recent(const Prompt& prompt, int budget) const {
+    return budget - sinks_of(budget) - prompt.group * of(prompt, budget);
+  }
 };
 
-/// What stays however small the budget, so that it is one less than the least that works: at which every query head picks an entry and the
-/// last token has its place.
+/// What stays however small the budget, so that it is one less than the least that works: at which every query head
+/// picks an entry and the last token has its place.
 int least(const Picks& picks, const Prompt& prompt) {
   int budget = 1;
   while (picks.of(prompt, budget) < 1 || picks.recent(prompt, budget) < 1) ++budget;
@@ -40,8 +42,8 @@ int least(const Picks& picks, const Prompt& prompt) {
 
 using Rows = std::vector<std::span<const float>>;
 
-/// Each query head's own best, joined; places that are left by entries that several picked go to the next best of the group's maximum.
-/// `rows` has the attention of the group's query heads.
+/// Each query head's own best, joined; places that are left by entries that several picked go to the next best of the
+/// group's maximum. `rows` has the attention of the group's query heads.
 std::vector<std::int32_t> joined(const Rows& rows, int count, const Forced& forced) {
   std::vector<float> ranked(rows.front().begin(), rows.front().end());
   for (const auto row : rows) {
@@ -94,12 +96,15 @@ int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
   return oldest;
 }
 
-/// With `refresh`, everything stays and queries read a selection, which every so many tokens is made anew by a query that reads everything.
+/// With `refresh`, everything stays and queries read a selection, which every so many tokens is made anew by a query
+/// that reads everything.
 struct Refresh {
   Picks picks;
   int every;
 
-  bool is_due(const Terms& terms, std::int32_t position) const { return (position - terms.prompt.tokens + 1) % every == 0; }
+  bool is_due(const Terms& terms, std::int32_t position) const {
+    return (position - terms.prompt.tokens + 1) % every == 0;
+  }
 
   void mark(cache::LayerLanes& lanes, int head, const Rows& rows, const Terms& terms) const {
     lanes.for_each_stretch(head, [](const cache::LaneStretch& stretch) { std::ranges::fill(stretch.column(0), 0.0F); });
@@ -144,49 +149,58 @@ void add_refresh(Method& method, const Refresh& refresh) {
   method.retrieves = true;
   method.evict = {};
   method.state = {};
-  method.settle = {"the selection",
-                   [refresh](const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) { refresh.settle(view, lanes, terms); }};
-  method.step = {"nothing; the selection is made anew now and then", [refresh](const StepView& view) { refresh.follow(view); }};
-  method.attend = {"to the selection, first and recent tokens",
-                   [refresh](const AttendView& view, std::span<cache::AttendPlan> plans) { refresh.attend(view, plans); }};
+  method.settle = {"the selection", [refresh](const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
+                     refresh.settle(view, lanes, terms);
+                   }};
+  method.step = {"nothing; the selection is made anew now and then",
+                 [refresh](const StepView& view) { refresh.follow(view); }};
+  method.attend = {
+      "to the selection, first and recent tokens",
+      [refresh](const AttendView& view, std::span<cache::AttendPlan> plans) { refresh.attend(view, plans); }};
 }
 
 }  // namespace
 
-/// SAGE-KV (Wang et al., 2025, "LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient Long-Context Inference",
-/// section 3): the attention of the prompt's last token picks once what stays, k entries for each query head; a quarter of the budget are
-/// first tokens, the rest are the most recent ones, which slide while decoding.
+/// SAGE-KV (Wang et al., 2025, "LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient
+/// Long-Context Inference", section 3): the attention of the prompt's last token picks once what stays, k entries for
+/// each query head; a quarter of the budget are first tokens, the rest are the most recent ones, which slide while
+/// decoding.
 ///   k      entries that each query head picks; 0: a share of the budget, B / (2 G)
 ///   round  power: that share is rounded down to a power of two, as in the paper; floor: it is not
-///   refresh  0: what is not selected is evicted; n: it stays in memory, and every n generated tokens the selection is made anew
+///   refresh  0: what is not selected is evicted; n: it stays in memory, and every n generated tokens the selection is
+///   made anew
 Preset sage_kv() {
-  return {
-      .name = "sage-kv",
-      .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",
-      .paper = "Wang et al. 2025, LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient Long-Context Inference",
-      .options = {{"k", Option::Integer{0, 0, 1048576}, "entries that each query head picks; 0: B / (2 G)"},
-                  {"round", Option::Choice{"power", {"power", "floor"}}, "whether k = 0 gives a power of two"},
-                  {"refresh", Option::Integer{0, 0, 1048576},
-                   "tokens after which the selection is made anew from all entries; 0: never, they are evicted"}},
-      .build = [](const Options& options) {
-        const Picks picks{options.integer("k"), options.text("round") == "power"};
-        Method method;
-        method.observe = observe_last(1);
-        method.forced = {"the first quarter of the budget, and the recent tokens that the picks leave",
-                         [picks](const Prompt& prompt, int budget) {
-                           return Forced{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
-                         }};
-        method.least = {"a pick for each query head and the last token", [picks](const Prompt& prompt) { return least(picks, prompt); }};
-        method.score = {"attention of the last token, maximum of the group",
-                        [](const LayerView& view, const Forced&) { return reduce_group(view.observations[0], view.shape, Reduce::max); }};
-        method.select = {"each query head's best, joined", select};
-        method.columns = {"selected"};
-        method.state = {"what was selected", mark_selected};
-        method.schedule = Schedule::step;
-        method.evict = {"the oldest recent entry", oldest_recent};
-        if (options.integer("refresh") > 0) add_refresh(method, {picks, options.integer("refresh")});
-        return method;
-      }};
+  return {.name = "sage-kv",
+          .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",
+          .paper =
+              "Wang et al. 2025, LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient "
+              "Long-Context Inference",
+          .options = {{"k", Option::Integer{0, 0, 1048576}, "entries that each query head picks; 0: B / (2 G)"},
+                      {"round", Option::Choice{"power", {"power", "floor"}}, "whether k = 0 gives a power of two"},
+                      {"refresh", Option::Integer{0, 0, 1048576},
+                       "tokens after which the selection is made anew from all entries; 0: never, they are evicted"}},
+          .build = [](const Options& options) {
+            const Picks picks{options.integer("k"), options.text("round") == "power"};
+            Method method;
+            method.observe = observe_last(1);
+            method.forced = {"the first quarter of the budget, and the recent tokens that the picks leave",
+                             [picks](const Prompt& prompt, int budget) {
+                               return Forced{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
+                             }};
+            method.least = {"a pick for each query head and the last token",
+                            [picks](const Prompt& prompt) { return least(picks, prompt); }};
+            method.score = {"attention of the last token, maximum of the group",
+                            [](const LayerView& view, const Forced&) {
+                              return reduce_group(view.observations[0], view.shape, Reduce::max);
+                            }};
+            method.select = {"each query head's best, joined", select};
+            method.columns = {"selected"};
+            method.state = {"what was selected", mark_selected};
+            method.schedule = Schedule::step;
+            method.evict = {"the oldest recent entry", oldest_recent};
+            if (options.integer("refresh") > 0) add_refresh(method, {picks, options.integer("refresh")});
+            return method;
+          }};
 }
 
 }  // namespace winnow::policy::methods

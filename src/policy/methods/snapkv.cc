@@ -3,8 +3,8 @@
 
 namespace winnow::policy::methods {
 
-/// SnapKV (Li et al., 2024, "SnapKV: LLM Knows What You are Looking for Before Generation", section 4): the attention of the prompt's last
-/// queries says what the answer will need; pooling keeps the neighbours of what is needed.
+/// SnapKV (Li et al., 2024, "SnapKV: LLM Knows What You are Looking for Before Generation", section 4): the attention
+/// of the prompt's last queries says what the answer will need; pooling keeps the neighbours of what is needed.
 ///   window  last queries that are observed, and entries that always stay
 ///   kernel  length of the pooling along positions
 ///   pool    max or mean

@@ -6,8 +6,9 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The oldest entry behind the sinks. A prompt's entries are stored in the order of their positions and each new token takes the place of
-/// the oldest, so behind the sinks the slots are a rotated ascending row, and its least element is found by halving.
+/// The oldest entry behind the sinks. A prompt's entries are stored in the order of their positions and each new token
+/// takes the place of the oldest, so behind the sinks the slots are a rotated ascending row, and its least element is
+/// found by halving.
 int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
   int low = std::min(terms.forced.sinks, lanes.length(head) - 1);
   int high = lanes.length(head) - 1;
@@ -22,8 +23,9 @@ int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
   return low;
 }
 
-/// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their distances are right;
-/// before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's last index.
+/// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their
+/// distances are right; before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's
+/// last index.
 void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) {
   for (int head = view.first_head; head < view.end_head; ++head) {
     const int length = view.lanes.length(head);
@@ -36,10 +38,11 @@ void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) 
 
 }  // namespace
 
-/// StreamingLLM (Xiao et al., 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.2): the first tokens, which
-/// attention leans on whatever they say, and the most recent ones.
+/// StreamingLLM (Xiao et al., 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.2): the first
+/// tokens, which attention leans on whatever they say, and the most recent ones.
 ///   sinks      first tokens that stay
-///   positions  cache: an entry's position is its index in the cache, as the authors do; absolute: its place in the text
+///   positions  cache: an entry's position is its index in the cache, as the authors do; absolute: its place in the
+///   text
 Preset streaming_llm() {
   return {.name = "streaming-llm",
           .summary = "the first tokens (attention sinks) and the most recent ones",
@@ -50,10 +53,11 @@ Preset streaming_llm() {
           .build = [](const Options& options) {
             const int sinks = options.integer("sinks");
             Method method;
-            method.forced = {"the first " + std::to_string(sinks) + " tokens and as many recent ones as the budget leaves",
-                             [sinks](const Prompt&, int budget) {
-                               return Forced{std::min(sinks, budget), std::max(0, budget - sinks)};
-                             }};
+            method.forced = {
+                "the first " + std::to_string(sinks) + " tokens and as many recent ones as the budget leaves",
+                [sinks](const Prompt&, int budget) {
+                  return Forced{std::min(sinks, budget), std::max(0, budget - sinks)};
+                }};
             method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
             method.schedule = Schedule::step;
             method.evict = {"the oldest entry behind the sinks", oldest};

@@ -29,15 +29,18 @@ void keep_attended(const StepView& view) {
     const auto attention = view.attention(head);
     for (std::size_t slot = 0; slot < length; ++slot) mean[slot] += attention[slot];
   }
-  // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a step needs.
+  // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a
+  // step needs.
   for (int head = view.first_head; head < view.end_head; ++head)
-    evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) { return mean[static_cast<std::size_t>(stretch.first + i)]; });
+    evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) {
+      return mean[static_cast<std::size_t>(stretch.first + i)];
+    });
 }
 
 }  // namespace
 
-/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what stays, for all heads of a
-/// layer alike.
+/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what stays,
+/// for all heads of a layer alike.
 ///   when  step: evicts at every decode step; prefill: only when the prompt has been read
 Preset tova() {
   return {.name = "tova",

@@ -40,7 +40,8 @@ struct Reference {
       for (int j = 0; j < n; ++j) {
         const auto row = layer.token(j);
         double norm = 0;
-        for (int c = 0; c < FakeLayer::kDim; ++c) norm += std::pow(row[row.size() / 2 + z(head * FakeLayer::kDim + c)], 2);
+        for (int c = 0; c < FakeLayer::kDim; ++c)
+          norm += std::pow(row[row.size() / 2 + z(head * FakeLayer::kDim + c)], 2);
         gamma.push_back(norm);
       }
       gamma = pooled(gamma, 7, "mean", "valid");
@@ -63,7 +64,8 @@ struct Reference {
     for (const auto& a : group_) {
       double sum = g == 1 ? 1 : 0;
       for (const auto j : kept_) sum += g == 1 ? 0 : std::pow(a[z(last_)][z(j)], g);
-      for (const auto j : kept_) accumulated_[z(j)] += std::pow(a[z(last_)][z(j)], g) / sum / static_cast<double>(group_.size());
+      for (const auto j : kept_)
+        accumulated_[z(j)] += std::pow(a[z(last_)][z(j)], g) / sum / static_cast<double>(group_.size());
     }
     if (static_cast<int>(kept_.size()) <= budget_) return;
     std::size_t least = kept_.size();
@@ -90,9 +92,9 @@ TEST(AhaKv, keeps_what_the_reference_keeps) {
                                                                   {"vpe=off", {false, true, true, false}}};
   // No attention that has ties: f32 and double part company there, since sums here are of quotients. Those are below.
   const std::vector<std::pair<const char*, Attention>> tables = {
-      {"random", random_attention(7)}, {"another", random_attention(8)}, {"skewed", [some = random_attention(9)](int h, int i, int j) {
-                                                                            return some(h, i, j) / (1 + j % 11);
-                                                                          }}};
+      {"random", random_attention(7)},
+      {"another", random_attention(8)},
+      {"skewed", [some = random_attention(9)](int h, int i, int j) { return some(h, i, j) / (1 + j % 11); }}};
   for (const auto& [name, attention] : tables) {
     for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}, {1, 7}}) {
       FakeLayer layer(kv_heads, group, 90, attention);

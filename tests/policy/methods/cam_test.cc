@@ -127,7 +127,8 @@ TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
           const auto& want = expected.entries_.at(decode.lanes().position(1, slot)).value;
           for (std::size_t c = 0; c < value.size(); ++c) {
             // Sums of at most 260 values in f32, rounded after each.
-            ASSERT_NEAR(value[c], want[c], 260 * 0x1p-24 * 16) << spec << ", budget " << budget << " step " << i << " slot " << slot;
+            ASSERT_NEAR(value[c], want[c], 260 * 0x1p-24 * 16)
+                << spec << ", budget " << budget << " step " << i << " slot " << slot;
           }
         }
         if (i == 200) break;
@@ -139,7 +140,8 @@ TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
 }
 
 TEST(Cam, merges_what_has_received_as_much_as_the_recent_ones_for_sure) {
-  // All entries have received alike, so each that goes is merged: nothing is lost of the sum of values but what falls beyond the end.
+  // All entries have received alike, so each that goes is merged: nothing is lost of the sum of values but what falls
+  // beyond the end.
   FakeLayer layer(1, 1, 40, [](int, int i, int j) { return 0.5 / (40 - j) + 0 * i; });
   const auto plan = layer.plan("cam:select=streaming,m=1,prompt=merge", 20);
   std::vector<double> sum(FakeLayer::kDim);

@@ -23,9 +23,10 @@ struct Settings {
 };
 
 std::string spec_of(const Settings& s) {
-  return "ems:window=" + std::to_string(s.window) + ",gamma=" + std::to_string(s.gamma) + ",tau=" + std::to_string(s.tau) +
-         ",kernel=3,score=" + s.score + ",similarity=" + s.similarity + ",clamp=" + (s.clamp ? "on" : "off") +
-         ",redundancy=" + (s.rotated ? "rotated" : "raw") + ",positions=" + (s.follows ? "kept" : "merged");
+  return "ems:window=" + std::to_string(s.window) + ",gamma=" + std::to_string(s.gamma) +
+         ",tau=" + std::to_string(s.tau) + ",kernel=3,score=" + s.score + ",similarity=" + s.similarity +
+         ",clamp=" + (s.clamp ? "on" : "off") + ",redundancy=" + (s.rotated ? "rotated" : "raw") +
+         ",positions=" + (s.follows ? "kept" : "merged");
 }
 
 double length(const Vector& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
@@ -47,7 +48,8 @@ Vector turned(Vector key, int positions) {
   return key;
 }
 
-/// One KV head by METHODS.md: a table of entries, each in a class that is named by its center's position, and the local tokens.
+/// One KV head by METHODS.md: a table of entries, each in a class that is named by its center's position, and the local
+/// tokens.
 struct Reference {
   struct Entry {
     int center;
@@ -62,7 +64,12 @@ struct Reference {
   };
 
   Reference(const FakeLayer& layer, int head, int budget, const Settings& settings, int more)
-      : layer_(layer), head_(head), group_(layer.group(head, more)), budget_(budget), s_(settings), last_(layer.tokens() - 1) {
+      : layer_(layer),
+        head_(head),
+        group_(layer.group(head, more)),
+        budget_(budget),
+        s_(settings),
+        last_(layer.tokens() - 1) {
     const int n = layer.tokens();
     for (int j = 0; j < n; ++j) enter(j);
     for (const auto& a : group_) {
@@ -83,7 +90,8 @@ struct Reference {
     const auto s = pooled(evictable, 3, "mean", "valid");
     const auto order = ranking(s);
     const int centers = budget_ - s_.window;
-    const int merged = static_cast<int>(std::min(std::floor((s_.gamma - 1) * budget_), static_cast<double>(n - budget_)));
+    const int merged =
+        static_cast<int>(std::min(std::floor((s_.gamma - 1) * budget_), static_cast<double>(n - budget_)));
     const auto before = classes_;
     for (int i = centers; i < n - s_.window; ++i) {
       int best = -1;
@@ -190,7 +198,8 @@ struct Reference {
   double alike(const std::map<int, Class>& classes, int a, int b) const {
     const auto& x = classes.at(a);
     const auto& y = classes.at(b);
-    double keys = s_.rotated ? cosine(turned(x.direction, a), turned(y.direction, b)) : cosine(x.direction, y.direction);
+    double keys =
+        s_.rotated ? cosine(turned(x.direction, a), turned(y.direction, b)) : cosine(x.direction, y.direction);
     double values = cosine(x.value, y.value);
     if (s_.clamp) keys = std::max(0.0, keys), values = std::max(0.0, values);
     return s_.similarity == "key" ? keys : s_.similarity == "value" ? values : keys * values;
@@ -235,7 +244,8 @@ std::map<int, std::pair<std::vector<float>, std::vector<float>>> table_of(const 
   };
   for (int slot = 0; slot < lanes.length(head); ++slot) read(slot, lanes.position(head, slot), 1);
   const auto& followers = lanes.followers(head);
-  for (std::size_t i = 0; i < z(followers.count()); ++i) read(followers.slots()[i], followers.positions()[i], followers.scales()[i]);
+  for (std::size_t i = 0; i < z(followers.count()); ++i)
+    read(followers.slots()[i], followers.positions()[i], followers.scales()[i]);
   return out;
 }
 
@@ -252,7 +262,8 @@ void expect_same(const cache::LayerLanes& lanes, int head, const Reference& expe
     ASSERT_TRUE(table.contains(j)) << what << ": entry " << j;
     const auto& [key, value] = table.at(j);
     const auto& wanted_class = expected.classes_.at(entry.center);
-    // Vectors of length at most 6 are stored in f32 after each of at most 230 merges, and keys are turned back once: a few roundings each.
+    // Vectors of length at most 6 are stored in f32 after each of at most 230 merges, and keys are turned back once: a
+    // few roundings each.
     for (std::size_t c = 0; c < key.size(); ++c) {
       ASSERT_NEAR(key[c], entry.norm * wanted_class.direction[c], 230 * 4 * 6 * 0x1p-24) << what << ": entry " << j;
       ASSERT_NEAR(value[c], wanted_class.value[c], 230 * 4 * 6 * 0x1p-24) << what << ": entry " << j;
@@ -342,7 +353,8 @@ TEST(Ems, without_room_for_followers_is_without_merging) {
 }
 
 TEST(Ems, brings_the_global_sums_to_the_windows_share_of_the_queries) {
-  // Rows that sum to 1: the ratio is window / n, so position 0, which half of all attention goes to, counts as 8 of 80 rows' worth.
+  // Rows that sum to 1: the ratio is window / n, so position 0, which half of all attention goes to, counts as 8 of 80
+  // rows' worth.
   const int n = 80;
   const FakeLayer layer(1, 1, n, [](int, int i, int j) { return i == 0 ? 1.0 : j == 0 ? 0.5 : j == i ? 0.5 : 0.0; });
   const auto spec = Spec::parse("ems:window=8,kernel=1");

@@ -7,8 +7,8 @@ namespace {
 
 using namespace reference;
 
-/// The largest attention from the rows that repeat an entry's chunk, over the group. In the fake layer they are those that follow the
-/// prompt.
+/// The largest attention from the rows that repeat an entry's chunk, over the group. In the fake layer they are those
+/// that follow the prompt.
 std::vector<double> scores(const FakeLayer& layer, int kv_head, int chunk) {
   std::vector<double> out(z(layer.tokens()));
   const auto group = layer.group(kv_head, chunk);
@@ -28,7 +28,8 @@ TEST(KVzip, keeps_what_the_reference_keeps) {
       for (const int chunk : {7, 20, 2048}) {
         for (const int sinks : {0, 4}) {
           for (const int budget : {5, 20, 59}) {
-            const auto plan = layer.plan("kvzip:chunk=" + std::to_string(chunk) + ",sinks=" + std::to_string(sinks), budget);
+            const auto plan =
+                layer.plan("kvzip:chunk=" + std::to_string(chunk) + ",sinks=" + std::to_string(sinks), budget);
             for (int head = 0; head < kv_heads; ++head) {
               const auto score = scores(layer, head, chunk);
               const auto order = ranking({score.begin() + sinks, score.end()}, sinks);

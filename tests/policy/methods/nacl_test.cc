@@ -68,7 +68,8 @@ TEST(Nacl, draws_in_proportion_to_the_softmax) {
   const double total = std::exp(2) + std::exp(1) + 1;
   for (const int j : {3, 4, 5}) {
     const double p = std::exp(score[z(j)]) / total;
-    EXPECT_NEAR(times[j], kSeeds * p, 4 * std::sqrt(kSeeds * p * (1 - p))) << j;  // four standard deviations of the binomial
+    EXPECT_NEAR(times[j], kSeeds * p, 4 * std::sqrt(kSeeds * p * (1 - p)))
+        << j;  // four standard deviations of the binomial
   }
 }
 

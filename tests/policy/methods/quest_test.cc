@@ -18,8 +18,8 @@ std::vector<float> key_of(const FakeLayer& layer, int token, int head, ElementTy
 }
 
 /// Slots that a head's query reads: the pages with the largest bounds, and the last.
-std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::vector<float>& query, int length, int budget,
-                                  ElementType type) {
+std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::vector<float>& query, int length,
+                                  int budget, ElementType type) {
   constexpr int kPage = 16;
   const int pages = (length + kPage - 1) / kPage;
   const int wanted = (budget + kPage - 1) / kPage;
@@ -72,7 +72,8 @@ TEST_P(Quest, reads_the_pages_that_the_reference_reads) {
             for (auto j = range.begin; j < range.end; ++j) slots.push_back(j);
           }
           if (plans[z(head)].empty()) slots = all_of(length);
-          ASSERT_EQ(slots, read_by(layer, head, decode.query(), length, budget, GetParam())) << "budget " << budget << " step " << i;
+          ASSERT_EQ(slots, read_by(layer, head, decode.query(), length, budget, GetParam()))
+              << "budget " << budget << " step " << i;
         }
         EXPECT_TRUE(decode.plans(1)[0].empty()) << "the first two layers are dense";
         decode.follow();

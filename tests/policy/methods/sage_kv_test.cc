@@ -80,8 +80,9 @@ TEST(SageKv, slides_the_recent_window_for_200_steps) {
       ASSERT_EQ(decode.kept(1), expected) << budget << " step " << i;
       expected.push_back(decode.position());
       if (static_cast<int>(expected.size()) > budget) {
-        const auto oldest =
-            std::find_if(expected.begin(), expected.end(), [&](auto j) { return std::find(stays.begin(), stays.end(), j) == stays.end(); });
+        const auto oldest = std::find_if(expected.begin(), expected.end(), [&](auto j) {
+          return std::find(stays.begin(), stays.end(), j) == stays.end();
+        });
         expected.erase(oldest);
       }
       decode.step();
@@ -124,7 +125,9 @@ TEST(SageKv, refresh_selects_anew_from_everything) {
 }
 
 TEST(SageKv, needs_a_pick_for_each_query_head) {
-  const auto least = [](const char* spec, int group) { return policy::least_budget(Spec::parse(spec).method(), {1000, group}); };
+  const auto least = [](const char* spec, int group) {
+    return policy::least_budget(Spec::parse(spec).method(), {1000, group});
+  };
   EXPECT_EQ(least("sage-kv", 1), 2);       // no sink, one pick, the last token
   EXPECT_EQ(least("sage-kv", 7), 14);      // 3 sinks, 7 picks, 4 recent
   EXPECT_EQ(least("sage-kv:k=4", 3), 17);  // 4 sinks, 12 picks, the last token

@@ -7,8 +7,8 @@ namespace {
 
 using namespace reference;
 
-std::vector<std::int32_t> snapkv(const std::vector<Matrix>& group, int budget, int window, int kernel, const std::string& pool,
-                                 const std::string& pad, const std::string& gqa) {
+std::vector<std::int32_t> snapkv(const std::vector<Matrix>& group, int budget, int window, int kernel,
+                                 const std::string& pool, const std::string& pad, const std::string& gqa) {
   const int n = static_cast<int>(group.front().size());
   if (n <= budget) return all_of(n);
   std::vector<std::vector<double>> sums;
@@ -30,8 +30,8 @@ TEST(SnapKv, keeps_what_the_reference_keeps) {
                                                      {"mean", "valid", "max", 5},
                                                      {"mean", "count", "sum", 3},
                                                      {"max", "valid", "sum", 1}}) {
-          const auto spec =
-              std::string("snapkv:window=8,kernel=") + std::to_string(kernel) + ",pool=" + pool + ",pad=" + pad + ",gqa=" + gqa;
+          const auto spec = std::string("snapkv:window=8,kernel=") + std::to_string(kernel) + ",pool=" + pool +
+                            ",pad=" + pad + ",gqa=" + gqa;
           const auto plan = layer.plan(spec, budget);
           for (int head = 0; head < kv_heads; ++head) {
             EXPECT_EQ(kept(plan, head, kTokens), snapkv(layer.group(head), budget, 8, kernel, pool, pad, gqa))

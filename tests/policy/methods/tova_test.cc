@@ -16,7 +16,8 @@ std::vector<std::int32_t> best(const std::vector<Matrix>& heads, int row, std::v
     return sum / static_cast<double>(heads.size());
   };
   among.pop_back();
-  std::sort(among.begin(), among.end(), [&](std::int32_t a, std::int32_t b) { return mean(a) != mean(b) ? mean(a) > mean(b) : a > b; });
+  std::sort(among.begin(), among.end(),
+            [&](std::int32_t a, std::int32_t b) { return mean(a) != mean(b) ? mean(a) > mean(b) : a > b; });
   among.resize(z(budget - 1));
   among.push_back(row);
   return sorted(among);

@@ -29,8 +29,8 @@ Chain chain_in_noise(Random& random, int letters, int units) {
   std::sort(places.begin(), places.end());
   for (int i = 0; i < kVariables; ++i) {
     const auto n = static_cast<std::size_t>(i);
-    const std::string line =
-        i == 0 ? fmt::format("VAR {} = {}", out.names[0], out.value) : fmt::format("VAR {} = VAR {} ", out.names[n], out.names[n - 1]);
+    const std::string line = i == 0 ? fmt::format("VAR {} = {}", out.names[0], out.value)
+                                    : fmt::format("VAR {} = VAR {} ", out.names[n], out.names[n - 1]);
     lines.insert(lines.begin() + places[n] + i, line);
   }
   out.context = join(lines, "\n");
@@ -43,7 +43,8 @@ std::string told(const Chain& chain) {
 
 std::string asked(const Chain& chain) {
   return fmt::format(
-      "\nQuestion: Find all variables that are assigned the value {0} in the text above. Answer: According to the chain(s) of variable "
+      "\nQuestion: Find all variables that are assigned the value {0} in the text above. Answer: According to the "
+      "chain(s) of variable "
       "assignment in the text above, {1} variables are assigned the value {0}, they are: ",
       chain.value, kVariables);
 }
@@ -55,14 +56,16 @@ Made make(int units, Random& random) {
   constexpr int kExampleUnits = 10;
   const Chain example = chain_in_noise(random, kExampleLetters, kExampleUnits);
   const Chain chain = chain_in_noise(random, kLetters, units);
-  return {told(example) + asked(example) + " " + join(example.names, " ") + "\n\n" + told(chain), asked(chain), chain.names};
+  return {told(example) + asked(example) + " " + join(example.names, " ") + "\n\n" + told(chain), asked(chain),
+          chain.names};
 }
 
 }  // namespace
 
 void add_chains(std::vector<Type>& to) {
-  to.push_back({"vt", 30, kVariables, "", Metric::contains_all,
-                [](const TaskOptions&, int) -> Maker { return [](int units, Random random, int) { return make(units, random); }; }});
+  to.push_back({"vt", 30, kVariables, "", Metric::contains_all, [](const TaskOptions&, int) -> Maker {
+                  return [](int units, Random random, int) { return make(units, random); };
+                }});
 }
 
 }  // namespace winnow::eval::ruler

@@ -44,7 +44,9 @@ using Texts = std::vector<std::string>;
 const char* plural(Kind kind) { return kind == Kind::words ? "words" : kind == Kind::numbers ? "numbers" : "uuids"; }
 
 std::string any(Kind kind, Random& random) {
-  return kind == Kind::words ? made_up_word(random) : kind == Kind::numbers ? made_up_number(random) : made_up_uuid(random);
+  return kind == Kind::words     ? made_up_word(random)
+         : kind == Kind::numbers ? made_up_number(random)
+                                 : made_up_uuid(random);
 }
 
 std::string needle(Kind kind, const std::string& key, const std::string& value) {
@@ -112,19 +114,23 @@ void ask(const Shape& shape, const std::string& context, const std::string& quer
   if (shape.queries * shape.values == 1) {
     const std::string kind = std::string(plural(shape.value)).substr(0, std::string(plural(shape.value)).size() - 1);
     to.text = fmt::format(
-        "A special magic {0} is hidden within the following text. Make sure to memorize it. I will quiz you about the {0} afterwards.\n{1}",
+        "A special magic {0} is hidden within the following text. Make sure to memorize it. I will quiz you about the "
+        "{0} afterwards.\n{1}",
         kind, context);
     to.question = fmt::format(
-        "\nWhat is the special magic {0} for {1} mentioned in the provided text? The special magic {0} for {1} mentioned in the provided "
+        "\nWhat is the special magic {0} for {1} mentioned in the provided text? The special magic {0} for {1} "
+        "mentioned in the provided "
         "text is",
         kind, query);
   } else {
     to.text = fmt::format(
-        "Some special magic {0} are hidden within the following text. Make sure to memorize it. I will quiz you about the {0} "
+        "Some special magic {0} are hidden within the following text. Make sure to memorize it. I will quiz you about "
+        "the {0} "
         "afterwards.\n{1}",
         plural(shape.value), context);
     to.question = fmt::format(
-        "\nWhat are all the special magic {0} for {1} mentioned in the provided text? The special magic {0} for {1} mentioned in the "
+        "\nWhat are all the special magic {0} for {1} mentioned in the provided text? The special magic {0} for {1} "
+        "mentioned in the "
         "provided text are",
         plural(shape.value), query);
   }
@@ -167,7 +173,8 @@ void add_needles(std::vector<Type>& to) {
     const bool essay = shape.haystack == Haystack::essay;
     to.push_back({shape.name, 128, shape.keys * shape.values, essay ? "needle" : "", Metric::contains_all,
                   [&shape, essay](const TaskOptions& options, int) -> Maker {
-                    const auto words = essay ? words_of(read_folder(std::filesystem::path(options.data) / "needle")) : Texts();
+                    const auto words =
+                        essay ? words_of(read_folder(std::filesystem::path(options.data) / "needle")) : Texts();
                     return [&shape, words](int units, Random random, int) { return make(shape, words, units, random); };
                   }});
   }

@@ -36,7 +36,8 @@ void add_words(std::vector<Type>& to);    ///< cwe, fwe
 void add_qa(std::vector<Type>& to);       ///< qa_1, qa_2
 
 /// The line that fills most haystacks.
-inline constexpr const char* kNoise = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
+inline constexpr const char* kNoise =
+    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
 
 /// All of a text with what stands between them.
 std::string join(const std::vector<std::string>& parts, const std::string& between);

@@ -40,7 +40,8 @@ struct Set {
 
 void add_article(const Json& article, Set& to) {
   std::vector<std::size_t> all;
-  for (const auto& paragraph : article.at("paragraphs")) all.push_back(to.add(paragraph.at("context").get<std::string>()));
+  for (const auto& paragraph : article.at("paragraphs"))
+    all.push_back(to.add(paragraph.at("context").get<std::string>()));
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto near = all;
     std::erase(near, all[i]);
@@ -80,10 +81,11 @@ std::vector<std::size_t> chosen(const Set& set, const Question& question, int co
   const auto needed = std::max(static_cast<std::size_t>(count), question.documents.size());
   if (out.size() < needed) {
     const std::vector<std::size_t> first = out;
-    for (const int i :
-         random.distinct(static_cast<int>(std::min(needed + first.size(), set.documents.size())), static_cast<int>(set.documents.size()))) {
+    for (const int i : random.distinct(static_cast<int>(std::min(needed + first.size(), set.documents.size())),
+                                       static_cast<int>(set.documents.size()))) {
       const auto document = static_cast<std::size_t>(i);
-      if (out.size() < needed && std::find(first.begin(), first.end(), document) == first.end()) out.push_back(document);
+      if (out.size() < needed && std::find(first.begin(), first.end(), document) == first.end())
+        out.push_back(document);
     }
   }
   out.resize(std::min(out.size(), needed));
@@ -93,7 +95,8 @@ std::vector<std::size_t> chosen(const Set& set, const Question& question, int co
 
 Made make(const Set& set, int units, Random& random, int number) {
   const auto& question = set.questions[static_cast<std::size_t>(number) % set.questions.size()];
-  const std::string task = "Answer the question based on the given documents. Only give me the answer and do not output any other words.";
+  const std::string task =
+      "Answer the question based on the given documents. Only give me the answer and do not output any other words.";
   std::string context;
   int i = 0;
   for (const auto document : chosen(set, question, units, random)) {

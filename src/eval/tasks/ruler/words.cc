@@ -23,7 +23,9 @@ struct Frequencies {
 };
 
 /// The authors' own for prompts below 4,096 tokens.
-Frequencies frequencies(int length) { return length < 4096 ? Frequencies{6, 1, 3, 1, 20} : Frequencies{30, 3, 10, 3, 40}; }
+Frequencies frequencies(int length) {
+  return length < 4096 ? Frequencies{6, 1, 3, 1, 20} : Frequencies{30, 3, 10, 3, 40};
+}
 
 struct List {
   std::string numbered;  ///< "1. word 2. word …"
@@ -49,15 +51,17 @@ List list_of(Random& random, int words, int common_times, int other_times) {
 }
 
 constexpr const char* kListed =
-    "Below is a numbered list of words. In these words, some appear more often than others. Memorize the ones that appear most often.\n";
+    "Below is a numbered list of words. In these words, some appear more often than others. Memorize the ones that "
+    "appear most often.\n";
 constexpr const char* kMostCommon =
-    "\nQuestion: What are the 10 most common words in the above list? Answer: The top 10 words that appear most often in the list are:";
+    "\nQuestion: What are the 10 most common words in the above list? Answer: The top 10 words that appear most often "
+    "in the list are:";
 
 Made common_words(const Frequencies& f, int units, Random& random) {
   const List example = list_of(random, f.example_words, f.example_common, f.example_others);
   const List list = list_of(random, units, f.common, f.others);
-  return {kListed + example.numbered + kMostCommon + " " + numbered(example.common) + "\n" + kListed + list.numbered, kMostCommon,
-          list.common};
+  return {kListed + example.numbered + kMostCommon + " " + numbered(example.common) + "\n" + kListed + list.numbered,
+          kMostCommon, list.common};
 }
 
 /// Six letters each, so many of them.
@@ -70,7 +74,8 @@ std::vector<std::string> coded_words(Random& random, int count) {
   return out;
 }
 
-/// The k-th word of a vocabulary has a share of k^-2 / zeta(2); the first of them is dots, the next three are asked for.
+/// The k-th word of a vocabulary has a share of k^-2 / zeta(2); the first of them is dots, the next three are asked
+/// for.
 Made frequent_words(int vocabulary, int units, Random& random) {
   constexpr double kZeta = std::numbers::pi * std::numbers::pi / 6;
   auto words = coded_words(random, vocabulary);
@@ -82,9 +87,11 @@ Made frequent_words(int vocabulary, int units, Random& random) {
   }
   random.shuffle(all);
   return {
-      "Read the following coded text and track the frequency of each coded word. Find the three most frequently appeared coded words. " +
+      "Read the following coded text and track the frequency of each coded word. Find the three most frequently "
+      "appeared coded words. " +
           join(all, " "),
-      "\nQuestion: Do not provide any explanation. Please ignore the dots '....'. What are the three most frequently appeared words in "
+      "\nQuestion: Do not provide any explanation. Please ignore the dots '....'. What are the three most frequently "
+      "appeared words in "
       "the above coded text? Answer: According to the coded text above, the three most frequently appeared words are:",
       {words.begin() + 1, words.begin() + 4}};
 }
@@ -93,12 +100,15 @@ Made frequent_words(int vocabulary, int units, Random& random) {
 
 void add_words(std::vector<Type>& to) {
   to.push_back({"cwe", 120, kCommon + 1, "", Metric::contains_all, [](const TaskOptions&, int length) -> Maker {
-                  return [f = frequencies(length)](int units, Random random, int) { return common_words(f, units, random); };
+                  return [f = frequencies(length)](int units, Random random, int) {
+                    return common_words(f, units, random);
+                  };
                 }});
   constexpr int kLeast = 100;  // so that the fourth word is rarer than the third
   to.push_back({"fwe", 50, kLeast, "", Metric::contains_all, [](const TaskOptions&, int length) -> Maker {
                   const int vocabulary = std::max(5, (length - 50) / 50);
-                  return [vocabulary](int units, Random random, int) { return frequent_words(vocabulary, units, random); };
+                  return
+                      [vocabulary](int units, Random random, int) { return frequent_words(vocabulary, units, random); };
                 }});
 }
 
