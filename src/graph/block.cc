@@ -27,6 +27,13 @@ ggml_tensor* rotated_heads(ggml_context* context, const model::Weights& weights,
                        h.rope_freq_base, h.rope_freq_scale, kNoYarn, 1, kBetaFast, kBetaSlow);
 }
 
+void watch(const ggml_tensor& node, const Hole& hole, Worker worker) {
+  for (const auto* const from : {node.src[0], node.src[1], node.src[2]}) {
+    const auto size = static_cast<std::size_t>(ggml_nelements(from));
+    hole.watch->look(hole.tensors.layer, {static_cast<const float*>(from->data), size}, worker);
+  }
+}
+
 /// Stage s of a hole: a custom node, between which ggml's threads meet at a barrier.
 void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   const auto& stage = *static_cast<const Hole::Stage*>(stage_pointer);
@@ -36,6 +43,7 @@ void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   tensors.k = static_cast<const float*>(node->src[first + 1]->data);
   tensors.v = static_cast<const float*>(node->src[first + 2]->data);
   tensors.out = static_cast<float*>(node->data);
+  if (stage.number == 0) watch(*node, *stage.hole, Worker{index, count});
   (*stage.hole->attention)->stage(stage.number, tensors, Worker{index, count});
 }
 

@@ -3,6 +3,7 @@
 #include <ggml.h>
 
 #include "graph/attention_op.h"
+#include "graph/finite.h"
 #include "graph/linear.h"
 #include "model/weights.h"
 
@@ -15,6 +16,7 @@ struct Hole {
     int number = 0;
   };
   AttentionOp* const* attention = nullptr;  ///< set for each run: the graph may be older than the op
+  FiniteWatch* watch = nullptr;             ///< looks at what the attention is handed
   AttentionOp::Tensors tensors;             ///< shapes; the pointers are taken from the nodes
   Stage stages[AttentionOp::kStages];
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/block.h"
+#include "graph/finite.h"
 #include "graph/plan.h"
 #include "winnow/error.h"
 
@@ -49,10 +50,16 @@ struct Executor::Impl {
     run.work_data = reinterpret_cast<std::uint8_t*>(products.data());
     if (stop) run.abort_callback = [](void* impl) { return static_cast<Impl*>(impl)->stop(); };
     run.abort_callback_data = this;
+    watch.begin();
     const auto status = ggml_graph_compute(plan.graph(), &run);
     if (status == GGML_STATUS_ABORTED) throw Interrupted("interrupted");
     if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate what a matrix product needs", 0);
     kernels.rethrow();
+    if (watch.first() != FiniteWatch::kNone) throw not_finite(weights, watch.first());
+  }
+
+  void check_logits(std::span<const float> logits) const {
+    if (!all_finite(logits)) throw not_finite(weights, weights.hparams().n_layer);
   }
 
   /// Something that every thread of the pool does once.
@@ -102,7 +109,7 @@ struct Executor::Impl {
     ggml_tensor* x = step_plan.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
     ggml_tensor* const p = step_plan.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     for (int layer = 0; layer < h.n_layer; ++layer)
-      x = add_block(context, step_plan.linear(), weights, layer, x, p, step_plan.hole(layer, &attention));
+      x = add_block(context, step_plan.linear(), weights, layer, x, p, step_plan.hole(layer, &attention, watch));
     step_wanted = wanted;
     if (wanted == 0) return step_plan.finish(x, rows);
     if (wanted < rows)
@@ -120,6 +127,7 @@ struct Executor::Impl {
   int step_wanted = 0;                        ///< rows whose logits it gives
   Buffer hidden;                              ///< of a step
   AttentionOp* attention = nullptr;
+  FiniteWatch watch;
   std::function<bool()> stop;
   Bf16Kernels kernels;
   Packs packs;
@@ -151,7 +159,8 @@ void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t>
   ggml_tensor* const x = s.layer_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
   ggml_tensor* const p = s.layer_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.layer_plan.finish(
-      add_block(context, s.layer_plan.linear(), s.weights, layer, x, p, s.layer_plan.hole(0, &s.attention)), rows);
+      add_block(context, s.layer_plan.linear(), s.weights, layer, x, p, s.layer_plan.hole(0, &s.attention, s.watch)),
+      rows);
   s.compute(s.layer_plan);
 }
 
@@ -168,6 +177,7 @@ void Executor::keys_and_values(int layer, const float* hidden, std::span<const s
   s.compute(s.projection_plan);
   const auto width = static_cast<std::size_t>(h.n_head_kv) * static_cast<std::size_t>(h.head_dim);
   const float* from = s.projection_plan.result();
+  if (!all_finite({from, 2 * width * static_cast<std::size_t>(rows)})) throw not_finite(s.weights, layer);
   for (int row = 0; row < rows; ++row, from += 2 * width) {
     std::memcpy(keys + static_cast<std::size_t>(row) * width, from, width * sizeof(float));
     std::memcpy(values + static_cast<std::size_t>(row) * width, from + width, width * sizeof(float));
@@ -187,6 +197,7 @@ void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::i
   s.embed(tokens, s.hidden.as<float>().data());
   s.compute(s.step_plan);
   if (!logits.empty()) std::memcpy(logits.data(), s.step_plan.result(), logits.size_bytes());
+  s.check_logits(logits);
 }
 
 void Executor::logits(const float* hidden, int n, float* logits) {
@@ -195,8 +206,9 @@ void Executor::logits(const float* hidden, int n, float* logits) {
   ggml_tensor* const x = s.output_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden));
   s.output_plan.finish(add_output(context, s.output_plan.linear(), s.weights, x), n);
   s.compute(s.output_plan);
-  std::memcpy(logits, s.output_plan.result(),
-              static_cast<std::size_t>(n) * static_cast<std::size_t>(s.weights.hparams().n_vocab) * sizeof(float));
+  const std::span out(logits, static_cast<std::size_t>(n) * static_cast<std::size_t>(s.weights.hparams().n_vocab));
+  std::memcpy(out.data(), s.output_plan.result(), out.size_bytes());
+  s.check_logits(out);
 }
 
 void Executor::set_stop(std::function<bool()> stop) { impl_->stop = std::move(stop); }

@@ -34,7 +34,8 @@ class Executor {
   void embed(std::span<const std::int32_t> tokens, float* hidden);
 
   /// One layer over some rows: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
-  /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less.
+  /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less. Throws ModelError, here and below, when
+  /// values are not finite: it names the tensor to blame, or the layer.
   void run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention);
 
   /// The keys, rotated to `positions`, and values that a layer makes of some rows, [n][H_kv][d] each; `hidden` stays as

@@ -53,9 +53,10 @@ class Plan {
     return tensor;
   }
   Linear& linear() { return linear_; }
-  Hole& hole(int layer, AttentionOp* const* attention) {
+  Hole& hole(int layer, AttentionOp* const* attention, FiniteWatch& watch) {
     auto& hole = holes_[static_cast<std::size_t>(layer)];
     hole.attention = attention;
+    hole.watch = &watch;
     return hole;
   }
   /// Ends the graph and gives its nodes memory. Throws MemoryError; then there is no graph.

@@ -38,8 +38,9 @@ std::string print_shape(const std::vector<std::int64_t>& shape) { return fmt::fo
 }  // namespace
 
 struct Weights::Impl {
-  explicit Impl(const std::string& path) : file(path) {}
+  explicit Impl(const std::string& from) : path(from), file(from) {}
 
+  std::string path;
   MappedFile file;
   Hparams hparams;
   std::vector<LayerWeights> layers;
@@ -49,7 +50,7 @@ struct Weights::Impl {
   ggml_tensor* rope_factors = nullptr;
   std::map<ggml_type, std::size_t> bytes_by_type;  ///< of the matrices
   std::size_t bytes = 0;
-  std::unordered_map<const ggml_tensor*, std::size_t> offsets;  ///< of the matrices, in the file
+  std::unordered_map<const ggml_tensor*, std::size_t> offsets;  ///< in the file, of what may be repacked
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
 };
@@ -207,6 +208,15 @@ LayerWeights load_layer(Loader& loader, const Hparams& h, int index) {
 
 }  // namespace
 
+std::vector<const ggml_tensor*> LayerWeights::all() const {
+  std::vector<const ggml_tensor*> out;
+  for (const auto* const tensor :
+       {attn_norm, wq, wk, wv, wo, bq, bk, bv, bo, q_norm, k_norm, ffn_norm, ffn_gate, ffn_up, ffn_down}) {
+    if (tensor != nullptr) out.push_back(tensor);
+  }
+  return out;
+}
+
 Weights::Weights() = default;
 Weights::~Weights() = default;
 
@@ -243,9 +253,11 @@ ggml_tensor* Weights::output_norm() const { return impl_->output_norm; }
 ggml_tensor* Weights::output() const { return impl_->output; }
 ggml_tensor* Weights::rope_factors() const { return impl_->rope_factors; }
 std::size_t Weights::bytes() const { return impl_->bytes; }
-const std::byte* Weights::in_file(const ggml_tensor* matrix) const {
-  return impl_->file.data() + impl_->offsets.at(matrix);
+const std::byte* Weights::in_file(const ggml_tensor* tensor) const {
+  const auto at = impl_->offsets.find(tensor);
+  return at == impl_->offsets.end() ? static_cast<const std::byte*>(tensor->data) : impl_->file.data() + at->second;
 }
+const std::string& Weights::path() const { return impl_->path; }
 std::span<const std::byte> Weights::file() const { return {impl_->file.data(), impl_->file.size()}; }
 
 std::string Weights::weight_type() const {

@@ -29,6 +29,9 @@ struct LayerWeights {
   ggml_tensor* ffn_gate = nullptr;
   ggml_tensor* ffn_up = nullptr;
   ggml_tensor* ffn_down = nullptr;
+
+  /// Those that are there.
+  std::vector<const ggml_tensor*> all() const;
 };
 
 /// A GGUF's network in memory, in the layout that the CPU backend multiplies fastest (mapped or repacked). Immutable,
@@ -47,8 +50,9 @@ class Weights {
   ggml_tensor* rope_factors() const;  ///< null unless the file has rope_freqs
   std::string weight_type() const;    ///< most frequent type of the matrices, `q4_1`
   std::size_t bytes() const;          ///< memory that the weights take
-  /// The rows of a matrix of output() or of a layer as the file has them, whatever the backend has made of it.
-  const std::byte* in_file(const ggml_tensor* matrix) const;
+  /// The rows of a tensor as the file has them, whatever the backend has made of it.
+  const std::byte* in_file(const ggml_tensor* tensor) const;
+  const std::string& path() const;
   /// All bytes of the file.
   std::span<const std::byte> file() const;
 

@@ -1,0 +1,103 @@
+// Weights that hold NaN, and values that grow too large: an error that names the tensor or the layer, not an answer.
+#include <ggml.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/spoilt_gguf.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/session.h"
+
+namespace winnow {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr Token kAbsent = 9;  // in none of the prompts
+
+class NotFinite : public testing::Test {
+ protected:
+  explicit NotFinite(ggml_type type = GGML_TYPE_F32) {
+    test::TinyModel tiny;
+    tiny.n_layer = 3;
+    tiny.arch = "qwen2";
+    tiny.tied = false;
+    tiny.type = type;
+    write_tiny_gguf(tiny, path_);
+  }
+
+  /// What reading twenty tokens, and then one more, throws; empty: nothing.
+  std::string error(Token next = 40) const {
+    Session session(Model::load(path_), {2, Precision::automatic, 8});
+    std::vector<Token> tokens;
+    for (Token token = 20; token < 40; ++token) tokens.push_back(token);
+    CacheOptions full;
+    try {
+      auto read = session.prefill(tokens, std::span(&full, 1));
+      Cache* const cache = &read.caches.front();
+      session.step(std::span(&cache, 1), std::span(&next, 1), read.logits);
+    } catch (const ModelError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  test::TempFolder folder_;
+  std::string path_ = folder_ / "model.gguf";
+};
+
+class NotFiniteQuantized : public NotFinite {
+ protected:
+  NotFiniteQuantized() : NotFinite(GGML_TYPE_Q8_0) {}
+};
+
+TEST_F(NotFinite, nothing_is_said_of_a_good_model) { EXPECT_EQ(error(), ""); }
+
+TEST_F(NotFinite, the_tensor_is_named) {
+  struct Case {
+    std::string tensor;
+    std::size_t value;
+    std::string row;
+  };
+  for (const auto& [tensor, value, row] :
+       {Case{"blk.0.attn_norm.weight", 3, "0"}, Case{"blk.0.attn_q.weight", 64 * 5, "5"},
+        Case{"blk.1.attn_v.bias", 7, "0"}, Case{"blk.1.attn_output.weight", 256 * 3 + 1, "3"},
+        Case{"blk.1.ffn_up.weight", 64 * 100 + 63, "100"}, Case{"blk.2.ffn_down.weight", 128 * 63, "63"},
+        Case{"output_norm.weight", 0, "0"}, Case{"output.weight", 64 * 287, "287"},
+        Case{"token_embd.weight", 64 * 30 + 2, "30"}}) {
+    const test::SpoiltValue spoilt(path_, tensor, value, kNan);
+    EXPECT_EQ(error(), path_ + ": tensor " + tensor + " holds a value in row " + row + " that is not a finite number");
+  }
+}
+
+TEST_F(NotFinite, a_token_that_comes_while_decoding) {
+  const test::SpoiltValue spoilt(path_, "token_embd.weight", 64 * static_cast<std::size_t>(kAbsent), kNan);
+  EXPECT_EQ(error(), "");
+  EXPECT_NE(error(kAbsent).find("tensor token_embd.weight holds a value in row 9"), std::string::npos);
+}
+
+TEST_F(NotFinite, values_that_grow_too_large) {
+  for (const auto& [tensor, what] : {std::pair<std::string, std::string>{"blk.0.attn_output.weight", "layer 1"},
+                                     {"blk.1.ffn_down.weight", "layer 2"},
+                                     {"blk.2.ffn_down.weight", "the logits"}}) {
+    const test::SpoiltValue spoilt(path_, tensor, 0, 64, 3e38F);
+    const std::string said = error();
+    EXPECT_NE(said.find(what), std::string::npos) << tensor << ": " << said;
+    EXPECT_NE(said.find("have grown too large"), std::string::npos) << said;
+  }
+}
+
+TEST_F(NotFiniteQuantized, the_tensor_is_named) {
+  constexpr std::size_t kBlock = 34;  // of q8_0: a scale in f16, 32 values
+  const test::SpoiltBytes spoilt(path_, "blk.1.attn_k.weight", 2 * 11 * kBlock, {'\0', '\x7e'});  // NaN
+  EXPECT_NE(error().find("tensor blk.1.attn_k.weight holds a value in row 11"), std::string::npos) << error();
+}
+
+}  // namespace
+}  // namespace winnow
