@@ -1,13 +1,10 @@
 // Any bytes as a saved cache, with checksums that hold: refused with an Error, or loaded, and then the next steps must
 // not leave their lanes.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "fuzz/memory_file.h"
 #include "fuzz/seed_model.h"
 #include "support/reseal.h"
 #include "winnow/error.h"
@@ -34,17 +31,14 @@ void go_on(winnow::Cache& cache) {
 
 extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
   winnow::set_verbosity(winnow::Verbosity::quiet);
-  std::vector<char> bytes(data, data + size);
+  std::string bytes(data, size);
   winnow::test::reseal(std::as_writable_bytes(std::span(bytes)));
-  const int fd = memfd_create("saved", 0);
-  if (fd < 0 || write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) std::abort();
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const winnow::test::MemoryFile file(bytes);
   try {
-    winnow::describe_saved(path);
-    auto restored = session().load(path);
+    winnow::describe_saved(file.path());
+    auto restored = session().load(file.path());
     go_on(restored.cache);
   } catch (const winnow::Error&) {
   }
-  close(fd);
   return 0;
 }

@@ -1,18 +1,13 @@
-// saved_seeds FOLDER: caches of methods that keep everything, evict once or at every step, with state, summaries and
-// un-rotated keys, to start from.
-#include <cstdio>
+// Caches of methods that keep everything, evict once or at every step, with state, summaries and un-rotated keys.
 #include <string>
 #include <vector>
 
 #include "fuzz/seed_model.h"
+#include "fuzz/seeds.h"
 #include "winnow/session.h"
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
-    return 2;
-  }
-  winnow::Session session(winnow::test::seed_model(), {1, winnow::Precision::automatic, 512});
+void winnow::test::write_seeds(const std::filesystem::path& folder) {
+  winnow::Session session(seed_model(), {1, winnow::Precision::automatic, 512});
   std::vector<winnow::Token> tokens;
   for (winnow::Token token = 3; token < 80; ++token) tokens.push_back(token);
   for (const char* spec :
@@ -23,9 +18,7 @@ int main(int argc, char** argv) {
     if (std::string(spec) != "full") options.budget = winnow::Budget::parse("64");
     options.kv_type = winnow::KvType::parse("q8_0/q4_0");
     const auto prefilled = session.prefill(tokens, std::span(&options, 1));
-    std::string name = spec;
-    for (char& c : name) c = c == ':' || c == '=' ? '-' : c;
-    session.save(std::string(argv[1]) + "/" + name, prefilled.caches.front(), prefilled.logits,
+    session.save(folder / spec, prefilled.caches.front(), prefilled.logits,
                  {{"a text", {"a question", "an answer"}, "be brief"}, tokens});
   }
 }

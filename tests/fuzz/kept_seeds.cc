@@ -1,0 +1,8 @@
+// What --dump-kept writes, for one head and for some.
+#include "fuzz/seeds.h"
+
+void winnow::test::write_seeds(const std::filesystem::path& folder) {
+  write_seed(folder / "one", R"({"spec": "full", "n_prompt": 3, "layers": [[[0, 1, 2]]]})");
+  write_seed(folder / "some", R"({"spec": "ada-snapkv:window=4", "n_prompt": 900,
+ "layers": [[[0, 5, 899], [1, 2]], [[7], []]]})");
+}

@@ -1,0 +1,51 @@
+// TARGET_replay: the target's seeds as a plain test. Each is run as it is, cut at some places and with some bytes
+// changed, the same ones every time. A finding ends the process, as it does under libFuzzer.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fuzz/seeds.h"
+#include "support/temp.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size);
+
+namespace {
+
+constexpr int kCuts = 8;
+constexpr int kChanges = 32;
+
+void run(const std::string& input) { LLVMFuzzerTestOneInput(input.data(), input.size()); }
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void run_around(const std::string& seed, std::minstd_rand& random) {
+  run(seed);
+  for (int i = 0; i < kCuts && !seed.empty(); ++i) run(seed.substr(0, random() % seed.size()));
+  for (int i = 0; i < kChanges && !seed.empty(); ++i) {
+    std::string changed = seed;
+    changed[random() % changed.size()] = static_cast<char>(random());
+    run(changed);
+  }
+}
+
+}  // namespace
+
+int main() {
+  const winnow::test::TempFolder folder;
+  winnow::test::write_seeds(folder.path());
+  std::vector<std::filesystem::path> seeds;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) seeds.push_back(entry.path());
+  std::sort(seeds.begin(), seeds.end());
+  std::minstd_rand random;
+  for (const auto& seed : seeds) run_around(read(seed), random);
+  std::printf("%zu seeds\n", seeds.size());
+  return seeds.empty() ? 1 : 0;
+}
