@@ -22,8 +22,9 @@ help: ## this list
 build:
 	@$(call CONFIGURE,release)
 
-demo: build ## ask a question about a long text: full cache, streaming-llm and snapkv side by side
-	@$(MODEL); WINNOW=build/release/winnow WINNOW_MODEL=$$WINNOW_TEST_MODEL tools/demo.sh
+demo: ## ask a question about a long text: full cache, streaming-llm and snapkv side by side
+	@tools/get-deps.sh packages; tools/get-model.sh >/dev/null & $(call CONFIGURE,release) --target winnow_command; \
+	wait $$!; $(MODEL); WINNOW=build/release/winnow WINNOW_MODEL=$$WINNOW_TEST_MODEL tools/demo.sh
 
 test: build ## build and run all tests
 	@$(MODEL); $(call CTEST,release)

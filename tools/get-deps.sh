@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama for CMAKE_PREFIX_PATH (empty: CMake finds
-# them by itself). Instant and silent when nothing is missing; needs the network only for what is.
-#   WINNOW_SDIST=FILE   take llama-cpp-python's source package from FILE instead of pip
+# Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama for
+# CMAKE_PREFIX_PATH (empty: CMake finds them by itself). Instant and silent when nothing is missing; needs the network only
+# for what is.
+#   get-deps.sh packages   only the Debian packages
+#   WINNOW_SDIST=FILE      take llama-cpp-python's source package from FILE instead of pip
 set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
 
 readonly version=0.3.36
 readonly sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
@@ -68,8 +71,8 @@ END
   return $status
 }
 
-# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile; clang 16 compiles it right and is faster. Where there
-# is no clang 16, an older GCC builds ggml without AMX.
+# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile; clang 16 compiles it
+# right and is faster. Where there is no clang 16, an older GCC builds ggml without AMX.
 choose_compiler() {
   local gcc
   flags=
@@ -95,11 +98,17 @@ fetch_source() {
   local to=$1 file=${WINNOW_SDIST:-}
   if [ -z "$file" ]; then
     say "fetching the source of ggml and libllama (75 MB)"
-    python3 -m pip download --quiet --no-deps --no-binary :all: "llama-cpp-python==$version" -d "$to" >&2
-    file=$(ls "$to"/*.tar.gz)
+    file=$("$here/fetch-package.sh" "llama-cpp-python==$version" "$sha256" "$to")
   fi
   echo "$sha256  $file" | sha256sum --check --quiet >&2 || { say "$file is not the source package that was expected"; exit 1; }
   tar xzf "$file" -C "$to"
+}
+
+# Copies its input to FILE, and says on a terminal how far ninja is.
+watched() {
+  if [ ! -t 2 ]; then cat >"$1"; return; fi
+  tee "$1" | awk 'match($0, /^\[[0-9]+\/[0-9]+\]/) {
+    split(substr($0, 2, RLENGTH - 2), n, "/"); printf "\r  %d of %d files", n[1], n[2]; fflush() } END { print "" }' >&2
 }
 
 build() {
@@ -108,17 +117,18 @@ build() {
   work=$(mktemp -d "$cache/build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   fetch_source "$work"
-  say "building ggml and libllama with $cxx (some minutes, once)"
+  say "building ggml and libllama with $cxx (2 to 5 minutes, once)"
   CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DBUILD_SHARED_LIBS=ON -DGGML_NATIVE=ON -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
     -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
     -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib >"$work/log" 2>&1 &&
-    cmake --build "$work/build" --target install >>"$work/log" 2>&1 || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
+    cmake --build "$work/build" --target install 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
   mv "$work/install" "$to"
 }
 
 install_packages "${packages[@]}"
 install_packages libdnnl-dev || say "going on without oneDNN: long prompts will be slower"
+if [ "${1:-}" = packages ]; then exit 0; fi
 if installed; then exit 0; fi
 choose_compiler
 prefix=$(folder)
