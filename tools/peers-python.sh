@@ -8,7 +8,7 @@ environment=${XDG_CACHE_HOME:-$HOME/.cache}/winnow/peers-$version
 if [ ! -f "$environment/ready" ]; then
   echo "installing kvpress and what it needs (several GB) into $environment" >&2
   python3 -m venv --clear "$environment"
-  "$environment/bin/pip" install --quiet -r "$here/peers-requirements.txt"
+  "$environment/bin/pip" install --quiet --require-hashes -r "$here/peers-requirements.txt"
   touch "$environment/ready"
 fi
 exec "$environment/bin/python" "$@"
