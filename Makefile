@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?=
 
 # $(call CONFIGURE,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends the recipe.
 WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
@@ -13,8 +14,10 @@ CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEP
 CLANG = -DCMAKE_C_COMPILER=$(word 1,$(shell command -v clang-16 clang)) -DCMAKE_CXX_COMPILER=$(word 1,$(shell command -v clang++-16 clang++))
 MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
 CTEST = ctest --test-dir build/$(1) --output-on-failure -j 2 $(2)
+SOURCES = git ls-files '*.cc' '*.h'
+CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-format)
 
-.PHONY: help demo test build bench install check-asan check-tsan check-fuzz format tidy
+.PHONY: help demo test build bench install check check-format check-border check-asan check-tsan check-fuzz format tidy
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -35,17 +38,25 @@ bench: ## build the benchmark programs into build/release/bench
 install: build ## cmake --install, to PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
 
+check: check-format test tidy check-asan check-tsan ## all checks but the fuzzers: before you send a change
+
+check-format: ## that clang-format would change nothing
+	@$(SOURCES) | xargs $(CLANG_FORMAT) --dry-run -Werror
+
+check-border: ## the tests of what is untrusted, under the address and undefined-behaviour sanitizers
+	@$(call CONFIGURE,asan) --target border; $(MODEL); $(call CTEST,asan,-L border)
+
 check-asan: ## all tests under the address and undefined-behaviour sanitizers
 	@$(call CONFIGURE,asan); $(MODEL); $(call CTEST,asan,-LE package)
 
 check-tsan: ## the tests of threaded kernels under the thread sanitizer
 	@$(call CONFIGURE,tsan); $(call CTEST,tsan,-L threads)
 
-check-fuzz: ## each fuzz target for FUZZ_SECONDS
-	@$(call CONFIGURE,fuzz,$(CLANG)) --target fuzz; tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+check-fuzz: ## the fuzz targets (FUZZ_TARGETS, or all) for FUZZ_SECONDS each
+	@$(call CONFIGURE,fuzz,$(CLANG)) --target fuzz; tools/fuzz.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 format: ## clang-format over all sources
-	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+	@$(SOURCES) | xargs $(CLANG_FORMAT) -i
 
 tidy: build ## clang-tidy over all sources
 	@git ls-files 'src/*.cc' | xargs -P 2 -n 4 clang-tidy -p build/release --quiet
