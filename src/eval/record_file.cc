@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -26,7 +25,7 @@ struct Lines {
   bool cut = false;  ///< the last line has no end
 };
 
-Record parse(const std::string& line, const std::string& path, std::size_t number) {
+Record parse(std::string_view line, const std::string& path, std::size_t number) {
   try {
     return record_of(Json::parse(line));
   } catch (const nlohmann::json::exception& error) {
@@ -34,17 +33,35 @@ Record parse(const std::string& line, const std::string& path, std::size_t numbe
   }
 }
 
+/// Whether a line without an end may be the beginning of a record.
+bool may_be_cut(std::string_view line) {
+  constexpr std::string_view kBegin = R"({"task":)";
+  return line.substr(0, kBegin.size()) == kBegin.substr(0, line.size());
+}
+
+/// All of a file, or nothing where there is none. A file that cannot be read must not look like one that is shorter.
+std::string text_of(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return {};
+  const FileSource file(path);
+  std::string out(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
 Lines read_lines(const std::string& path) {
   Lines out;
-  std::ifstream file(path, std::ios::binary);
-  std::size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (file.eof()) {
+  const std::string text = text_of(path);
+  std::string_view rest = text;
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    const auto end = rest.find('\n');
+    if (end == std::string_view::npos) {
+      if (!may_be_cut(rest)) throw InputError(fmt::format("{} line {}: no record", path, number));
       out.cut = true;
       break;
     }
-    out.records.push_back(parse(line, path, number));
+    out.records.push_back(parse(rest.substr(0, end), path, number));
+    rest.remove_prefix(end + 1);
   }
   return out;
 }
@@ -68,6 +85,17 @@ int drop_partial_groups(std::vector<Record>& records) {
   return static_cast<int>(partial.size());
 }
 
+/// Appends to a file until all is on the disk: 0, or the error.
+int append(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return fdatasync(fd) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 RecordFile::RecordFile(const std::string& folder, const std::string& model_hash)
@@ -77,22 +105,21 @@ RecordFile::RecordFile(const std::string& folder, const std::string& model_hash)
   if (error) throw InputError(fmt::format("cannot make the folder {}: {}", folder, error.message()));
   lock((std::filesystem::path(folder) / "lock").string());
   load(model_hash);
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ < 0) throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
+  file_.fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file_.fd < 0) throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
 }
 
-RecordFile::~RecordFile() {
-  for (const int fd : {fd_, lock_}) {
-    if (fd >= 0) close(fd);
-  }
+RecordFile::Descriptor::~Descriptor() {
+  if (fd >= 0) close(fd);
 }
 
 /// A file of its own: the records' is replaced when it is repaired.
 void RecordFile::lock(const std::string& path) {
-  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) throw InputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
-    throw InputError(fmt::format("{}: another process is writing to it", path_));
+  lock_.fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_.fd < 0) throw InputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  if (flock(lock_.fd, LOCK_EX | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK) throw InputError(fmt::format("{}: another process is writing to it", path_));
+  throw InputError(fmt::format("cannot lock {}: {}", path, std::strerror(errno)));
 }
 
 void RecordFile::load(const std::string& model_hash) {
@@ -117,15 +144,13 @@ void RecordFile::rewrite() const {
 }
 
 void RecordFile::add(std::span<const Record> group) {
-  const std::string text = lines_of(group);
-  const off_t before = lseek(fd_, 0, SEEK_END);
-  const auto written = write(fd_, text.data(), text.size());
-  if (written == static_cast<ssize_t>(text.size()) && fdatasync(fd_) == 0) {
+  const off_t before = lseek(file_.fd, 0, SEEK_END);
+  const int error = append(file_.fd, lines_of(group));
+  if (error == 0) {
     records_.insert(records_.end(), group.begin(), group.end());
     return;
   }
-  const int error = written < 0 ? errno : ENOSPC;
-  [[maybe_unused]] const int cut = ftruncate(fd_, before);  // where that fails too, the next start cuts it
+  [[maybe_unused]] const int cut = ftruncate(file_.fd, before);  // where that fails too, the next start cuts it
   throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(error)));
 }
 

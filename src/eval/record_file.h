@@ -19,17 +19,17 @@ struct Repairs {
 class RecordFile {
  public:
   /// Opens or begins it, makes the folder, and repairs what a killed process has left. Throws InputError: no
-  /// permission, another process at work, a line that is no record, a record of another model (file, line and both
-  /// hashes).
+  /// permission, another process at work, a read that fails, a line that is no record, a record of another model (file,
+  /// line and both hashes). The file is then as it was.
   RecordFile(const std::string& folder, const std::string& model_hash);
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
-  ~RecordFile();
 
   const std::vector<Record>& records() const { return records_; }
   const Repairs& repairs() const { return repairs_; }
 
-  /// On the disk when it returns. Throws InputError (a full disk); what was there before is as it was.
+  /// On the disk when it returns. Throws InputError (a full disk, a broken one); what was there before is as it
+  /// was.
   void add(std::span<const Record> group);
 
  private:
@@ -37,9 +37,15 @@ class RecordFile {
   void load(const std::string& model_hash);
   void rewrite() const;
 
+  /// Closed with its owner, also when that cannot be made.
+  struct Descriptor {
+    int fd = -1;
+    ~Descriptor();
+  };
+
   std::string path_;
-  int lock_ = -1;
-  int fd_ = -1;
+  Descriptor lock_;
+  Descriptor file_;
   std::vector<Record> records_;
   Repairs repairs_;
 };
