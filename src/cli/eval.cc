@@ -97,6 +97,14 @@ void say_repairs(const std::string& folder, const eval::Repairs& repairs) {
                repairs.partial_groups);
 }
 
+void say_unmarked(const std::string& folder) {
+  for (const auto& part : eval::unmarked_parts(folder))
+    log().warn(
+        "{} is no part of this run (it has no file winnow-part) and stays as it is; winnow eval merge takes in "
+        "records that are there",
+        part);
+}
+
 void add_up(const Ranks& ranks, eval::Outcome& outcome) {
   double all[] = {1.0 * outcome.measured, 1.0 * outcome.known, 1.0 * outcome.failed, outcome.model_seconds,
                   outcome.seconds};
@@ -109,7 +117,10 @@ void add_up(const Ranks& ranks, eval::Outcome& outcome) {
 eval::Outcome run_shared(const Ranks& ranks, Session& session, eval::Plan& plan, const std::string& folder,
                          eval::RecordFile* whole) {
   const std::string hash = fmt::format("{:016x}", session.model().hash());
-  if (whole != nullptr) eval::repaired_parts(folder, hash);
+  if (whole != nullptr) {
+    eval::begin_parts(folder, ranks.count());
+    eval::repaired_parts(folder, hash);
+  }
   ranks.wait();  // what is there is whole
   plan.known = eval::known_in(folder);
   plan.shard = {ranks.index(), ranks.count()};
@@ -163,6 +174,7 @@ Failures measure(Raw& r) {
   if (ranks.is_first()) {
     records.emplace(r.output, fmt::format("{:016x}", model->hash()));
     say_repairs(r.output, records->repairs());
+    say_unmarked(r.output);
   }
   Session session(model, r.options.session);
   session.on_stop(interrupted);

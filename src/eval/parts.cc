@@ -1,9 +1,17 @@
 #include "eval/parts.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <tuple>
+
+#include "winnow/error.h"
 
 namespace winnow::eval {
 
@@ -11,16 +19,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPrefix = "part-";
+constexpr std::string_view kPrefix = "part-";
+/// In each part, so that nobody else's folder of that name is taken for one.
+constexpr const char* kMarker = "winnow-part";
 
-std::vector<std::string> parts_in(const std::string& folder) {
+/// part-0, part-1, …
+bool is_part_name(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return false;
+  const auto number = name.substr(kPrefix.size());
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  return !number.empty() && (number == "0" || number.front() != '0') &&
+         std::all_of(number.begin(), number.end(), is_digit);
+}
+
+/// Links are not followed.
+bool is_file(const fs::path& path) { return fs::is_regular_file(fs::symlink_status(path)); }
+bool is_folder(const fs::path& path) { return fs::is_directory(fs::symlink_status(path)); }
+
+bool is_part(const fs::path& path) { return is_folder(path) && is_file(path / kMarker); }
+
+/// What has a part's name, in alphabetical order: what is a part, or what is none.
+std::vector<std::string> named_like_parts(const std::string& folder,
+                                          const std::function<bool(const fs::path&)>& wanted) {
   std::vector<std::string> out;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && entry.path().filename().string().starts_with(kPrefix))
-      out.push_back(entry.path().string());
+    if (is_part_name(entry.path().filename().string()) && wanted(entry.path())) out.push_back(entry.path().string());
   }
   std::sort(out.begin(), out.end());
   return out;
+}
+
+std::vector<std::string> parts_in(const std::string& folder) { return named_like_parts(folder, is_part); }
+
+void begin_part(const fs::path& part) {
+  if (is_part(part)) return;
+  std::error_code error;
+  fs::create_directories(part, error);
+  if (error) throw InputError(fmt::format("cannot make the folder {}: {}", part.string(), error.message()));
+  // An empty one was left by a process that was killed here.
+  if (!is_folder(part) || !fs::is_empty(part))
+    throw InputError(
+        fmt::format("{} is no part that winnow began (it has no file {}): move it away, or give another "
+                    "folder with -o",
+                    part.string(), kMarker));
+  std::ofstream marker(part / kMarker);
+  marker << "Records of one process of winnow eval. They move to ../records.jsonl when all processes are done.\n";
+  if (!marker.flush())
+    throw InputError(fmt::format("cannot write {}: {}", (part / kMarker).string(), std::strerror(errno)));
+}
+
+/// The marker goes last: what is left by a process that is killed here is still a part. A folder that has other files,
+/// too, stays with them.
+void remove_part(const fs::path& part) {
+  std::error_code ignored;
+  for (const char* name : {"records.jsonl", "lock", kMarker}) {
+    if (is_file(part / name)) fs::remove(part / name, ignored);
+  }
+  fs::remove(part, ignored);
 }
 
 using Place = std::tuple<std::string, std::string, std::string>;  // task, id, protocol
@@ -66,7 +121,15 @@ std::vector<std::vector<Record>> groups_of(const std::vector<Record>& records) {
 }
 
 std::string part_of(const std::string& folder, int process) {
-  return (fs::path(folder) / (kPrefix + std::to_string(process))).string();
+  return (fs::path(folder) / fmt::format("{}{}", kPrefix, process)).string();
+}
+
+void begin_parts(const std::string& folder, int processes) {
+  for (int i = 0; i < processes; ++i) begin_part(part_of(folder, i));
+}
+
+std::vector<std::string> unmarked_parts(const std::string& folder) {
+  return named_like_parts(folder, [](const fs::path& path) { return !is_part(path); });
 }
 
 std::vector<Record> repaired_parts(const std::string& folder, const std::string& model_hash) {
@@ -87,7 +150,7 @@ void collect_parts(const std::string& folder, const std::string& model_hash, con
   for (const auto& group : groups) {
     if (!known.contains(group.front().key)) to.add(group);
   }
-  for (const auto& part : parts_in(folder)) fs::remove_all(part);
+  for (const auto& part : parts_in(folder)) remove_part(part);
 }
 
 std::vector<Record> records_in(const std::string& folder) {

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,6 +128,51 @@ def check_report(work, expected):
     assert "no such file" in run([WINNOW, "eval", "report", f"{work}/nothing"], code=1).stderr
 
 
+def tree(folder):
+    """All that is below a folder: contents of files, targets of links."""
+    found = {}
+    for parent, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(parent, name)
+            if os.path.islink(path):
+                found[path] = os.readlink(path)
+            elif os.path.isdir(path):
+                found[path] = None
+            else:
+                with open(path) as file:
+                    found[path] = file.read()
+    return found
+
+
+def check_not_ours(work, expected):
+    """Folders that look like a run's parts and are none, links in their place and in them: all stay."""
+    out = f"{work}/others"
+    run(command(work, "others", "--shard", "0/2"))
+    for name in ("part-of-my-thesis", "part-", "part-01", "part-1x", "part-2", "elsewhere"):
+        os.makedirs(f"{out}/{name}/deep")
+        for path in (f"{out}/{name}/chapter.txt", f"{out}/{name}/deep/records.jsonl"):
+            with open(path, "w") as file:
+                file.write("mine")
+    os.symlink("elsewhere", f"{out}/part-0")
+    shutil.copytree(f"{work}/whole", f"{out}/part-3")  # a run of one's own, which an older part would look like
+    shutil.copytree(f"{work}/whole", f"{out}/part-5")
+    os.makedirs(f"{out}/part-4")
+    for i in (4, 5):
+        with open(f"{out}/part-{i}/winnow-part", "w"):
+            pass
+    os.symlink("../elsewhere/chapter.txt", f"{out}/part-4/lock.old")
+    os.symlink(f"{work}/tiny.gguf", f"{out}/elsewhere/winnow-part")
+    before = tree(out)
+    said = run(command(work, "others")).stderr
+    after = tree(out)
+    for path, content in before.items():
+        own = path in (f"{out}/records.jsonl", f"{out}/part-4/winnow-part") or path.startswith(f"{out}/part-5")
+        assert own or after.get(path) == content and path in after, path
+    assert not os.path.exists(f"{out}/part-5") and not os.path.exists(f"{out}/part-4/winnow-part")
+    assert records(work, "others") == expected, "a part's records are taken in"
+    assert "0 groups measured, 24 known before" in said and "part-2 is no part of this run" in said, said
+
+
 def check_bad_input(work):
     path = f"{work}/data/longbench/hotpotqa.jsonl"
     with open(path, "a") as file:
@@ -215,6 +261,7 @@ with tempfile.TemporaryDirectory() as temporary:
     check_cut(temporary, undisturbed)
     check_shards(temporary, undisturbed)
     check_report(temporary, undisturbed)
+    check_not_ours(temporary, undisturbed)
     check_bad_input(temporary)
     check_tasks(temporary)
     check_list_options(temporary)

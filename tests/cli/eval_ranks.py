@@ -77,6 +77,15 @@ def check_died(work, expected):
     assert 0 < known < 18 and records(work, "died") == expected, again
 
 
+def check_not_ours(work):
+    """A folder that has a part's name is not written to."""
+    os.makedirs(f"{work}/taken/part-1")
+    with open(f"{work}/taken/part-1/chapter.txt", "w") as file:
+        file.write("mine")
+    assert "part-1 is no part that winnow began" in ranks(2, work, "taken", code=1).stderr
+    assert os.listdir(f"{work}/taken/part-1") == ["chapter.txt"]
+
+
 def main():
     if HAS_MPI != "ON" or not shutil.which("mpirun"):
         print("skipped: mpirun is not there, or winnow was built without MPI")
@@ -101,6 +110,7 @@ def main():
             file.write(good)
         assert "18 known before" in ranks(2, work, "of2").stderr
         check_died(work, expected)
+        check_not_ours(work)
         assert "--shard does not go with mpirun" in run(["mpirun", "-n", "2", *eval_command(work, "x"), "--shard", "0/2"], code=2).stderr
     return 0
 
