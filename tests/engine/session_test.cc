@@ -302,6 +302,22 @@ TEST_F(SessionTest, retrieval_reads_a_budget_and_keeps_everything) {
   EXPECT_THROW(bytes.check(), UsageError);
 }
 
+TEST_F(SessionTest, refresh_reads_everything_until_it_has_selected) {
+  constexpr int kBudget = 64;
+  Session session(model_, {2, Precision::automatic, 64});
+  for (const int prompt : {50, kBudget, 90}) {
+    const auto cache = options_of("sage-kv:refresh=10", std::to_string(kBudget));
+    auto prefilled = session.prefill(tokens(prompt), std::span(&cache, 1));
+    for (int i = 1; i <= 30; ++i) {
+      step(session, prefilled.caches.front(), 5);
+      const int length = prompt + i;
+      const bool reads_all = length <= kBudget + 1 || i % 10 == 0;
+      EXPECT_DOUBLE_EQ(prefilled.caches.front().stats().attended_per_head_mean, reads_all ? length : kBudget)
+          << "prompt " << prompt << " step " << i;
+    }
+  }
+}
+
 TEST_F(SessionTest, a_row_does_not_depend_on_its_neighbours) {
   const std::vector<CacheOptions> all = {options_of("full", "", "f32"), options_of("snapkv", "40", "f32"),
                                          options_of("streaming-llm", "40", "f32")};

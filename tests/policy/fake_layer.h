@@ -245,6 +245,17 @@ class FakeDecode {
     return out;
   }
 
+  /// The slots of one head's lane that it reads in a layer.
+  std::vector<std::int32_t> read(int layer, int head) const {
+    const auto plan = plans(layer)[static_cast<std::size_t>(head)];
+    if (plan.empty()) return first_integers(lanes_.length(head));
+    std::vector<std::int32_t> slots;
+    for (const auto& range : plan) {
+      for (auto j = range.begin; j < range.end; ++j) slots.push_back(j);
+    }
+    return slots;
+  }
+
   /// The method follows, all heads at once, or each in a thread of its own.
   enum class Heads : std::uint8_t { together, in_threads };
   void follow(Heads heads = Heads::together) {

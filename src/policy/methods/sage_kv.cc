@@ -97,13 +97,16 @@ int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
 }
 
 /// With `refresh`, everything stays and queries read a selection, which every so many tokens is made anew by a query
-/// that reads everything.
+/// that reads everything. Nothing is selected from a prompt that fits: then the first such query is the one that finds
+/// the lane longer than the budget.
 struct Refresh {
   Picks picks;
   int every;
 
-  bool is_due(const Terms& terms, std::int32_t position) const {
-    return (position - terms.prompt.tokens + 1) % every == 0;
+  /// Whether the query of the token that made a lane so long selects.
+  bool selects(const Terms& terms, std::int32_t position, int length) const {
+    const bool is_due = (position - terms.prompt.tokens + 1) % every == 0;
+    return length == terms.budget + 1 || (length > terms.budget && is_due);
   }
 
   void mark(cache::LayerLanes& lanes, int head, const Rows& rows, const Terms& terms) const {
@@ -118,7 +121,7 @@ struct Refresh {
   }
 
   void follow(const StepView& view) const {
-    if (!is_due(view.terms, view.position) || view.lanes.length(0) <= view.terms.budget) return;
+    if (!selects(view.terms, view.position, view.lanes.length(view.first_head))) return;
     for (int head = view.first_head; head < view.end_head; ++head) {
       Rows rows;
       for (int g = 0; g < view.shape.group(); ++g) rows.push_back(view.attention(head * view.shape.group() + g));
@@ -129,7 +132,7 @@ struct Refresh {
   /// Sinks, runs of selected entries, and the recent ones.
   void attend(const AttendView& view, std::span<cache::AttendPlan> plans) const {
     const int length = view.lanes.length(view.first_head);
-    if (is_due(view.terms, view.position) || length <= view.terms.budget) return;
+    if (length <= view.terms.budget || selects(view.terms, view.position, length)) return;
     const auto& forced = view.terms.forced;
     for (int head = view.first_head; head < view.end_head; ++head) {
       auto& plan = plans[static_cast<std::size_t>(head)];
@@ -168,7 +171,7 @@ void add_refresh(Method& method, const Refresh& refresh) {
 ///   k      entries that each query head picks; 0: a share of the budget, B / (2 G)
 ///   round  power: that share is rounded down to a power of two, as in the paper; floor: it is not
 ///   refresh  0: what is not selected is evicted; n: it stays in memory, and every n generated tokens the selection is
-///   made anew
+///   made anew; from a prompt that fits it is first made when the lane grows past the budget
 Preset sage_kv() {
   return {.name = "sage-kv",
           .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+
 #include "policy/fake_layer.h"
 
 namespace winnow::test {
@@ -90,37 +93,42 @@ TEST(SageKv, slides_the_recent_window_for_200_steps) {
   }
 }
 
-TEST(SageKv, refresh_selects_anew_from_everything) {
-  constexpr int kBudget = 40;
-  constexpr int kEvery = 16;
-  FakeLayer layer(2, 3, 90, random_attention(1));
-  FakeDecode decode(layer, "sage-kv:refresh=16", kBudget);
-  const auto s = sizes(kBudget, 3, true);
-  auto selected = at_once(layer.group(1), kBudget, s);
-  selected = {selected.begin() + s.sinks, selected.end() - s.recent};
-  for (int t = 1; t <= 100; ++t) {
+/// What the middle of a lane keeps by the last row of the group's attention, which all entries of the lane are seen by.
+std::vector<std::int32_t> picked(const std::vector<Matrix>& group, int budget, const Sizes& s) {
+  const auto whole = at_once(group, budget, s);
+  return {whole.begin() + s.sinks, whole.end() - s.recent};
+}
+
+/// Steps with everything kept: each query reads what is here, and selects when the last selection is `every` tokens old
+/// by the count of generated tokens, or when there is none and one is needed.
+void follow_refresh(int tokens, int budget, int every) {
+  const FakeLayer layer(2, 3, tokens, random_attention(1));
+  FakeDecode decode(layer, "sage-kv:refresh=" + std::to_string(every), budget);
+  const auto s = sizes(budget, 3, true);
+  std::optional<std::vector<std::int32_t>> selected;
+  if (tokens > budget) selected = picked(layer.group(1), budget, s);
+  for (int t = 1; t <= 3 * every; ++t) {
     decode.enter();
-    const int length = 90 + t;
-    ASSERT_EQ(decode.lanes().length(1), length);
-    const auto plan = decode.plans(0)[1];
-    if (t % kEvery == 0) {
-      EXPECT_TRUE(plan.empty()) << "the refreshing query reads everything";
-      auto rows = layer.group(1, t);
-      for (auto& a : rows) a.resize(z(length));
-      selected = at_once(rows, kBudget, s);
-      selected = {selected.begin() + s.sinks, selected.end() - s.recent};
-    } else {
-      std::vector<std::int32_t> slots;
-      for (const auto& range : plan) {
-        for (auto j = range.begin; j < range.end; ++j) slots.push_back(j);
-      }
-      auto expected = selected;
+    const int length = tokens + t;
+    auto expected = all_of(length);
+    if (length > budget && (!selected || t % every == 0)) {
+      selected = picked(layer.group(1, t), budget, s);
+    } else if (length > budget) {
+      expected = *selected;
       for (int j = 0; j < s.sinks; ++j) expected.push_back(j);
       for (int j = length - s.recent; j < length; ++j) expected.push_back(j);
-      ASSERT_EQ(slots, sorted(expected)) << "token " << t;
-      EXPECT_EQ(static_cast<int>(slots.size()), kBudget);
     }
+    ASSERT_EQ(decode.kept(1), all_of(length));
+    ASSERT_EQ(decode.read(0, 1), sorted(expected))
+        << tokens << " of " << budget << ", every " << every << ": token " << t;
     decode.follow();
+  }
+}
+
+TEST(SageKv, refresh_reads_what_the_reference_reads_for_three_rounds) {
+  constexpr int kBudget = 40;
+  for (const int tokens : {1, 20, 30, 38, 39, 40, 41, 90}) {
+    for (const int every : {1, 7, 11, 16, 50}) follow_refresh(tokens, kBudget, every);
   }
 }
 
