@@ -23,14 +23,15 @@ enum class Merged : std::uint8_t {
 
 struct Merging {
   double gamma = 4;  ///< entries that take part in attention, centers and last tokens included, for each of the budget
-  double tau = 0.6;  ///< what is less alike than this is not merged but goes
+  double tau = 0.6;  ///< what is less alike than this is not merged but goes; from 1 on that is everything
   Compare compare = Compare::both;
   bool clamp = false;     ///< cosines below 0 count as 0
   bool rotated = false;   ///< keys are compared as they are rotated, not before RoPE
   bool normalize = true;  ///< a class's direction has length 1
   Merged merged = Merged::follows;
 
-  bool merges() const { return gamma > 1 && tau <= 1; }
+  /// Equal entries are alike by 1, give or take a rounding, which must not decide: a `tau` of 1 merges nothing.
+  bool merges() const { return gamma > 1 && tau < 1; }
   /// Least magnitude of a cosine of values with which an entry can be joined, whatever its key: the cosine of keys need
   /// not be known where that of values is less.
   float least_value_cosine() const;

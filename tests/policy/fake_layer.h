@@ -45,10 +45,12 @@ class FakeLayer {
  public:
   static constexpr int kDim = 8;
 
-  FakeLayer(int kv_heads, int group, int n, Attention attention)
+  /// With `words` there are only so many different tokens, in turns: their keys before RoPE and their values are equal.
+  FakeLayer(int kv_heads, int group, int n, Attention attention, int words = 0)
       : kv_heads_(kv_heads),
         group_(group),
         n_(n),
+        words_(words),
         attention_(std::move(attention)),
         scratch_(account_, ElementType::f32, kv_heads, kDim, n) {
     std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
@@ -62,10 +64,11 @@ class FakeLayer {
 
   /// Keys of all heads, then values, of one token.
   std::vector<float> token(int position) const {
-    std::mt19937 random(static_cast<unsigned>(position) + 100);
+    std::mt19937 random(static_cast<unsigned>(words_ > 0 ? position % words_ : position) + 100);
     std::normal_distribution<float> normal;
     std::vector<float> row(2 * static_cast<std::size_t>(kv_heads_) * kDim);
     for (float& x : row) x = normal(random);
+    for (int head = 0; words_ > 0 && head < kv_heads_; ++head) rope().shift(row.data() + head * kDim, position);
     return row;
   }
 
@@ -175,6 +178,7 @@ class FakeLayer {
   int kv_heads_;
   int group_;
   int n_;
+  int words_;
   Attention attention_;
   mutable MemoryAccount account_;
   cache::LayerScratch scratch_;

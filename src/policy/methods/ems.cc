@@ -185,7 +185,7 @@ std::vector<Option> options() {
   const Option::Choice off{"off", {"on", "off"}};
   return {{"window", Option::Integer{32, 1, 65536}, "last tokens, which stay and whose queries make the local score"},
           {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
-          {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; above 1: nothing is"},
+          {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; from 1 on nothing is"},
           {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
           {"score", Option::Choice{"glo-loc", {"glo", "loc", "glo-loc"}},
            "attention from all queries, the window's, or the larger"},

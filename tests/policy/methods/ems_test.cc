@@ -352,6 +352,18 @@ TEST(Ems, without_room_for_followers_is_without_merging) {
   }
 }
 
+TEST(Ems, from_a_threshold_of_1_on_merges_nothing_not_even_what_is_equal) {
+  const FakeLayer layer(2, 3, 70, random_attention(8), 5);
+  FakeDecode all(layer, "ems:window=8,tau=0.99", 24);
+  FakeDecode none(layer, "ems:window=8,tau=1", 24);
+  FakeDecode off(layer, "ems:window=8,merge=off", 24);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_GT(all.lanes().followers(1).count(), 0) << "step " << i;
+    ASSERT_EQ(table_of(none.lanes(), 1), table_of(off.lanes(), 1)) << "step " << i;
+    for (FakeDecode* const decode : {&all, &none, &off}) decode->step();
+  }
+}
+
 TEST(Ems, brings_the_global_sums_to_the_windows_share_of_the_queries) {
   // Rows that sum to 1: the ratio is window / n, so position 0, which half of all attention goes to, counts as 8 of 80
   // rows' worth.
