@@ -37,8 +37,8 @@ class Pair:
 
 @dataclass
 class WholeSoftmax(ExpectedAttentionPress):
-    """Expected attention by winnow's rule for the first tokens: they stay, and are in the softmax. kvpress leaves them out of it, which
-    weighs the query heads of a group differently before their mean."""
+    """Expected attention as winnow's softmax=all has it: the first tokens stay, and are in the softmax. kvpress leaves them out of it,
+    which weighs the query heads of a group differently before their mean."""
 
     n_sink: int = 0
 
@@ -65,6 +65,6 @@ PAIRS = [
     Pair("AdaKV(SnapKV), alpha 0.9", f"ada-snapkv:{SNAPKV},floor={{floor}},floor-rule=hard", ada(0.9), alpha=0.9),
     Pair("Knorm", "knorm", KnormPress),
     Pair("KeyDiff", "keydiff", KeyDiffPress),
-    Pair("ExpectedAttention", EXPECTED, lambda share: ExpectedAttentionPress(share, FUTURE, SINKS), golden=False),
-    Pair("ExpectedAttention, softmax over all", EXPECTED, lambda share: WholeSoftmax(share, FUTURE)),
+    Pair("ExpectedAttention", EXPECTED, lambda share: ExpectedAttentionPress(share, FUTURE, SINKS)),
+    Pair("the same, softmax over all positions", f"{EXPECTED},softmax=all", lambda share: WholeSoftmax(share, FUTURE)),
 ]

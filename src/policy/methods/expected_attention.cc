@@ -99,8 +99,9 @@ void soften(std::vector<float>& x) {
   for (float& v : x) v = static_cast<float>(v / sum);
 }
 
-/// Mean over the query heads of a group of the attention that their queries to come will give.
-void add_attention(const LayerView& view, int head, const MeanRotation& rotation, std::span<float> out) {
+/// Mean over the query heads of a group of the attention that their queries to come will give to the entries from
+/// `first` on, [n - first].
+void add_attention(const LayerView& view, int head, const MeanRotation& rotation, int first, std::span<float> out) {
   constexpr int kTogether = 64;
   const auto& keys = view.scratch->keys(head);
   const auto dim = static_cast<std::size_t>(view.shape.head_dim);
@@ -108,14 +109,14 @@ void add_attention(const LayerView& view, int head, const MeanRotation& rotation
   for (int g = 0; g < view.shape.group(); ++g) group.emplace_back(view, head * view.shape.group() + g, rotation);
   std::vector<std::vector<float>> attention(group.size(), std::vector<float>(out.size()));
   std::vector<float> rows(kTogether * dim);
-  for (int first = 0; first < keys.count; first += kTogether) {
-    const auto count = static_cast<std::size_t>(std::min(kTogether, keys.count - first));
+  for (int next = first; next < keys.count; next += kTogether) {
+    const auto count = static_cast<std::size_t>(std::min(kTogether, keys.count - next));
     for (std::size_t i = 0; i < count; ++i) {
-      cache::decode_row(keys.type, keys.row(first + static_cast<int>(i)), std::span(rows).subspan(i * dim, dim));
+      cache::decode_row(keys.type, keys.row(next + static_cast<int>(i)), std::span(rows).subspan(i * dim, dim));
     }
     for (std::size_t g = 0; g < group.size(); ++g) {
       group[g].logits(std::span(rows).first(count * dim),
-                      std::span(attention[g]).subspan(static_cast<std::size_t>(first), count));
+                      std::span(attention[g]).subspan(static_cast<std::size_t>(next - first), count));
     }
   }
   for (auto& of_head : attention) {
@@ -124,12 +125,13 @@ void add_attention(const LayerView& view, int head, const MeanRotation& rotation
   }
 }
 
-Scores expected_attention(const LayerView& view, int future) {
+/// The entries before `first` are not in the softmax, and have a score of 0.
+Scores expected_attention(const LayerView& view, int future, int first) {
   const MeanRotation rotation(*view.rope, view.scratch->positions().back() + 1, future);
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    add_attention(view, head, rotation, of_head);
+    add_attention(view, head, rotation, first, of_head.subspan(static_cast<std::size_t>(first)));
     for_each_row(view.scratch->values(head), [&](int j, std::span<const float> value) {
       of_head[static_cast<std::size_t>(j)] *= static_cast<float>(norm(value));
     });
@@ -142,8 +144,10 @@ Scores expected_attention(const LayerView& view, int future) {
 /// Expected attention (Devoto et al., 2025, "Expected Attention: KV Cache Compression by Estimating Attention from
 /// Future Queries Distribution", section 3): the prompt's queries, as a normal distribution that is turned to the
 /// positions to come, say what will be attended to on average; times the value's length.
-///   future  positions to come that the rotation is averaged over
-///   sinks   first tokens that always stay
+///   future   positions to come that the rotation is averaged over
+///   sinks    first tokens that always stay, and whose queries count for nothing, as in the authors' code
+///   softmax  evictable: over the entries that may be evicted, as in the authors' code; all: the sinks too, so that a
+///   query head that expects to attend to them weighs less in its group's mean
 Preset expected_attention() {
   return {
       .name = "expected-attention",
@@ -152,14 +156,17 @@ Preset expected_attention() {
           "Devoto et al. 2025, Expected Attention: KV Cache Compression by Estimating Attention from Future Queries "
           "Distribution",
       .options = {{"future", Option::Integer{512, 1, 65536}, "positions to come that the rotation is averaged over"},
-                  {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"}},
+                  {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"},
+                  {"softmax", Option::Choice{"evictable", {"evictable", "all"}},
+                   "entries whose expected attention sums to 1: without the sinks, or all"}},
       .build = [](const Options& options) {
         const int future = options.integer("future");
-        Method method =
-            ranked_by("expected attention times the value's length", options.integer("sinks"),
-                      [future](const LayerView& view, const Forced&) { return expected_attention(view, future); });
-        constexpr int kUnlikeTheOthers = 4;
-        method.query_moments_from = kUnlikeTheOthers;
+        const bool all = options.text("softmax") == "all";
+        Method method = ranked_by("expected attention times the value's length", options.integer("sinks"),
+                                  [future, all](const LayerView& view, const Forced& forced) {
+                                    return expected_attention(view, future, all ? 0 : forced.sinks);
+                                  });
+        method.query_moments_from = options.integer("sinks");
         return method;
       }};
 }

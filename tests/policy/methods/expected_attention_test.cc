@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "policy/fake_layer.h"
 
 namespace winnow::test {
@@ -30,8 +32,19 @@ double dot(const Vector& a, const Vector& b) {
   return sum;
 }
 
+struct Settings {
+  int future = 20;
+  int sinks = 4;
+  bool softmax_over_all = false;
+};
+
+std::string spec_of(const Settings& s) {
+  return "expected-attention:future=" + std::to_string(s.future) + ",sinks=" + std::to_string(s.sinks) +
+         ",softmax=" + (s.softmax_over_all ? "all" : "evictable");
+}
+
 /// k' R C R' k is the mean of (q - m)' R' k squared, so no matrix is needed.
-std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, int budget, int future) {
+std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, int budget, const Settings& s) {
   constexpr int kDim = FakeLayer::kDim;
   const int n = layer.tokens();
   const int heads = layer.shape().query_heads;
@@ -40,10 +53,10 @@ std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, i
   for (int g = 0; g < layer.shape().group(); ++g) {
     std::vector<Vector> rows;
     Vector mean(kDim);
-    for (int i = 4; i < n; ++i) {
+    for (int i = s.sinks; i < n; ++i) {
       const auto at = queries.begin() + (i * heads + head * layer.shape().group() + g) * kDim;
-      rows.push_back(mean_rotated({at, at + kDim}, n, future));
-      for (int c = 0; c < kDim; ++c) mean[z(c)] += rows.back()[z(c)] / (n - 4);
+      rows.push_back(mean_rotated({at, at + kDim}, n, s.future));
+      for (int c = 0; c < kDim; ++c) mean[z(c)] += rows.back()[z(c)] / (n - s.sinks);
     }
     Vector logit;
     double sum = 0;
@@ -51,9 +64,9 @@ std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, i
       const auto row = layer.token(j);
       const Vector key(row.begin() + head * kDim, row.begin() + (head + 1) * kDim);
       double variance = 0;
-      for (const auto& q : rows) variance += std::pow(dot(q, key) - dot(mean, key), 2) / (n - 4);
+      for (const auto& q : rows) variance += std::pow(dot(q, key) - dot(mean, key), 2) / (n - s.sinks);
       logit.push_back(dot(mean, key) + variance / 2);  // the fake layer's scale is 1
-      sum += std::exp(logit.back());
+      if (s.softmax_over_all || j >= s.sinks) sum += std::exp(logit.back());
     }
     for (int j = 0; j < n; ++j) score[z(j)] += std::exp(logit[z(j)]) / sum / layer.shape().group();
   }
@@ -63,21 +76,35 @@ std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, i
     for (int c = 0; c < kDim; ++c) norm += std::pow(row[row.size() / 2 + z(head * kDim + c)], 2);
     score[z(j)] *= std::sqrt(norm);
   }
-  const auto order = ranking({score.begin() + 4, score.end()}, 4);
-  std::vector<std::int32_t> out = {0, 1, 2, 3};
-  out.insert(out.end(), order.begin(), order.begin() + (budget - 4));
+  const auto order = ranking({score.begin() + s.sinks, score.end()}, s.sinks);
+  auto out = all_of(s.sinks);
+  out.insert(out.end(), order.begin(), order.begin() + (budget - s.sinks));
   return sorted(out);
 }
 
 TEST(ExpectedAttention, keeps_what_the_reference_keeps) {
   for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}, {1, 7}}) {
-    FakeLayer layer(kv_heads, group, 60, random_attention(1));
-    for (const int budget : {5, 20, 59}) {
-      const auto plan = layer.plan("expected-attention:future=20", budget);
-      for (int head = 0; head < kv_heads; ++head)
-        EXPECT_EQ(plan.heads[z(head)], expected_attention(layer, head, budget, 20)) << budget << " " << group;
+    const FakeLayer layer(kv_heads, group, 60, random_attention(1));
+    for (const int sinks : {0, 4, 20}) {
+      for (const Settings& settings : {Settings{20, sinks, false}, Settings{20, sinks, true}}) {
+        for (const int budget : {sinks + 1, 35, 59}) {
+          const auto plan = layer.plan(spec_of(settings), budget);
+          for (int head = 0; head < kv_heads; ++head) {
+            EXPECT_EQ(plan.heads[z(head)], expected_attention(layer, head, budget, settings))
+                << spec_of(settings) << " " << budget << " " << group;
+          }
+        }
+      }
     }
   }
+}
+
+TEST(ExpectedAttention, leaves_the_sinks_out_of_the_softmax_by_default) {
+  const FakeLayer layer(2, 3, 60, random_attention(1));
+  const auto without_sinks = expected_attention(layer, 1, 35, {20, 20, false});
+  EXPECT_EQ(layer.plan("expected-attention:future=20,sinks=20", 35).heads[1], without_sinks);
+  ASSERT_NE(expected_attention(layer, 1, 35, {20, 20, true}), without_sinks)
+      << "a case in which it makes no difference";
 }
 
 }  // namespace
