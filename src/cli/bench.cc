@@ -41,6 +41,9 @@ void add_options(CLI::App& bench, Raw& r) {
   counts("-n,--n-gen", p.generations, "tokens to decode, 0: none");
   counts("-d,--n-depth", p.depths, "tokens that are there before");
   counts("-b,--batch", p.batches, "sequences that decode together")->check(CLI::PositiveNumber);
+  counts("--beside", p.beside,
+         "make each test also beside so many other runs of it on the same cores, with weights and threads of their own")
+      ->check(CLI::PositiveNumber);
   add_cache_lists(bench, r.caches);
   bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all")
       ->delimiter(',')
@@ -63,6 +66,7 @@ void check(Raw& r) {
   p.caches = crossed(r.caches);
   for (const auto& name : r.engines) p.engines.push_back(measure::parse_engine(name));
   p.session = r.options.session;
+  p.loading = r.options.loading;
   if (p.session.threads == 0) p.session.threads = usable_cores();
 }
 
@@ -89,9 +93,10 @@ measure::Progress progress_on_terminal(int repetitions) {
   out.stop = interrupted;
   if (isatty(STDERR_FILENO) == 0) return out;
   out.on_repetition = [repetitions](const measure::Row& row, int repetition) {
-    std::fprintf(stderr, "\r\033[K%s %s: %s %d behind %d, repetition %d of %d", measure::name_of(row.engine),
+    std::fprintf(stderr, "\r\033[K%s %s: %s %d behind %d%s, repetition %d of %d", measure::name_of(row.engine),
                  row.cache.spec.print().c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation,
-                 row.depth, repetition, repetitions);
+                 row.depth, row.beside > 0 ? fmt::format(" beside {}", row.beside).c_str() : "", repetition,
+                 repetitions);
     std::fflush(stderr);
   };
   return out;
@@ -119,7 +124,8 @@ void add_bench(CLI::App& app) {
   add_options(*bench, *raw);
   bench->footer(
       "Example:\n  winnow bench -m model.gguf -p 512,8192 -n 0\n"
-      "  winnow bench -m model.gguf -p 0 -n 128 -d 8192 --kv full,snapkv,quest --budget 512 -r 3");
+      "  winnow bench -m model.gguf -p 0 -n 128 -d 8192 --kv full,snapkv,quest --budget 512 -r 3\n"
+      "  winnow bench -m model.gguf -p 0 -n 64 --beside 1");
   bench->callback([raw] { run(*raw); });
 }
 

@@ -44,8 +44,16 @@ Speed speed_of(const Row& row) {
   return out;
 }
 
+std::string cache_name(const Row& row) {
+  std::string out = row.cache.spec.print();
+  if (row.cache.budget) out += " @ " + row.cache.budget->print();
+  if (row.cache.kv_type != KvType()) out += ", " + row.cache.kv_type.print();
+  return out;
+}
+
 bool same_test(const Row& a, const Row& b) {
-  return a.prompt == b.prompt && a.generation == b.generation && a.depth == b.depth && a.batch == b.batch;
+  return a.prompt == b.prompt && a.generation == b.generation && a.depth == b.depth && a.batch == b.batch &&
+         a.beside == b.beside;
 }
 
 /// How many times as fast as the fastest peer of the same test, by the medians.
@@ -61,6 +69,19 @@ std::optional<double> over_peers(const Row& row, const std::vector<Row>& rows) {
   return peer;
 }
 
+bool same_cache(const Row& a, const Row& b) { return a.engine == b.engine && cache_name(a) == cache_name(b); }
+
+/// Speed beside other runs as a share of that alone, by the medians.
+std::optional<double> over_alone(Row row, const std::vector<Row>& rows) {
+  if (row.beside == 0) return {};
+  const double seconds = measure::median_seconds(row);
+  row.beside = 0;
+  for (const auto& other : rows) {
+    if (same_cache(row, other) && same_test(row, other)) return measure::median_seconds(other) / seconds;
+  }
+  return {};
+}
+
 double roofline_share(const Row& row, const BenchSetting& setting) {
   return measure::least_seconds(row.work, setting.roofline) / measure::median_seconds(row);
 }
@@ -68,6 +89,7 @@ double roofline_share(const Row& row, const BenchSetting& setting) {
 Json to_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& setting) {
   const Speed speed = speed_of(row);
   const auto ratio = over_peers(row, rows);
+  const auto share = over_alone(row, rows);
   return {{"engine", measure::name_of(row.engine)},
           {"model", setting.model.name.empty() ? setting.model.path : setting.model.name},
           {"weight_type", setting.model.weight_type},
@@ -80,6 +102,7 @@ Json to_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& s
           {"n_prompt", row.prompt},
           {"n_gen", row.generation},
           {"n_depth", row.depth},
+          {"beside", row.beside},
           {"avg_ts", speed.mean},
           {"stddev_ts", speed.deviation},
           {"min_ts", speed.least},
@@ -87,6 +110,7 @@ Json to_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& s
           {"max_ts", speed.most},
           {"samples_ts", speed.samples},
           {"over_llama_cpp", ratio ? Json(*ratio) : Json()},
+          {"over_alone", share ? Json(*share) : Json()},
           {"kv_bytes", row.bytes.kv},
           {"peak_bytes", row.bytes.peak},
           {"roofline_share", roofline_share(row, setting)},
@@ -126,15 +150,11 @@ std::string test_name(const Row& row) {
   std::string out = row.prompt > 0 ? fmt::format("pp{}", row.prompt) : fmt::format("tg{}", row.generation);
   if (row.depth > 0) out += fmt::format(" @ d{}", row.depth);
   if (row.batch > 1) out += fmt::format(" × {}", row.batch);
+  if (row.beside > 0) out += fmt::format(" beside {}", row.beside);
   return out;
 }
 
-std::string cache_name(const Row& row) {
-  std::string out = row.cache.spec.print();
-  if (row.cache.budget) out += " @ " + row.cache.budget->print();
-  if (row.cache.kv_type != KvType()) out += ", " + row.cache.kv_type.print();
-  return out;
-}
+std::string ratio_cell(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : ""; }
 
 std::string markdown(const std::vector<Row>& rows, const BenchSetting& setting) {
   const auto& roof = setting.roofline;
@@ -143,17 +163,19 @@ std::string markdown(const std::vector<Row>& rows, const BenchSetting& setting) 
                   setting.model.name.empty() ? setting.model.path : setting.model.name, setting.model.weight_type,
                   setting.threads, setting.threads == 1 ? "" : "s", instruction_set(), roof.f32_rate / 1e9,
                   roof.bf16_rate > 0 ? fmt::format("{:.0f}", roof.bf16_rate / 1e9) : "no", roof.bandwidth / 1e9);
-  out +=
-      "| engine | cache | test | t/s: median | mean ± deviation | × llama.cpp | cache bytes | peak bytes | roofline "
-      "|\n";
-  out += "|---|---|---|---:|---:|---:|---:|---:|---:|\n";
+  const bool beside = std::ranges::any_of(rows, [](const Row& row) { return row.beside > 0; });
+  out += fmt::format(
+      "| engine | cache | test | t/s: median | mean ± deviation | × llama.cpp | {}cache bytes | peak bytes | roofline "
+      "|\n|---|---|---|---:|---:|---:|{}---:|---:|---:|\n",
+      beside ? "× alone | " : "", beside ? "---:|" : "");
   for (const auto& row : rows) {
     const Speed speed = speed_of(row);
-    const auto ratio = over_peers(row, rows);
-    out += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} ± {:.1f} | {} | {} | {} | {:.0f} % |\n",
-                       measure::name_of(row.engine), cache_name(row), test_name(row), speed.median, speed.mean,
-                       speed.deviation, ratio ? fmt::format("{:.2f}", *ratio) : "", format_bytes(row.bytes.kv),
-                       format_bytes(row.bytes.peak), 100 * roofline_share(row, setting));
+    out +=
+        fmt::format("| {} | {} | {} | {:.1f} | {:.1f} ± {:.1f} | {} | ", measure::name_of(row.engine), cache_name(row),
+                    test_name(row), speed.median, speed.mean, speed.deviation, ratio_cell(over_peers(row, rows)));
+    if (beside) out += ratio_cell(over_alone(row, rows)) + " | ";
+    out += fmt::format("{} | {} | {:.0f} % |\n", format_bytes(row.bytes.kv), format_bytes(row.bytes.peak),
+                       100 * roofline_share(row, setting));
   }
   return out;
 }

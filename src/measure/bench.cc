@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "measure/neighbours.h"
 #include "winnow/error.h"
 
 namespace winnow::measure {
@@ -43,21 +44,34 @@ std::vector<Point> points_of(const Plan& plan) {
   return out;
 }
 
+/// The first contender is measured, the others can run beside it.
 struct Side {
   Engine engine;
   CacheOptions cache;
-  std::unique_ptr<Contender> contender;
+  std::vector<std::unique_ptr<Contender>> contenders;
+};
+
+/// What one run has loaded.
+struct Loaded {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<llama_model> peer;
 };
 
 class Runner {
  public:
   Runner(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress)
-      : model_(std::move(model)), plan_(plan), progress_(progress) {}
+      : plan_(plan), progress_(progress) {
+    besides_.insert(besides_.end(), plan.beside.begin(), plan.beside.end());
+    loaded_.resize(static_cast<std::size_t>(*std::max_element(besides_.begin(), besides_.end())) + 1);
+    loaded_.front().model = std::move(model);
+  }
 
   void measure(const Point& point) {
     auto sides = sides_of(point);
     const auto before = std::span<const Token>(plan_.tokens).first(static_cast<std::size_t>(point.tokens_before()));
-    for (auto& side : sides) side.contender->start(before, point.batch);
+    for (auto& side : sides) {
+      for (auto& contender : side.contenders) contender->start(before, point.batch);
+    }
     Row test;
     test.depth = point.depth;
     test.batch = point.batch;
@@ -80,74 +94,96 @@ class Runner {
     std::vector<Side> out;
     for (const Engine engine : plan_.engines) {
       if (engine == Engine::winnow) {
-        for (const auto& cache : plan_.caches)
-          out.push_back({engine, cache, winnow_contender(model_, plan_.session, cache)});
+        for (const auto& cache : plan_.caches) out.push_back({engine, cache, {}});
       } else {
-        out.push_back({engine, {}, peer_of(engine, point)});
+        out.push_back({engine, {}, {}});
       }
+    }
+    for (auto& side : out) {
+      for (auto& loaded : loaded_) side.contenders.push_back(contender_of(side, point, loaded));
     }
     return out;
   }
 
-  std::unique_ptr<Contender> peer_of(Engine engine, const Point& point) {
-    if (peer_weights_ == nullptr) peer_weights_ = peer::Llama::load(model_->info().path);
+  std::unique_ptr<Contender> contender_of(const Side& side, const Point& point, Loaded& loaded) {
+    if (side.engine != Engine::winnow) return peer_of(side.engine, point, loaded);
+    if (loaded.model == nullptr) loaded.model = Model::load(model().info().path, plan_.loading);
+    return winnow_contender(loaded.model, plan_.session, side.cache);
+  }
+
+  std::unique_ptr<Contender> peer_of(Engine engine, const Point& point, Loaded& loaded) {
+    if (loaded.peer == nullptr) loaded.peer = peer::Llama::load(model().info().path);
     peer::LlamaOptions options;
     options.context = point.longest_sequence() * point.batch;
     options.sequences = point.batch;
     options.sharing = peer::Sharing::buffer_for_each;
     options.threads = plan_.session.threads;
     options.flash_attention = engine == Engine::llama_cpp_fa ? peer::FlashAttention::on : peer::FlashAttention::off;
-    return llama_contender(peer_weights_, options, token_bytes());
+    return llama_contender(loaded.peer, options, token_bytes());
   }
+
+  const Model& model() const { return *loaded_.front().model; }
 
   std::size_t token_bytes() const {
     constexpr std::size_t kKeyAndValueF16 = 4;
-    const auto& info = model_->info();
+    const auto& info = model().info();
     return static_cast<std::size_t>(info.n_layer) * static_cast<std::size_t>(info.n_head_kv * info.head_dim) *
            kKeyAndValueF16;
   }
 
-  void measure(std::vector<Side>& sides, const Row& test) {
+  void measure(const std::vector<Side>& sides, Row test) {
     std::vector<Row> rows;
     for (const auto& side : sides) {
-      rows.push_back(test);
-      rows.back().engine = side.engine;
-      rows.back().cache = side.cache;
+      test.engine = side.engine;
+      test.cache = side.cache;
+      for (const int beside : besides_) {
+        test.beside = beside;
+        rows.push_back(test);
+      }
     }
     for (int repetition = 0; repetition <= plan_.repetitions && !stopped(); ++repetition) {
-      for (std::size_t i = 0; i < sides.size() && !stopped(); ++i) repeat(*sides[i].contender, repetition, rows[i]);
+      for (std::size_t i = 0; i < rows.size() && !stopped(); ++i)
+        repeat(sides[i / besides_.size()].contenders, repetition, rows[i]);
     }
     for (auto& row : rows) {
       if (!row.seconds.empty()) rows_.push_back(std::move(row));
     }
   }
 
-  void repeat(Contender& contender, int repetition, Row& row) {
+  void repeat(std::span<const std::unique_ptr<Contender>> contenders, int repetition, Row& row) {
     if (progress_.on_repetition && repetition > 0) progress_.on_repetition(row, repetition);
+    Contender& contender = *contenders.front();
     contender.restore();
     // The pools of the others go on polling for a while after their last graph.
     if (plan_.session.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    const auto begin = Clock::now();
-    work(contender, row);
-    const auto seconds = ms_since(begin) / 1000;
+    const auto seconds = seconds_of(contender, contenders.subspan(1, static_cast<std::size_t>(row.beside)), row);
     if (repetition > 0) row.seconds.push_back(seconds);  // the first round touches pages and wakes the clocks
     row.bytes = contender.bytes();
     row.work = row.prompt > 0
-                   ? work_of_reading(*model_, row.prompt, row.depth)
-                   : work_of_decoding(*model_, row.generation, row.batch, static_cast<double>(row.bytes.read));
+                   ? work_of_reading(model(), row.prompt, row.depth)
+                   : work_of_decoding(model(), row.generation, row.batch, static_cast<double>(row.bytes.read));
   }
 
-  void work(Contender& contender, const Row& row) const {
+  double seconds_of(Contender& contender, std::span<const std::unique_ptr<Contender>> others, const Row& row) const {
+    Neighbours neighbours(others, [&](Contender& one, const std::atomic<bool>& enough) { work(one, row, enough); });
+    const auto begin = Clock::now();
+    work(contender, row, false);
+    const auto seconds = ms_since(begin) / 1000;
+    neighbours.finish();
+    return seconds;
+  }
+
+  void work(Contender& contender, const Row& row, const std::atomic<bool>& enough) const {
     const auto behind = std::span<const Token>(plan_.tokens).subspan(static_cast<std::size_t>(row.depth));
     if (row.prompt > 0) contender.read(behind.first(static_cast<std::size_t>(row.prompt)));
-    for (int i = 0; i < row.generation; ++i)
+    for (int i = 0; i < row.generation && !enough; ++i)
       contender.step(std::vector<Token>(static_cast<std::size_t>(row.batch), behind[static_cast<std::size_t>(i)]));
   }
 
-  std::shared_ptr<const Model> model_;
   const Plan& plan_;
   const Progress& progress_;
-  std::shared_ptr<llama_model> peer_weights_;
+  std::vector<int> besides_ = {0};
+  std::vector<Loaded> loaded_;  ///< of the run that is measured, and of those beside it
   std::vector<Row> rows_;
 };
 

@@ -22,11 +22,13 @@ struct Plan {
   std::vector<int> generations;  ///< tokens that each sequence decodes; empty: no such tests
   std::vector<int> depths = {0};
   std::vector<int> batches = {1};    ///< sequences that decode together; a prompt is read for one
+  std::vector<int> beside;           ///< each test is made alone, and also beside so many other runs of it
   std::vector<CacheOptions> caches;  ///< of winnow; its peers keep everything
   std::vector<Engine> engines;
   std::vector<Token> tokens;  ///< what is read and decoded, from its beginning; as many as the longest test needs
   int repetitions = 5;
   SessionOptions session;
+  ModelOptions loading;  ///< as the model was loaded: other runs have weights of their own
 };
 
 /// Tokens that the longest of a plan's tests needs.
@@ -40,6 +42,7 @@ struct Row {
   int prompt = 0;      ///< tokens that are read, or 0
   int generation = 0;  ///< tokens that each sequence decodes, or 0
   int depth = 0;
+  int beside = 0;               ///< other runs of the same engine, cache and test at the same time
   std::vector<double> seconds;  ///< of each repetition
   Bytes bytes;
   Work work;
@@ -55,8 +58,10 @@ struct Progress {
   std::function<bool()> stop;                                         ///< true ends the benchmark
 };
 
-/// Measures all tests; contenders of a test take turns, after one round that does not count. When it is stopped, the
-/// rows of what is done have fewer repetitions, or are not there. Throws what the engines throw.
+/// Measures all tests; contenders of a test take turns, after one round that does not count. Other runs beside a test
+/// are threads of this process with weights, sequences and pools of their own, as many threads each as the measured
+/// one has: what as many other programs would be. When it is stopped, the rows of what is done have fewer repetitions,
+/// or are not there. Throws what the engines throw.
 std::vector<Row> run(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress);
 
 }  // namespace winnow::measure

@@ -64,11 +64,31 @@ def check_forms(model):
     assert [(l["engine"], l["n_prompt"], l["n_gen"], l["kv"]) for l in lines] == [("winnow", "8", "0", "full"), ("winnow", "0", "2", "full")]
 
 
+def check_beside(model):
+    """Each test is made alone and beside others, by each engine; the share is that of the medians of the same test."""
+    command = ["-m", model, "-p", "8", "-n", "4", "--beside", "1,2", "--kv", "full,snapkv:window=4", "--budget", "8", "--engine", "winnow,llama.cpp",
+               "-r", "1", "--threads", "1"]  # fmt: skip
+    rows = rows_of(*command)
+    sides = [("winnow", "full"), ("winnow", "snapkv:window=4"), ("llama.cpp", "full")]
+    assert [(r["n_prompt"], r["engine"], r["kv"], r["beside"]) for r in rows] == [(p, *s, b) for p in (8, 0) for s in sides for b in (0, 1, 2)]
+    for alone, *beside in (rows[i : i + 3] for i in range(0, len(rows), 3)):
+        assert alone["over_alone"] is None
+        assert all(abs(r["over_alone"] - r["median_ts"] / alone["median_ts"]) <= 1e-9 * r["over_alone"] for r in beside)
+        for r in beside:  # compared with a peer in the same situation
+            (peer,) = [p for p in rows if p["engine"] == "llama.cpp" and all(p[k] == r[k] for k in ("n_prompt", "n_gen", "beside"))]
+            assert r["over_llama_cpp"] is None or abs(r["over_llama_cpp"] - r["median_ts"] / peer["median_ts"]) <= 1e-9 * r["over_llama_cpp"]
+    small = ["-m", model, "-p", "0", "-n", "2", "-r", "1", "--threads", "1", "--engine", "winnow"]
+    table = run(*small, "--beside", "1").stdout
+    assert "| winnow | full | tg2 |" in table and "| winnow | full | tg2 beside 1 |" in table and "× alone" in table
+    assert "× alone" not in run(*small).stdout
+
+
 def check_refusals(model, folder):
     assert "nothing to measure" in run("-m", model, "-p", "0", "-n", "0", code=2).stderr
     assert "llama.cpp-fa" in run("-m", model, "--engine", "llama", code=2).stderr
     assert "needs a budget" in run("-m", model, "--kv", "snapkv", code=2).stderr
     assert "-m MODEL" in run("-p", "8", code=2).stderr
+    assert "--beside" in run("-m", model, "--beside", "0", code=2).stderr
     assert run("-m", model, "--kv", "full", "snapkv", code=2).stderr, "a list is one word"
     with open(f"{folder}/short.txt", "w") as file:
         file.write("three short words")
@@ -96,6 +116,7 @@ with tempfile.TemporaryDirectory() as temporary:
     measured = check_crossing(tiny)
     check_figures(measured)
     check_bytes(measured)
+    check_beside(tiny)
     check_forms(tiny)
     check_refusals(tiny, temporary)
     check_interruption(tiny)
