@@ -174,6 +174,14 @@ using AttendPart = Part<void(const AttendView&, std::span<cache::AttendPlan> pla
 /// What is done once when a layer's lanes have been filled: summaries of blocks.
 using SettlePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
 
+/// Whole chunks of consecutive entries.
+struct Chunks {
+  /// Whose choice they are; undecided: the layer's, unless its heads share a budget.
+  enum class Per : std::uint8_t { undecided, layer, head };
+  int length = 0;  ///< entries of a chunk
+  Per per = Per::undecided;
+};
+
 /// When entries are evicted.
 enum class Schedule : std::uint8_t {
   keep,  ///< never
@@ -206,8 +214,8 @@ struct Method {
   DrawPart draw;                     ///< empty: select fills all places
   double drawn = 0;                  ///< share of the selected places that draw fills
   std::string fixed;                 ///< why wrappers cannot change what it selects; empty: they can
-  bool one_set_per_layer = false;    ///< all heads of a layer keep the same entries
-  bool chunked = false;              ///< whole chunks are selected
+  bool one_set_per_layer = false;    ///< all heads of a layer keep the same entries, at every step
+  std::optional<Chunks> chunks;      ///< whole chunks are selected
   MergePart merge;                   ///< empty: what goes is gone
   std::vector<std::string> columns;  ///< names of the per-entry f32 columns
   StatePart state;                   ///< empty: columns begin at 0

@@ -41,13 +41,13 @@ std::vector<int> rounded(const std::vector<double>& shares, int total) {
   return out;
 }
 
-std::vector<std::vector<double>> window_scores(const FakeLayer& layer, int window) {
+std::vector<std::vector<double>> window_scores(const FakeLayer& layer, int window, const char* gqa = "mean") {
   std::vector<std::vector<double>> out;
   const int n = layer.tokens();
   for (int head = 0; head < layer.shape().kv_heads; ++head) {
     std::vector<std::vector<double>> sums;
     for (const auto& a : layer.group(head)) sums.push_back(column_sums(a, n - window, n, n - window));
-    out.push_back(pooled(combined(sums, "mean"), 7, "max", "valid"));
+    out.push_back(pooled(combined(sums, gqa), 7, "max", "valid"));
   }
   return out;
 }
@@ -182,6 +182,208 @@ TEST(Chunk, layers_share_chunks_and_heads_may_not) {
   EXPECT_EQ(uneven[0].size() + uneven[1].size() + uneven[2].size(), 120U);
 }
 
+/// A chunk of one head: its entries lie one after the other.
+struct Chunk {
+  int first;
+  int count;
+  double mean;
+};
+
+std::vector<Chunk> chunks_of(const std::vector<double>& score, int length) {
+  std::vector<Chunk> out;
+  for (int first = 0; first < static_cast<int>(score.size()); first += length) {
+    Chunk chunk{first, std::min(length, static_cast<int>(score.size()) - first), 0};
+    for (int j = first; j < first + chunk.count; ++j) chunk.mean += score[z(j)];
+    chunk.mean /= chunk.count;
+    out.push_back(chunk);
+  }
+  return out;
+}
+
+/// Of one head: its best chunks, the last one cut to the entries nearest to its best; and the window behind.
+std::vector<std::int32_t> best_chunks_and_window(const std::vector<double>& score, int length, int count, int n) {
+  auto chunks = chunks_of(score, length);
+  std::sort(chunks.begin(), chunks.end(),
+            [](const Chunk& a, const Chunk& b) { return a.mean != b.mean ? a.mean > b.mean : a.first > b.first; });
+  std::vector<std::int32_t> out;
+  for (const auto& chunk : chunks) {
+    int best = chunk.first;
+    for (int j = chunk.first; j < chunk.first + chunk.count; ++j) best = score[z(j)] >= score[z(best)] ? j : best;
+    for (int distance = 0; distance < chunk.count; ++distance) {
+      for (const int j : {best + distance, best - distance}) {
+        if (j < chunk.first || j >= chunk.first + chunk.count) continue;
+        if (static_cast<int>(out.size()) < count && std::find(out.begin(), out.end(), j) == out.end()) out.push_back(j);
+      }
+    }
+  }
+  for (int j = static_cast<int>(score.size()); j < n; ++j) out.push_back(j);
+  return sorted(out);
+}
+
+/// Each entry with its chunk's mean.
+std::vector<std::vector<double>> by_chunk(const std::vector<std::vector<double>>& scores, int length) {
+  auto out = scores;
+  for (auto& score : out) {
+    for (const auto& chunk : chunks_of(score, length)) {
+      for (int j = chunk.first; j < chunk.first + chunk.count; ++j) score[z(j)] = chunk.mean;
+    }
+  }
+  return out;
+}
+
+/// How many entries each head gets when the best `total` are taken of all heads together.
+std::vector<int> counts_of_best(const std::vector<std::vector<double>>& scores, int total) {
+  std::vector<int> out(scores.size());
+  const auto order = flattened(scores);
+  for (int i = 0; i < total; ++i) ++out[z(order[z(i)].first)];
+  return out;
+}
+
+/// Counts of Ada-KV: mixed with the uniform share, or behind each head's best `floor` of it.
+std::vector<int> shared(std::vector<std::vector<double>> scores, int base, double floor, const std::string& rule) {
+  const int total = base * static_cast<int>(scores.size());
+  if (rule == "hard") {
+    for (auto& score : scores) {
+      const auto order = ranking(score);
+      for (int i = 0; i < static_cast<int>(floor * base); ++i) score[z(order[z(i)])] = 1e9;
+    }
+    return counts_of_best(scores, total);
+  }
+  std::vector<double> shares;
+  for (const int count : counts_of_best(scores, total)) shares.push_back((1 - floor) * count + floor * base);
+  return rounded(shares, total);
+}
+
+TEST(AdaChunk, heads_share_a_layers_budget_by_chunks_as_the_reference_does) {
+  constexpr int kTokens = 150;
+  constexpr int kWindow = 8;
+  for (const auto& [name, attention] : attentions()) {
+    for (const auto& [kv_heads, group] : {std::pair{1, 1}, {3, 2}, {2, 7}}) {
+      FakeLayer layer(kv_heads, group, kTokens, attention);
+      const auto scores = window_scores(layer, kWindow, "sum");  // which is exact, so that ties are ties
+      for (const int length : {1, 7, 20}) {
+        for (const int budget : {9, 10, 33, 60, 149}) {
+          for (const std::string floor : {"floor=0.5", "floor=0", "floor=0.5,floor-rule=hard"}) {
+            const int base = budget - kWindow;
+            const auto counts = shared(by_chunk(scores, length), base, floor == "floor=0" ? 0 : 0.5,
+                                       floor.find("hard") == std::string::npos ? "blend" : "hard");
+            const auto chunk = ":length=" + std::to_string(length);
+            const auto plan = layer.plan("ada(chunk(snapkv:window=8,gqa=sum)" + chunk + ",per=head):" + floor, budget);
+            for (int head = 0; head < kv_heads; ++head) {
+              EXPECT_EQ(kept(plan, head, kTokens),
+                        best_chunks_and_window(scores[z(head)], length, counts[z(head)], kTokens))
+                  << name << " " << length << " " << floor << " budget " << budget << " head " << head;
+            }
+            const auto other =
+                layer.plan("chunk(ada(snapkv:window=8,gqa=sum):" + floor + ")" + chunk + ",per=head", budget);
+            EXPECT_EQ(other.heads, plan.heads) << "in the other order";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(AdaChunk, need_is_measured_on_chunks_by_hand) {
+  // Window 2, 18 evictable positions, chunks of 6, 4 entries for each head. Head 0 has single high entries (3 in each
+  // chunk, means 0.5), head 1 one chunk of ones. By entries, the three peaks are the best and head 1 gets the other 5;
+  // by chunks, head 1's chunk is worth twice any of head 0's.
+  FakeLayer layer(2, 1, 20, [](int h, int, int j) {
+    if (j >= 18) return 0.0;
+    return 0.015625 * (h == 0 ? (j % 6 == 3 ? 3.0 : 0.0) : (j >= 6 && j < 12 ? 1.0 : 0.0));
+  });
+  const auto of = [&](const char* spec) { return layer.plan(spec, 6).heads; };
+  const auto entries = of("ada(snapkv:window=2,kernel=1):floor=0");
+  EXPECT_EQ(entries[0], (std::vector<std::int32_t>{3, 9, 15, 18, 19}));
+  EXPECT_EQ(entries[1], (std::vector<std::int32_t>{7, 8, 9, 10, 11, 18, 19}));
+  const auto chunks = of("ada(chunk(snapkv:window=2,kernel=1):length=6):floor=0");
+  EXPECT_EQ(chunks[0], (std::vector<std::int32_t>{15, 16, 18, 19}));
+  EXPECT_EQ(chunks[1], (std::vector<std::int32_t>{6, 7, 8, 9, 10, 11, 18, 19}));
+}
+
+/// But for one, all chunks of a head are kept whole or not at all.
+TEST(AdaChunk, every_head_cuts_at_most_one_chunk) {
+  constexpr int kLength = 9;
+  for (const auto& [name, attention] : attentions()) {
+    FakeLayer layer(4, 2, 140, attention);
+    for (const char* spec :
+         {"ada(chunk(snapkv:window=8):length=9)", "chunk(ada(snapkv:window=8):floor=0.2):length=9",
+          "pyramid(ada(chunk(snapkv:window=8):length=9):floor-rule=hard)", "chunk(ada-pyramid:window=8):length=9",
+          "ada(chunk(knorm):length=9)", "ada(chunk(keydiff):length=9):floor=0"}) {
+      const auto& method = Spec::parse(spec).method();
+      for (const int budget : {20, 61, 90}) {
+        for (int l = 0; l < 3; ++l) {
+          const auto plan = layer.plan(Spec::parse(spec), budget, l, 3);
+          const auto forced = method.forced.call({140, 2}, budget);
+          for (const auto& head : plan.heads) {
+            int cut = 0;
+            for (int first = forced.sinks; first < 140 - forced.recent; first += kLength) {
+              const int end = std::min(first + kLength, 140 - forced.recent);
+              const auto in = std::count_if(head.begin(), head.end(), [&](int j) { return j >= first && j < end; });
+              cut += in > 0 && in < end - first ? 1 : 0;
+            }
+            EXPECT_LE(cut, 1) << name << " " << spec << " budget " << budget;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// As of entries: the chunks that stay are worth no less than those that uniform shares keep.
+TEST(AdaChunk, never_selects_less_score_than_uniform) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    FakeLayer layer(4, 1, 70,
+                    [random = random_attention(seed)](int h, int i, int j) { return random(h, i, j) * (h + 1) / 4; });
+    std::vector<std::vector<double>> scores;
+    for (int head = 0; head < 4; ++head) {
+      auto sums = column_sums(layer.group(head).front(), 62, 70, 62);
+      scores.push_back(sums);
+    }
+    const auto worth = by_chunk(scores, 5);
+    for (const int budget : {10, 20, 41}) {
+      const auto total = [&](const std::string& spec) {
+        const auto plan = layer.plan(spec, budget);
+        double sum = 0;
+        for (int head = 0; head < 4; ++head) {
+          for (const auto j : plan.heads[z(head)]) sum += j < 62 ? worth[z(head)][z(j)] : 0;
+        }
+        return sum;
+      };
+      const std::string chunk = "chunk(snapkv:window=8,kernel=1):length=5";
+      const double uniform = total(chunk + ",per=head");
+      EXPECT_GE(total("ada(" + chunk + ")"), uniform - 1e-9);
+      EXPECT_GE(total("ada(" + chunk + "):floor=0"), total("ada(" + chunk + ")") - 1e-9);
+    }
+  }
+}
+
+TEST(AdaChunk, the_order_of_wrappers_makes_no_difference) {
+  FakeLayer layer(3, 2, 100, random_attention(12));
+  for (int l = 0; l < 4; ++l) {
+    for (const int budget : {34, 50, 99}) {
+      const auto plan = [&](const char* spec) { return layer.plan(Spec::parse(spec), budget, l, 4).heads; };
+      const auto first = plan("ada(pyramid(chunk(snapkv)))");
+      for (const char* spec :
+           {"pyramid(ada(chunk(snapkv)))", "ada(chunk(pyramid(snapkv)))", "chunk(ada(pyramidkv))",
+            "pyramid(chunk(ada(snapkv)))", "chunk(pyramid(ada-snapkv)):per=head", "chunk(ada-pyramid)"})
+        EXPECT_EQ(plan(spec), first) << spec;
+    }
+  }
+}
+
+/// Heads that share no budget choose together unless they are told to choose apart.
+TEST(Chunk, who_chooses_by_default) {
+  FakeLayer layer(3, 2, 100, random_attention(4));
+  const auto of = [&](const char* spec) { return layer.plan(spec, 40).heads; };
+  EXPECT_EQ(of("chunk(snapkv)"), of("chunk(snapkv):per=layer"));
+  EXPECT_NE(of("chunk(snapkv)"), of("chunk(snapkv):per=head"));
+  EXPECT_EQ(of("ada(chunk(snapkv))"), of("ada(chunk(snapkv):per=head)"));
+  EXPECT_EQ(of("chunk(ada(snapkv))"), of("chunk(ada(snapkv)):per=head"));
+  EXPECT_NE(of("ada(chunk(snapkv))"), of("chunk(snapkv):per=head"));
+  EXPECT_EQ(Spec::parse("ada(chunk(snapkv:window=8):per=auto)").print(), "ada(chunk(snapkv:window=8))");
+}
+
 std::string refusal(const std::string& spec) {
   try {
     Spec::parse(spec);
@@ -192,8 +394,11 @@ std::string refusal(const std::string& spec) {
 }
 
 TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
-  for (const char* spec : {"ada(tova)", "ada(chunk(snapkv))", "chunk(ada(snapkv))"})
+  for (const char* spec : {"ada(tova)", "ada(chunk(tova):per=head)", "chunk(ada(snapkv)):per=layer"})
     EXPECT_NE(refusal(spec).find("one set"), std::string::npos) << spec;
+  EXPECT_NE(refusal("ada(chunk(snapkv):per=layer)").find("same chunks"), std::string::npos);
+  for (const char* spec : {"chunk(cam)", "ada(cam)", "pyramid(cam)"})
+    EXPECT_NE(refusal(spec).find("own selection"), std::string::npos) << spec;
   for (const char* spec :
        {"ada(ada(snapkv))", "ada(ada-snapkv)", "pyramid(pyramidkv)", "pyramid(pyramid(h2o))", "chunk(chunk(snapkv))"}) {
     EXPECT_NE(refusal(spec).find("already"), std::string::npos) << spec;
@@ -205,14 +410,16 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
     }
   }
   EXPECT_EQ(refusal("chunk(tova)"), "");
-  EXPECT_NE(refusal("pyramid(tova)"), "");
+  for (const char* spec : {"pyramid(tova)", "pyramid(chunk(tova))", "chunk(pyramid(tova))"})
+    EXPECT_NE(refusal(spec).find("as much in every layer"), std::string::npos) << spec;
 }
 
 TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
   for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip"}) {
-    for (const std::string spec : {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))",
-                                   "pyramid(chunk({}))", "ada(chunk({}):per=head)"}) {
+    for (const std::string spec :
+         {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))", "pyramid(chunk({}))",
+          "ada(chunk({}):per=head)", "chunk(ada({}))", "ada(chunk(pyramid({})))"}) {
       if (inner == std::string("pyramidkv") && spec.find("pyramid") != std::string::npos) continue;
       auto text = spec;
       text.replace(text.find("{}"), 2, inner);
