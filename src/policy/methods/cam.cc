@@ -165,6 +165,8 @@ void follow(const StepView& view, const Rule& rule) {
 ///   the prompt is much
 ///           longer than the budget
 ///   seed    another seed merges others
+///   when    step: evicts at every decode step; prefill: only when the prompt has been read, so that without
+///           prompt=merge nothing is merged
 Preset cam() {
   return {
       .name = "cam",
@@ -176,7 +178,9 @@ Preset cam() {
                    "attention that merging is drawn by: the newest token's, or all that was received"},
                   {"prompt", Option::Choice{"drop", {"drop", "merge"}},
                    "what happens to entries that go when the prompt ends"},
-                  {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"}},
+                  {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"},
+                  {"when", Option::Choice{"step", {"step", "prefill"}},
+                   "when entries are evicted; after prefill alone only prompt=merge merges"}},
       .build = [](const Options& options) {
         const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
         const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
@@ -199,6 +203,8 @@ Preset cam() {
                             merge_prompt(view, forced, plan, rule);
                           }};
         }
+        method.schedule = Schedule::once;
+        if (options.text("when") == "prefill") return method;
         method.columns = {"attention received"};
         method.state = {"attention received", [](const LayerView& view, const Scores&, const Forced&) {
                           return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};

@@ -25,7 +25,7 @@ int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
 
 /// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their
 /// distances are right; before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's
-/// last index.
+/// last index. That needs recent entries without a gap, which a lane has where the oldest one leaves at every step.
 void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) {
   for (int head = view.first_head; head < view.end_head; ++head) {
     const int length = view.lanes.length(head);
@@ -42,14 +42,16 @@ void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) 
 /// tokens, which attention leans on whatever they say, and the most recent ones.
 ///   sinks      first tokens that stay
 ///   positions  cache: an entry's position is its index in the cache, as the authors do; absolute: its place in the
-///   text
+///              text
+///   when       step: evicts at every decode step; prefill: only when the prompt has been read
 Preset streaming_llm() {
   return {.name = "streaming-llm",
           .summary = "the first tokens (attention sinks) and the most recent ones",
           .paper = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks",
           .options = {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"},
                       {"positions", Option::Choice{"cache", {"cache", "absolute"}},
-                       "whether keys count as lying at their index in the cache or in the text"}},
+                       "whether keys count as lying at their index in the cache or in the text"},
+                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
           .build = [](const Options& options) {
             const int sinks = options.integer("sinks");
             Method method;
@@ -59,10 +61,15 @@ Preset streaming_llm() {
                   return Forced{std::min(sinks, budget), std::max(0, budget - sinks)};
                 }};
             method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
+            const bool by_rank = options.text("positions") == "cache";
+            if (options.text("when") == "prefill") {
+              method.schedule = Schedule::once;
+              method.positions = by_rank ? Positions::rank : Positions::text;
+              return method;
+            }
             method.schedule = Schedule::step;
             method.evict = {"the oldest entry behind the sinks", oldest};
-            if (options.text("positions") == "cache")
-              method.attend = {"to all that is kept, the query turned for the sinks", by_cache_index};
+            if (by_rank) method.attend = {"to all that is kept, the query turned for the sinks", by_cache_index};
             return method;
           }};
 }

@@ -47,9 +47,13 @@ struct Reference {
     entries_ = kept;
   }
 
-  void step() {
+  void append() {
     ++last_;
     entries_[last_] = {0, value_of(last_)};
+  }
+
+  void step() {
+    append();
     for (auto& [j, entry] : entries_) {
       for (const auto& a : group_) entry.received += a[z(last_)][z(j)] / static_cast<double>(group_.size());
     }
@@ -103,6 +107,20 @@ struct Reference {
   std::map<int, Entry> entries_;
 };
 
+/// Sums of at most 260 values in f32, rounded after each.
+void expect_same(const FakeDecode& decode, const Reference& expected, const std::string& what) {
+  std::vector<std::int32_t> positions;
+  for (const auto& [j, entry] : expected.entries_) positions.push_back(j);
+  ASSERT_EQ(decode.kept(1), positions) << what;
+  std::vector<float> value(FakeLayer::kDim);
+  for (int slot = 0; slot < decode.lanes().length(1); ++slot) {
+    decode.lanes().value(1, slot, value);
+    const auto& want = expected.entries_.at(decode.lanes().position(1, slot)).value;
+    for (std::size_t c = 0; c < value.size(); ++c)
+      ASSERT_NEAR(value[c], want[c], 260 * 0x1p-24 * 16) << what << " slot " << slot;
+  }
+}
+
 TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
   struct Case {
     std::string spec;
@@ -118,24 +136,39 @@ TEST(Cam, keeps_and_merges_what_the_reference_does_for_200_steps) {
       FakeDecode decode(layer, spec, budget);
       Reference expected(layer, 1, budget, streaming, by_newest, 200);
       for (int i = 0; i <= 200; ++i) {
-        std::vector<std::int32_t> positions;
-        for (const auto& [j, entry] : expected.entries_) positions.push_back(j);
-        ASSERT_EQ(decode.kept(1), positions) << spec << ", budget " << budget << " step " << i;
-        std::vector<float> value(FakeLayer::kDim);
-        for (int slot = 0; slot < decode.lanes().length(1); ++slot) {
-          decode.lanes().value(1, slot, value);
-          const auto& want = expected.entries_.at(decode.lanes().position(1, slot)).value;
-          for (std::size_t c = 0; c < value.size(); ++c) {
-            // Sums of at most 260 values in f32, rounded after each.
-            ASSERT_NEAR(value[c], want[c], 260 * 0x1p-24 * 16)
-                << spec << ", budget " << budget << " step " << i << " slot " << slot;
-          }
-        }
+        expect_same(decode, expected, spec + ", budget " + std::to_string(budget) + " step " + std::to_string(i));
+        if (HasFatalFailure()) return;
         if (i == 200) break;
         decode.step();
         expected.step();
       }
     }
+  }
+}
+
+TEST(Cam, after_prefill_alone_merges_the_prompt_and_nothing_more) {
+  for (const bool streaming : {false, true}) {
+    const std::string spec = std::string("cam:when=prefill,prompt=merge,select=") + (streaming ? "streaming" : "h2o");
+    for (const int budget : {8, 31, 59, 60, 90}) {
+      FakeLayer layer(2, 2, 60, random_attention(4));
+      FakeDecode decode(layer, spec, budget);
+      Reference expected(layer, 1, budget, streaming, true, 200);
+      for (int i = 0; i <= 100; ++i) {
+        expect_same(decode, expected, spec + ", budget " + std::to_string(budget) + " step " + std::to_string(i));
+        if (HasFatalFailure()) return;
+        decode.step();
+        expected.append();
+      }
+    }
+  }
+}
+
+TEST(Cam, after_prefill_alone_and_with_all_dropped_is_h2o) {
+  FakeLayer layer(2, 2, 60, random_attention(4));
+  for (const int budget : {8, 31, 59}) {
+    const auto cam = layer.plan("cam:when=prefill", budget);
+    EXPECT_EQ(cam.heads, layer.plan("h2o:when=prefill", budget).heads);
+    EXPECT_TRUE(cam.values.empty());
   }
 }
 

@@ -25,5 +25,24 @@ TEST(StreamingLlm, keeps_what_the_reference_keeps) {
   }
 }
 
+TEST(StreamingLlm, after_prefill_alone_nothing_leaves_any_more) {
+  FakeLayer layer(2, 1, 50, random_attention(1));
+  for (const char* positions : {"absolute", "cache"}) {
+    const auto spec = std::string("streaming-llm:when=prefill,positions=") + positions;
+    for (const int budget : {5, 20, 49, 50, 60}) {
+      FakeDecode decode(layer, spec, budget);
+      auto expected = streaming(50, budget, 4);
+      for (int i = 0; i < 80; ++i) {
+        ASSERT_EQ(decode.kept(1), expected) << spec << " budget " << budget << " step " << i;
+        expected.push_back(50 + i);
+        decode.step();
+      }
+    }
+  }
+  // What is no longer a row of neighbours is ranked by the lane, not by the distance to the first tokens alone.
+  EXPECT_EQ(Spec::parse("streaming-llm:when=prefill").method().positions, policy::Positions::rank);
+  EXPECT_EQ(Spec::parse("streaming-llm:when=prefill,positions=absolute").method().positions, policy::Positions::text);
+}
+
 }  // namespace
 }  // namespace winnow::test
