@@ -68,8 +68,8 @@ struct Calibration {
   /// [layer] Of how many documents the layer singles out the block that matters most in all layers.
   std::vector<int> scores;
   int long_enough = 0;  ///< documents with so many blocks that one can be singled out
-  int deciding =
-      0;  ///< how many of the last layers: samkv's option of this name. An eighth, rounded up, where none has a score
+  int deciding = 0;  ///< how many of the last layers: samkv's option of this name. The paper's share where none has a
+                     ///< score
 };
 
 /// What to do where there is no store yet.

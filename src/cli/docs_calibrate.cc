@@ -29,7 +29,7 @@ std::string told(const Calibration& c, std::size_t documents) {
       "{}\n"
       "--method samkv:deciding={}{}\n",
       documents, c.long_enough, c.scores.size(), scores, c.deciding,
-      none ? ", an eighth of the layers, as without a calibration" : "");
+      none ? ", the paper's share of the layers, as without a calibration" : "");
 }
 
 void calibrate(const Arguments& a) {

@@ -48,7 +48,7 @@ bool is_long_enough(const BlockLayout& layout) { return layout.middle() - 1 > kO
 
 int deciding_layers(std::span<const int> scores) {
   const int layers = static_cast<int>(scores.size());
-  int best = (layers + 7) / 8;
+  int best = usual_deciding_layers(layers);
   double most = 0;
   int sum = 0;
   for (int count = 1; count <= std::max(1, layers / 2); ++count) {

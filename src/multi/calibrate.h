@@ -17,8 +17,8 @@ std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> d
 /// Whether one of the middle blocks can be an outlier at all.
 bool is_long_enough(const BlockLayout& layout);
 
-/// How many of the last layers: those, at most half of all, whose mean score is the highest (ties: more of them); an
-/// eighth, rounded up, when none has any.
+/// How many of the last layers: those, at most half of all, whose mean score is the highest (ties: more of them);
+/// usual_deciding_layers() when none has any.
 int deciding_layers(std::span<const int> scores);
 
 }  // namespace winnow::multi

@@ -115,38 +115,43 @@ bool better(const Offer& a, const Offer& b) {
   return a.document != b.document ? a.document > b.document : a.block > b.block;
 }
 
-std::vector<double> normalised(const View& view, BlockScore score) {
-  std::vector<double> out;
-  if (score == BlockScore::cosine) {
-    for (const auto& block : view.blocks) out.push_back(cosine(view.query, block));
-    return out;
-  }
-  const auto n = static_cast<double>(view.product.size());
-  const double mean = std::accumulate(view.product.begin(), view.product.end(), 0.0) / n;
-  double square = 0;
-  for (const double x : view.product) square += (x - mean) * (x - mean);
-  const double deviation = std::sqrt(square / n);
-  for (const double x : view.product) out.push_back(deviation > 0 ? (x - mean) / deviation : 0);
-  return out;
-}
-
 std::vector<Offer> best(std::vector<Offer> offers, std::size_t count) {
   std::sort(offers.begin(), offers.end(), better);
   offers.resize(std::min(count, offers.size()));
   return offers;
 }
 
+/// Distances from the mean in standard deviations; 0 where all are equal.
+void standardise(std::vector<Offer>& offers) {
+  if (offers.empty()) return;
+  const auto n = static_cast<double>(offers.size());
+  const double first = offers.front().score;  // from which equal scores have no distance, however sums are rounded
+  double mean = 0;
+  for (const Offer& offer : offers) mean += (offer.score - first) / n;
+  double variance = 0;
+  for (const Offer& offer : offers) variance += std::pow(offer.score - first - mean, 2) / n;
+  for (Offer& offer : offers) offer.score = variance > 0 ? (offer.score - first - mean) / std::sqrt(variance) : 0;
+}
+
+/// The best `count` middle blocks of a document by the inner product, with scores that compare with other documents'.
+std::vector<Offer> offers_of(int document, const View& view, std::size_t count, BlockScore score) {
+  std::vector<Offer> all;
+  for (std::size_t b = 0; b < view.product.size(); ++b) all.push_back({document, static_cast<int>(b), view.product[b]});
+  auto out = best(std::move(all), count);
+  if (score == BlockScore::zscore) {
+    standardise(out);
+  } else {
+    for (Offer& offer : out) offer.score = cosine(view.query, view.blocks[z(offer.block)]);
+  }
+  return out;
+}
+
 /// What one layer keeps, [document].
 std::vector<std::vector<int>> merge(const Layer& layer, std::span<const int> counts, BlockScore score) {
   std::vector<Offer> all;
   for (int i = 0; i < static_cast<int>(counts.size()); ++i) {
-    const auto& view = layer.view(i);
-    if (view.blocks.empty()) continue;
-    std::vector<Offer> offers;
-    for (int b = 0; b < static_cast<int>(view.blocks.size()); ++b) offers.push_back({i, b, view.product[z(b)]});
-    const auto scores = normalised(view, score);
-    for (auto& offer : best(std::move(offers), z(counts[z(i)])))
-      all.push_back({i, offer.block, scores[z(offer.block)]});
+    const auto offers = offers_of(i, layer.view(i), z(counts[z(i)]), score);
+    all.insert(all.end(), offers.begin(), offers.end());
   }
   const std::size_t documents = counts.size();
   const std::size_t keep = (all.size() + documents - 1) / documents;
@@ -158,13 +163,14 @@ std::vector<std::vector<int>> merge(const Layer& layer, std::span<const int> cou
 
 }  // namespace
 
+int usual_deciding_layers(int layers) { return std::max(1, (14 * layers + 50) / 100); }
+
 MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<double>> question,
                            const SelectOptions& options) {
   std::vector<Layer> layers;
   for (std::size_t layer = 0; layer < question.size(); ++layer)
     layers.emplace_back(joint, static_cast<int>(layer), question[layer], options.personalize);
-  const std::size_t deciding =
-      std::min(layers.size(), options.deciding_layers > 0 ? z(options.deciding_layers) : (layers.size() + 7) / 8);
+  const std::size_t deciding = std::min(layers.size(), z(options.deciding_layers));
   std::vector<int> counts;
   for (int i = 0; i < joint.count(); ++i) {
     double share = 0;

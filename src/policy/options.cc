@@ -54,15 +54,15 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Option::default_text() const {
-  return std::visit(
-      Overloaded{[](const Choice& c) { return c.value; }, [](const auto& n) { return fmt::format("{}", n.value); }},
-      kind);
+  return std::visit([](const auto& option) { return fmt::format("{}", option.value); }, kind);
 }
 
 std::string Option::range_text() const {
-  return std::visit(Overloaded{[](const Choice& c) { return fmt::format("{}", fmt::join(c.all, "|")); },
-                               [](const auto& n) { return fmt::format("{} to {}", n.least, n.most); }},
-                    kind);
+  return std::visit(
+      Overloaded{[](const Choice& c) { return fmt::format("{}", fmt::join(c.all, "|")); },
+                 [](const WordOrInteger& n) { return fmt::format("{} or {} to {}", n.value, n.least, n.most); },
+                 [](const auto& n) { return fmt::format("{} to {}", n.least, n.most); }},
+      kind);
 }
 
 std::string Option::check(std::string_view owner, std::string_view text) const {
@@ -70,21 +70,24 @@ std::string Option::check(std::string_view owner, std::string_view text) const {
     return UsageError(
         fmt::format("{}: {}={} is not possible: it takes {}", owner, name, printable(text), range_text()));
   };
-  return std::visit(Overloaded{[&](const Integer& n) {
-                                 int value = 0;
-                                 if (!read(text, value) || value < n.least || value > n.most) throw refuse();
-                                 return fmt::format("{}", value);
-                               },
-                               [&](const Number& n) {
-                                 double value = 0;
-                                 if (!read(text, value) || !(value >= n.least && value <= n.most)) throw refuse();
-                                 return fmt::format("{}", value == 0 ? 0.0 : value);  // no -0
-                               },
-                               [&](const Choice& c) {
-                                 if (std::find(c.all.begin(), c.all.end(), text) == c.all.end()) throw refuse();
-                                 return std::string(text);
-                               }},
-                    kind);
+  const auto whole = [&](int least, int most) {
+    int value = 0;
+    if (!read(text, value) || value < least || value > most) throw refuse();
+    return fmt::format("{}", value);
+  };
+  return std::visit(
+      Overloaded{[&](const Integer& n) { return whole(n.least, n.most); },
+                 [&](const WordOrInteger& n) { return text == n.value ? n.value : whole(n.least, n.most); },
+                 [&](const Number& n) {
+                   double value = 0;
+                   if (!read(text, value) || !(value >= n.least && value <= n.most)) throw refuse();
+                   return fmt::format("{}", value == 0 ? 0.0 : value);  // no -0
+                 },
+                 [&](const Choice& c) {
+                   if (std::find(c.all.begin(), c.all.end(), text) == c.all.end()) throw refuse();
+                   return std::string(text);
+                 }},
+      kind);
 }
 
 Options::Options(const std::vector<Option>& declared) {
@@ -92,6 +95,10 @@ Options::Options(const std::vector<Option>& declared) {
 }
 
 int Options::integer(const std::string& name) const { return read_checked<int>(text(name)); }
+std::optional<int> Options::integer_if(const std::string& name) const {
+  int value = 0;
+  return read(text(name), value) ? std::optional(value) : std::nullopt;
+}
 double Options::number(const std::string& name) const { return read_checked<double>(text(name)); }
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {

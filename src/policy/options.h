@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,6 +17,12 @@ struct Option {
     int least;
     int most;
   };
+  /// The default is a word, for what no number says once and for all.
+  struct WordOrInteger {
+    std::string value;
+    int least;
+    int most;
+  };
   struct Number {
     double value;
     double least;
@@ -27,7 +34,7 @@ struct Option {
   };
 
   std::string name;
-  std::variant<Integer, Number, Choice> kind;
+  std::variant<Integer, WordOrInteger, Number, Choice> kind;
   std::string effect;
 
   std::string default_text() const;
@@ -44,6 +51,8 @@ class Options {
 
   const std::string& text(const std::string& name) const { return values_.at(name); }
   int integer(const std::string& name) const;
+  /// Of a WordOrInteger; none: the word.
+  std::optional<int> integer_if(const std::string& name) const;
   double number(const std::string& name) const;
 
  private:

@@ -52,6 +52,7 @@ TEST(Calibrate, the_late_layers_that_score_most_decide) {
   EXPECT_EQ(deciding_layers(std::vector{0, 0, 0, 0, 0, 0, 2, 3}), 1);
   EXPECT_EQ(deciding_layers(std::vector{0, 0, 0, 0, 9, 0, 0, 0}), 4);
   EXPECT_EQ(deciding_layers(std::vector(30, 0)), 4) << "the default";
+  EXPECT_EQ(deciding_layers(std::vector(80, 0)), 11) << "the default";
   EXPECT_EQ(deciding_layers(std::vector{5}), 1);
 }
 

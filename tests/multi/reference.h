@@ -132,8 +132,13 @@ struct Options {
   int fresh = 1;
   bool anchor_block = false;
   double sigma = 3;
-  int deciding = 0;
+  int deciding = 0;  ///< 0: the paper's share
 };
+
+/// 5 of 32 layers, 4 of 32 and 5 of 36: as a share of all, to the nearest, and at least one.
+inline int paper_share(int layers) {
+  return std::max(1, static_cast<int>(std::lround((5.0 + 4.0 + 5.0) / (32.0 + 32.0 + 36.0) * layers)));
+}
 
 struct Outcome {
   std::vector<std::vector<std::set<int>>> kept;  ///< [layer][document] blocks
@@ -364,7 +369,7 @@ class SamKv {
   void choose_middle(const std::vector<Vector>& mean, Outcome& r) const {
     std::vector<std::vector<Vector>> query(at(h_.n_layer));  // [layer][document]
     for (int l = 0; l < h_.n_layer; ++l) query[at(l)] = personal(mean[at(l)], l);
-    const int last = options_.deciding > 0 ? options_.deciding : (h_.n_layer + 7) / 8;
+    const int last = options_.deciding > 0 ? options_.deciding : paper_share(h_.n_layer);
     std::vector<int> offered;
     for (int i = 0; i < documents(); ++i) {
       double share = 0;
@@ -443,23 +448,23 @@ class SamKv {
     std::vector<Offer> all;
     for (int i = 0; i < documents(); ++i) {
       std::vector<Offer> own;
-      Vector products;
       for (const auto& [b, mean] : docs_[at(i)]->layers[at(l)].block_key) {
         const Vector key = key_of(mean, i);
         const double product = dot(query[at(i)], key);
-        products.push_back(product);
         own.push_back({i, b, product, product / std::sqrt(dot(query[at(i)], query[at(i)]) * dot(key, key))});
-      }
-      if (options_.zscore) {
-        double mean = 0;
-        double variance = 0;
-        for (const double p : products) mean += p / static_cast<double>(products.size());
-        for (const double p : products) variance += (p - mean) * (p - mean) / static_cast<double>(products.size());
-        for (auto& o : own) o.score = variance > 0 ? (o.rank - mean) / std::sqrt(variance) : 0;
       }
       std::sort(own.begin(), own.end(),
                 [](const Offer& a, const Offer& b) { return a.rank != b.rank ? a.rank > b.rank : a.block > b.block; });
-      all.insert(all.end(), own.begin(), own.begin() + counts[at(i)]);
+      own.resize(at(counts[at(i)]));
+      if (options_.zscore) {
+        double mean = 0;
+        double variance = 0;
+        for (const auto& o : own) mean += o.rank / static_cast<double>(own.size());
+        for (const auto& o : own) variance += (o.rank - mean) * (o.rank - mean) / static_cast<double>(own.size());
+        const bool differ = !own.empty() && own.front().rank != own.back().rank;
+        for (auto& o : own) o.score = differ ? (o.rank - mean) / std::sqrt(variance) : 0;
+      }
+      all.insert(all.end(), own.begin(), own.end());
     }
     const std::size_t keep =
         static_cast<std::size_t>(std::ceil(static_cast<double>(all.size()) / static_cast<double>(docs_.size())));

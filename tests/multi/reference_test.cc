@@ -280,7 +280,8 @@ TEST_F(ReferenceTest, blocks_are_chosen_as_they_should_be_whatever_the_facts) {
     const auto got = multi::select_blocks(
         joint, question,
         {options.personalize ? multi::Personalize::on : multi::Personalize::off,
-         options.zscore ? multi::BlockScore::zscore : multi::BlockScore::cosine, options.deciding});
+         options.zscore ? multi::BlockScore::zscore : multi::BlockScore::cosine,
+         options.deciding > 0 ? options.deciding : multi::usual_deciding_layers(hparams().n_layer)});
     for (int l = 0; l < hparams().n_layer; ++l) {
       for (std::size_t i = 0; i < same.size(); ++i) {
         std::vector<int> middle;
@@ -295,6 +296,16 @@ TEST_F(ReferenceTest, blocks_are_chosen_as_they_should_be_whatever_the_facts) {
   }
   EXPECT_GT(kept, 1000);
   EXPECT_GT(left, 1000);
+}
+
+TEST(Deciding, is_the_share_of_layers_that_the_papers_models_have) {
+  EXPECT_EQ(multi::usual_deciding_layers(32), 4);  // Llama-3.1-8B: 29 to 32; Mistral-7B has 28 to 32
+  EXPECT_EQ(multi::usual_deciding_layers(36), 5);  // Qwen2.5-3B: 32 to 36
+  for (int layers = 1; layers <= 200; ++layers)
+    EXPECT_EQ(multi::usual_deciding_layers(layers), reference::paper_share(layers)) << layers;
+  EXPECT_EQ(AskSpec::parse("samkv:deciding=paper").print(), "samkv");
+  EXPECT_EQ(AskSpec::parse("samkv:deciding=5").print(), "samkv:deciding=5");
+  EXPECT_THROW(AskSpec::parse("samkv:deciding=0"), UsageError);
 }
 
 TEST(PowerLaw, an_exact_law_gives_its_exponent) {

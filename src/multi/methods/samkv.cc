@@ -39,7 +39,7 @@ class SamKv {
   SelectOptions select_options() const {
     return {option("personalize") == "on" ? Personalize::on : Personalize::off,
             option("score") == "cosine" ? BlockScore::cosine : BlockScore::zscore,
-            context_.options.integer("deciding")};
+            context_.options.integer_if("deciding").value_or(usual_deciding_layers(layers()))};
   }
 
   MiddleBlocks no_blocks() const { return {z(layers()), std::vector<std::vector<int>>(z(joint_.count()))}; }
@@ -185,8 +185,9 @@ class SamKv {
 /// the question again.
 ///   select       off: initial and local blocks alone
 ///   personalize  whether other documents' local queries join the question's when a document's blocks are ranked
-///   deciding     last layers that decide how many blocks are offered; 0: an eighth of all
-///   score        how blocks of different documents are compared
+///   deciding     last layers that decide how many blocks are offered; paper: the share that its models have
+///   score        how blocks of different documents are compared: by the cosine, or by inner products, normalised over
+///                the blocks that each document offers
 ///   recompute    off: stored entries stay as they are
 ///   anchor       whether an outlier is recomputed alone or with its block
 ///   sigma        deviations below the mean from which an exponent is an outlier
@@ -214,8 +215,8 @@ AskMethod samkv() {
                    "whether an outlier is recomputed alone or with its block"},
                   {"sigma", Option::Number{kOutlierFactor, 0, 100},
                    "deviations below the mean that make an exponent an outlier"},
-                  {"deciding", Option::Integer{0, 0, 100000},
-                   "last layers that decide how many blocks are offered; 0: an eighth of all, rounded up"}},
+                  {"deciding", Option::WordOrInteger{"paper", 1, 100000},
+                   "last layers that decide how many blocks are offered; paper: 14 of 100, as its three models"}},
       .run = [](const AskContext& context) { SamKv(context).run(); }};
 }
 
