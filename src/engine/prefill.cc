@@ -47,7 +47,7 @@ struct Prefill::Branch {
     const auto& hparams = context.hparams;
     const auto& method = options.spec.method();
     const int budget = budget_entries(options, hparams, tokens);
-    const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv};
+    const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv, hparams.head_dim};
     layer_budgets.push_back(policy::spread_over_layers(method, budget, hparams.n_layer, prompt));
     budgets.push_back(budget);
     auto& indices = observed.emplace_back();

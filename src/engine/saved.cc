@@ -240,6 +240,7 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
   if (head.seen < 1 || head.seen > kMostTokens)
     from.fail(fmt::format("{} tokens have been seen, expected 1 to {}", head.seen, kMostTokens));
   head.terms = read_terms(from);
+  head.terms.prompt.head_dim = head.model.head_dim;
   const auto heads = static_cast<std::size_t>(head.model.kv_heads);
   if (heads * static_cast<std::size_t>(head.model.layers) > from.left() / sizeof(std::int32_t))
     from.fail(fmt::format("its head has no room for the limits of {} layers of {} KV heads", head.model.layers, heads));

@@ -61,7 +61,7 @@ void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) 
 /// How tokens that come later in a sequence are compressed: as a prompt of their own that no budget is too small for.
 CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hparams, int tokens) {
   CacheOptions options = sequence.options;
-  const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv};
+  const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv, hparams.head_dim};
   const int budget =
       std::max(engine::budget_entries(options, hparams, tokens), policy::least_budget(sequence.method(), prompt));
   options.budget = Budget::parse(std::to_string(budget));

@@ -78,7 +78,7 @@ bool has(std::span<const std::int32_t> ascending, std::int32_t x) {
 
 std::unique_ptr<Cache::Impl> empty_cache(Session::Impl& session, const CacheOptions& options, int tokens) {
   const auto& h = session.hparams;
-  const policy::Prompt prompt{tokens, h.n_head / h.n_head_kv};
+  const policy::Prompt prompt{tokens, h.n_head / h.n_head_kv, h.head_dim};
   const auto& method = options.spec.method();
   const int budget = engine::budget_entries(options, h, tokens);
   policy::spread_over_layers(method, budget, h.n_layer, prompt);  // checks the budget

@@ -111,7 +111,7 @@ Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const
                   &session.account,
                   cache::LaneSet(engine::lane_shape(options, h), h.n_layer, &session.account),
                   n,
-                  policy::Terms{{n, h.n_head / h.n_head_kv}, n, {}},
+                  policy::Terms{{n, h.n_head / h.n_head_kv, h.head_dim}, n, {}},
                   {}});
   Reading reading(session, tokens, options);
   DocumentHead head;

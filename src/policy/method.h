@@ -22,7 +22,8 @@ namespace winnow::policy {
 /// What a part may know before anything has been read.
 struct Prompt {
   int tokens = 0;
-  int group = 1;  ///< query heads of a KV head
+  int group = 1;     ///< query heads of a KV head
+  int head_dim = 0;  ///< d
 };
 
 /// What a part may look at when one layer of a prompt is done.

@@ -111,7 +111,8 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
   const int tokens = view.tokens();
   const bool fits = !method.evicts() || tokens <= budget;
   if (fits && !method.state) return out;
-  const Forced forced = fits ? Forced{tokens, 0} : method.forced.call({tokens, view.shape.group()}, budget);
+  const Forced forced =
+      fits ? Forced{tokens, 0} : method.forced.call({tokens, view.shape.group(), view.shape.head_dim}, budget);
   const Scores scores = method.score ? method.score.call(view, forced) : Scores(view.shape.kv_heads, tokens);
   if (!fits) {
     const auto counts = spread_over_heads(method, scores, layer_budget - forced.total(), forced);

@@ -112,7 +112,7 @@ class FakeLayer {
 
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
-    const auto budgets = policy::spread_over_layers(spec.method(), budget, layers, {n_, group_});
+    const auto budgets = policy::spread_over_layers(spec.method(), budget, layers, {n_, group_, kDim});
     cache::KeepPlan out;
     look(spec.method(), budget, layer, layers, [&](const policy::LayerView& view) {
       out = policy::plan(spec.method(), view, budget, budgets[static_cast<std::size_t>(layer)]);
@@ -125,13 +125,13 @@ class FakeLayer {
             const std::function<void(const policy::LayerView&)>& at) const {
     std::vector<attention::Observation> seen;
     if (method.observe) {
-      for (const auto& what : method.observe.call({n_, group_}, budget)) seen.push_back(observation(what));
+      for (const auto& what : method.observe.call({n_, group_, kDim}, budget)) seen.push_back(observation(what));
     }
     attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
     if (method.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
     const auto replayed =
-        method.replay ? repetition(method.replay.call({n_, group_})) : attention::Observation({}, 0, 0);
+        method.replay ? repetition(method.replay.call({n_, group_, kDim})) : attention::Observation({}, 0, 0);
     at({layer, layers, shape(), &scratch_, seen, &moments, &rope(), &replayed});
   }
 
@@ -202,7 +202,7 @@ class FakeDecode {
     const auto& method = spec_.method();
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
-    const policy::Prompt prompt{layer.tokens(), layer.shape().group()};
+    const policy::Prompt prompt{layer.tokens(), layer.shape().group(), FakeLayer::kDim};
     terms_ = {prompt, budget, method.forced.call(prompt, budget)};
     for (int head = 0; head < layer.shape().kv_heads; ++head)
       limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));

@@ -12,18 +12,38 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// Equation 12: the factor on the logits at which the softmax over n keys has the entropy of B. Below 1 it would
-/// flatten.
-double step_gain(int n, int budget, bool paper) {
-  const double spread = 2 * std::log(static_cast<double>(n) / budget);
-  return paper ? std::sqrt(std::max(0.0, spread)) : std::sqrt(std::max(1.0, spread));
+/// What the logits q·k / sqrt(d) are multiplied by.
+enum class Gain : std::uint8_t {
+  none,
+  floor,      ///< equation 12 for logits without the 1 / sqrt(d) that these have already; never below 1
+  paper,      ///< the same as it stands: 0 where there are no more keys than B
+  algorithm,  ///< algorithm 1: equation 12 with its own 1 / sqrt(d)
+};
+
+/// Equation 12: the factor at which the softmax over n keys has the entropy of B. Below 1 it flattens.
+double step_gain(Gain gain, int n, int budget, int head_dim) {
+  const double squared = std::max(0.0, 2 * std::log(static_cast<double>(n) / budget));
+  switch (gain) {
+    case Gain::none:
+      return 1;
+    case Gain::floor:
+      return std::sqrt(std::max(1.0, squared));
+    case Gain::paper:
+      return std::sqrt(squared);
+    case Gain::algorithm:
+      return std::sqrt(squared / head_dim);
+  }
+  return 1;
+}
+
+Gain gain_from(const std::string& name) {
+  return name == "paper" ? Gain::paper : name == "algorithm" ? Gain::algorithm : Gain::floor;
 }
 
 struct Switches {
   int recent;
   bool all_rows;
-  bool gain;
-  bool paper_gain;
+  Gain gain;
   bool prior;
 
   int forced(int budget) const { return std::min(recent, budget / 2); }
@@ -32,9 +52,8 @@ struct Switches {
 std::vector<attention::Observe> observe(const Switches& s, const Prompt& prompt, int budget) {
   const int rows = s.all_rows ? prompt.tokens : std::min(std::max(1, s.forced(budget)), prompt.tokens);
   attention::Observe what{{attention::ObservedRows::Kind::last, rows, {}}, attention::Reduction::sum, {}};
-  for (int i = prompt.tokens - rows; s.gain && i < prompt.tokens; ++i) {
-    what.power.push_back(static_cast<float>(step_gain(i + 1, budget, s.paper_gain)));
-  }
+  for (int i = prompt.tokens - rows; i < prompt.tokens; ++i)
+    what.power.push_back(static_cast<float>(step_gain(s.gain, i + 1, budget, prompt.head_dim)));
   if (std::all_of(what.power.begin(), what.power.end(), [](float g) { return g == 1; })) what.power.clear();
   return {what};
 }
@@ -62,12 +81,17 @@ Scores accumulated(const LayerView& view, bool prior) {
   return scores;
 }
 
-/// Which number of keys the gain of a decode step is for; none: the lane holds about B entries, so there is no gain.
-enum class DecodeGain : std::uint8_t { none, position, prompt };
+/// Which number of tokens the gain of a decode step is for; lane: it holds about B entries, so there is no gain.
+enum class Counted : std::uint8_t { lane, position, prompt };
 
-void accumulate(const StepView& view, DecodeGain kind, bool paper) {
-  const int keys = kind == DecodeGain::position ? view.position + 1 : view.terms.prompt.tokens;
-  const double gain = kind == DecodeGain::none ? 1 : step_gain(keys, view.terms.budget, paper);
+Counted counted_from(const std::string& name, Gain gain) {
+  if (name == "auto") return gain == Gain::algorithm ? Counted::position : Counted::lane;
+  return name == "position" ? Counted::position : name == "prompt" ? Counted::prompt : Counted::lane;
+}
+
+void accumulate(const StepView& view, Counted counted, Gain kind) {
+  const int tokens = counted == Counted::position ? view.position + 1 : view.terms.prompt.tokens;
+  const double gain = counted == Counted::lane ? 1 : step_gain(kind, tokens, view.terms.budget, view.shape.head_dim);
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
     if (gain == 1) {
@@ -91,8 +115,11 @@ void accumulate(const StepView& view, DecodeGain kind, bool paper) {
 ///   ra           off: all queries are accumulated
 ///   sgs          off: the plain softmax
 ///   vpe          off: no value prior
-///   gain         floor: never below the plain softmax; paper: equation 12 as it stands, which is 0 up to B keys
-///   decode-gain  the number of keys whose gain a decode step uses: the lane's (none), its position's or the prompt's
+///   gain         floor: never below the plain softmax; paper: equation 12 as it stands, which is 0 up to B keys;
+///                algorithm: algorithm 1's to the letter, where the logits have been divided by sqrt(d) before
+///                equation 12 divides by it again
+///   decode-gain  the number of tokens whose gain a decode step uses: the lane's (none), its position's or the
+///                prompt's; auto: the lane's, with gain=algorithm the position's
 ///   kernel       length of the mean pooling of the scores
 ///   when         step: evicts at every decode step; prefill: only when the prompt has been read
 Preset ahakv() {
@@ -108,14 +135,15 @@ Preset ahakv() {
                   {"ra", on, "off: all queries are accumulated"},
                   {"sgs", on, "off: the plain softmax"},
                   {"vpe", on, "off: no value prior"},
-                  {"gain", Option::Choice{"floor", {"floor", "paper"}}, "whether the gain stays at 1 or more"},
-                  {"decode-gain", Option::Choice{"lane", {"lane", "position", "prompt"}},
-                   "what the gain of a decode step counts"},
+                  {"gain", Option::Choice{"floor", {"floor", "paper", "algorithm"}},
+                   "floor: the gain stays at 1 or more; algorithm: also divided by sqrt(d), and while decoding"},
+                  {"decode-gain", Option::Choice{"auto", {"auto", "lane", "position", "prompt"}},
+                   "what the gain of a decode step counts; auto: the lane, with gain=algorithm the position"},
                   {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
                   {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
       .build = [](const Options& options) {
-        const Switches s{options.integer("recent"), options.text("ra") == "off", options.text("sgs") == "on",
-                         options.text("gain") == "paper", options.text("vpe") == "on"};
+        const Gain gain = options.text("sgs") == "off" ? Gain::none : gain_from(options.text("gain"));
+        const Switches s{options.integer("recent"), options.text("ra") == "off", gain, options.text("vpe") == "on"};
         const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
         Method method;
         method.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
@@ -133,10 +161,7 @@ Preset ahakv() {
             }};
         method.schedule = Schedule::once;
         if (options.text("when") == "prefill") return method;
-        const auto& decode = options.text("decode-gain");
-        const auto kind = decode == "position" ? DecodeGain::position
-                          : decode == "prompt" ? DecodeGain::prompt
-                                               : DecodeGain::none;
+        const Counted counted = counted_from(options.text("decode-gain"), gain);
         method.schedule = Schedule::step;
         method.columns = {"accumulated attention"};
         method.state = {"accumulated attention times the value prior",
@@ -144,7 +169,7 @@ Preset ahakv() {
                           return std::vector{accumulated(view, s.prior)};
                         }};
         method.step = {"the entry with the least accumulated attention",
-                       [=](const StepView& view) { accumulate(view, kind, s.paper_gain); }};
+                       [=](const StepView& view) { accumulate(view, counted, gain); }};
         return method;
       }};
 }

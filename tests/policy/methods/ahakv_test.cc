@@ -8,22 +8,29 @@ namespace {
 using namespace reference;
 
 struct Switches {
-  bool paper = false;
+  std::string gain = "floor";
   bool ra = true;
   bool sgs = true;
   bool vpe = true;
 };
 
+/// Equation 12 is for q·k; what is raised here is a softmax of q·k / sqrt(d), which algorithm 1 multiplies by the same.
 double gain(int n, int budget, const Switches& s) {
   if (!s.sgs) return 1;
-  if (s.paper) return n <= budget ? 0 : std::sqrt(2 * std::log(double(n) / budget));
-  return n <= std::exp(0.5) * budget ? 1 : std::sqrt(2 * std::log(double(n) / budget));
+  const double lambda = n <= budget ? 0 : std::sqrt(2 * std::log(double(n) / budget) / FakeLayer::kDim);
+  if (s.gain == "algorithm") return lambda;
+  if (s.gain == "paper") return lambda * std::sqrt(FakeLayer::kDim);
+  return n <= std::exp(0.5) * budget ? 1 : lambda * std::sqrt(FakeLayer::kDim);
 }
 
 /// One KV head, from the prompt's end on.
 struct Reference {
   Reference(const FakeLayer& layer, int head, int budget, const Switches& s, int more)
-      : group_(layer.group(head, more)), budget_(budget), recent_(std::min(32, budget / 2)), last_(layer.tokens() - 1) {
+      : group_(layer.group(head, more)),
+        prompt_(layer.tokens()),
+        budget_(budget),
+        recent_(std::min(32, budget / 2)),
+        last_(layer.tokens() - 1) {
     const int n = layer.tokens();
     const int rows = s.ra ? std::min(std::max(1, recent_), n) : n;
     std::vector<double> f(z(n));
@@ -56,11 +63,12 @@ struct Reference {
     for (int j = n - recent_; j < n; ++j) kept_.push_back(j);
     kept_ = sorted(kept_);
   }
-  void step(bool by_position, const Switches& s) {
+  /// `counted`: what the gain counts.
+  void step(const std::string& counted, const Switches& s) {
     ++last_;
     kept_.push_back(last_);
     accumulated_.push_back(0);
-    const double g = by_position ? gain(last_ + 1, budget_, s) : 1;
+    const double g = counted == "lane" ? 1 : gain(counted == "position" ? last_ + 1 : prompt_, budget_, s);
     for (const auto& a : group_) {
       double sum = g == 1 ? 1 : 0;
       for (const auto j : kept_) sum += g == 1 ? 0 : std::pow(a[z(last_)][z(j)], g);
@@ -77,6 +85,7 @@ struct Reference {
   }
 
   std::vector<Matrix> group_;
+  int prompt_;
   int budget_;
   int recent_;
   std::int32_t last_;
@@ -85,11 +94,14 @@ struct Reference {
 };
 
 TEST(AhaKv, keeps_what_the_reference_keeps) {
-  const std::vector<std::pair<std::string, Switches>> variants = {{"", {}},
-                                                                  {"gain=paper", {true, true, true, true}},
-                                                                  {"ra=off", {false, false, true, true}},
-                                                                  {"sgs=off", {false, true, false, true}},
-                                                                  {"vpe=off", {false, true, true, false}}};
+  const std::vector<std::pair<std::string, Switches>> variants = {
+      {"", {}},
+      {"gain=paper", {"paper", true, true, true}},
+      {"gain=algorithm", {"algorithm", true, true, true}},
+      {"gain=algorithm,ra=off", {"algorithm", false, true, true}},
+      {"ra=off", {"floor", false, true, true}},
+      {"sgs=off", {"floor", true, false, true}},
+      {"vpe=off", {"floor", true, true, false}}};
   // No attention that has ties: f32 and double part company there, since sums here are of quotients. Those are below.
   const std::vector<std::pair<const char*, Attention>> tables = {
       {"random", random_attention(7)},
@@ -121,18 +133,49 @@ TEST(AhaKv, keeps_the_latest_of_equals) {
 }
 
 TEST(AhaKv, keeps_what_the_reference_keeps_for_200_steps) {
-  for (const char* decode_gain : {"lane", "position"}) {
+  struct Case {
+    std::string options;
+    std::string counted;
+    Switches switches;
+  };
+  for (const auto& [options, counted, switches] :
+       {Case{"decode-gain=auto", "lane", {}}, Case{"decode-gain=lane", "lane", {}},
+        Case{"decode-gain=position", "position", {}},
+        Case{"decode-gain=prompt,gain=paper", "prompt", {"paper", true, true, true}},
+        Case{"decode-gain=position,sgs=off", "position", {"floor", true, false, true}},
+        Case{"gain=algorithm", "position", {"algorithm", true, true, true}},
+        Case{"gain=algorithm,decode-gain=prompt", "prompt", {"algorithm", true, true, true}},
+        Case{"gain=algorithm,decode-gain=lane", "lane", {"algorithm", true, true, true}}}) {
     for (const int budget : {1, 9, 40, 80, 100}) {
       FakeLayer layer(2, 2, 80, random_attention(11));
-      FakeDecode decode(layer, std::string("ahakv:decode-gain=") + decode_gain, budget);
-      Reference expected(layer, 1, budget, {}, 200);
+      FakeDecode decode(layer, "ahakv:" + options, budget);
+      Reference expected(layer, 1, budget, switches, 200);
       for (int i = 0; i < 200; ++i) {
-        ASSERT_EQ(decode.kept(1), expected.kept_) << decode_gain << " budget " << budget << " step " << i;
+        ASSERT_EQ(decode.kept(1), expected.kept_) << options << " budget " << budget << " step " << i;
         decode.step();
-        expected.step(std::string(decode_gain) == "position", {});
+        expected.step(counted, switches);
       }
     }
   }
+}
+
+/// A row of 80 keys at a budget of 40 has a gain of sqrt(2 ln 2) = 1.1774, which sharpens the softmax. Algorithm 1
+/// divides it by the root of the 8 channels once more: 0.4163, which flattens it.
+TEST(AhaKv, the_gain_sharpens_and_the_literal_algorithms_flattens) {
+  const auto sums = [](const std::string& spec) {
+    FakeLayer layer(1, 1, 80, [](int, int i, int j) { return i < 79 ? 0 : j == 0 ? 0.36 : j == 1 ? 0.16 : 0.01; });
+    std::vector<float> out;
+    const auto& method = Spec::parse(spec).method();
+    layer.look(method, 40, 0, 1, [&](const policy::LayerView& view) {
+      const auto seen = view.observations[0].head(0);
+      out.assign(seen.begin(), seen.begin() + 2);
+    });
+    return out[0] / out[1];
+  };
+  const double plain = 0.36 / 0.16;
+  EXPECT_NEAR(sums("ahakv:recent=1,sgs=off"), plain, 1e-4);
+  EXPECT_NEAR(sums("ahakv:recent=1"), std::pow(plain, 1.1774), 1e-3);
+  EXPECT_NEAR(sums("ahakv:recent=1,gain=algorithm"), std::pow(plain, 0.4163), 1e-3);
 }
 
 }  // namespace
