@@ -27,10 +27,15 @@ struct ByteRange {
 };
 inline constexpr ByteRange kWhole{0, SIZE_MAX};
 
+/// How many bytes of a value of that size a range means.
+inline std::size_t length_in(const ByteRange& range, std::size_t size) {
+  const std::size_t begin = std::min(range.begin, size);
+  return std::max(begin, std::min(range.end, size)) - begin;
+}
+
 /// The part of a value that a range means.
 inline std::span<const std::byte> part_of(std::span<const std::byte> value, const ByteRange& range) {
-  const std::size_t begin = std::min(range.begin, value.size());
-  return value.subspan(begin, std::max(begin, std::min(range.end, value.size())) - begin);
+  return value.subspan(std::min(range.begin, value.size()), length_in(range, value.size()));
 }
 
 /// Parts of a value. They stay where they are, whatever happens to the store, while `hold` lives.
@@ -38,6 +43,7 @@ struct Lease {
   std::size_t size = 0;  ///< of the whole value
   std::vector<std::span<const std::byte>> parts;
   std::shared_ptr<const void> hold;
+  bool is_copy = false;  ///< fetched for this lease: another one may find other bytes
 };
 
 /// One step that changes a store. What it reads is what it has itself written, else what was there before the step.
@@ -66,6 +72,9 @@ class ByteStore {
   virtual std::optional<Bytes> record(const std::string& key) const = 0;
   /// Those whose keys begin with `prefix`, as they were at one moment.
   virtual Records records(const std::string& prefix) const = 0;
+  /// Looks for damage in what records and values lie in, wherever a store has that to itself. What they say is up to
+  /// whoever has written them.
+  virtual void check() const {}
   /// Parts of a value, in place where that is possible; nothing when there is no such value.
   virtual std::optional<Lease> value(const std::string& key, std::span<const ByteRange> ranges) const = 0;
 
@@ -81,7 +90,8 @@ std::unique_ptr<ByteStore> open_memory();
 /// What to do where there is no store yet.
 enum class Missing : std::uint8_t { is_created, is_an_error };
 
-/// A folder, or redis://HOST[:PORT][/DATABASE]. A folder that cannot be written can still be read. Throws InputError.
+/// A folder, or the address of a Redis server (RedisAddress). A folder that cannot be written can still be read. Throws
+/// UsageError, InputError.
 std::unique_ptr<ByteStore> open(const std::string& where, Missing missing);
 
 /// Where documents lie when nothing else is said: $XDG_DATA_HOME/winnow/documents.

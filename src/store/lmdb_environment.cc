@@ -1,6 +1,8 @@
 #include "store/lmdb_environment.h"
 
+#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,7 +13,9 @@
 #include <map>
 #include <utility>
 
+#include "base/file.h"
 #include "base/format.h"
+#include "store/lmdb_check.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
@@ -23,33 +27,109 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargestMap = std::size_t{1} << 42U;  ///< address space, not memory; the file grows as it is used
 constexpr std::size_t kLeastMap = std::size_t{1} << 24U;
 constexpr unsigned kReaders = 1024;
+constexpr int kTries = 100;
 constexpr MDB_dbi kTables = 2;
-constexpr mode_t kMode = 0644;
+constexpr const char* kRecords = "records";
+constexpr const char* kValues = "values";
+constexpr mode_t kFileMode = 0600;  ///< documents are somebody's prompts
+constexpr mode_t kFolderMode = 0700;
 
 /// LMDB's own file in the folder.
 std::string data_file(const std::string& folder) { return folder + "/data.mdb"; }
+/// The folder in it where that is made.
+constexpr const char* kNew = "new.mdb";
 
 [[noreturn]] void refuse(const std::string& folder, const std::string& why) {
   throw InputError(fmt::format("cannot keep documents in {}: {}", folder, why));
 }
 
-/// Makes sure that there is a folder which holds a store or nothing.
-void prepare_folder(const std::string& folder, Missing missing) {
-  std::error_code error;
-  if (fs::exists(data_file(folder), error)) return;
-  if (fs::exists(folder, error) && !fs::is_directory(folder, error)) refuse(folder, "it is not a folder");
-  if (missing == Missing::is_an_error) {
-    throw InputError(fmt::format("there are no documents in {}: `winnow docs add` makes a store there", folder));
+/// A folder and those above it, where they are not there.
+void make_folder(const std::string& folder) {
+  fs::path made;
+  for (const auto& part : fs::path(folder)) {
+    made /= part;
+    const int error = mkdir(made.c_str(), kFolderMode) == 0 ? 0 : errno;
+    std::error_code none;
+    if (error != 0 && error != EEXIST && !fs::exists(made, none)) refuse(folder, std::strerror(error));
   }
-  fs::create_directories(folder, error);
-  if (error) refuse(folder, error.message());
+}
+
+/// While it lives nobody else makes a store in the folder.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (fd_ >= 0 && flock(fd_, LOCK_EX) == 0) return;
+    const int error = errno;
+    if (fd_ >= 0) close(fd_);
+    refuse(folder, std::strerror(error));
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock() { close(fd_); }
+
+  /// Makes a rename in it last.
+  void sync() const { fsync(fd_); }  // not every file system can; the file itself is safe
+
+ private:
+  int fd_;
+};
+
+void refuse_other_files(const std::string& folder) {
+  std::error_code error;
   const auto first = fs::directory_iterator(folder, error);
   if (error) refuse(folder, error.message());
   for (const auto& entry : first) {
     const auto name = entry.path().filename();
-    if (name != "lock.mdb" && name != "data.mdb")
+    if (name != "lock.mdb" && name != kNew)
       refuse(folder, fmt::format("it has other files ({}); name an empty folder", name.string()));
   }
+}
+
+/// An empty store, on the disk; what an LMDB call has returned.
+int write_empty_store(const std::string& folder) {
+  MDB_env* opened = nullptr;
+  if (const int code = mdb_env_create(&opened); code != MDB_SUCCESS) return code;
+  const std::unique_ptr<MDB_env, void (*)(MDB_env*)> env(opened, mdb_env_close);
+  mdb_env_set_maxdbs(opened, kTables);
+  mdb_env_set_mapsize(opened, kLeastMap);
+  MDB_txn* txn = nullptr;
+  int code = mdb_env_open(opened, folder.c_str(), MDB_NOLOCK, kFileMode);
+  if (code == MDB_SUCCESS) code = mdb_txn_begin(opened, nullptr, 0, &txn);
+  for (const char* const table : {kRecords, kValues}) {
+    MDB_dbi unused = 0;
+    if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, table, MDB_CREATE, &unused);
+  }
+  if (code == MDB_SUCCESS) return mdb_txn_commit(txn);
+  mdb_txn_abort(txn);
+  return code;
+}
+
+/// Makes a store where there is none, whole or not at all.
+void make_store(const std::string& folder) {
+  make_folder(folder);
+  const FolderLock lock(folder);
+  std::error_code none;
+  if (fs::exists(data_file(folder), none)) return;  // somebody was faster
+  refuse_other_files(folder);
+  const std::string made = folder + "/" + kNew;
+  mkdir(made.c_str(), kFolderMode);
+  unlink(data_file(made).c_str());  // of a process that was killed
+  int code = write_empty_store(made);
+  if (code == MDB_SUCCESS && std::rename(data_file(made).c_str(), data_file(folder).c_str()) != 0) code = errno;
+  if (code != MDB_SUCCESS) unlink(data_file(made).c_str());
+  rmdir(made.c_str());
+  if (code != MDB_SUCCESS) refuse(folder, mdb_strerror(code));
+  lock.sync();
+}
+
+/// Makes sure that the folder holds a store.
+void prepare_folder(const std::string& folder, Missing missing) {
+  std::error_code error;
+  if (fs::exists(data_file(folder), error)) return;
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error)) refuse(folder, "it is not a folder");
+  if (missing == Missing::is_an_error)
+    throw InputError(fmt::format("there are no documents in {}: `winnow docs add` makes a store there", folder));
+  make_store(folder);
 }
 
 /// Environments of this process by the folder's real path, each with the number of those who use it. Opened and closed
@@ -93,10 +173,11 @@ std::shared_ptr<const LmdbEnvironment> LmdbEnvironment::open(const std::string& 
 
 LmdbEnvironment::LmdbEnvironment(std::string folder) : folder_(std::move(folder)) {
   try {
+    check_lmdb_metas(FileSource(data_file(folder_)));
     open_map();
-    check_length();
     int dead = 0;
     mdb_reader_check(env_, &dead);  // slots of processes that were killed
+    check_last_step();
     open_tables();
   } catch (...) {
     mdb_env_close(env_);
@@ -115,7 +196,7 @@ void LmdbEnvironment::open_map() {
     // No read-ahead: what is read is some blocks of a layer here and there. No thread-bound readers: leases move
     // between threads.
     const unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | (read_only_ ? MDB_RDONLY : 0U);
-    const int code = mdb_env_open(env_, folder_.c_str(), flags, kMode);
+    const int code = mdb_env_open(env_, folder_.c_str(), flags, kFileMode);
     if (code == MDB_SUCCESS) return;
     mdb_env_close(std::exchange(env_, nullptr));
     if ((code == EACCES || code == EROFS || code == EPERM) && !read_only_) {
@@ -127,37 +208,26 @@ void LmdbEnvironment::open_map() {
   }
 }
 
-/// A file that was cut would be found out by a bus error, when its pages are read.
-void LmdbEnvironment::check_length() const {
-  MDB_envinfo info{};
-  MDB_stat stat{};
-  mdb_env_info(env_, &info);
-  mdb_env_stat(env_, &stat);
-  struct stat file {};
-  int fd = -1;
-  mdb_env_get_fd(env_, &fd);
-  if (fstat(fd, &file) != 0) fail(errno, "read");
-  const auto needed = (info.me_last_pgno + 1) * stat.ms_psize;
-  if (static_cast<std::size_t>(file.st_size) < needed && info.me_last_txnid > 0) {
-    throw InputError(fmt::format("{} is truncated: it has {} of {} bytes", data_file(folder_), file.st_size, needed));
+void LmdbEnvironment::check_last_step(LmdbPages pages) const {
+  for (int i = 0; i < kTries; ++i) {  // others may make steps between the two
+    const Snapshot snapshot(*this);
+    if (check_lmdb_step(FileSource(data_file(folder_)), mdb_txn_id(snapshot.txn()), pages)) return;
   }
+  fail(MDB_CORRUPTED, "read");
+}
+
+void LmdbEnvironment::check_before_erasing(MDB_txn* txn) const {
+  if (!check_lmdb_step(FileSource(data_file(folder_)), mdb_txn_id(txn) - 1, LmdbPages::of_values_too))
+    fail(MDB_CORRUPTED, "change");
 }
 
 void LmdbEnvironment::open_tables() {
   MDB_txn* txn = nullptr;
-  const auto opened = [&](unsigned flags) {
-    if (const int code = mdb_txn_begin(env_, nullptr, flags == 0 ? MDB_RDONLY : 0, &txn); code != MDB_SUCCESS)
-      return code;
-    for (const auto& [name, table] : {std::pair("records", &records_), std::pair("values", &values_)}) {
-      if (const int code = mdb_dbi_open(txn, name, flags, table); code != MDB_SUCCESS) {
-        mdb_txn_abort(txn);
-        return code;
-      }
-    }
-    return mdb_txn_commit(txn);
-  };
-  int code = opened(0);
-  if (code == MDB_NOTFOUND && !read_only_) code = opened(MDB_CREATE);
+  int code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+  if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, kRecords, 0, &records_);
+  if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, kValues, 0, &values_);
+  if (code == MDB_SUCCESS) code = mdb_txn_commit(std::exchange(txn, nullptr));
+  mdb_txn_abort(txn);
   if (code != MDB_SUCCESS) fail(code, "open");
 }
 
@@ -169,7 +239,7 @@ std::size_t LmdbEnvironment::free_bytes() const {
 void LmdbEnvironment::fail(int code, const std::string& doing) const {
   std::string why = mdb_strerror(code);
   if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_INCOMPATIBLE ||
-      code == MDB_NOTFOUND) {
+      code == MDB_PAGE_NOTFOUND || code == MDB_NOTFOUND) {
     why = "its data.mdb is no store of documents, or is damaged";
   } else if (code == MDB_MAP_FULL || code == MDB_MAP_RESIZED) {
     MDB_envinfo info{};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "store/byte_store.h"
+#include "store/lmdb_check.h"
 
 namespace winnow::store {
 
@@ -40,6 +41,11 @@ class LmdbEnvironment {
   /// The store as it is now. Those who look between two changes share one.
   std::shared_ptr<const Snapshot> now() const;
 
+  /// That nothing which LMDB will follow is damaged in the store as it is now, or before a transaction that is to erase
+  /// values: LMDB then believes the pages where they begin. Throws InputError.
+  void check_last_step(LmdbPages pages = LmdbPages::of_trees) const;
+  void check_before_erasing(MDB_txn* txn) const;
+
   MDB_env* env() const { return env_; }
   MDB_dbi records() const { return records_; }
   MDB_dbi values() const { return values_; }
@@ -53,7 +59,6 @@ class LmdbEnvironment {
  private:
   explicit LmdbEnvironment(std::string folder);
   void open_map();
-  void check_length() const;
   void open_tables();
 
   std::string folder_;

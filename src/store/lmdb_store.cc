@@ -101,8 +101,9 @@ class LmdbChange : public Change {
     if (sink.left() > 0) throw std::logic_error("a value has fewer bytes than were announced");
   }
   void erase_value(const std::string& key) override {
-    erase(environment_.values(), key);
+    if (!has_erased_) environment_.check_before_erasing(txn_);
     has_erased_ = true;
+    erase(environment_.values(), key);
   }
   bool has_erased() const { return has_erased_; }
 
@@ -152,6 +153,7 @@ class LmdbStore : public ByteStore {
     const std::lock_guard lock(snapshot->mutex());
     return find_records(*environment_, snapshot->txn(), prefix);
   }
+  void check() const override { environment_->check_last_step(LmdbPages::of_values_too); }
   std::optional<Lease> value(const std::string& key, std::span<const ByteRange> ranges) const override {
     const auto held = std::make_shared<const Held>(Held{environment_, environment_->now()});
     MDB_val at = val(key);

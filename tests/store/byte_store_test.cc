@@ -3,47 +3,29 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <thread>
 
 #include "store/any_store.h"
+#include "store/some_bytes.h"
+#include "support/in_child.h"
 #include "support/refusal.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
 namespace {
 
+using test::add;
+using test::bytes_of;
+using test::key_of;
+using test::pattern;
 using test::refusal;
-
-Bytes bytes_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// Bytes that differ from place to place.
-Bytes pattern(std::size_t size, int seed) {
-  Bytes out(size);
-  for (std::size_t i = 0; i < size; ++i)
-    out[i] = static_cast<std::byte>((i * 2654435761U + static_cast<std::size_t>(seed)) >> 7U);
-  return out;
-}
-
-std::string key_of(int number) { return std::to_string(100'000 + number); }
-
-void add(ByteStore& store, const std::string& key, const Bytes& value) {
-  store.change([&](Change& change) { change.add_value(key, value.size(), [&](ByteSink& to) { to.write(value); }); });
-}
+using test::text_of;
 
 class ByteStoreTest : public test::AnyStoreTest {};
 INSTANTIATE_TEST_SUITE_P(Stores, ByteStoreTest, testing::Values("memory", "lmdb", "redis"), test::name_of_store);
@@ -198,43 +180,74 @@ TEST_F(FolderTest, ACutFileIsRefused) {
       << refusal([&] { open(); });
 }
 
-/// Runs in a process of its own, whose limits it may change.
-int in_child(const std::function<int()>& work) {
-  const pid_t child = fork();
-  if (child == 0) _exit(work());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+int mode_of(const std::string& path) { return static_cast<int>(std::filesystem::status(path).permissions()); }
+
+TEST_F(FolderTest, NobodyElseMayReadWhatIsMade) {
+  const auto before = umask(0);
+  path_ = folder_ / "above/documents";
+  add(*open(), "0000", pattern(100, 1));
+  umask(before);
+  EXPECT_EQ(mode_of(folder_ / "above"), 0700);
+  EXPECT_EQ(mode_of(path_), 0700);
+  EXPECT_EQ(mode_of(path_ + "/data.mdb"), 0600);
+  EXPECT_EQ(mode_of(path_ + "/lock.mdb"), 0600);
+}
+
+TEST_F(FolderTest, AFileOfNoBytesIsDamaged) {
+  add(*open(), "0000", pattern(100, 1));
+  std::filesystem::resize_file(path_ + "/data.mdb", 0);
+  for (const auto missing : {Missing::is_an_error, Missing::is_created}) {
+    EXPECT_NE(refusal([&] { open(missing); }).find("data.mdb is no store of documents, or is damaged: it has 0 bytes"),
+              std::string::npos);
+  }
+}
+
+TEST_F(FolderTest, AStoreThatWasNotMadeToItsEndIsMadeAnew) {
+  std::filesystem::create_directories(path_ + "/new.mdb");
+  std::ofstream(path_ + "/new.mdb/data.mdb") << "half";
+  EXPECT_NE(refusal([&] { open(Missing::is_an_error); }).find("there are no documents"), std::string::npos);
+  add(*open(), "0000", pattern(100, 1));
+  EXPECT_TRUE(open()->value("0000", {}));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/new.mdb"));
+}
+
+TEST_F(FolderTest, ManyMayMakeItAtOnce) {
+  std::vector<std::thread> threads;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 8; ++i) keys.push_back(key_of(i));
+  for (const auto& key : keys) threads.emplace_back([&] { add(*open(), key, pattern(100, 1)); });
+  for (auto& thread : threads) thread.join();
+  for (const auto& key : keys) EXPECT_TRUE(open()->value(key, {})) << key;
 }
 
 TEST_F(FolderTest, WorksWithLittleAddressSpace) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer needs more itself";
 #endif
-  EXPECT_EQ(in_child([&] {
+  EXPECT_EQ(test::failure_in_child([&](test::SharedText&) {
               const rlimit limit{std::size_t{1} << 30U, std::size_t{1} << 30U};
               setrlimit(RLIMIT_AS, &limit);
               const Bytes value = pattern(1'000'000, 1);
               add(*open(), "0000", value);
               const auto lease = open()->value("0000", std::span(&kWhole, 1));
-              return std::equal(value.begin(), value.end(), lease->parts.front().begin()) ? 0 : 1;
+              return std::equal(value.begin(), value.end(), lease->parts.front().begin()) ? "" : "other bytes";
             }),
-            0);
+            "");
   EXPECT_TRUE(open()->value("0000", {}));
 }
 
 TEST_F(FolderTest, AFileThatMayNotGrowKeepsWhatItHas) {
   add(*open(), "0000", pattern(100'000, 1));
-  EXPECT_EQ(in_child([&] {
+  EXPECT_EQ(test::failure_in_child([&](test::SharedText&) -> std::string {
               std::signal(SIGXFSZ, SIG_IGN);
               const rlimit limit{1'000'000, 1'000'000};
               setrlimit(RLIMIT_FSIZE, &limit);
               const std::string why = refusal([&] { add(*open(), "0001", pattern(5'000'000, 2)); });
-              if (why.find("cannot add 4.8 MiB to the documents in " + path_) == std::string::npos) return 1;
+              if (why.find("cannot add 4.8 MiB to the documents in " + path_) == std::string::npos) return why;
               add(*open(), "0002", pattern(100'000, 3));
-              return 0;
+              return "";
             }),
-            0);
+            "");
   const auto store = open();
   EXPECT_TRUE(store->value("0000", {}));
   EXPECT_FALSE(store->value("0001", {}));
@@ -260,38 +273,6 @@ TEST_F(FolderTest, AStoreThatCannotBeWrittenIsRead) {
   const auto store = open();
   EXPECT_TRUE(store->value("0000", {}));
   EXPECT_NE(refusal([&] { add(*store, "0001", pattern(10, 2)); }).find("Permission denied"), std::string::npos);
-}
-
-TEST(RedisTest, BadAddressesAreNamed) {
-  EXPECT_THROW(store::open("redis://localhost:port", Missing::is_created), UsageError);
-  EXPECT_THROW(store::open("redis://localhost:1/two", Missing::is_created), UsageError);
-  EXPECT_NE(refusal([] {
-              store::open("redis://127.0.0.1:1", Missing::is_created);
-            }).find("redis://127.0.0.1:1 cannot be reached"),
-            std::string::npos);
-}
-
-TEST(RedisTest, AServerThatIsGoneIsAnErrorAndOneThatIsBackIsNot) {
-  if (!test::RedisServer::is_installed())
-    GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
-  test::RedisServer server;
-  const auto store = store::open(server.url(), Missing::is_created);
-  add(*store, "0000", pattern(1000, 1));
-  server.stop();
-  EXPECT_NE(refusal([&] { store->value("0000", std::span(&kWhole, 1)); }).find("cannot be reached"), std::string::npos);
-  EXPECT_NE(refusal([&] { add(*store, "0001", pattern(1000, 1)); }).find("cannot be reached"), std::string::npos);
-}
-
-TEST(RedisTest, AFullServerRefusesAndKeepsWhatItHas) {
-  if (!test::RedisServer::is_installed())
-    GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
-  test::RedisServer server({"--maxmemory", "20mb", "--maxmemory-policy", "noeviction"});
-  const auto store = store::open(server.url(), Missing::is_created);
-  add(*store, "0000", pattern(1'000'000, 1));
-  EXPECT_NE(refusal([&] { add(*store, "0001", pattern(60'000'000, 2)); }).find("refuses: OOM"), std::string::npos);
-  EXPECT_FALSE(store->value("0001", {}));
-  add(*store, "0002", pattern(1'000'000, 3));
-  EXPECT_TRUE(store->value("0000", {}));
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace winnow::test {
 /// A folder that goes when the object does.
 class TempFolder {
  public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "winnow-test-XXXXXX").string();
+  explicit TempFolder(const std::filesystem::path& above = std::filesystem::temp_directory_path()) {
+    std::string name = (above / "winnow-test-XXXXXX").string();
     path_ = mkdtemp(name.data());
   }
   TempFolder(const TempFolder&) = delete;
@@ -23,6 +23,13 @@ class TempFolder {
  private:
   std::string path_;
 };
+
+/// Where files are in memory, if the machine has such a place: for tests that make a file last thousands of times.
+inline std::filesystem::path memory_folder() {
+  const std::filesystem::path shared = "/dev/shm";
+  std::error_code none;
+  return std::filesystem::is_directory(shared, none) ? shared : std::filesystem::temp_directory_path();
+}
 
 /// The real model, when the environment names one.
 inline std::optional<std::string> real_model() {
