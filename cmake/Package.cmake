@@ -12,7 +12,7 @@ add_library(winnow::winnow ALIAS winnow)
 set_target_properties(winnow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH_USE_LINK_PATH ON)
 target_compile_features(winnow PUBLIC cxx_std_20)
 target_include_directories(winnow PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(winnow PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash ${LMDB_LIBRARY} ${HIREDIS_LIBRARY}
+target_link_libraries(winnow PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash ${LMDB_LIBRARY} ${HIREDIS_LIBRARY} OpenSSL::SSL
   $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
 
 install(TARGETS winnow EXPORT winnow)

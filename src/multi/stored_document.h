@@ -8,7 +8,8 @@
 namespace winnow::multi {
 
 /// Reads a document from a store. Keys and values are read where the store has them; a block's checksum is verified
-/// when it is read for the first time. `what` begins the messages. Throws InputError when the head is damaged or gone.
+/// when it is read for the first time, that of a copy each time. `what` begins the messages. Throws InputError when the
+/// head is damaged or gone.
 std::shared_ptr<const Document> open_document(std::shared_ptr<const store::ByteStore> from,
                                               const ContentRecord& content, std::string what);
 

@@ -1,14 +1,36 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
+#include "store/redis_address.h"
 #include "store/stores.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
 
+namespace {
+
+/// What stands before `://`, with it; empty: it is a path.
+std::string scheme_of(const std::string& where) {
+  constexpr std::string_view kEnd = "://";
+  const auto end = where.find(kEnd);
+  const auto fits = [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.'; };
+  if (end == 0 || end == std::string::npos || !std::all_of(where.begin(), where.begin() + end, fits)) return "";
+  return where.substr(0, end + kEnd.size());
+}
+
+}  // namespace
+
 std::unique_ptr<ByteStore> open(const std::string& where, Missing missing) {
   if (where.empty())
-    throw UsageError("the place of the documents is empty: give a folder or redis://HOST[:PORT][/DATABASE]");
-  return where.starts_with(kRedisScheme) ? open_redis(where, missing) : open_folder(where, missing);
+    throw UsageError(fmt::format("the place of the documents is empty: give a folder or {}", kRedisForm));
+  const auto scheme = scheme_of(where);
+  if (scheme == kPlainScheme || scheme == kTlsScheme) return open_redis(where, missing);
+  if (!scheme.empty())
+    throw UsageError(fmt::format("documents cannot be kept in {}…: give a folder or {}", scheme, kRedisForm));
+  return open_folder(where, missing);
 }
 
 std::string default_folder() {
@@ -19,7 +41,7 @@ std::string default_folder() {
   std::string data = variable("XDG_DATA_HOME");
   if (data.empty()) data = variable("HOME").empty() ? "" : variable("HOME") + "/.local/share";
   if (data.empty())
-    throw UsageError("there is no HOME to keep documents in: give --store DIR or redis://HOST[:PORT][/DATABASE]");
+    throw UsageError(fmt::format("there is no HOME to keep documents in: give --store DIR or {}", kRedisForm));
   return data + "/winnow/documents";
 }
 

@@ -1,99 +1,153 @@
 #include "store/redis_connection.h"
 
-#include <poll.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/time.h>
 
-#include <cerrno>
-#include <charconv>
+#include <algorithm>
 #include <new>
 #include <string>
 
-#include "store/stores.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
 
 namespace {
 
-constexpr timeval kConnectTime{5, 0};
-constexpr timeval kAnswerTime{60, 0};
+constexpr std::size_t kRead = std::size_t{64} << 10U;
 
-int number_of(std::string_view text, int most, const std::string& url, const char* what) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > most) {
-    throw UsageError(fmt::format("{}: {} is `{}`, expected a number up to {} (redis://HOST[:PORT][/DATABASE])", url,
-                                 what, text, most));
+bool fits(int type, Answer expected) {
+  switch (expected) {
+    case Answer::status:
+      return type == REDIS_REPLY_STATUS;
+    case Answer::number:
+      return type == REDIS_REPLY_INTEGER;
+    case Answer::text:
+      return type == REDIS_REPLY_STRING;
+    case Answer::text_or_nothing:
+      return type == REDIS_REPLY_STRING || type == REDIS_REPLY_NIL;
+    case Answer::list:
+      return type == REDIS_REPLY_ARRAY;
+    default:
+      return type == REDIS_REPLY_ARRAY || type == REDIS_REPLY_NIL;
   }
-  return number;
+}
+
+const char* name_of(Answer answer) {
+  switch (answer) {
+    case Answer::status:
+      return "a status";
+    case Answer::number:
+      return "a number";
+    case Answer::text:
+    case Answer::text_or_nothing:
+      return "a string";
+    default:
+      return "a list";
+  }
+}
+
+const char* name_of_type(int type) {
+  switch (type) {
+    case REDIS_REPLY_STATUS:
+      return "a status";
+    case REDIS_REPLY_INTEGER:
+      return "a number";
+    case REDIS_REPLY_STRING:
+      return "a string";
+    case REDIS_REPLY_ARRAY:
+      return "a list";
+    case REDIS_REPLY_NIL:
+      return "nothing";
+    default:
+      return "something else";
+  }
+}
+
+/// The word that a server's refusal begins with, such as WRONGPASS. The others may repeat what was sent.
+std::string code_of(std::string_view refusal) {
+  const auto end = std::find_if(refusal.begin(), refusal.end(), [](char c) { return c < 'A' || c > 'Z'; });
+  return {refusal.begin(), end};
+}
+
+/// A server's words on a terminal.
+std::string shown(std::string_view text) {
+  std::string out(text);
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
+  return out;
 }
 
 }  // namespace
-
-RedisAddress RedisAddress::parse(const std::string& url) {
-  RedisAddress out;
-  out.url = url;
-  std::string_view rest = std::string_view(url).substr(std::string_view(kRedisScheme).size());
-  if (const auto slash = rest.find('/'); slash != std::string_view::npos) {
-    if (slash + 1 < rest.size()) out.database = number_of(rest.substr(slash + 1), 1 << 20U, url, "the database");
-    rest = rest.substr(0, slash);
-  }
-  if (const auto colon = rest.rfind(':'); colon != std::string_view::npos) {
-    out.port = number_of(rest.substr(colon + 1), 65535, url, "the port");
-    rest = rest.substr(0, colon);
-  }
-  if (!rest.empty()) out.host = rest;
-  return out;
-}
 
 std::string_view text_of(const redisReply& reply) {
   return reply.str == nullptr ? std::string_view() : std::string_view(reply.str, reply.len);
 }
 
 RedisConnection::RedisConnection(const RedisAddress& address)
-    : url_(address.url), context_(redisConnectWithTimeout(address.host.c_str(), address.port, kConnectTime)) {
-  if (context_ == nullptr) throw std::bad_alloc();
-  if (context_->err != 0) fail(context_->errstr);
-  redisSetTimeout(context_.get(), kAnswerTime);
-  redisEnableKeepAlive(context_.get());
-  if (address.database != 0) ask({"SELECT", std::to_string(address.database)});
+    : name_(address.name), stream_(address), reader_(redisReaderCreate()), received_(kRead) {
+  if (reader_ == nullptr) throw std::bad_alloc();
+  if (!address.password.empty()) log_in(address);
+  if (address.database != 0) ask(Answer::status, {"SELECT", std::to_string(address.database)});
+}
+
+void RedisConnection::log_in(const RedisAddress& address) {
+  if (address.user.empty()) {
+    send({"AUTH", address.password});
+  } else {
+    send({"AUTH", address.user, address.password});
+  }
+  const auto reply = receive();
+  if (reply->type == REDIS_REPLY_ERROR) {
+    throw InputError(fmt::format("the documents in {} cannot be reached: the server refuses the password ({})", name_,
+                                 code_of(text_of(*reply))));
+  }
+  check(*reply, Answer::status);
 }
 
 void RedisConnection::fail(const std::string& why) const {
-  throw InputError(fmt::format("the documents in {} cannot be reached: {}", url_, why));
+  throw InputError(fmt::format("the documents in {} cannot be read: {}", name_, why));
 }
 
-void RedisConnection::send(std::span<const std::string_view> words) {
+void RedisConnection::check(const redisReply& reply, Answer expected) const {
+  if (reply.type == REDIS_REPLY_ERROR) throw InputError(fmt::format("{} refuses: {}", name_, shown(text_of(reply))));
+  if (!fits(reply.type, expected))
+    fail(fmt::format("the server answers with {}, expected {}", name_of_type(reply.type), name_of(expected)));
+}
+
+void RedisConnection::send(std::initializer_list<std::string_view> words) {
   std::vector<const char*> data;
   std::vector<std::size_t> lengths;
   for (const auto word : words) {
     data.push_back(word.data());
     lengths.push_back(word.size());
   }
-  if (redisAppendCommandArgv(context_.get(), static_cast<int>(data.size()), data.data(), lengths.data()) != REDIS_OK)
-    fail(context_->errstr);
+  char* command = nullptr;
+  const auto size = redisFormatCommandArgv(&command, static_cast<int>(data.size()), data.data(), lengths.data());
+  if (size < 0) throw std::bad_alloc();
+  const std::unique_ptr<char, void (*)(char*)> owned(command, redisFreeCommand);
+  unsent_.append(command, static_cast<std::size_t>(size));
 }
 
-RedisReply RedisConnection::next() {
-  void* reply = nullptr;
-  if (redisGetReply(context_.get(), &reply) != REDIS_OK) {
-    fail(context_->err == REDIS_ERR_IO && errno == EAGAIN ? fmt::format("no answer in {} s", kAnswerTime.tv_sec)
-                                                          : context_->errstr);
+void RedisConnection::flush() {
+  const std::string bytes = std::exchange(unsent_, {});
+  stream_.write(bytes);
+}
+
+RedisReply RedisConnection::receive() {
+  flush();
+  for (;;) {
+    void* reply = nullptr;
+    if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK)
+      fail(fmt::format("the server does not answer as Redis does: {}", reader_->errstr));
+    if (reply != nullptr) return RedisReply(static_cast<redisReply*>(reply));
+    const auto count = stream_.read(received_);
+    if (redisReaderFeed(reader_.get(), received_.data(), count) != REDIS_OK) fail(reader_->errstr);
   }
-  RedisReply out(static_cast<redisReply*>(reply));
-  if (out->type == REDIS_REPLY_ERROR) throw InputError(fmt::format("{} refuses: {}", url_, text_of(*out)));
-  return out;
 }
 
-RedisReply RedisConnection::ask(std::span<const std::string_view> words) {
-  send(words);
-  return next();
-}
-
-bool RedisConnection::was_closed() const {
-  pollfd state{context_->fd, POLLIN, 0};
-  return is_broken() || poll(&state, 1, 0) != 0;
+RedisReply RedisConnection::next(Answer expected) {
+  auto reply = receive();
+  check(*reply, expected);
+  return reply;
 }
 
 std::unique_ptr<RedisConnection> RedisPool::take() {

@@ -3,6 +3,7 @@
 #include <hiredis/hiredis.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -12,53 +13,58 @@
 #include <utility>
 #include <vector>
 
+#include "store/redis_address.h"
+#include "store/redis_stream.h"
+
 namespace winnow::store {
-
-/// host, port and database of redis://HOST[:PORT][/DATABASE].
-struct RedisAddress {
-  std::string url;
-  std::string host = "127.0.0.1";
-  int port = 6379;
-  int database = 0;
-
-  /// Throws UsageError.
-  static RedisAddress parse(const std::string& url);
-};
 
 struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
 };
 using RedisReply = std::unique_ptr<redisReply, FreeReply>;
 
+/// What a server may answer to a command.
+enum class Answer : std::uint8_t { status, number, text, text_or_nothing, list, list_or_nothing };
+
 /// The bytes of a reply that is a string; empty for one that says there is nothing.
 std::string_view text_of(const redisReply& reply);
 
-/// One connection, for one thread at a time. All throw InputError when the server is gone, refuses or does not answer
-/// in time; the connection is then of no more use.
+/// One connection, for one thread at a time. All throw InputError when the server is gone, refuses, does not answer in
+/// time or answers something else than what was expected; the connection is then of no more use.
 class RedisConnection {
  public:
   explicit RedisConnection(const RedisAddress& address);
 
   /// Sends a command with its arguments' bytes and waits for the answer.
-  RedisReply ask(std::span<const std::string_view> words);
-  RedisReply ask(std::initializer_list<std::string_view> words) { return ask(std::span(words.begin(), words.size())); }
+  RedisReply ask(Answer expected, std::initializer_list<std::string_view> words) {
+    send(words);
+    return next(expected);
+  }
   /// Sends without waiting; next() gives the answers in order.
-  void send(std::span<const std::string_view> words);
-  void send(std::initializer_list<std::string_view> words) { send(std::span(words.begin(), words.size())); }
-  RedisReply next();
+  void send(std::initializer_list<std::string_view> words);
+  RedisReply next(Answer expected);
 
-  bool is_broken() const { return context_->err != 0; }
   /// Whether the server has closed it while nobody was waiting: then there is something to read.
-  bool was_closed() const;
+  bool was_closed() const { return stream_.has_input(); }
+
+  /// That an answer cannot be: one sentence with `why`.
+  [[noreturn]] void fail(const std::string& why) const;
+  /// That it is what was expected.
+  void check(const redisReply& reply, Answer expected) const;
 
  private:
   struct Free {
-    void operator()(redisContext* context) const { redisFree(context); }
+    void operator()(redisReader* reader) const { redisReaderFree(reader); }
   };
-  [[noreturn]] void fail(const std::string& why) const;
+  void log_in(const RedisAddress& address);
+  RedisReply receive();
+  void flush();
 
-  std::string url_;
-  std::unique_ptr<redisContext, Free> context_;
+  std::string name_;
+  RedisStream stream_;
+  std::unique_ptr<redisReader, Free> reader_;
+  std::string unsent_;
+  std::vector<char> received_;
 };
 
 /// Connections that nobody uses at the moment.
@@ -66,14 +72,14 @@ class RedisPool {
  public:
   explicit RedisPool(RedisAddress address) : address_(std::move(address)) {}
 
-  /// A connection that goes back to the pool at the end, unless it broke or was left in the middle of something.
+  /// A connection that goes back to the pool at the end, unless it was left in the middle of something.
   class Use {
    public:
     explicit Use(RedisPool& pool) : pool_(pool), connection_(pool.take()) {}
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use() {
-      if (done_ && !connection_->is_broken()) pool_.put(std::move(connection_));
+      if (done_) pool_.put(std::move(connection_));
     }
     RedisConnection& connection() { return *connection_; }
     /// All answers have been read, nothing is watched.

@@ -37,25 +37,34 @@ Bytes copy_of(const redisReply& reply) {
 }
 
 std::optional<Bytes> find_record(RedisConnection& redis, const std::string& key) {
-  const auto reply = redis.ask({"HGET", kRecords, key});
+  const auto reply = redis.ask(Answer::text_or_nothing, {"HGET", kRecords, key});
   return reply->type == REDIS_REPLY_NIL ? std::nullopt : std::optional(copy_of(*reply));
 }
 
 Records find_records(RedisConnection& redis, const std::string& prefix) {
-  const auto reply = redis.ask({"HGETALL", kRecords});
+  const auto reply = redis.ask(Answer::list, {"HGETALL", kRecords});
+  const auto all = std::span(reply->element, reply->elements);
+  if (all.size() % 2 != 0) redis.fail(fmt::format("the server answers with {} keys and values", all.size()));
+  for (const auto* const element : all) redis.check(*element, Answer::text);
   Records out;
-  for (std::size_t i = 0; i + 1 < reply->elements; i += 2) {
-    std::string key(text_of(*reply->element[i]));
-    if (key.starts_with(prefix)) out.emplace(std::move(key), copy_of(*reply->element[i + 1]));
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    std::string key(text_of(*all[i]));
+    if (key.starts_with(prefix)) out.emplace(std::move(key), copy_of(*all[i + 1]));
   }
   return out;
+}
+
+/// A length that the server says.
+std::size_t length_of(RedisConnection& redis, const redisReply& reply) {
+  if (reply.integer < 0) redis.fail(fmt::format("the server says that a value has {} bytes", reply.integer));
+  return static_cast<std::size_t>(reply.integer);
 }
 
 /// Sends a value in pieces.
 class AppendingSink : public ByteSink {
  public:
   AppendingSink(RedisConnection& redis, std::string key) : redis_(redis), key_(std::move(key)) {
-    redis_.ask({"SET", key_, "", "EX", kUnconfirmedSeconds});
+    redis_.ask(Answer::status, {"SET", key_, "", "EX", kUnconfirmedSeconds});
   }
   void write(std::span<const std::byte> bytes) override {
     written_ += bytes.size();
@@ -67,7 +76,10 @@ class AppendingSink : public ByteSink {
     }
   }
   void flush() {
-    if (!piece_.empty()) redis_.ask({"APPEND", key_, piece_});
+    if (piece_.empty()) return;
+    sent_ += piece_.size();
+    const auto there = length_of(redis_, *redis_.ask(Answer::number, {"APPEND", key_, piece_}));
+    if (there != sent_) redis_.fail(fmt::format("a value has {} bytes on the server, expected {}", there, sent_));
     piece_.clear();
   }
   std::size_t written() const { return written_; }
@@ -77,6 +89,7 @@ class AppendingSink : public ByteSink {
   std::string key_;
   std::string piece_;
   std::size_t written_ = 0;
+  std::size_t sent_ = 0;
 };
 
 /// Makes a step: values are there already when it is tried, records are collected for the one moment when they change.
@@ -85,7 +98,7 @@ class RedisChange : public Change {
   explicit RedisChange(RedisConnection& redis) : redis_(redis) {}
 
   void begin() {
-    redis_.ask({"WATCH", kRecords});
+    redis_.ask(Answer::status, {"WATCH", kRecords});
     records_.clear();
     added_.clear();
     erased_.clear();
@@ -106,12 +119,9 @@ class RedisChange : public Change {
     }
     for (const auto& key : erased_) queue({"UNLINK", key});
     redis_.send({"EXEC"});
-    for (; commands > 0; --commands) redis_.next();
-    const auto all = redis_.next();
-    for (std::size_t i = 0; i < all->elements; ++i) {
-      if (all->element[i]->type == REDIS_REPLY_ERROR)
-        throw InputError(fmt::format("the server refuses: {}", text_of(*all->element[i])));
-    }
+    for (std::size_t i = 0; i < commands; ++i) redis_.next(Answer::status);
+    const auto all = redis_.next(Answer::list_or_nothing);
+    if (all->type != REDIS_REPLY_NIL) check_done(*all, commands - 1);
     in_doubt_ = false;
     return all->type != REDIS_REPLY_NIL;
   }
@@ -155,11 +165,17 @@ class RedisChange : public Change {
   void erase_value(const std::string& key) override { erased_.insert(value_key(key)); }
 
  private:
+  /// That each command was done.
+  void check_done(const redisReply& all, std::size_t commands) const {
+    if (all.elements != commands)
+      redis_.fail(fmt::format("the server has done {} of {} commands", all.elements, commands));
+    for (const auto* const element : std::span(all.element, all.elements)) redis_.check(*element, Answer::number);
+  }
   /// Makes sure that they are all there and stay long enough.
   void confirm_values() {
     for (const auto& key : added_) redis_.send({"EXPIRE", key, kUnconfirmedSeconds});
     std::size_t there = 0;
-    for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next()->integer == 1 ? 1U : 0U;
+    for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next(Answer::number)->integer == 1 ? 1U : 0U;
     if (there < added_.size())
       throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there,
                                    added_.size()));
@@ -180,11 +196,11 @@ class RedisStore : public ByteStore {
  public:
   explicit RedisStore(const std::string& url) : pool_(RedisAddress::parse(url)) {
     RedisPool::Use use(pool_);
-    use.connection().ask({"PING"});
+    use.connection().ask(Answer::status, {"PING"});
     use.done();
   }
 
-  const std::string& name() const override { return pool_.address().url; }
+  const std::string& name() const override { return pool_.address().name; }
 
   std::optional<Bytes> record(const std::string& key) const override {
     RedisPool::Use use(pool_);
@@ -209,15 +225,17 @@ class RedisStore : public ByteStore {
                   range.end == SIZE_MAX ? "-1" : std::to_string(range.end - 1)});
     }
     Lease lease;
-    lease.size = static_cast<std::size_t>(redis.next()->integer);
+    lease.is_copy = true;
+    lease.size = length_of(redis, *redis.next(Answer::number));
     const auto replies = std::make_shared<Replies>();
     for (const auto& range : ranges) {
-      if (range.begin < range.end) replies->push_back(redis.next());
+      if (range.begin < range.end) replies->push_back(redis.next(Answer::text));
       lease.parts.push_back(range.begin < range.end ? bytes_of(*replies->back()) : std::span<const std::byte>());
     }
+    if (lease.size > 0 && !are_whole(lease, ranges)) check_gone(redis, full);
     use.done();
     lease.hold = replies;
-    return lease.size == 0 ? std::nullopt : std::optional(std::move(lease));
+    return are_whole(lease, ranges) && lease.size > 0 ? std::optional(std::move(lease)) : std::nullopt;
   }
   void change(const std::function<void(Change&)>& make) override {
     RedisPool::Use use(pool_);
@@ -242,12 +260,24 @@ class RedisStore : public ByteStore {
   }
 
  private:
+  static bool are_whole(const Lease& lease, std::span<const ByteRange> ranges) {
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (lease.parts[i].size() != length_in(ranges[i], lease.size)) return false;
+    }
+    return true;
+  }
+  /// Parts that are too short are those of a value that somebody has just removed, or the server is wrong.
+  static void check_gone(RedisConnection& redis, const std::string& key) {
+    if (const auto there = length_of(redis, *redis.ask(Answer::number, {"STRLEN", key})); there > 0)
+      redis.fail(fmt::format("the server sent parts of a value of {} bytes that have other lengths than asked", there));
+  }
+
   /// Values that nobody knows of. Where that fails they vanish in time.
   void drop(const std::vector<std::string>& values) noexcept {
     try {
       if (values.empty()) return;
       RedisPool::Use use(pool_);
-      for (const auto& key : values) use.connection().ask({"UNLINK", key});
+      for (const auto& key : values) use.connection().ask(Answer::number, {"UNLINK", key});
       use.done();
     } catch (const Error&) {
       return;
@@ -262,7 +292,7 @@ class RedisStore : public ByteStore {
 std::unique_ptr<ByteStore> open_redis(const std::string& url, Missing missing) {
   auto store = std::make_unique<RedisStore>(url);
   if (missing == Missing::is_an_error && store->records("").empty())
-    throw InputError(fmt::format("there are no documents in {}: `winnow docs add` makes a store there", url));
+    throw InputError(fmt::format("there are no documents in {}: `winnow docs add` makes a store there", store->name()));
   return store;
 }
 

@@ -10,6 +10,4 @@ std::unique_ptr<ByteStore> open_folder(const std::string& folder, Missing missin
 /// A server that many machines may share: values are copied.
 std::unique_ptr<ByteStore> open_redis(const std::string& url, Missing missing);
 
-inline constexpr const char* kRedisScheme = "redis://";
-
 }  // namespace winnow::store

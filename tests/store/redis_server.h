@@ -2,21 +2,22 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "store/byte_store.h"
 #include "support/temp.h"
-#include "winnow/error.h"
 
 namespace winnow::test {
 
@@ -25,10 +26,13 @@ class RedisServer {
  public:
   static bool is_installed() { return std::system("command -v redis-server >/dev/null 2>&1") == 0; }
 
-  explicit RedisServer(const std::vector<std::string>& options = {}) : port_(free_port()) {
+  /// `host`: a number of this machine. `port_option`: what the port is given as.
+  explicit RedisServer(const std::vector<std::string>& options = {}, const std::string& host = "127.0.0.1",
+                       const std::string& port_option = "--port")
+      : host_(host), port_(free_port()) {
     std::vector<std::string> words = {
-        "redis-server", "--port", std::to_string(port_), "--bind",       "127.0.0.1", "--dir", folder_ / "",
-        "--save",       "",       "--logfile",           folder_ / "log"};
+        "redis-server", port_option, std::to_string(port_), "--bind",       host_, "--dir", folder_ / "",
+        "--save",       "",          "--logfile",           folder_ / "log"};
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
@@ -50,7 +54,11 @@ class RedisServer {
     waitpid(process_, nullptr, 0);
     process_ = 0;
   }
-  std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+  /// `who`: USER:PASSWORD@.
+  std::string url(const std::string& scheme = "redis://", const std::string& who = "") const {
+    return scheme + who + (host_.find(':') == std::string::npos ? host_ : "[" + host_ + "]") + ":" +
+           std::to_string(port_);
+  }
 
  private:
   static int free_port() {
@@ -66,17 +74,16 @@ class RedisServer {
   }
   void wait_until_up() const {
     for (int i = 0; i < 500; ++i) {
-      try {
-        store::open(url(), store::Missing::is_created);
-        return;
-      } catch (const InputError&) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      }
+      const std::unique_ptr<redisContext, void (*)(redisContext*)> connection(redisConnect(host_.c_str(), port_),
+                                                                              redisFree);
+      if (connection != nullptr && connection->err == 0) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     throw std::runtime_error("redis-server does not answer");
   }
 
   TempFolder folder_;
+  std::string host_;
   int port_;
   pid_t process_ = 0;
 };

@@ -1,0 +1,102 @@
+#include "store/redis_address.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "winnow/error.h"
+
+namespace winnow::store {
+
+namespace {
+
+constexpr int kLastPort = 65535;
+constexpr int kLastDatabase = 1 << 20;
+
+/// Reads the parts of an address from left to right; what is wrong is said without their text, which may be a password.
+class Parser {
+ public:
+  explicit Parser(const std::string& url) : rest_(url) {
+    out_.transport = url.starts_with(kTlsScheme) ? RedisAddress::Transport::tls : RedisAddress::Transport::plain;
+    const std::string_view scheme = url.starts_with(kTlsScheme) ? kTlsScheme : kPlainScheme;
+    rest_.remove_prefix(scheme.size());
+    const auto at = rest_.rfind('@');
+    const auto who = at == std::string_view::npos ? "" : rest_.substr(0, at);
+    if (at != std::string_view::npos) rest_.remove_prefix(at + 1);
+    const auto user = who.substr(0, who.find(':'));
+    out_.name = fmt::format("{}{}{}{}", scheme, user, user.empty() ? "" : "@", rest_);
+    out_.user = decoded(user, "the user");
+    if (user.size() < who.size()) out_.password = decoded(who.substr(user.size() + 1), "the password");
+  }
+
+  RedisAddress parse() {
+    if (const auto slash = rest_.find('/'); slash != std::string_view::npos) {
+      if (slash + 1 < rest_.size()) out_.database = number(rest_.substr(slash + 1), kLastDatabase, "the database");
+      rest_ = rest_.substr(0, slash);
+    }
+    const auto host = take_host();
+    if (!host.empty()) out_.host = host;
+    if (!rest_.empty()) out_.port = number(rest_.substr(1), kLastPort, "the port");
+    if (const char* const secret = std::getenv("WINNOW_REDIS_PASSWORD"); secret != nullptr && out_.password.empty())
+      out_.password = secret;
+    return out_;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const {
+    throw UsageError(fmt::format("{}: {} ({})", out_.name, why, kRedisForm));
+  }
+
+  /// What is left is the port with its colon.
+  std::string_view take_host() {
+    std::size_t end = rest_.find(':');
+    if (rest_.starts_with('[')) {
+      const auto bracket = rest_.find(']');
+      if (bracket == std::string_view::npos) fail("the host begins with a bracket that is not closed");
+      end = bracket + 1;
+      if (end < rest_.size() && rest_[end] != ':') fail("something follows the host's bracket");
+    } else if (end != rest_.rfind(':')) {
+      fail("an IPv6 address stands in brackets");
+    }
+    const auto host = rest_.substr(0, end);
+    rest_.remove_prefix(host.size());
+    return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  }
+
+  int number(std::string_view text, int most, const char* what) const {
+    int out = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    if (error != std::errc() || end != text.data() + text.size() || out < 0 || out > most)
+      fail(fmt::format("{} is no number up to {}", what, most));
+    return out;
+  }
+
+  std::string decoded(std::string_view text, const char* what) const {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '%') {
+        out += text[i];
+        continue;
+      }
+      unsigned char byte = 0;
+      const auto digits = text.substr(i + 1, 2);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+      if (digits.size() < 2 || error != std::errc() || end != digits.data() + digits.size())
+        fail(fmt::format("{} has a % that two hexadecimal digits do not follow", what));
+      out += static_cast<char>(byte);
+      i += 2;
+    }
+    return out;
+  }
+
+  std::string_view rest_;
+  RedisAddress out_;
+};
+
+}  // namespace
+
+RedisAddress RedisAddress::parse(const std::string& url) { return Parser(url).parse(); }
+
+}  // namespace winnow::store
