@@ -75,6 +75,10 @@ struct Calibration {
 /// What to do where there is no store yet.
 enum class MissingStore : std::uint8_t { is_created, is_an_error };
 
+/// Throws what DocumentStore::import_from() would throw for the file and the name (empty: its own), for those who make
+/// a store only when there is something to put into it.
+void check_exported(const std::string& path, const std::string& name = "");
+
 /// Documents that were read once, each with its keys and values, in a folder or on a Redis server.
 ///
 /// Any number of threads, processes and (with Redis) machines may use one store at the same time: what one adds or
@@ -85,14 +89,15 @@ enum class MissingStore : std::uint8_t { is_created, is_an_error };
 /// names it.
 class DocumentStore {
  public:
-  /// `where` is a folder, redis://HOST[:PORT][/DATABASE], or empty for the user's data directory. Throws UsageError,
-  /// InputError.
+  /// `where` is a folder, redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] (with the password from
+  /// WINNOW_REDIS_PASSWORD where it has none; rediss by TLS), or empty for the user's data directory. Throws
+  /// UsageError, InputError.
   explicit DocumentStore(const std::string& where = "", MissingStore missing = MissingStore::is_created);
   DocumentStore(DocumentStore&&) noexcept;
   DocumentStore& operator=(DocumentStore&&) noexcept;
   ~DocumentStore();
 
-  /// The folder or the server's address.
+  /// The folder or the server's address, without a password.
   const std::string& where() const;
 
   /// Reads a document and keeps it, with its full cache or compressed. What is known already is not read again; another

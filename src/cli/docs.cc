@@ -124,6 +124,7 @@ void gc(const Arguments& a) {
 }
 
 void import(const Arguments& a) {
+  check_exported(a.file, a.as);
   auto store = open_store(a, MissingStore::is_created);
   const auto added = store.import_from(a.file, a.as);
   if (a.json) return write_json(document_json(added.info));
@@ -143,7 +144,7 @@ CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string
 void add_store_option(CLI::App& command, StoreOptions& options) {
   command
       .add_option("--store", options.store,
-                  "folder, or redis://HOST[:PORT][/DATABASE] (default: the user's data directory)")
+                  "folder, or redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] (default: the user's data directory)")
       ->envname("WINNOW_STORE");
 }
 

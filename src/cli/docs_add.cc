@@ -77,8 +77,8 @@ std::string line(const AddedDocument& added) {
 /// One that cannot be added is reported and the others go on.
 void add_all(const Arguments& a) {
   const auto names = names_of(a);
-  DocumentStore store = open_store(a, MissingStore::is_created);
   const auto model = Model::load(a.options.model, a.options.loading);
+  DocumentStore store = open_store(a, MissingStore::is_created);
   Session session(model, a.options.session);
   session.on_stop(interrupted);
   if (!a.options.quiet) show_progress(session);

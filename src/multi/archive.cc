@@ -42,6 +42,8 @@ Archive::Archive(std::shared_ptr<store::ByteStore> bytes) : bytes_(std::move(byt
     const MemorySource source(*found, where());
     version = ByteCursor(source, 0, found->size()).take<std::uint32_t>("the store's version");
   } else {
+    if (const auto all = bytes_->records(""); !all.empty() && !all.contains(kFormatKey))
+      throw InputError(fmt::format("the documents in {} are damaged: their format's version is not there", where()));
     bytes_->change(
         [](store::Change& change) { change.put_record(kFormatKey, std::as_bytes(std::span(&kDocumentVersion, 1))); });
   }
@@ -107,12 +109,12 @@ AddedDocument::Outcome Archive::point(store::Change& change, const Label& label,
   const auto known = change.record(key);
   NameRecord record{id, label.tags, now_ms()};
   if (!known) {
-    change.put_record(key, record.bytes());
+    change.put_record(key, record.bytes(label.name));
     return AddedDocument::Outcome::added;
   }
-  const auto before = NameRecord::read(*known, what(label.name));
+  const auto before = NameRecord::read(label.name, *known, what(label.name));
   if (before.id == id) record.added_ms = before.added_ms;
-  change.put_record(key, record.bytes());
+  change.put_record(key, record.bytes(label.name));
   if (before.id == id) return AddedDocument::Outcome::unchanged;
   drop_unnamed(change, before.id);
   return AddedDocument::Outcome::replaced;
@@ -121,7 +123,8 @@ AddedDocument::Outcome Archive::point(store::Change& change, const Label& label,
 /// Removes a content if no name stands for it.
 void Archive::drop_unnamed(store::Change& change, const std::string& id) const {
   for (const auto& [key, bytes] : change.records(kNamePrefix)) {
-    if (NameRecord::read(bytes, what(key.substr(kNamePrefix.size()))).id == id) return;
+    const std::string name = key.substr(kNamePrefix.size());
+    if (NameRecord::read(name, bytes, what(name)).id == id) return;
   }
   const auto found = change.record(kContentPrefix + id);
   if (!found) return;
@@ -135,7 +138,7 @@ Archive::Found Archive::find(const std::string& name) const {
   for (int i = 0; i < kTries; ++i) {
     const auto named = bytes_->record(kNamePrefix + name);
     if (!named) fail_unknown(name, bytes_->records(kNamePrefix));
-    Found found{NameRecord::read(*named, what(name)), {}};
+    Found found{NameRecord::read(name, *named, what(name)), {}};
     const auto content = bytes_->record(kContentPrefix + found.name.id);
     if (!content) continue;  // replaced between the two
     found.content = ContentRecord::read(*content, what(name));
@@ -185,15 +188,25 @@ DocumentInfo Archive::info_of(const std::string& name, const Found& found) const
 std::vector<DocumentInfo> Archive::list() const {
   const auto all = bytes_->records("");
   std::vector<DocumentInfo> out;
-  for (auto it = all.lower_bound(kNamePrefix); it != all.end() && it->first.starts_with(kNamePrefix); ++it) {
-    const std::string name = it->first.substr(kNamePrefix.size());
-    Found found{NameRecord::read(it->second, what(name)), {}};
+  for (const auto& [key, record] : all) {
+    check_kind(key, record);
+    if (!key.starts_with(kNamePrefix)) continue;
+    const std::string name = key.substr(kNamePrefix.size());
+    Found found{NameRecord::read(name, record, what(name)), {}};
     const auto content = all.find(kContentPrefix + found.name.id);
     if (content == all.end()) throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
     found.content = ContentRecord::read(content->second, what(name));
     out.push_back(info_of(name, found));
   }
   return out;
+}
+
+/// That a record which is no name's is one of the others: a name whose key was damaged would only be missing.
+void Archive::check_kind(const std::string& key, const store::Bytes& record) const {
+  if (key == kFormatKey || key.starts_with(kNamePrefix)) return;
+  if (!key.starts_with(kContentPrefix))
+    throw InputError(fmt::format("the documents in {} are damaged: there is a record of an unknown kind", where()));
+  ContentRecord::read(record, what(key.substr(kContentPrefix.size())));
 }
 
 DocumentInfo Archive::info(const std::string& name) const { return info_of(name, find(name)); }
@@ -234,7 +247,7 @@ void Archive::remove(std::span<const std::string> names) {
       if (!found) fail_unknown(name, change.records(kNamePrefix));
       std::string id;
       try {
-        id = NameRecord::read(*found, what(name)).id;
+        id = NameRecord::read(name, *found, what(name)).id;
       } catch (const InputError&) {  // damaged: its content stays, but it can be got rid of
       }
       change.erase_record(kNamePrefix + name);

@@ -33,6 +33,9 @@ struct NewContent {
   std::function<store::Bytes()> head;  ///< called after the layers
 };
 
+/// Throws InputError when no document can be imported from the file, UsageError when it cannot have that name.
+void check_exported(const std::string& path, const std::string& name);
+
 /// What a store of bytes is as a store of documents: names, which stand for contents. A content lives as long as a name
 /// stands for it. Thread-safe; errors are those of DocumentStore.
 class Archive {
@@ -72,6 +75,7 @@ class Archive {
   /// How messages begin: the document NAME (or ID) in WHERE.
   std::string what(const std::string& name) const;
   Found find(const std::string& name) const;
+  void check_kind(const std::string& key, const store::Bytes& record) const;
   DocumentInfo info_of(const std::string& name, const Found& found) const;
   AddedDocument::Outcome point(store::Change& change, const Label& label, const std::string& id) const;
   void drop_unnamed(store::Change& change, const std::string& id) const;

@@ -25,7 +25,7 @@ std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
     std::vector<DocumentInfo> all;
     for (const auto& [key, record] : change.records(kNamePrefix)) {
       const std::string name = key.substr(kNamePrefix.size());
-      const Found found{NameRecord::read(record, what(name)), {}};
+      const Found found{NameRecord::read(name, record, what(name)), {}};
       if (contents.contains(found.name.id)) all.push_back(info_of(name, {found.name, contents.at(found.name.id)}));
     }
     const auto oldest = [](const DocumentInfo& a, const DocumentInfo& b) {
@@ -63,13 +63,17 @@ std::vector<DocumentDamage> Archive::verify(const std::function<void(double)>& p
       out.push_back({name, error.what()});
     }
   };
+  checked("", [&] { bytes_->check(); });
   const auto all = bytes_->records("");
   std::map<std::string, std::string> named;  ///< one name of each content
   for (const auto& [key, record] : all) {
+    checked("", [&, &key = key, &bytes = record] {
+      if (!key.starts_with(kContentPrefix)) check_kind(key, bytes);
+    });
     if (!key.starts_with(kNamePrefix)) continue;
     const std::string name = key.substr(kNamePrefix.size());
     checked(name, [&, &bytes = record] {
-      const auto id = NameRecord::read(bytes, what(name)).id;
+      const auto id = NameRecord::read(name, bytes, what(name)).id;
       named.emplace(id, name);
       if (!all.contains(kContentPrefix + id))
         throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));

@@ -46,6 +46,54 @@ store::Bytes contents(const cache::SectionReader& reader, int section, const std
   return out;
 }
 
+/// A file that export_to() has written. Throws InputError when it is none, is truncated or damaged.
+class ExportedDocument {
+ public:
+  explicit ExportedDocument(const std::string& path) : file_(path), reader_(file_, kDocumentFormat) {
+    if (reader_.count() < layer_section(0)) fail(fmt::format("it has {} sections", reader_.count()));
+    reader_.verify(kLabelSection, "its label");
+    label_ = read_label(reader_.section(kLabelSection));
+    head_ = contents(reader_, kHeadSection, "its head");
+    stored_ = StoredHead::read(head_, path);
+    if (reader_.count() != layer_section(layers()))
+      fail(fmt::format("it has {} sections for {} layers", reader_.count(), layers()));
+  }
+
+  const Label& label() const { return label_; }
+  int layers() const { return stored_.head.saved.model.layers; }
+  /// A layer's bytes, as they were when it was exported.
+  store::Bytes layer(int layer) const {
+    auto out = contents(reader_, layer_section(layer), fmt::format("layer {}", layer));
+    check_layer(stored_.head.saved, layer, out, stored_.sums[static_cast<std::size_t>(layer)],
+                fmt::format("layer {} of {}", layer, file_.name()));
+    return out;
+  }
+  /// What is to be written. Must not outlive this.
+  NewContent content() const {
+    const auto& saved = stored_.head.saved;
+    NewContent out;
+    out.head_bytes = head_.size();
+    std::size_t bytes = out.head_bytes;
+    for (const auto& sums : stored_.sums) bytes += out.layer_bytes.emplace_back(static_cast<std::size_t>(sums.size));
+    out.id = content_id(saved.model, saved.options, saved.transcript.tokens);
+    out.record = record_of(saved, new_number(), bytes, now_ms());
+    out.write_layer = [this](int i, ByteSink& to) { to.write(layer(i)); };
+    out.head = [this] { return head_; };
+    return out;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const {
+    throw InputError(fmt::format("{} is damaged: {}", file_.name(), why));
+  }
+
+  FileSource file_;
+  cache::SectionReader reader_;
+  Label label_;
+  store::Bytes head_;
+  StoredHead stored_;
+};
+
 store::Lease whole_value(const store::ByteStore& from, const std::string& key, const std::string& what) {
   auto found = from.value(key, std::span(&store::kWhole, 1));
   if (!found) throw InputError(fmt::format("{} is gone: somebody has removed or replaced it", what));
@@ -76,37 +124,16 @@ void Archive::export_to(const std::string& name, const std::string& path) const 
 }
 
 AddedDocument::Outcome Archive::import_from(const std::string& path, Label& label) {
-  const FileSource file(path);
-  const cache::SectionReader reader(file, kDocumentFormat);
-  if (reader.count() < 2) throw InputError(fmt::format("{} is damaged: it has {} sections", path, reader.count()));
-  reader.verify(kLabelSection, "its label");
-  Label own = read_label(reader.section(kLabelSection));
-  if (label.name.empty()) label.name = own.name;
-  label.tags = std::move(own.tags);
-  const store::Bytes head = contents(reader, kHeadSection, "its head");
-  const StoredHead stored = StoredHead::read(head, path);
-  const auto& saved = stored.head.saved;
-  if (reader.count() != layer_section(saved.model.layers))
-    throw InputError(
-        fmt::format("{} is damaged: it has {} sections for {} layers", path, reader.count(), saved.model.layers));
+  const ExportedDocument file(path);
+  if (label.name.empty()) label.name = file.label().name;
+  label.tags = file.label().tags;
+  return put(label, file.content());
+}
 
-  NewContent content;
-  std::size_t bytes = head.size();
-  for (int layer = 0; layer < saved.model.layers; ++layer) {
-    content.layer_bytes.push_back(static_cast<std::size_t>(stored.sums[static_cast<std::size_t>(layer)].size));
-    bytes += content.layer_bytes.back();
-  }
-  content.id = content_id(saved.model, saved.options, saved.transcript.tokens);
-  content.record = record_of(saved, new_number(), bytes, now_ms());
-  content.write_layer = [&](int layer, ByteSink& to) {
-    const std::string layer_name = fmt::format("layer {} of {}", layer, path);
-    const auto value = contents(reader, layer_section(layer), fmt::format("layer {}", layer));
-    check_layer(saved, layer, value, stored.sums[static_cast<std::size_t>(layer)], layer_name);
-    to.write(value);
-  };
-  content.head_bytes = head.size();
-  content.head = [&] { return head; };
-  return put(label, content);
+void check_exported(const std::string& path, const std::string& name) {
+  const ExportedDocument file(path);
+  Label{name.empty() ? file.label().name : name, file.label().tags}.check();
+  for (int layer = 0; layer < file.layers(); ++layer) file.layer(layer);
 }
 
 }  // namespace winnow::multi

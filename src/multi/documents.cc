@@ -36,6 +36,8 @@ store::Missing missing(MissingStore what) {
 
 }  // namespace
 
+void check_exported(const std::string& path, const std::string& name) { multi::check_exported(path, name); }
+
 DocumentStore::DocumentStore(const std::string& where, MissingStore what)
     : impl_(std::make_unique<Impl>(
           Impl{multi::Archive(store::open(where.empty() ? store::default_folder() : where, missing(what)))})) {}

@@ -13,30 +13,42 @@ namespace winnow::multi {
 
 namespace {
 
-/// Adds the checksum that a record or a head ends with.
-store::Bytes sealed(MemorySink& contents) {
-  put(contents, hash_of(contents.bytes()));
+/// What a record or a head begins with, and the seed of the checksum that it ends with.
+struct Seal {
+  std::uint32_t version = kDocumentVersion;
+  std::uint64_t seed = 0;
+};
+
+Seal seal_of_name(const std::string& name) { return {kNameVersion, hash_of(std::as_bytes(std::span(name)))}; }
+
+/// Adds the checksum.
+store::Bytes sealed(MemorySink& contents, const Seal& seal = {}) {
+  put(contents, hash_of(contents.bytes(), seal.seed));
   return contents.bytes();
 }
 
-/// What such a checksum covers; read(cursor) reads it to its end.
+/// What it covers; read(cursor) reads it to its end.
 template <class Read>
-auto unsealed(std::span<const std::byte> bytes, const std::string& what, const Read& read) {
+auto unsealed(std::span<const std::byte> bytes, const std::string& what, const Read& read, const Seal& seal = {}) {
   std::uint64_t sum = 0;
   if (bytes.size() < sizeof(sum)) throw InputError(fmt::format("{} is damaged: it has {} bytes", what, bytes.size()));
   const auto contents = bytes.first(bytes.size() - sizeof(sum));
   std::memcpy(&sum, bytes.data() + contents.size(), sizeof(sum));
-  if (const auto is = hash_of(contents); is != sum)
+  if (const auto is = hash_of(contents, seal.seed); is != sum)
     throw InputError(fmt::format("{} is damaged: its checksum is {:016x}, expected {:016x}", what, is, sum));
   const MemorySource source(contents, what);
   ByteCursor cursor(source, 0, contents.size());
   const auto version = cursor.take<std::uint32_t>("the format's version");
-  if (version != kDocumentVersion)
+  if (version != seal.version)
     throw InputError(
-        fmt::format("{} has format version {}, this program reads version {}", what, version, kDocumentVersion));
+        fmt::format("{} has format version {}, this program reads version {}", what, version, seal.version));
   auto out = read(cursor);
   cursor.finish("what is known");
   return out;
+}
+
+bool has_version(std::span<const std::byte> bytes, std::uint32_t version) {
+  return bytes.size() >= sizeof(version) && std::memcmp(bytes.data(), &version, sizeof(version)) == 0;
 }
 
 constexpr std::int32_t kMostHeads = 1 << 12;       ///< so that sizes stay below 2^63
@@ -78,25 +90,26 @@ std::string content_id(const engine::ModelIdentity& model, const CacheOptions& o
   return fmt::format("{:016x}{:016x}", hash_of(sink.bytes(), 1), hash_of(sink.bytes(), 2));
 }
 
-store::Bytes NameRecord::bytes() const {
+store::Bytes NameRecord::bytes(const std::string& name) const {
   MemorySink to;
-  put(to, kDocumentVersion);
+  put(to, kNameVersion);
   put(to, std::string_view(id));
   put(to, static_cast<std::uint32_t>(tags.size()));
   for (const auto& tag : tags) put(to, std::string_view(tag));
   put(to, added_ms);
-  return sealed(to);
+  return sealed(to, seal_of_name(name));
 }
 
-NameRecord NameRecord::read(std::span<const std::byte> bytes, const std::string& what) {
-  return unsealed(bytes, what, [](ByteCursor& from) {
+NameRecord NameRecord::read(const std::string& name, std::span<const std::byte> bytes, const std::string& what) {
+  const auto fields = [](ByteCursor& from) {
     NameRecord out;
     out.id = from.text("the content");
     const auto tags = from.take<std::uint32_t>("the number of tags");
     for (std::uint32_t i = 0; i < tags; ++i) out.tags.push_back(from.text("a tag"));
     out.added_ms = from.take<std::int64_t>("when it was added");
     return out;
-  });
+  };
+  return unsealed(bytes, what, fields, has_version(bytes, kDocumentVersion) ? Seal() : seal_of_name(name));
 }
 
 store::Bytes ContentRecord::bytes() const {

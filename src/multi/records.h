@@ -13,6 +13,7 @@
 namespace winnow::multi {
 
 inline constexpr std::uint32_t kDocumentVersion = 1;
+inline constexpr std::uint32_t kNameVersion = 2;  ///< of names; those of version 1 are read, too
 
 inline const std::string kFormatKey = "format";
 inline const std::string kNamePrefix = "n/";
@@ -27,9 +28,10 @@ struct NameRecord {
   std::vector<std::string> tags;
   std::int64_t added_ms = 0;  ///< since 1970
 
-  store::Bytes bytes() const;
+  /// The checksum covers the name, too.
+  store::Bytes bytes(const std::string& name) const;
   /// Throws InputError; `what` begins it.
-  static NameRecord read(std::span<const std::byte> bytes, const std::string& what);
+  static NameRecord read(const std::string& name, std::span<const std::byte> bytes, const std::string& what);
 };
 
 /// What is known of a content without its head.

@@ -107,12 +107,21 @@ def check_refusals(model):
     refused("add", "-m", model, "--store", store, FOLDER / "none.txt", says="none.txt")
     refused("gc", "--store", store, "--max-bytes", "10%", says="no size", code=2)
     refused("import", "--store", store, good, says="is not an exported document")
+    refused("import", "--store", FOLDER / "none", good, says="is not an exported document")
+    refused("add", "-m", good, "--store", FOLDER / "none", good, says="good.txt")
+    assert not (FOLDER / "none").exists(), "nothing that could be kept was there"
+    refused("list", "--store", "foo://user:secret@host", says="documents cannot be kept in foo://", code=2)
+    refused("add", "-m", model, "--store", "foo://host", good, says="documents cannot be kept in foo://", code=2, cwd=FOLDER)
+    assert not (FOLDER / "foo:").exists()
     refused("list", "--store", "redis://127.0.0.1:1", says="cannot be reached")
     docs("add", "-m", model, "--store", store, "-", "--name", "stdin", input="some words")
     assert sorted(listed(store)) == ["good.txt", "stdin"]
 
     data = store / "data.mdb"
     whole = data.read_bytes()
+    data.write_bytes(b"")
+    for command in (["verify"], ["list"], ["rm", "stdin"], ["add", "-m", model, good]):
+        refused(*command, "--store", store, says=f"{data} is no store of documents, or is damaged: it has 0 bytes")
     data.write_bytes(whole[: len(whole) // 2])
     refused("verify", "--store", store, says=(f"{data} is truncated", f"{len(whole) // 2} of"))
     data.write_bytes(whole)
@@ -200,6 +209,37 @@ def check_damaged_block(model):
         assert after["answer"] == before["answer"] and after["kept_blocks"] == before["kept_blocks"]
         assert [d["name"] for d in after["recomputed_documents"]] == [names[1]] and damage in after["recomputed_documents"][0]["why"], after
         assert "recompute" in after["stages_ms"] and f"{names[1]} could not be read and was recomputed from its tokens" in errors, errors
+
+
+def check_damaged_trees(model):
+    """Two bytes of a page that says where documents lie: what is printed is right, or one sentence says what is wrong."""
+    store = FOLDER / "trees"
+    files = [text(f"tree{i}.txt", 30, 40 + i) for i in range(3)]
+    names = [path.name for path in files]
+    add(store, model, *files)
+    asked = ["ask", "-m", model, "--threads", 1, "--raw", "-n", 4, "--ignore-eos", "--doc", *names, "-p", " three", "--store", store]
+    right = docs(*asked)[0]
+    data = store / "data.mdb"
+    whole = data.read_bytes()
+    trees = [page for page in range(0, len(whole), 4096) if whole[page + 10] in (1, 2, 8) and int.from_bytes(whole[page : page + 8], "little") == page // 4096]
+    assert len(trees) > 4
+    random.seed(1)
+    codes = set()
+    for page in trees:
+        for command in (["list", "--store", store], ["verify", "--store", store], asked, ["rm", names[0], "--store", store], ["add", "-m", model, "--store", store, text("more.txt", 20)]):
+            damaged = bytearray(whole)
+            for at in random.sample([*range(8, 40), *range(4096 - 200, 4096)], 2):
+                damaged[page + at] ^= random.randint(1, 255)
+            data.write_bytes(damaged)
+            result = subprocess.run([WINNOW, "docs", *map(str, command)], capture_output=True, text=True, errors="replace", timeout=PATIENCE, env=environment())
+            codes.add(result.returncode)
+            assert result.returncode in (0, 1), (page, command, result)
+            assert result.returncode == 0 or result.stderr.strip(), (page, command, result)
+            if result.returncode == 0 and command[0] == "list":
+                assert all(name in result.stdout for name in names), (page, result)
+            if result.returncode == 0 and command is asked:
+                assert result.stdout == right, (page, result)
+    assert 1 in codes
 
 
 class FailingProxy:
@@ -355,11 +395,14 @@ def check_concurrency(store, model):
 class Redis:
     """A server of one's own."""
 
+    def __init__(self, *options):
+        self.options = options
+
     def __enter__(self):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
-        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(FOLDER)],
+        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(FOLDER), *self.options],
                                         stdout=subprocess.DEVNULL)  # fmt: skip
         for _ in range(250):
             try:
@@ -377,6 +420,21 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/{database}"
 
 
+def check_password(model):
+    """What a server's password is, nobody reads."""
+    with Redis("--requirepass", "secret") as redis:
+        where = redis.url(0).replace("redis://", "redis://:secret@")
+        out, errors = docs("add", "-m", model, "--threads", 1, "--json", "--store", where, text("a.txt", 25))
+        assert json.loads(out)["store"] == redis.url(0) and "secret" not in out + errors, (out, errors)
+        assert listed(where)["a.txt"]
+        os.environ["WINNOW_REDIS_PASSWORD"] = "secret"
+        assert listed(redis.url(0))["a.txt"]
+        del os.environ["WINNOW_REDIS_PASSWORD"]
+        refused("list", "--store", redis.url(0), says="NOAUTH")
+        out, errors = docs("list", "--store", where.replace("secret", "s3cret"), code=1)
+        assert "refuses the password" in errors and "s3cret" not in errors, errors
+
+
 def main():
     tiny = FOLDER / "tiny.gguf"
     subprocess.run([TINY, tiny], check=True)
@@ -386,6 +444,7 @@ def main():
     check_life(FOLDER / "life", tiny)
     check_asking(FOLDER / "asking", tiny)
     check_damaged_block(tiny)
+    check_damaged_trees(tiny)
     check_kills(FOLDER / "kills", tiny)
     check_concurrency(FOLDER / "many", tiny)
     if shutil.which("redis-server") is None:
@@ -398,6 +457,7 @@ def main():
         check_concurrency(redis.url(2), tiny)
     refused("list", "--store", redis.url(0), says="cannot be reached")
     check_server_gone(tiny)
+    check_password(tiny)
 
 
 try:

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "multi/some_document.h"
 #include "store/any_store.h"
+#include "store/fake_redis.h"
 #include "support/cache_options.h"
 #include "support/refusal.h"
 #include "winnow/error.h"
@@ -42,7 +45,7 @@ class ArchiveTest : public test::AnyStoreTest {
 
   ContentRecord content(const std::string& name) {
     const auto bytes = open();
-    const auto id = NameRecord::read(*bytes->record(kNamePrefix + name), "it").id;
+    const auto id = NameRecord::read(name, *bytes->record(kNamePrefix + name), "it").id;
     return ContentRecord::read(*bytes->record(kContentPrefix + id), "it");
   }
 
@@ -358,6 +361,84 @@ TEST_P(ArchiveTest, ManyThreadsAddReadAndRemove) {
   EXPECT_EQ(wrong, 0);
   EXPECT_TRUE(archive().verify({}).empty());
   EXPECT_EQ(archive().open("kept")->tokens(), 130);
+}
+
+TEST_P(ArchiveTest, NamesOfTheFirstVersionAreRead) {
+  put("a", tiny_.read(100));
+  MemorySink first;  // as they were before the checksum covered the name
+  winnow::put(first, kDocumentVersion);
+  winnow::put(first, std::string_view(archive().info("a").id));
+  winnow::put(first, std::uint32_t{1});
+  winnow::put(first, std::string_view("x"));
+  winnow::put(first, std::int64_t{1'700'000'000'000});
+  winnow::put(first, hash_of(first.bytes()));
+  open()->change([&](store::Change& change) { change.put_record(kNamePrefix + "old", first.bytes()); });
+  EXPECT_EQ(archive().info("old").tags, std::vector<std::string>{"x"});
+  EXPECT_EQ(archive().open("old")->tokens(), 100);
+  EXPECT_TRUE(archive().verify({}).empty());
+}
+
+TEST_P(ArchiveTest, ARecordThatIsNoneOfItsKindsIsDamage) {
+  put("a", tiny_.read(100));
+  open()->change([](store::Change& change) { change.put_record("m/a", {}); });
+  EXPECT_NE(refusal([&] { archive().list(); }).find("a record of an unknown kind"), std::string::npos);
+  EXPECT_EQ(archive().verify({}).size(), 1U);
+  open()->change([](store::Change& change) {
+    change.erase_record("m/a");
+    change.erase_record(kFormatKey);
+  });
+  EXPECT_NE(refusal([&] { archive(); }).find("their format's version is not there"), std::string::npos);
+}
+
+/// What a server sends is believed no more the second time than the first.
+TEST(CopiedDocumentTest, CopiesAreVerifiedWheneverTheyAreFetched) {
+  test::TinySession tiny;
+  test::FakeRedis server;
+  Archive archive(store::open(server.url(), store::Missing::is_created));
+  const auto plain = tiny.read(500);
+  const auto small = tiny.read(300, options_of("snapkv", "50"));
+  archive.put({"plain", {}}, plain.head, plain.lanes());
+  archive.put({"small", {}}, small.head, small.lanes());
+  const auto read_plain = archive.open("plain");
+  const auto read_small = archive.open("small");
+  const Stretch stretch{100, 300};
+  const auto read = [&] {
+    read_plain->read(1, std::span(&stretch, 1));
+    read_small->read_all(1);
+  };
+  read();
+  const auto change = [&](const std::function<void(std::string&)>& how) {
+    server.tamper([how](const test::Words& words, const std::string& answer) {
+      std::string out = answer;
+      if (words.front() == "GETRANGE") how(out);
+      return out;
+    });
+  };
+  change([](std::string& answer) { answer[answer.size() - 3] ^= 1; });
+  EXPECT_NE(refusal([&] { read_plain->read(1, std::span(&stretch, 1)); }).find("the checksum of block"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { read_small->read_all(1); }).find("the checksum of its lanes"), std::string::npos);
+  change([](std::string& answer) { answer = test::text_reply("short"); });
+  EXPECT_NE(refusal([&] { read_plain->read(1, std::span(&stretch, 1)); }).find("other lengths than asked"),
+            std::string::npos);
+  EXPECT_FALSE(refusal([&] { read_small->read_all(1); }).empty());
+  server.tamper({});
+  EXPECT_NO_THROW(read());
+}
+
+TEST(DocumentStoreTest, AnExportIsCheckedBeforeThereIsAStore) {
+  const test::TempFolder folder;
+  const test::TinySession tiny;
+  DocumentStore store(folder / "documents");
+  store.add(*tiny.session, {"a", {}, {"some words to read", {}, {}}});
+  store.export_to("a", folder / "a.doc");
+  EXPECT_NO_THROW(winnow::check_exported(folder / "a.doc"));
+  EXPECT_THROW(winnow::check_exported(folder / "a.doc", "a\nb"), UsageError);
+  EXPECT_NE(refusal([&] { winnow::check_exported(folder / "documents/data.mdb"); }).find("is not an exported document"),
+            std::string::npos);
+  const auto size = std::filesystem::file_size(folder / "a.doc");
+  std::filesystem::resize_file(folder / "a.doc", size - 1);
+  EXPECT_NE(refusal([&] { winnow::check_exported(folder / "a.doc"); }).find("truncated"), std::string::npos);
 }
 
 TEST(DocumentStoreTest, AddsTextsOnce) {

@@ -38,7 +38,7 @@ class StoreTest : public MultiTest {
   /// Flips a bit in the last value of a layer.
   void damage(const std::string& name, int layer) {
     const auto bytes = store::open(where_, store::Missing::is_an_error);
-    const auto id = multi::NameRecord::read(*bytes->record(multi::kNamePrefix + name), "it").id;
+    const auto id = multi::NameRecord::read(name, *bytes->record(multi::kNamePrefix + name), "it").id;
     const auto key = multi::ContentRecord::read(*bytes->record(multi::kContentPrefix + id), "it").layer_key(layer);
     const auto lease = bytes->value(key, std::span(&store::kWhole, 1));
     store::Bytes value(lease->parts.front().begin(), lease->parts.front().end());
