@@ -1,0 +1,46 @@
+// What a server answers that holds two documents, and one that holds nothing.
+#include <cstdint>
+#include <string>
+
+#include "fuzz/redis_session.h"
+#include "fuzz/seed_model.h"
+#include "fuzz/seeds.h"
+#include "multi/some_document.h"
+#include "store/fake_redis.h"
+
+namespace {
+
+using namespace winnow;
+
+std::string answers_of(test::FakeRedis& server) {
+  std::string all;
+  server.tamper([&](const test::Words&, const std::string& answer) {
+    const auto length = static_cast<std::uint32_t>(answer.size());
+    all.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(answer);
+    return answer;
+  });
+  test::use_archive_at(server.url());
+  server.tamper({});
+  return all;
+}
+
+void put(multi::Archive& archive, Session& session, const std::string& name, const std::string& spec) {
+  CacheOptions options;
+  options.spec = Spec::parse(spec);
+  if (spec != "full") options.budget = Budget::parse("16");
+  const auto document = test::document_of(session, test::some_tokens(70, 1), options);
+  archive.put({name, {"tag"}}, document.head, document.lanes());
+}
+
+}  // namespace
+
+void winnow::test::write_seeds(const std::filesystem::path& folder) {
+  FakeRedis server;
+  write_seed(folder / "empty", answers_of(server));
+  FakeRedis full;
+  Session session(seed_model(), {1, Precision::automatic, 512});
+  multi::Archive archive(store::open(full.url(), store::Missing::is_created));
+  put(archive, session, "plain", "full");
+  put(archive, session, "small", "snapkv:window=4");
+  write_seed(folder / "two", answers_of(full));
+}
