@@ -24,7 +24,7 @@ std::string answers_of(test::FakeRedis& server) {
   return all;
 }
 
-void put(multi::Archive& archive, Session& session, const std::string& name, const std::string& spec) {
+void add_document(multi::Archive& archive, Session& session, const std::string& name, const std::string& spec) {
   CacheOptions options;
   options.spec = Spec::parse(spec);
   if (spec != "full") options.budget = Budget::parse("16");
@@ -40,7 +40,7 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   FakeRedis full;
   Session session(seed_model(), {1, Precision::automatic, 512});
   multi::Archive archive(store::open(full.url(), store::Missing::is_created));
-  put(archive, session, "plain", "full");
-  put(archive, session, "small", "snapkv:window=4");
+  add_document(archive, session, "plain", "full");
+  add_document(archive, session, "small", "snapkv:window=4");
   write_seed(folder / "two", answers_of(full));
 }
