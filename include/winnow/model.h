@@ -82,7 +82,8 @@ struct Turn {
   Past past = Past::unchanged;
 };
 
-/// A model: weights and vocabulary. Immutable after load() and safe to share between threads.
+/// A model: weights and vocabulary. Immutable after load() and safe to share between threads. Its file stays mapped:
+/// who cuts it ends the process by SIGBUS, unless the program handles that signal, as the command does.
 class Model {
  public:
   /// Throws ModelError, MemoryError, or UsageError for options that cannot be.
@@ -91,7 +92,8 @@ class Model {
 
   const ModelInfo& info() const;
 
-  /// Throws InputError for an empty prompt, UsageError for a chat template that is not known.
+  /// Throws InputError for an empty prompt and for one that must have more than 64 times the tokens that the model was
+  /// trained with (RoPE options widen that), UsageError for a chat template that is not known.
   Prompt tokenize(const PromptText& prompt) const;
   /// A conversation from its beginning to where the next answer begins, or its text, ready for any question. Throws as
   /// above, and UsageError when it ends with an answer.

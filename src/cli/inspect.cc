@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/kept.h"
 #include "cli/output.h"
@@ -59,8 +60,8 @@ void show_saved(const std::string& path, OutputForm form) {
         "dimensions\n"
         "  a text of {}, {} messages, {} prompt, ends {}\n"
         "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
-        s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : s.model_name, s.model_arch,
-        s.model_hash, s.n_layer, s.n_head_kv, s.head_dim, format_bytes(conversation.text.size()),
+        s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : brief(s.model_name),
+        brief(s.model_arch), s.model_hash, s.n_layer, s.n_head_kv, s.head_dim, format_bytes(conversation.text.size()),
         conversation.said.size(), name_of(conversation.format), where_it_ends(conversation), s.entries_per_head_mean,
         s.tokens_seen, s.entries_min, s.entries_max, format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
   }
@@ -87,15 +88,15 @@ void show_model(const std::string& path, OutputForm form) {
                                      {"ctx_train", m.ctx_train},
                                      {"weight_bytes", m.weight_bytes},
                                      {"kv_bytes_per_token", token_bytes}};
-    return write_stdout(out.dump(2) + "\n");
+    return write_stdout(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   write_stdout(
       fmt::format("{}\n  {} ({}), {} weights, {}\n  {} layers, {} query heads on {} KV heads of {} dimensions, {} "
                   "tokens in the vocabulary\n"
                   "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",
-                  m.path, m.arch, m.name.empty() ? "unnamed" : m.name, m.weight_type, format_bytes(m.weight_bytes),
-                  m.n_layer, m.n_head, m.n_head_kv, m.head_dim, m.n_vocab, m.ctx_train, format_bytes(token_bytes),
-                  format_bytes(token_bytes * static_cast<std::size_t>(m.ctx_train))));
+                  m.path, m.arch, m.name.empty() ? "unnamed" : brief(m.name), m.weight_type,
+                  format_bytes(m.weight_bytes), m.n_layer, m.n_head, m.n_head_kv, m.head_dim, m.n_vocab, m.ctx_train,
+                  format_bytes(token_bytes), format_bytes(token_bytes * static_cast<std::size_t>(m.ctx_train))));
 }
 
 struct Arguments {

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/last_words.h"
 #include "cli/report.h"
 #include "graph/bf16_kernel.h"
 #include "winnow/error.h"
@@ -87,6 +88,7 @@ bool interrupted() { return stop_asked.load(); }
 
 int main(int argc, char** argv) {
   winnow::cli::on_interrupt(winnow::cli::OnInterrupt::stops_then_ends);
+  winnow::cli::install_last_words();
   std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of the write, with a sentence
   return winnow::cli::run(argc, argv);
 }

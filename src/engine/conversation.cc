@@ -1,4 +1,6 @@
 // From words to tokens: prompts and conversations.
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -70,11 +72,22 @@ Past past_of(const Frame& before, const Frame& now) {
   return same ? Past::unchanged : Past::rewritten;
 }
 
+/// Refuses a text that is far too long for the model before time and memory go into its tokens.
+void check_length(const Model::Impl& model, std::size_t bytes) {
+  const std::size_t least = model.vocab.least_tokens(bytes);
+  if (least <= model.most_tokens) return;
+  throw InputError(
+      fmt::format("the prompt has {} bytes and so at least {} tokens: the model was trained with {}, and no more than "
+                  "{} are read",
+                  bytes, least, model.info.ctx_train, model.most_tokens));
+}
+
 }  // namespace
 
 Prompt Model::tokenize(const PromptText& prompt) const {
   if (prompt.text.empty() && prompt.question.empty())
     throw InputError("the prompt is empty: give a text (-f), a question (-p) or both");
+  check_length(*impl_, prompt.text.size() + prompt.question.size());
   const auto& vocab = impl_->vocab;
   const Frame frame = frame_of(vocab, prompt.format, prompt.system, 1);
   const auto between = separator(prompt.format, prompt.text, prompt.question);
@@ -88,6 +101,7 @@ std::vector<Token> Model::tokenize(const Conversation& c) const {
     throw UsageError("a conversation that ends with an answer has no place for the next one");
   const std::string& last = asks ? c.said.back() : c.text;
   if (c.text.empty() && last.empty()) throw InputError("the prompt is empty: there is nothing to read");
+  check_length(*impl_, c.text.size() + last.size());
   const auto& vocab = impl_->vocab;
   const Frame frame = frame_of(vocab, c.format, c.system, c.said.size() / 2 + 1);
   std::vector<Token> out = beginning(vocab, frame.front(), c.text,

@@ -12,12 +12,13 @@
 namespace winnow {
 
 struct Model::Impl {
-  Impl(std::shared_ptr<const model::Weights> w, model::Vocab v, ModelInfo i)
-      : weights(std::move(w)), vocab(std::move(v)), info(std::move(i)) {}
+  Impl(std::shared_ptr<const model::Weights> w, model::Vocab v, ModelInfo i, std::size_t most)
+      : weights(std::move(w)), vocab(std::move(v)), info(std::move(i)), most_tokens(most) {}
 
   std::shared_ptr<const model::Weights> weights;
   model::Vocab vocab;
   ModelInfo info;
+  std::size_t most_tokens;  ///< of a prompt: far beyond what the model was trained with
   mutable std::once_flag hashed;
   mutable std::uint64_t hash = 0;  ///< of the file, when it is asked for
 };

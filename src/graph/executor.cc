@@ -11,6 +11,7 @@
 #include "graph/block.h"
 #include "graph/finite.h"
 #include "graph/plan.h"
+#include "graph/team.h"
 #include "winnow/error.h"
 
 namespace winnow::graph {
@@ -35,6 +36,7 @@ struct Executor::Impl {
         output_plan(a, kernels, 1),
         step_plan(a, kernels, w.hparams().n_layer),
         team_plan(a, kernels, 0) {
+    check_team(n);
     ggml_cpu_init();
     auto params = ggml_threadpool_params_default(n);
     pool.reset(ggml_threadpool_new(&params));

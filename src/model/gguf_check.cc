@@ -4,14 +4,12 @@
 #include <gguf.h>
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
 #include <bit>
-#include <cstdint>
+#include <cmath>
 #include <cstring>
-#include <string_view>
 #include <unordered_set>
-#include <vector>
 
+#include "base/printable.h"
 #include "model/vocab_check.h"
 #include "winnow/error.h"
 
@@ -21,125 +19,55 @@ namespace {
 
 constexpr std::uint64_t kMaxName = 63;  // ggml keeps tensor names in 64 bytes
 
-/// Reads forward and never past the end.
-class Cursor {
- public:
-  Cursor(std::span<const std::byte> bytes, const std::string& path) : bytes_(bytes), path_(path) {}
+/// More than any tensor has; block sizes and type sizes cannot overflow below it.
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48U;
 
-  template <class T>
-  T take(const char* what) {
-    T value;
-    std::memcpy(&value, need(sizeof(T), what), sizeof(T));
-    return value;
-  }
-  std::string_view text(const char* what) {
-    const auto length = take<std::uint64_t>(what);
-    return {reinterpret_cast<const char*>(need(length, what)), static_cast<std::size_t>(length)};
-  }
-  const std::byte* need(std::uint64_t length, const char* what) {
-    if (length > bytes_.size() - at_) {
-      throw ModelError(fmt::format("{}: truncated: {} at byte {} needs {} bytes, the file has {}", path_, what, at_,
-                                   length, bytes_.size()));
-    }
-    const std::byte* const here = bytes_.data() + at_;
-    at_ += static_cast<std::size_t>(length);
-    return here;
-  }
-  std::size_t at() const { return at_; }
-  std::size_t size() const { return bytes_.size(); }
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
- private:
-  std::span<const std::byte> bytes_;
-  const std::string& path_;
-  std::size_t at_ = 0;
-};
-
-std::size_t scalar_size(std::uint32_t type) {
-  constexpr std::array<std::size_t, GGUF_TYPE_COUNT> kSizes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  return type < kSizes.size() ? kSizes[type] : 0;
+/// The first of a key's numbers of type T for which `is_bad`.
+template <class T, class IsBad>
+const T* find_number(const Value& value, IsBad is_bad, T& out) {
+  for (std::uint64_t i = 0; i < value.count; ++i) {
+    std::memcpy(&out, value.data + i * sizeof(T), sizeof(T));
+    if (is_bad(out)) return &out;
+  }
+  return nullptr;
 }
 
 class Check {
  public:
-  Check(std::span<const std::byte> file, const std::string& path) : in_(file, path), path_(path) {}
+  Check(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path)
+      : header_(header), file_bytes_(file_bytes), path_(path) {}
 
   void run() {
-    header();
-    for (std::uint64_t i = 0; i < keys_; ++i) key_value();
+    for (const auto& [name, value] : header_.keys) key(name, value);
+    hyper_parameters();
     vocabulary_.check(path_);
-    for (std::uint64_t i = 0; i < tensors_; ++i) tensor();
-    places();
+    begin_ = round_up(header_.bytes, alignment_);
+    for (const auto& entry : header_.tensors) tensor(entry);
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw ModelError(fmt::format("{}: {}", path_, what)); }
 
-  void header() {
-    const auto magic = in_.take<std::array<char, 4>>("the magic");
-    if (std::string_view(magic.data(), 4) != "GGUF") fail("not a GGUF file (it does not begin with 'GGUF')");
-    const auto version = in_.take<std::uint32_t>("the version");
-    if (version != 2 && version != 3) fail(fmt::format("GGUF version {} is not supported (2 and 3 are)", version));
-    tensors_ = in_.take<std::uint64_t>("the number of tensors");
-    keys_ = in_.take<std::uint64_t>("the number of keys");
-    // The shortest key takes 8 + 1 + 4 + 1 bytes and the shortest tensor 8 + 1 + 4 + 8 + 4 + 8.
-    const std::uint64_t left = in_.size() - in_.at();
-    if (keys_ > left / 14) fail(fmt::format("the header claims {} keys, which cannot fit in {} bytes", keys_, left));
-    if (tensors_ > left / 33)
-      fail(fmt::format("the header claims {} tensors, which cannot fit in {} bytes", tensors_, left));
+  void key(std::string_view name, const Value& value) {
+    if (name.empty()) fail("a key has no name");
+    if (name.find('\0') != std::string_view::npos) fail(fmt::format("key {} has a zero byte in its name", brief(name)));
+    if (!names_.insert(name).second) fail(fmt::format("key {} is there twice", brief(name)));
+    bools(name, value);
+    if (name == "general.alignment") alignment(value);
+    if (name == "general.architecture") architecture(value);
+    if (name.starts_with("tokenizer.")) vocabulary_.add(std::string(name), value, path_);
   }
 
-  void key_value() {
-    const std::string key(in_.text("a key"));
-    if (key.empty()) fail("a key has no name");
-    if (key.find('\0') != std::string::npos) fail("a key has a zero byte in its name");
-    if (!names_.insert(key).second) fail(fmt::format("key {} is there twice", key));
-    const auto type = in_.take<std::uint32_t>("a key's type");
-    Value value{type, 0, 1, nullptr, {}};
-    if (type == GGUF_TYPE_ARRAY) {
-      array(key, value);
-    } else {
-      single(key, value);
-    }
-    if (key == "general.alignment") alignment(value);
-    if (key == "general.architecture" && type != GGUF_TYPE_STRING) fail("key general.architecture is not a string");
-    if (std::string_view(key).starts_with("tokenizer.")) vocabulary_.add(key, std::move(value), path_);
-  }
-
-  void single(const std::string& key, Value& value) {
-    if (value.type == GGUF_TYPE_STRING) {
-      value.texts.push_back(in_.text(key.c_str()));
-      return;
-    }
-    const std::size_t size = scalar_size(value.type);
-    if (size == 0) fail(fmt::format("key {} has the unknown type {}", key, value.type));
-    value.data = in_.need(size, key.c_str());
-    check_bools(key, value.type, value.data, 1);
-  }
-
-  void array(const std::string& key, Value& value) {
-    value.element = in_.take<std::uint32_t>("an array's type");
-    value.count = in_.take<std::uint64_t>("an array's length");
-    if (value.element == GGUF_TYPE_STRING) {
-      if (value.count > (in_.size() - in_.at()) / 8)
-        fail(fmt::format("array {} claims {} strings, more than the file can hold", key, value.count));
-      value.texts.reserve(static_cast<std::size_t>(value.count));
-      for (std::uint64_t i = 0; i < value.count; ++i) value.texts.push_back(in_.text(key.c_str()));
-      return;
-    }
-    const std::size_t size = scalar_size(value.element);
-    if (size == 0) fail(fmt::format("array {} has elements of the unsupported type {}", key, value.element));
-    if (value.count > in_.size() / size)
-      fail(fmt::format("array {} claims {} elements, more than the file can hold", key, value.count));
-    value.data = in_.need(value.count * size, key.c_str());
-    check_bools(key, value.element, value.data, value.count);
-  }
-
-  void check_bools(const std::string& key, std::uint32_t type, const std::byte* data, std::uint64_t count) const {
-    if (type != GGUF_TYPE_BOOL) return;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      if (std::to_integer<int>(data[i]) > 1)
-        fail(fmt::format("key {} holds {}, expected true or false", key, std::to_integer<int>(data[i])));
-    }
+  void bools(std::string_view name, const Value& value) const {
+    if (value.type != GGUF_TYPE_BOOL && value.element != GGUF_TYPE_BOOL) return;
+    std::uint8_t found = 0;
+    if (find_number<std::uint8_t>(
+            value, [](std::uint8_t x) { return x > 1; }, found) != nullptr)
+      fail(fmt::format("key {} holds {}, expected true or false", brief(name), found));
   }
 
   void alignment(const Value& value) {
@@ -149,72 +77,83 @@ class Check {
       fail(fmt::format("general.alignment is {}, expected a power of 2", alignment_));
   }
 
-  void tensor() {
-    const std::string name(in_.text("a tensor's name"));
-    if (name.empty() || name.size() > kMaxName || name.find('\0') != std::string::npos) {
-      fail(fmt::format("a tensor's name has {} bytes, expected 1 to {} and none of them zero", name.size(), kMaxName));
-    }
-    if (!tensor_names_.insert(name).second) fail(fmt::format("tensor {} is there twice", name));
-    const auto dims = in_.take<std::uint32_t>("a tensor's dimensions");
-    if (dims < 1 || dims > GGML_MAX_DIMS)
-      fail(fmt::format("tensor {} has {} dimensions, expected 1 to {}", name, dims, GGML_MAX_DIMS));
-    std::array<std::int64_t, GGML_MAX_DIMS> shape{1, 1, 1, 1};
-    std::uint64_t elements = 1;
-    for (std::uint32_t i = 0; i < dims; ++i) {
-      shape.at(i) = in_.take<std::int64_t>("a tensor's shape");
-      if (shape.at(i) < 1 || static_cast<std::uint64_t>(shape.at(i)) > kMostElements / elements) {
-        fail(fmt::format("tensor {} has a dimension of {}, expected 1 to {}", name, shape.at(i),
-                         kMostElements / elements));
-      }
-      elements *= static_cast<std::uint64_t>(shape.at(i));
-    }
-    const auto type = in_.take<std::uint32_t>("a tensor's type");
-    const auto offset = in_.take<std::uint64_t>("a tensor's offset");
-    place(name, shape[0], elements, type, offset);
+  void architecture(const Value& value) {
+    if (value.type != GGUF_TYPE_STRING) fail("key general.architecture is not a string");
+    prefix_ = std::string(value.texts.front()) + ".";
   }
 
-  void place(const std::string& name, std::int64_t row, std::uint64_t elements, std::uint32_t type,
-             std::uint64_t offset) {
-    const auto* const traits = type < GGML_TYPE_COUNT ? ggml_get_type_traits(static_cast<ggml_type>(type)) : nullptr;
+  /// What an architecture's keys give as floats enters sums and products, whichever key it is.
+  void hyper_parameters() const {
+    for (const auto& [name, value] : header_.keys) {
+      if (!name.starts_with(prefix_)) continue;
+      finite<float>(name, value, GGUF_TYPE_FLOAT32);
+      finite<double>(name, value, GGUF_TYPE_FLOAT64);
+    }
+  }
+
+  template <class T>
+  void finite(std::string_view name, const Value& value, std::uint32_t type) const {
+    if (value.type != type && !(value.type == GGUF_TYPE_ARRAY && value.element == type)) return;
+    T found = 0;
+    if (find_number<T>(
+            value, [](T x) { return !std::isfinite(x); }, found) != nullptr)
+      fail(fmt::format("key {} is {}, expected a finite number", brief(name), found));
+  }
+
+  void tensor(const TensorEntry& entry) {
+    const std::string name = brief(entry.name);
+    if (entry.name.empty() || entry.name.size() > kMaxName || entry.name.find('\0') != std::string_view::npos) {
+      fail(fmt::format("a tensor's name '{}' has {} bytes, expected 1 to {} and none of them zero", name,
+                       entry.name.size(), kMaxName));
+    }
+    if (!tensor_names_.insert(entry.name).second) fail(fmt::format("tensor {} is there twice", name));
+    std::uint64_t elements = 1;
+    for (const std::int64_t n : entry.shape) {
+      if (n < 1 || static_cast<std::uint64_t>(n) > kMostElements / elements)
+        fail(fmt::format("tensor {} has a dimension of {}, expected 1 to {}", name, n, kMostElements / elements));
+      elements *= static_cast<std::uint64_t>(n);
+    }
+    place(name, entry, elements);
+  }
+
+  void place(const std::string& name, const TensorEntry& entry, std::uint64_t elements) {
+    const auto* const traits =
+        entry.type < GGML_TYPE_COUNT ? ggml_get_type_traits(static_cast<ggml_type>(entry.type)) : nullptr;
     if (traits == nullptr || traits->blck_size == 0 || traits->type_size == 0)
-      fail(fmt::format("tensor {} has the unknown type {}", name, type));
-    if (row % traits->blck_size != 0) {
-      fail(fmt::format("tensor {} has rows of {} values, expected a multiple of {} for {}", name, row,
+      fail(fmt::format("tensor {} has the unknown type {}", name, entry.type));
+    if (entry.shape[0] % traits->blck_size != 0) {
+      fail(fmt::format("tensor {} has rows of {} values, expected a multiple of {} for {}", name, entry.shape[0],
                        traits->blck_size, traits->type_name));
     }
+    if (entry.offset % alignment_ != 0)
+      fail(fmt::format("tensor {} lies at {}, which is not a multiple of the alignment {}", name, entry.offset,
+                       alignment_));
+    if (entry.offset != next_)
+      fail(fmt::format("tensor {} lies at {}, expected {} (right after the one before it)", name, entry.offset, next_));
     const std::uint64_t bytes = elements / static_cast<std::uint64_t>(traits->blck_size) * traits->type_size;
-    if (offset % alignment_ != 0)
-      fail(fmt::format("tensor {} lies at {}, which is not a multiple of the alignment {}", name, offset, alignment_));
-    if (offset != next_)
-      fail(fmt::format("tensor {} lies at {}, expected {} (right after the one before it)", name, offset, next_));
-    next_ = offset + (bytes + alignment_ - 1) / alignment_ * alignment_;
-    end_ = offset + bytes;
+    // Tensors before it end within the file, so that nothing here overflows.
+    const std::uint64_t end = begin_ + next_ + bytes;
+    if (end > file_bytes_)
+      fail(fmt::format("truncated: tensor {} ends at byte {}, the file has {}", name, end, file_bytes_));
+    next_ = round_up(next_ + bytes, alignment_);
   }
 
-  void places() const {
-    const std::uint64_t begin = (in_.at() + alignment_ - 1) / alignment_ * alignment_;
-    if (tensors_ > 0 && begin + end_ > in_.size()) {
-      fail(fmt::format("truncated: the tensors end at byte {}, the file has {}", begin + end_, in_.size()));
-    }
-  }
-
-  /// More than any tensor has; block sizes and type sizes cannot overflow below it.
-  static constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48U;
-
-  Cursor in_;
+  const GgufHeader& header_;
+  std::uint64_t file_bytes_;
   const std::string& path_;
-  std::uint64_t tensors_ = 0;
-  std::uint64_t keys_ = 0;
   std::uint32_t alignment_ = 32;
-  std::uint64_t next_ = 0;
-  std::uint64_t end_ = 0;
-  std::unordered_set<std::string> names_;
-  std::unordered_set<std::string> tensor_names_;
+  std::string prefix_ = ".";  ///< of the architecture's keys; no key begins so
+  std::uint64_t begin_ = 0;   ///< of the first tensor, in the file
+  std::uint64_t next_ = 0;    ///< of the next one, behind begin_
+  std::unordered_set<std::string_view> names_;
+  std::unordered_set<std::string_view> tensor_names_;
   VocabularyKeys vocabulary_;
 };
 
 }  // namespace
 
-void check_gguf(std::span<const std::byte> file, const std::string& path) { Check(file, path).run(); }
+void check_gguf(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path) {
+  Check(header, file_bytes, path).run();
+}
 
 }  // namespace winnow::model

@@ -1,14 +1,15 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
+#include <cstdint>
 #include <string>
+
+#include "model/gguf_header.h"
 
 namespace winnow::model {
 
-/// Walks a GGUF's header within the bytes that are there and checks everything that ggml and libllama would otherwise
-/// abort on: counts, lengths, the types of the keys that are relied on, tensor shapes and places, the vocabulary's
-/// invariants. Throws ModelError: `path`, what, the numbers.
-void check_gguf(std::span<const std::byte> file, const std::string& path);
+/// Checks a GGUF's header for everything that ggml and libllama would otherwise abort on, or compute nonsense from:
+/// names, the types of the keys that are relied on, hyper-parameters that are no numbers, tensor shapes and places
+/// within a file of so many bytes, the vocabulary's invariants. Throws ModelError: `path`, what, the numbers.
+void check_gguf(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path);
 
 }  // namespace winnow::model

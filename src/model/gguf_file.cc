@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -37,7 +38,7 @@ std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::si
 }  // namespace
 
 void GgufKeys::wrong_type(const std::string& key, std::int64_t id, const char* expected) const {
-  throw ModelError(fmt::format("{}: key {} is of type {}, expected {}", path_, key,
+  throw ModelError(fmt::format("{}: key {} is of type {}, expected {}", path_, brief(key),
                                gguf_type_name(gguf_get_kv_type(gguf_, id)), expected));
 }
 
@@ -60,7 +61,7 @@ std::optional<std::int64_t> GgufKeys::integer(const std::string& key) const {
       const auto other = integer_at(type, gguf_get_arr_data(gguf_, id), i);
       if (other != first) {
         throw ModelError(fmt::format("{}: key {} differs between layers ({} and {}), which is not supported", path_,
-                                     key, *first, *other));
+                                     brief(key), *first, *other));
       }
     }
     return first;
@@ -85,6 +86,13 @@ std::optional<double> GgufKeys::number(const std::string& key) const {
   }
 }
 
+std::optional<double> GgufKeys::number(const std::string& key, double least, double most) const {
+  const auto value = number(key);
+  if (value && !(*value >= least && *value <= most))
+    throw ModelError(fmt::format("{}: key {} is {:g}, expected {:g} to {:g}", path_, brief(key), *value, least, most));
+  return value;
+}
+
 std::optional<std::int64_t> GgufKeys::array_length(const std::string& key) const {
   const auto id = gguf_find_key(gguf_, key.c_str());
   if (id < 0) return std::nullopt;
@@ -92,13 +100,18 @@ std::optional<std::int64_t> GgufKeys::array_length(const std::string& key) const
   return static_cast<std::int64_t>(gguf_get_arr_n(gguf_, id));
 }
 
-int GgufKeys::required(const std::string& key, std::int64_t least, std::int64_t most) const {
+std::optional<int> GgufKeys::integer(const std::string& key, int least, int most) const {
   const auto value = integer(key);
-  if (!value) throw ModelError(fmt::format("{}: key {} is missing", path_, key));
-  if (*value < least || *value > most) {
-    throw ModelError(fmt::format("{}: key {} is {}, expected {} to {}", path_, key, *value, least, most));
-  }
+  if (!value) return std::nullopt;
+  if (*value < least || *value > most)
+    throw ModelError(fmt::format("{}: key {} is {}, expected {} to {}", path_, brief(key), *value, least, most));
   return static_cast<int>(*value);
+}
+
+int GgufKeys::required(const std::string& key, int least, int most) const {
+  const auto value = integer(key, least, most);
+  if (!value) throw ModelError(fmt::format("{}: key {} is missing", path_, brief(key)));
+  return *value;
 }
 
 }  // namespace winnow::model

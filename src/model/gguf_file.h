@@ -22,11 +22,15 @@ class GgufKeys {
   std::optional<std::string> text(const std::string& key) const;
   /// Any integer type, and arrays of equal integers (some files give per-layer counts).
   std::optional<std::int64_t> integer(const std::string& key) const;
+  /// The same, but where the key is there it must lie in [least, most].
+  std::optional<int> integer(const std::string& key, int least, int most) const;
   std::optional<double> number(const std::string& key) const;
+  /// The same, but where the key is there it must lie in [least, most].
+  std::optional<double> number(const std::string& key, double least, double most) const;
   /// Length of an array; nothing when absent.
   std::optional<std::int64_t> array_length(const std::string& key) const;
   /// The same as integer(), but the key must be there and lie in [least, most].
-  int required(const std::string& key, std::int64_t least, std::int64_t most) const;
+  int required(const std::string& key, int least, int most) const;
 
   const std::string& path() const { return path_; }
 

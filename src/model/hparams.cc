@@ -7,12 +7,15 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/printable.h"
 #include "model/gguf_file.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
 
 namespace {
+
+constexpr int kMostWidth = 1 << 20;  // far beyond any real network
 
 /// How one architecture differs from the others.
 struct Traits {
@@ -34,12 +37,16 @@ const Traits& traits_of(const std::string& arch, const std::string& path) {
   for (const auto& traits : kArchitectures) {
     if (traits.name == arch) return traits;
   }
-  throw ModelError(
-      fmt::format("{}: architecture '{}' is not supported; supported are {}", path, arch, supported_architectures()));
+  throw ModelError(fmt::format("{}: architecture '{}' is not supported; supported are {}", path, brief(arch),
+                               supported_architectures()));
 }
 
 /// Keys that change what a network computes in ways that winnow does not know.
 void refuse_unknown_features(const GgufKeys& keys, const std::string& arch) {
+  if (keys.integer("split.count").value_or(1) > 1) {
+    throw ModelError(fmt::format("{}: split.count is {}: this is one of several files, which is not supported",
+                                 keys.path(), *keys.integer("split.count")));
+  }
   if (keys.integer(arch + ".expert_count").value_or(0) > 0) {
     throw ModelError(fmt::format("{}: mixtures of experts ({}.expert_count = {}) are not supported", keys.path(), arch,
                                  *keys.integer(arch + ".expert_count")));
@@ -61,28 +68,30 @@ float freq_scale(const GgufKeys& keys, const std::string& arch, const LoadOption
     if (text.starts_with(kLinear)) {
       const auto digits = text.substr(kLinear.size());
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
-      if (error == std::errc() && end == digits.data() + digits.size() && std::isfinite(factor) && factor > 0)
+      if (error == std::errc() && end == digits.data() + digits.size() && std::isfinite(1 / factor) && factor > 0)
         return 1 / factor;
     }
     throw UsageError(fmt::format("RoPE scaling '{}' is not supported: use none or linear:FACTOR", text));
   }
   const auto type = keys.text(arch + ".rope.scaling.type").value_or("linear");
-  auto factor = keys.number(arch + ".rope.scaling.factor");
-  if (!factor) factor = keys.number(arch + ".rope.scale_linear");
+  constexpr double kLargestFactor = 1e6;
+  auto factor = keys.number(arch + ".rope.scaling.factor", 0, kLargestFactor);
+  if (!factor) factor = keys.number(arch + ".rope.scale_linear", 0, kLargestFactor);
   if (type == "none") return 1;
   if (type != "linear") {
     throw ModelError(
         fmt::format("{}: RoPE scaling '{}' is not supported (none and linear are; --rope-scaling overrides the file)",
-                    keys.path(), type));
+                    keys.path(), brief(type)));
   }
   if (!factor || *factor == 0) return 1;
-  if (!(*factor > 0))
-    throw ModelError(fmt::format("{}: the RoPE scaling factor is {}, expected more than 0", keys.path(), *factor));
+  if (*factor < 1 / kLargestFactor)
+    throw ModelError(fmt::format("{}: {}.rope.scaling.factor is {:g}, expected {:g} to {:g}", keys.path(), arch,
+                                 *factor, 1 / kLargestFactor, kLargestFactor));
   return static_cast<float>(1 / *factor);
 }
 
 void fill_rope(Hparams& h, const GgufKeys& keys, const Traits& traits, const LoadOptions& options) {
-  const int n_rot = static_cast<int>(keys.integer(h.arch + ".rope.dimension_count").value_or(h.head_dim));
+  const int n_rot = keys.integer(h.arch + ".rope.dimension_count", 0, kMostWidth).value_or(h.head_dim);
   if (n_rot < 2 || n_rot > h.head_dim || n_rot % 2 != 0) {
     throw ModelError(fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(),
                                  h.arch, n_rot, h.head_dim));
@@ -92,11 +101,7 @@ void fill_rope(Hparams& h, const GgufKeys& keys, const Traits& traits, const Loa
   }
   h.rope_freq_base = options.rope_freq_base > 0
                          ? options.rope_freq_base
-                         : static_cast<float>(keys.number(h.arch + ".rope.freq_base").value_or(10000));
-  if (!(h.rope_freq_base > 0)) {
-    throw ModelError(
-        fmt::format("{}: {}.rope.freq_base is {}, expected more than 0", keys.path(), h.arch, h.rope_freq_base));
-  }
+                         : static_cast<float>(keys.number(h.arch + ".rope.freq_base", 1e-6, 1e30).value_or(10000));
   h.rope_freq_scale = freq_scale(keys, h.arch, options);
   h.rope.pairing = traits.pairing;
   for (int i = 0; i < n_rot / 2; ++i) {
@@ -122,17 +127,17 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   h.name = keys.text("general.name").value_or("");
   // Bounds far beyond any real network, so that products of them cannot overflow.
   h.n_layer = keys.required(h.arch + ".block_count", 1, 4096);
-  h.n_embd = keys.required(h.arch + ".embedding_length", 1, 1 << 20);
+  h.n_embd = keys.required(h.arch + ".embedding_length", 1, kMostWidth);
   if (h.n_embd % 8 != 0)
     throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
   h.n_ff = keys.required(h.arch + ".feed_forward_length", 1, 1 << 22);
   h.n_head = keys.required(h.arch + ".attention.head_count", 1, 4096);
-  h.n_head_kv = static_cast<int>(keys.integer(h.arch + ".attention.head_count_kv").value_or(h.n_head));
+  h.n_head_kv = keys.integer(h.arch + ".attention.head_count_kv", 1, 4096).value_or(h.n_head);
   if (h.n_head_kv < 1 || h.n_head_kv > h.n_head || h.n_head % h.n_head_kv != 0) {
     throw ModelError(fmt::format("{}: {} query heads cannot share {} KV heads", path, h.n_head, h.n_head_kv));
   }
-  h.head_dim = static_cast<int>(keys.integer(h.arch + ".attention.key_length").value_or(h.n_embd / h.n_head));
-  const auto value_dim = keys.integer(h.arch + ".attention.value_length").value_or(h.head_dim);
+  h.head_dim = keys.integer(h.arch + ".attention.key_length", 1, kMostWidth).value_or(h.n_embd / h.n_head);
+  const auto value_dim = keys.integer(h.arch + ".attention.value_length", 1, kMostWidth).value_or(h.head_dim);
   if (value_dim != h.head_dim) {
     throw ModelError(fmt::format("{}: keys of {} and values of {} dimensions: different lengths are not supported",
                                  path, h.head_dim, value_dim));
@@ -140,7 +145,7 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   if (h.head_dim < 1 || h.head_dim > 256)
     throw ModelError(fmt::format("{}: the head dimension is {}, supported are 1 to 256", path, h.head_dim));
   h.ctx_train = keys.required(h.arch + ".context_length", 1, 1 << 30);
-  h.rms_eps = static_cast<float>(keys.number(h.arch + ".attention.layer_norm_rms_epsilon").value_or(1e-5));
+  h.rms_eps = static_cast<float>(keys.number(h.arch + ".attention.layer_norm_rms_epsilon", 0, 1).value_or(1e-5));
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));
   if (h.n_vocab < 1) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
   h.embedding_scale = traits.scaled_embedding ? std::sqrt(static_cast<float>(h.n_embd)) : 1.0F;

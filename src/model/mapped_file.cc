@@ -8,14 +8,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "winnow/error.h"
 
 namespace winnow::model {
 
 MappedFile::MappedFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block
   if (fd < 0) throw ModelError(fmt::format("cannot open the model {}: {}", path, std::strerror(errno)));
   struct Close {
     int fd;
@@ -31,13 +30,9 @@ MappedFile::MappedFile(const std::string& path) {
   if (at == MAP_FAILED)
     throw ModelError(fmt::format("cannot map the {} bytes of {}: {}", size_, path, std::strerror(errno)));
   data_ = static_cast<std::byte*>(at);
+  range_.emplace(data_, size_, path);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(data_, size_);
-}
+MappedFile::~MappedFile() { munmap(data_, size_); }
 
 }  // namespace winnow::model

@@ -1,17 +1,20 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+
+#include "base/mapped_range.h"
 
 namespace winnow::model {
 
-/// A whole file mapped read-only. Move-only.
+/// A whole file mapped read-only.
 class MappedFile {
  public:
-  /// Throws ModelError: missing, a folder, unreadable, empty.
+  /// Throws ModelError: missing, a folder, a pipe or a device, unreadable, empty.
   explicit MappedFile(const std::string& path);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&&) = delete;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
 
   const std::byte* data() const { return data_; }
@@ -20,6 +23,7 @@ class MappedFile {
  private:
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::optional<MappedRange> range_;
 };
 
 }  // namespace winnow::model

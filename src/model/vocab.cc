@@ -3,25 +3,53 @@
 #include <llama.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <exception>
+#include <limits>
 
-#include "model/backend_log.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
 
+namespace {
+
+/// What a control token is: nothing, or its name.
+enum class Control : std::uint8_t { as_nothing, by_name };
+
+std::string piece_of(const llama_vocab* vocab, Token token, Control control) {
+  std::string out(64, '\0');
+  const auto run = [&] {
+    return llama_token_to_piece(vocab, token, out.data(), static_cast<int>(out.size()), 0, control == Control::by_name);
+  };
+  int n = run();
+  if (n < 0) {
+    out.resize(static_cast<std::size_t>(-n));
+    n = run();
+  }
+  out.resize(static_cast<std::size_t>(n));
+  return out;
+}
+
+}  // namespace
+
 void Vocab::Free::operator()(llama_model* model) const { llama_model_free(model); }
 
-Vocab::Vocab(const std::string& path) : path_(path) {
-  forward_backend_log();
+Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
   auto params = llama_model_default_params();
   params.vocab_only = true;
-  model_.reset(llama_model_load_from_file(path.c_str(), params));
-  if (model_ == nullptr) throw ModelError(fmt::format("{}: libllama cannot read its vocabulary (-v shows why)", path));
+  const auto no_tensors = [](ggml_tensor*, void*) {};
+  model_.reset(llama_model_init_from_user(file.gguf(), no_tensors, nullptr, params));
+  if (model_ == nullptr) throw ModelError(fmt::format("{}: libllama cannot read its vocabulary (-v shows why)", path_));
   vocab_ = llama_model_get_vocab(model_.get());
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab_); ++token)
+    longest_piece_ = std::max(longest_piece_, piece_of(vocab_, token, Control::by_name).size());
 }
 
 std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
+  constexpr std::size_t kMost = std::numeric_limits<int>::max() - 8;
+  if (text.size() > kMost)
+    throw InputError(
+        fmt::format("{}: a text of {} bytes is too long, at most {} are tokenized", path_, text.size(), kMost));
   std::vector<Token> out(text.size() + 8);
   const auto run = [&] {
     return llama_tokenize(vocab_, text.data(), static_cast<int>(text.size()), out.data(), static_cast<int>(out.size()),
@@ -45,19 +73,9 @@ std::vector<Token> Vocab::beginning() const {
   return {llama_vocab_bos(vocab_)};
 }
 
-std::string Vocab::piece(Token token) const {
-  std::string out(64, '\0');
-  const auto run = [&] {
-    return llama_token_to_piece(vocab_, token, out.data(), static_cast<int>(out.size()), 0, false);
-  };
-  int n = run();
-  if (n < 0) {
-    out.resize(static_cast<std::size_t>(-n));
-    n = run();
-  }
-  out.resize(static_cast<std::size_t>(n));
-  return out;
-}
+std::string Vocab::piece(Token token) const { return piece_of(vocab_, token, Control::as_nothing); }
+
+std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longest_piece_ - 1) / longest_piece_; }
 
 bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/model_file.h"
 #include "winnow/model.h"
 
 struct llama_model;
@@ -16,14 +17,16 @@ namespace winnow::model {
 /// A GGUF's vocabulary and chat template, by libllama. Immutable, shared by threads.
 class Vocab {
  public:
-  /// REQUIRES: the file has passed check_gguf(). Throws ModelError.
-  explicit Vocab(const std::string& path);
+  /// Throws ModelError.
+  explicit Vocab(const ModelFile& file);
 
-  /// Tokens of some text, without BOS.
+  /// Tokens of some text, without BOS. Throws InputError.
   std::vector<Token> tokenize(std::string_view text, ControlTokens control) const;
   /// BOS where the GGUF asks for it, else nothing.
   std::vector<Token> beginning() const;
   std::string piece(Token token) const;
+  /// Tokens that a text of so many bytes has at least: as many as if all were the longest one.
+  std::size_t least_tokens(std::size_t bytes) const;
   bool ends(Token token) const;
 
   /// What the chat template puts before, between and after the contents of a conversation's messages: `questions` of
@@ -39,6 +42,7 @@ class Vocab {
   std::string path_;
   std::unique_ptr<llama_model, Free> model_;
   const llama_vocab* vocab_ = nullptr;
+  std::size_t longest_piece_ = 1;  ///< bytes
 };
 
 }  // namespace winnow::model

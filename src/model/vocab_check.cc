@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <unordered_set>
-#include <utility>
 
+#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -71,6 +72,15 @@ void check_tokens(const std::vector<std::string_view>& tokens, const std::string
   }
 }
 
+/// Pieces of text are merged by the order of scores.
+void check_scores(const Value& scores, const std::string& path) {
+  for (std::uint64_t i = 0; i < scores.count; ++i) {
+    float score = 0;
+    std::memcpy(&score, scores.data + i * sizeof(score), sizeof(score));
+    if (std::isnan(score)) throw ModelError(fmt::format("{}: the score of token {} is not a number", path, i));
+  }
+}
+
 /// SentencePiece models fall back on bytes: without them some text could not be tokenised.
 void check_byte_tokens(const std::vector<std::string_view>& tokens, const std::string& path) {
   const std::unordered_set<std::string_view> all(tokens.begin(), tokens.end());
@@ -82,22 +92,22 @@ void check_byte_tokens(const std::vector<std::string_view>& tokens, const std::s
 
 }  // namespace
 
-void VocabularyKeys::add(const std::string& key, Value&& value, const std::string& path) {
+void VocabularyKeys::add(const std::string& key, const Value& value, const std::string& path) {
   const auto* const expected =
       std::find_if(kExpected.begin(), kExpected.end(), [&](const Expected& e) { return e.key == key; });
   const bool wrong =
       expected != kExpected.end() &&
       (value.type != expected->type || (expected->type == GGUF_TYPE_ARRAY && value.element != expected->element));
   if (wrong || (is_token_id(key) && value.type != GGUF_TYPE_UINT32)) {
-    throw ModelError(
-        fmt::format("{}: key {} has the type {}, which the vocabulary cannot be read with", path, key, value.type));
+    throw ModelError(fmt::format("{}: key {} has the type {}, which the vocabulary cannot be read with", path,
+                                 brief(key), value.type));
   }
-  values_.emplace(key, std::move(value));
+  values_.emplace(key, &value);
 }
 
 const Value* VocabularyKeys::find(const std::string& key) const {
   const auto at = values_.find(key);
-  return at == values_.end() ? nullptr : &at->second;
+  return at == values_.end() ? nullptr : at->second;
 }
 
 void VocabularyKeys::check(const std::string& path) const {
@@ -105,7 +115,7 @@ void VocabularyKeys::check(const std::string& path) const {
   if (model == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.model)", path));
   const std::string_view kind = model->texts.front();
   if (kind != "llama" && kind != "gpt2")
-    throw ModelError(fmt::format("{}: the tokenizer '{}' is not supported (llama and gpt2 are)", path, kind));
+    throw ModelError(fmt::format("{}: the tokenizer '{}' is not supported (llama and gpt2 are)", path, brief(kind)));
   const Value* const tokens = find("tokenizer.ggml.tokens");
   if (tokens == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
   check_tokens(tokens->texts, path);
@@ -121,12 +131,14 @@ void VocabularyKeys::check(const std::string& path) const {
                                    tokens->texts.size()));
     }
   }
+  if (const Value* const scores = find("tokenizer.ggml.scores"); scores != nullptr) check_scores(*scores, path);
   for (const auto& [key, value] : values_) {
     if (!is_token_id(key)) continue;
     std::uint32_t id = 0;
-    std::memcpy(&id, value.data, sizeof(id));
+    std::memcpy(&id, value->data, sizeof(id));
     if (id >= tokens->texts.size())
-      throw ModelError(fmt::format("{}: {} is {}, but there are {} tokens", path, key, id, tokens->texts.size()));
+      throw ModelError(
+          fmt::format("{}: {} is {}, but there are {} tokens", path, brief(key), id, tokens->texts.size()));
   }
   constexpr std::size_t kDefaultSpecials = 12;  // the ids that libllama takes for special tokens when no key names them
   if (tokens->texts.size() < kDefaultSpecials) {

@@ -8,14 +8,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 #include <vector>
 
+#include "base/check_memory.h"
 #include "base/format.h"
 #include "base/memory.h"
-#include "model/backend_log.h"
-#include "model/gguf_check.h"
 #include "model/gguf_file.h"
 #include "model/mapped_file.h"
 #include "model/placement.h"
@@ -33,15 +33,22 @@ struct TensorInfo {
   std::size_t offset;  ///< in the file
 };
 
+/// Whether ggml has products with rows of this type, and a way to make floats of them.
+bool multiplies_by(ggml_type type) {
+  return ggml_get_type_traits_cpu(type)->vec_dot != nullptr &&
+         (type == GGML_TYPE_F32 || ggml_get_type_traits(type)->to_float != nullptr);
+}
+
 std::string print_shape(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 }  // namespace
 
 struct Weights::Impl {
-  explicit Impl(const std::string& from) : path(from), file(from) {}
+  explicit Impl(const ModelFile& from) : path(from.path()), mapped(from.mapped()), file(*mapped) {}
 
   std::string path;
-  MappedFile file;
+  std::shared_ptr<const MappedFile> mapped;
+  const MappedFile& file;
   Hparams hparams;
   std::vector<LayerWeights> layers;
   ggml_tensor* token_embedding = nullptr;
@@ -138,6 +145,7 @@ class Loader {
   ggml_context* new_context() {
     // Room for every tensor of the file, for its trial in the mapped context, and a repacked copy of the embedding.
     const auto count = 2 * static_cast<std::size_t>(gguf_get_n_tensors(gguf_)) + 2;
+    check_memory(count * ggml_tensor_overhead(), "the list of tensors of " + path_);
     const ggml_init_params params{count * ggml_tensor_overhead(), nullptr, true};
     out_.contexts.emplace_back(ggml_init(params));
     return out_.contexts.back().get();
@@ -159,9 +167,9 @@ class Loader {
       throw ModelError(
           fmt::format("{}: tensor {} is of type {}, expected f32", path_, name, ggml_type_name(info.type)));
     }
-    if (info.offset + gguf_get_tensor_size(gguf_, id) > out_.file.size()) {
-      throw ModelError(fmt::format("{}: truncated: tensor {} ends at byte {}, the file has {}", path_, name,
-                                   info.offset + gguf_get_tensor_size(gguf_, id), out_.file.size()));
+    if (expected.size() > 1 && !multiplies_by(info.type)) {
+      throw ModelError(fmt::format("{}: tensor {} is of type {}, which ggml cannot multiply by", path_, name,
+                                   ggml_type_name(info.type)));
     }
     return info;
   }
@@ -206,6 +214,16 @@ LayerWeights load_layer(Loader& loader, const Hparams& h, int index) {
   return w;
 }
 
+void divide_frequencies(Rope& rope, const ggml_tensor& factors, const std::string& path) {
+  for (std::size_t i = 0; i < rope.frequency.size(); ++i) {
+    const float factor = static_cast<const float*>(factors.data)[i];
+    rope.frequency[i] /= factor;
+    if (!(factor > 0) || !std::isfinite(rope.frequency[i]))
+      throw ModelError(fmt::format("{}: tensor {} holds {}, which no frequency can be divided by", path,
+                                   ggml_get_name(&factors), factor));
+  }
+}
+
 }  // namespace
 
 std::vector<const ggml_tensor*> LayerWeights::all() const {
@@ -221,17 +239,17 @@ Weights::Weights() = default;
 Weights::~Weights() = default;
 
 std::shared_ptr<const Weights> Weights::load(const std::string& path, const LoadOptions& options) {
-  forward_backend_log();
+  return load(ModelFile(path), options);
+}
+
+std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const LoadOptions& options) {
   std::shared_ptr<Weights> weights(new Weights);
-  weights->impl_ = std::make_unique<Impl>(path);
+  weights->impl_ = std::make_unique<Impl>(file);
   auto& w = *weights->impl_;
-  check_gguf({w.file.data(), w.file.size()}, path);
-  const GgufPtr gguf(gguf_init_from_file(path.c_str(), {true, nullptr}));
-  if (gguf == nullptr) throw ModelError(fmt::format("{}: not a GGUF file that ggml can read", path));
-  w.hparams = read_hparams(gguf.get(), path, options);
+  w.hparams = read_hparams(file.gguf(), file.path(), options);
   auto& h = w.hparams;
 
-  Loader loader(w, gguf.get(), path);
+  Loader loader(w, file.gguf(), file.path());
   w.token_embedding = loader.mapped("token_embd.weight", {h.n_embd, h.n_vocab});
   w.output_norm = loader.mapped("output_norm.weight", {h.n_embd});
   w.output = loader.matrix(loader.has("output.weight") ? "output.weight" : "token_embd.weight", {h.n_embd, h.n_vocab});
@@ -239,10 +257,7 @@ std::shared_ptr<const Weights> Weights::load(const std::string& path, const Load
   for (int i = 0; i < h.n_layer; ++i) w.layers.push_back(load_layer(loader, h, i));
   loader.finish();
 
-  if (w.rope_factors != nullptr) {
-    const auto* factors = static_cast<const float*>(w.rope_factors->data);
-    for (std::size_t i = 0; i < h.rope.frequency.size(); ++i) h.rope.frequency[i] /= factors[i];
-  }
+  if (w.rope_factors != nullptr) divide_frequencies(h.rope, *w.rope_factors, file.path());
   return weights;
 }
 

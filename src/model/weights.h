@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/hparams.h"
+#include "model/model_file.h"
 
 struct ggml_tensor;
 
@@ -39,6 +40,8 @@ struct LayerWeights {
 class Weights {
  public:
   /// Throws ModelError (which file, which tensor, which shape, what was expected) or MemoryError.
+  static std::shared_ptr<const Weights> load(const ModelFile& file, const LoadOptions& options = {});
+  /// The same, of a file that nobody else reads.
   static std::shared_ptr<const Weights> load(const std::string& path, const LoadOptions& options = {});
   ~Weights();
 

@@ -21,9 +21,12 @@ std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
   const DocumentText& text = document.text;
   if (text.text.empty() && text.tokens.empty())
     throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
+  const auto context = static_cast<std::size_t>(model.info().ctx_train);
+  if (const auto least = model.impl().vocab.least_tokens(text.text.size()); least > context)
+    throw InputError(fmt::format("the document {} has {} bytes and so at least {} tokens, the model's context {}",
+                                 document.name, text.text.size(), least, context));
   auto tokens = text.tokens;
   if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, "", PromptFormat::raw, text.control});
-  const auto context = static_cast<std::size_t>(model.info().ctx_train);
   if (tokens.size() > context)
     throw InputError(
         fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));

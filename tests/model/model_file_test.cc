@@ -1,0 +1,208 @@
+// What a model's header claims, against what ggml can do and the file can hold; and that the file is opened once.
+#include <ggml-cpp.h>
+#include <gguf.h>
+#include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/model.h"
+#include "winnow/session.h"
+
+namespace winnow {
+namespace {
+
+class ModelFileTest : public testing::Test {
+ protected:
+  ModelFileTest() { write(); }
+
+  void write(const std::function<void(test::TinyModel&)>& change = [](test::TinyModel&) {}) const {
+    test::TinyModel tiny;
+    change(tiny);
+    test::write_tiny_gguf(tiny, path_);
+  }
+
+  /// Changes the GGUF by ggml's own functions.
+  void edit(const std::function<void(gguf_context*)>& change) const {
+    ggml_context* data = nullptr;
+    const gguf_context_ptr read(gguf_init_from_file(path_.c_str(), {false, &data}));
+    const ggml_context_ptr owner(data);
+    const gguf_context_ptr written(gguf_init_empty());
+    gguf_set_kv(written.get(), read.get());
+    for (auto* t = ggml_get_first_tensor(data); t != nullptr; t = ggml_get_next_tensor(data, t)) {
+      if (gguf_find_tensor(read.get(), t->name) >= 0) gguf_add_tensor(written.get(), t);
+    }
+    change(written.get());
+    ASSERT_TRUE(gguf_write_to_file(written.get(), path_.c_str(), false));
+  }
+
+  /// What loading and reading a few tokens throws; empty: nothing.
+  std::string error() const {
+    try {
+      Session session(Model::load(path_), {1, Precision::automatic, 8});
+      CacheOptions full;
+      const std::array<Token, 3> tokens = {5, 6, 7};
+      session.prefill(tokens, std::span(&full, 1));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  void expect_error(const std::string& part) const {
+    const std::string said = error();
+    EXPECT_NE(said.find(part), std::string::npos) << "expected: " << part << "\nsaid: " << said;
+  }
+
+  test::TempFolder folder_;
+  std::string path_ = folder_ / "model.gguf";
+};
+
+/// Opens of a file, as the kernel reports them.
+class Opens {
+ public:
+  explicit Opens(const std::string& path) : fd_(inotify_init1(IN_NONBLOCK)) {
+    inotify_add_watch(fd_, path.c_str(), IN_OPEN | IN_CLOSE);
+  }
+  Opens(const Opens&) = delete;
+  Opens& operator=(const Opens&) = delete;
+  ~Opens() { close(fd_); }
+
+  int count() const {
+    alignas(inotify_event) std::array<char, 4096> buffer{};
+    int out = 0;
+    for (ssize_t size = read(fd_, buffer.data(), buffer.size()); size > 0;
+         size = read(fd_, buffer.data(), buffer.size())) {
+      for (ssize_t at = 0; at < size;) {
+        const auto* const event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+        if ((event->mask & IN_OPEN) != 0) ++out;
+        at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      }
+    }
+    return out;
+  }
+
+ private:
+  int fd_;
+};
+
+TEST_F(ModelFileTest, it_is_opened_once) {
+  const Opens opens(path_);
+  const auto model = Model::load(path_);
+  model->hash();
+  EXPECT_FALSE(model->tokenize("word").empty());
+  EXPECT_EQ(opens.count(), 1);
+}
+
+TEST_F(ModelFileTest, every_type_of_matrix_is_multiplied_or_refused_by_name) {
+  // What ggml has no dot product for: partners of other types, and plain integers and doubles.
+  const std::set<std::string> refused = {"q8_1", "q8_K", "i8", "i16", "i32", "i64", "f64"};
+  std::set<std::string> seen;
+  const std::vector<char> zeros(std::size_t{1} << 20U);
+  for (const char* tensor : {"blk.0.attn_q.weight", "token_embd.weight"}) {
+    for (int i = 0; i < GGML_TYPE_COUNT; ++i) {
+      const auto type = static_cast<ggml_type>(i);
+      if (ggml_blck_size(type) == 0 || ggml_type_size(type) == 0) continue;  // numbers that are no longer used
+      write([](test::TinyModel& m) { m.n_embd = 256; });
+      edit([&](gguf_context* gguf) {
+        gguf_set_tensor_type(gguf, tensor, type);
+        gguf_set_tensor_data(gguf, tensor, zeros.data());
+      });
+      const std::string name = ggml_type_name(type);
+      if (refused.contains(name)) {
+        seen.insert(name);
+        expect_error("tensor " + std::string(tensor) + " is of type " + name + ", which ggml cannot multiply by");
+      } else {
+        EXPECT_EQ(error(), "") << tensor << ": " << name;
+      }
+    }
+  }
+  EXPECT_EQ(seen, refused);
+}
+
+TEST_F(ModelFileTest, hyper_parameters_that_are_no_numbers) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  struct Case {
+    std::string key;
+    float value;
+    std::string said;
+  };
+  for (const auto& [key, value, said] :
+       {Case{"llama.attention.layer_norm_rms_epsilon", NAN, "is nan"},
+        Case{"llama.attention.layer_norm_rms_epsilon", kInfinity, "is inf"},
+        Case{"llama.attention.layer_norm_rms_epsilon", -1e-5F, "is -1e-05, expected 0 to 1"},
+        Case{"llama.rope.freq_base", NAN, "is nan"}, Case{"llama.rope.freq_base", -kInfinity, "is -inf"},
+        Case{"llama.rope.freq_base", -10000, "is -10000"}, Case{"llama.rope.scaling.factor", NAN, "is nan"},
+        Case{"llama.rope.scaling.factor", 1e-30F, "llama.rope.scaling.factor is 1e-30"},
+        Case{"llama.attn_logit_softcapping", NAN, "is nan"}, Case{"llama.some.later.key", NAN, "is nan"}}) {
+    write();
+    edit([&](gguf_context* gguf) { gguf_set_val_f32(gguf, key.c_str(), value); });
+    expect_error(key);
+    expect_error(said);
+  }
+  write();
+  edit([](gguf_context* gguf) {
+    gguf_set_val_u64(gguf, "llama.attention.head_count_kv", (std::uint64_t{1} << 32U) + 2);
+  });
+  expect_error("key llama.attention.head_count_kv is 4294967298, expected 1 to");
+  write();
+  const std::array<double, 3> array = {1, 2, NAN};
+  edit([&](gguf_context* gguf) {
+    gguf_set_arr_data(gguf, "llama.per.layer", GGUF_TYPE_FLOAT64, array.data(), array.size());
+  });
+  expect_error("key llama.per.layer is nan, expected a finite number");
+  write();
+  edit([&](gguf_context* gguf) { gguf_set_val_f32(gguf, "general.quality", NAN); });
+  EXPECT_EQ(error(), "");  // nothing is computed with it
+}
+
+TEST_F(ModelFileTest, numbers_of_tensors_and_scores_that_are_none) {
+  const std::vector<float> nothing(32, 0.0F);
+  write([](test::TinyModel& m) { m.rope_factors = true; });
+  edit([&](gguf_context* gguf) { gguf_set_tensor_data(gguf, "rope_freqs.weight", nothing.data()); });
+  expect_error("rope_freqs.weight");
+  write();
+  std::vector<float> scores(288, 0.0F);
+  scores[17] = NAN;
+  edit([&](gguf_context* gguf) {
+    gguf_set_arr_data(gguf, "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, scores.data(), scores.size());
+  });
+  expect_error("the score of token 17 is not a number");
+}
+
+TEST_F(ModelFileTest, sizes_whose_sum_overflows) {
+  // 2^13 tensors of 2^48 doubles: their sizes add up to 2^64, which is 0.
+  constexpr int kTensors = 8192;
+  constexpr std::int64_t kSide = std::int64_t{1} << 24U;
+  const auto size = std::filesystem::file_size(path_);
+  const gguf_context_ptr gguf(gguf_init_from_file(path_.c_str(), {true, nullptr}));
+  const ggml_context_ptr context(ggml_init({kTensors * ggml_tensor_overhead(), nullptr, true}));
+  for (int i = 0; i < kTensors; ++i) {
+    ggml_tensor* const tensor = ggml_new_tensor_2d(context.get(), GGML_TYPE_F64, kSide, kSide);
+    ggml_set_name(tensor, ("large." + std::to_string(i)).c_str());
+    gguf_add_tensor(gguf.get(), tensor);
+  }
+  constexpr bool kHeaderAlone = true;
+  ASSERT_TRUE(gguf_write_to_file(gguf.get(), path_.c_str(), kHeaderAlone));
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) + size);
+  expect_error("truncated: tensor large.0 ends at byte");
+}
+
+TEST_F(ModelFileTest, one_file_of_several) {
+  edit([](gguf_context* gguf) { gguf_set_val_u16(gguf, "split.count", 3); });
+  expect_error("split.count is 3");
+}
+
+}  // namespace
+}  // namespace winnow
