@@ -1,21 +1,44 @@
-// Headers of small models of every architecture.
+// Headers of small models of every architecture, behind a byte that says what their weights are.
 #include <ggml-cpp.h>
 #include <gguf.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "fuzz/seeds.h"
 #include "support/tiny_gguf.h"
 
+namespace {
+
+using winnow::test::TinyModel;
+
+std::string header_of(const TinyModel& model, const std::filesystem::path& path) {
+  write_tiny_gguf(model, path.string());
+  const gguf_context_ptr gguf(gguf_init_from_file(path.c_str(), {true, nullptr}));
+  std::string out(gguf_get_data_offset(gguf.get()), '\0');
+  std::ifstream(path, std::ios::binary).read(out.data(), static_cast<std::streamsize>(out.size()));
+  std::filesystem::remove(path);
+  return out;
+}
+
+}  // namespace
+
 void winnow::test::write_seeds(const std::filesystem::path& folder) {
+  constexpr int kWeightKinds = 3;
   for (const char* arch : {"llama", "qwen2", "qwen3", "gemma"}) {
-    TinyModel model;
-    model.arch = arch;
-    model.n_layer = 1;
-    model.rope_factors = model.arch == "llama";
-    const std::filesystem::path path = folder / arch;
-    write_tiny_gguf(model, path.string());
-    const gguf_context_ptr gguf(gguf_init_from_file(path.c_str(), {true, nullptr}));
-    std::filesystem::resize_file(path, gguf_get_data_offset(gguf.get()));
+    for (const auto type : {GGML_TYPE_F32, GGML_TYPE_Q4_0, GGML_TYPE_BF16}) {
+      TinyModel model;
+      model.arch = arch;
+      model.n_layer = 1;
+      model.type = type;
+      model.tied = type != GGML_TYPE_Q4_0;
+      model.rope_factors = model.arch == "llama";
+      const std::string name = std::string(arch) + "-" + ggml_type_name(type);
+      const std::string header = header_of(model, folder / "model");
+      for (int kind = 0; kind < kWeightKinds; ++kind)
+        write_seed(folder / (name + "-" + std::to_string(kind)), static_cast<char>(kind) + header);
+    }
   }
 }
