@@ -2,8 +2,7 @@
 
 #include <optional>
 
-#include "attention/cpu/block.h"
-#include "attention/cpu/observe.h"
+#include "attention/attention.h"
 #include "base/tiles.h"
 
 namespace winnow::attention::cpu {
@@ -17,9 +16,5 @@ class AmxScope {
  private:
   std::optional<TileScope> tiles_;
 };
-
-/// Adds each key's probabilities times `mask` [tokens] over the tokens of each head, for the retained keys of the
-/// range. REQUIRES: an AmxScope, has_amx_bf16(), and a block that run_tiles_bf16() went through.
-void add_sums_amx(const Block& block, const float* mask, KeyRange keys, const Record& record);
 
 }  // namespace winnow::attention::cpu

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "attention/cpu/amx.h"
+#include "attention/cpu/bf16_columns.h"
 #include "attention/cpu/columns.h"
 #include "attention/cpu/power.h"
-#include "base/cpu.h"
 
 namespace winnow::attention::cpu {
 
@@ -69,8 +68,7 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
   const int first = std::max(record.keys.begin, nearest);
   const int last = std::min(record.keys.end, block.visible_keys());
   const bool is_plain_sum = what.reduction == Reduction::sum && what.rows.kind != ObservedRows::Kind::band;
-  if (is_plain_sum && block.products == Products::bf16 && has_amx_bf16())
-    return add_sums_amx(block, mask, {first, last}, record);
+  if (is_plain_sum && block.products == Products::bf16) return add_sums_bf16(block, mask, {first, last}, record);
   const int keys = tile_keys(block.products);
   for (int tile = first / keys; tile * keys < last; ++tile) {
     const int begin = std::max(first, tile * keys);

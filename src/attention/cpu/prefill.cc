@@ -169,8 +169,13 @@ void PrefillAttention::Impl::make_items() {
   const int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
   const int lanes = std::clamp(form.retained / keys / form.padding * form.padding, form.padding, form.lanes);
   observed_tokens = std::max(1, lanes / shape.group());
-  // Whole vectors of each head: what is left over would be added up one by one, for every key.
-  if (observed_tokens > cpu::kLanePadding) observed_tokens -= observed_tokens % cpu::kLanePadding;
+  // Whole vectors of each head, and equal blocks: as many need less memory, and a short one at the end would have keys
+  // packed for few queries.
+  if (observed_tokens > cpu::kLanePadding) {
+    observed_tokens -= observed_tokens % cpu::kLanePadding;
+    const int blocks_of_item = padded(tokens, observed_tokens) / observed_tokens;
+    observed_tokens = padded(padded(tokens, blocks_of_item) / blocks_of_item, cpu::kLanePadding);
+  }
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
     for (int head = 0; head < shape.kv_heads; ++head)
