@@ -81,7 +81,7 @@ def check_commands(model):
     _, errors = chat(["/help", "/kv", "/kv streaming-llm 30", "/kv", "", "  ", "/exit", "never said"], *few)
     for command in ("/help", "/stats", "/kv [SPEC [BUDGET]]", "/reset", "/save FILE", "/load FILE", "/exit"):
         assert command in errors, command
-    assert "full, f16" in errors and "streaming-llm:sinks=4,positions=cache @ 30, f16 from your first line on" in errors
+    assert "full, f16" in errors and "streaming-llm:sinks=4,positions=cache,when=step @ 30, f16 from your first line on" in errors
     answers, errors = chat(["/stast", "/kv snapky", "/kv snapkv", "/kv a b c", "/save", "/load a b", " /words"], *few, code=1)
     lines = errors.splitlines()
     for part in ("line 1: there is no command /stast: did you mean /stats?", "did you mean snapkv", "line 3: snapkv needs a budget",
