@@ -13,21 +13,13 @@ namespace winnow::model {
 
 namespace {
 
-/// What a control token is: nothing, or its name.
-enum class Control : std::uint8_t { as_nothing, by_name };
-
-std::string piece_of(const llama_vocab* vocab, Token token, Control control) {
-  std::string out(64, '\0');
-  const auto run = [&] {
-    return llama_token_to_piece(vocab, token, out.data(), static_cast<int>(out.size()), 0, control == Control::by_name);
-  };
-  int n = run();
-  if (n < 0) {
-    out.resize(static_cast<std::size_t>(-n));
-    n = run();
-  }
-  out.resize(static_cast<std::size_t>(n));
-  return out;
+/// Bytes of the longest piece of text that one token stands for, its name where it is a control token.
+std::size_t longest_piece(const llama_vocab* vocab) {
+  constexpr int kNoRoom = 0;  // then the size that is needed comes back, negative
+  int longest = 1;
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token)
+    longest = std::max(longest, -llama_token_to_piece(vocab, token, nullptr, kNoRoom, 0, true));
+  return static_cast<std::size_t>(longest);
 }
 
 }  // namespace
@@ -41,8 +33,7 @@ Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
   model_.reset(llama_model_init_from_user(file.gguf(), no_tensors, nullptr, params));
   if (model_ == nullptr) throw ModelError(fmt::format("{}: libllama cannot read its vocabulary (-v shows why)", path_));
   vocab_ = llama_model_get_vocab(model_.get());
-  for (Token token = 0; token < llama_vocab_n_tokens(vocab_); ++token)
-    longest_piece_ = std::max(longest_piece_, piece_of(vocab_, token, Control::by_name).size());
+  longest_piece_ = longest_piece(vocab_);
 }
 
 std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
@@ -73,7 +64,19 @@ std::vector<Token> Vocab::beginning() const {
   return {llama_vocab_bos(vocab_)};
 }
 
-std::string Vocab::piece(Token token) const { return piece_of(vocab_, token, Control::as_nothing); }
+std::string Vocab::piece(Token token) const {
+  std::string out(64, '\0');
+  const auto run = [&] {
+    return llama_token_to_piece(vocab_, token, out.data(), static_cast<int>(out.size()), 0, false);
+  };
+  int n = run();
+  if (n < 0) {
+    out.resize(static_cast<std::size_t>(-n));
+    n = run();
+  }
+  out.resize(static_cast<std::size_t>(n));
+  return out;
+}
 
 std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longest_piece_ - 1) / longest_piece_; }
 

@@ -11,10 +11,12 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "engine/model_impl.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -197,6 +199,20 @@ TEST_F(ModelFileTest, sizes_whose_sum_overflows) {
   ASSERT_TRUE(gguf_write_to_file(gguf.get(), path_.c_str(), kHeaderAlone));
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) + size);
   expect_error("truncated: tensor large.0 ends at byte");
+}
+
+TEST_F(ModelFileTest, no_text_has_fewer_tokens_than_the_least) {
+  for (const auto& path : {path_, test::real_model().value_or(path_)}) {
+    const auto model = Model::load(path);
+    std::mt19937 random(1);
+    for (int round = 0; round < 200; ++round) {
+      std::string text;
+      for (int i = 0; i < 40; ++i)
+        text += model->piece(static_cast<Token>(random() % static_cast<unsigned>(model->info().n_vocab)));
+      EXPECT_LE(model->impl().vocab.least_tokens(text.size()), model->tokenize(text).size()) << text;
+    }
+    EXPECT_GT(model->impl().vocab.least_tokens(1U << 20U), 1U << 10U);  // and the bound is of use
+  }
 }
 
 TEST_F(ModelFileTest, one_file_of_several) {
