@@ -15,6 +15,7 @@ namespace winnow::test {
 inline std::shared_ptr<const Model> seed_model() {
   TinyModel tiny;
   tiny.n_layer = 1;
+  tiny.chat_template = "chatml";
   const auto path = std::filesystem::temp_directory_path() / ("winnow-seed-" + std::to_string(getpid()) + ".gguf");
   write_tiny_gguf(tiny, path.string());
   auto model = Model::load(path.string());
