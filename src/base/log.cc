@@ -1,11 +1,36 @@
 #include "base/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <memory>
+#include <string>
+
+#include "base/printable.h"
 
 namespace winnow {
+
+namespace {
+
+/// What is logged may hold text from outside.
+class PrintableText : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& out) override {
+    const std::string text = printable({message.payload.data(), message.payload.size()});
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<PrintableText>(); }
+};
+
+std::unique_ptr<spdlog::formatter> formatter() {
+  auto out = std::make_unique<spdlog::pattern_formatter>();
+  out->add_flag<PrintableText>('*').set_pattern("%^%l%$: %*");
+  return out;
+}
+
+}  // namespace
 
 spdlog::logger& log() {
   static const auto logger = [] {
@@ -13,7 +38,7 @@ spdlog::logger& log() {
     auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(plain ? spdlog::color_mode::never
                                                                             : spdlog::color_mode::automatic);
     auto out = std::make_shared<spdlog::logger>("winnow", std::move(sink));
-    out->set_pattern("%^%l%$: %v");
+    out->set_formatter(formatter());
     return out;
   }();
   return *logger;

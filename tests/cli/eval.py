@@ -192,7 +192,7 @@ def check_bad_input(work):
     assert "records.jsonl line 1: a record of another model" in run(command(work, "mixed"), code=1).stderr
     assert "winnow eval tasks" in run(command(work, "x", tasks=["nonsense"]), code=2).stderr
     assert "cannot make the folder" in run(command(work, "tiny.gguf/x"), code=1).stderr
-    assert "no such file" in run([a.replace(f"{work}/data", f"{work}/nothing") for a in command(work, "x")], code=1).stderr
+    assert "No such file" in run([a.replace(f"{work}/data", f"{work}/nothing") for a in command(work, "x")], code=1).stderr
 
 
 def check_tasks(work):
@@ -248,7 +248,7 @@ def check_made_up(work):
     assert all(r["answer"] in ("yes", "no") and r["score"] == (r["answer"] == "yes") for r in chosen.values() if not r.get("skipped"))
     run(command(work, "fast", "--length", "100", "--limit", "1", tasks=["efficiency"]))
     assert all(r["group_size"] == 1 and r["values"]["decode_tps"] > 0 for r in records(work, "fast").values())
-    assert "no such file" in run(command(work, "x", tasks=["ruler/qa_1"]), code=1).stderr
+    assert "No such file" in run(command(work, "x", tasks=["ruler/qa_1"]), code=1).stderr
 
 
 with tempfile.TemporaryDirectory() as temporary:

@@ -80,6 +80,6 @@ with tempfile.TemporaryDirectory() as work:
     none = run("tune", "-m", model, "-f", prompts, "--raw", "--threads", "1", "--kv", "streaming-llm", "--budget", "16", "--min-fidelity", "1", "--protocol", "question-agnostic", code=1)
     assert "nothing keeps 100.0 %" in none.stderr and "streaming-llm --budget 16" in none.stderr and "streaming-llm" in none.stdout
     assert "no budget is smaller than any prompt" in run(*base[:-1], "100000", "--kv", "snapkv:window=4", code=1).stderr
-    assert "no such file" in run("tune", "-m", model, "-f", f"{work}/nothing.jsonl", code=1).stderr
+    assert "No such file" in run("tune", "-m", model, "-f", f"{work}/nothing.jsonl", code=1).stderr
     run("tune", "-m", model, "-f", prompts, "--min-fidelity", "98", code=2)
     assert not [name for name in os.listdir(work) if name.startswith("winnow-tune-")], "temporary folders vanish"

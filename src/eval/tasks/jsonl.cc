@@ -2,9 +2,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "base/json.h"
+#include "base/text_lines.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -27,71 +29,67 @@ class Collector {
 
   bool is_enough() const { return options_.limit > 0 && static_cast<int>(samples_.size()) == options_.limit; }
 
-  /// `parse` gives the next line or element.
-  void add(const std::function<nlohmann::json()>& parse) {
-    ++number_;
+  /// A line or element.
+  void add(const nlohmann::json& json, int number) {
     try {
-      Sample sample = read_(parse(), number_);
+      Sample sample = read_(json, number);
       check(sample);
       samples_.push_back(std::move(sample));
     } catch (const nlohmann::json::exception& error) {
-      report(error.what());
+      report(error.what(), number);
     } catch (const Error& error) {
-      report(error.what());
+      report(error.what(), number);
     }
   }
 
-  void skip() { ++number_; }
+  void report(const char* why, int number) const {
+    if (options_.on_bad_line) options_.on_bad_line(fmt::format("{} line {}: {}", path_, number, why));
+  }
 
-  std::vector<Sample> take() {
-    if (samples_.empty()) throw InputError(fmt::format("{}: none of its {} lines is a sample", path_, number_));
+  std::vector<Sample> take(int lines) {
+    if (samples_.empty()) throw InputError(fmt::format("{}: none of its {} lines is a sample", path_, lines));
     return std::move(samples_);
   }
 
  private:
-  void report(const char* why) const {
-    if (options_.on_bad_line) options_.on_bad_line(fmt::format("{} line {}: {}", path_, number_, why));
-  }
-
   const std::string& path_;
   const TaskOptions& options_;
   const Read& read_;
   std::vector<Sample> samples_;
-  int number_ = 0;
 };
 
-void collect_lines(std::ifstream& file, Collector& to) {
-  for (std::string line; !to.is_enough() && std::getline(file, line);) {
-    if (line.empty()) {
-      to.skip();
-    } else {
-      to.add([&] { return nlohmann::json::parse(line); });
+/// All return how many lines there were.
+int collect_lines(TextLines lines, Collector& to) {
+  while (!to.is_enough() && lines.next()) {
+    try {
+      to.add(parse_json<nlohmann::json>(lines), lines.number());
+    } catch (const JsonError& error) {
+      to.report(error.what(), lines.number());
     }
   }
+  return lines.number();
 }
 
-void collect_array(const std::string& path, std::ifstream& file, Collector& to) {
+int collect_array(TextInput& file, Collector& to) {
   try {
-    for (const auto& element : nlohmann::json::parse(file)) {
-      if (!to.is_enough()) to.add([&] { return element; });
+    int number = 0;
+    for (const auto& element : parse_json<nlohmann::json>(file.read_all())) {
+      if (!to.is_enough()) to.add(element, ++number);
     }
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError(fmt::format("{}: {}", path, error.what()));
+    return number;
+  } catch (const JsonError& error) {
+    throw InputError(fmt::format("{}: {}", file.name(), error.what()));
   }
 }
 
 }  // namespace
 
 std::vector<Sample> read_samples(const std::string& path, const TaskOptions& options, const Read& sample_of) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: no such file", path));
+  TextInput file(path);
   Collector collector(path, options, sample_of);
-  if (path.ends_with(".json")) {
-    collect_array(path, file, collector);
-  } else {
-    collect_lines(file, collector);
-  }
-  return collector.take();
+  const int lines =
+      path.ends_with(".json") ? collect_array(file, collector) : collect_lines(TextLines(std::move(file)), collector);
+  return collector.take(lines);
 }
 
 std::string id_of(const nlohmann::json& line, int number) {

@@ -11,7 +11,7 @@ namespace winnow::eval {
 
 /// Reads a file of one JSON object a line, or a .json file with an array of them, whose elements are its lines then.
 /// What `sample_of` throws (nlohmann::json::exception, Error) is reported with file and line, and the line left out.
-/// Throws InputError when there is no such file or no line of it is a sample.
+/// Throws InputError when the file cannot be read or no line of it is a sample.
 std::vector<Sample> read_samples(const std::string& path, const TaskOptions& options,
                                  const std::function<Sample(const nlohmann::json& line, int number)>& sample_of);
 

@@ -1,12 +1,13 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/jsonl.h"
+#include "eval/tasks/texts.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -54,11 +55,9 @@ constexpr Dataset kDatasets[] = {
 };
 
 Json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw InputError(fmt::format("{}: no such file", path.string()));
   try {
-    return Json::parse(file);
-  } catch (const Json::exception& error) {
+    return parse_json<Json>(read_file(path));
+  } catch (const JsonError& error) {
     throw InputError(fmt::format("{}: {}", path.string(), error.what()));
   }
 }

@@ -3,9 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
+#include "base/text_input.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -46,11 +45,7 @@ std::vector<std::filesystem::path> text_files(const std::filesystem::path& folde
   return out;
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: no such file", path.string()));
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string read_file(const std::filesystem::path& path) { return TextInput(path.string()).read_all(); }
 
 std::string read_folder(const std::filesystem::path& folder) {
   std::string out;

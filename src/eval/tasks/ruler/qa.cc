@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "eval/tasks/ruler/prompts.h"
 #include "eval/tasks/texts.h"
 #include "winnow/error.h"
@@ -111,10 +112,12 @@ Type type_of(const char* name, const char* file, Set (*read)(const Json&)) {
   return {name, 32, 1, file, Metric::contains_any, [file, read](const TaskOptions& options, int) -> Maker {
             const auto path = std::filesystem::path(options.data) / file;
             try {
-              const auto set = std::make_shared<const Set>(read(Json::parse(read_file(path))));
+              const auto set = std::make_shared<const Set>(read(parse_json<Json>(read_file(path))));
               if (set->questions.empty()) throw InputError(path.string() + ": there are no questions");
               return [set](int units, Random random, int number) { return make(*set, units, random, number); };
             } catch (const Json::exception& error) {
+              throw InputError(fmt::format("{}: {}", path.string(), error.what()));
+            } catch (const JsonError& error) {
               throw InputError(fmt::format("{}: {}", path.string(), error.what()));
             }
           }};
