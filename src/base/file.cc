@@ -2,12 +2,17 @@
 
 #include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <new>
+#include <random>
+#include <string_view>
 
 #include "winnow/error.h"
 
@@ -32,6 +37,48 @@ void sync_folder(const std::string& path) {
   if (fd < 0) return;
   fsync(fd);  // not every file system can; the file itself is safe
   close(fd);
+}
+
+constexpr std::string_view kPartEnd = ".winnow-part";
+constexpr std::size_t kPartDigits = 8;
+
+/// Whether a folder's entry is called as the parts of a file are.
+bool is_part_name(std::string_view entry, std::string_view file) {
+  if (entry.size() != file.size() + 1 + kPartDigits + kPartEnd.size()) return false;
+  const auto digits = entry.substr(file.size() + 1, kPartDigits);
+  return entry.starts_with(file) && entry[file.size()] == '.' && entry.ends_with(kPartEnd) &&
+         digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Who writes a part holds its lock, so one that can be locked belongs to nobody any more.
+void remove_if_abandoned(const std::string& part) {
+  const int fd = open(part.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return;
+  struct stat info {};
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(part.c_str());
+  close(fd);
+}
+
+void remove_abandoned_parts(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder_of(path), error), end; !error && at != end; at.increment(error)) {
+    if (is_part_name(at->path().filename().native(), name)) remove_if_abandoned(at->path().string());
+  }
+}
+
+bool is_of_kind(const std::string& path, const FileKind& kind) {
+  if (kind.beginning.empty()) return true;
+  const FileSource file(path);
+  std::string beginning(std::min(file.size(), kind.beginning.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(beginning)));
+  return beginning.empty() || beginning == kind.beginning;
+}
+
+/// What the file that is replaced has, as far as it may be given away.
+void copy_permissions(const struct stat& from, int to) {
+  [[maybe_unused]] const int owner = fchown(to, from.st_uid, from.st_gid);
+  fchmod(to, from.st_mode & 0777U);
 }
 
 }  // namespace
@@ -60,21 +107,46 @@ void FileSource::read(std::size_t at, std::span<std::byte> out) const {
   }
 }
 
-void check_replaceable(const std::string& path) {
+void check_replaceable(const std::string& path, const FileKind& kind) {
   struct stat info {};
-  const std::string why = stat(path.c_str(), &info) == 0 ? no_file(info.st_mode) : "";
+  std::string why;
+  if (stat(path.c_str(), &info) == 0) {
+    why = no_file(info.st_mode);
+    if (why.empty() && access(path.c_str(), W_OK) != 0) why = std::strerror(errno);
+    if (why.empty() && !is_of_kind(path, kind)) why = fmt::format("what is there is not {}", kind.noun);
+  } else if (errno != ENOENT) {
+    why = std::strerror(errno);
+  } else if (lstat(path.c_str(), &info) == 0) {
+    why = "it is a link to what is not there";
+  }
   if (!why.empty()) throw InputError(fmt::format("cannot write {}: {}", path, why));
   if (access(folder_of(path).c_str(), W_OK | X_OK) != 0)
     throw InputError(fmt::format("cannot write {}: its folder: {}", path, std::strerror(errno)));
 }
 
-ReplacingFile::ReplacingFile(const std::string& path) : path_(path) {
-  check_replaceable(path);
-  std::error_code none;
-  if (std::filesystem::exists(path, none)) path_ = std::filesystem::canonical(path).string();
-  part_ = fmt::format("{}.{}.part", path_, getpid());
-  file_.reset(std::fopen(part_.c_str(), "wb"));
-  if (file_ == nullptr) throw InputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+ReplacingFile::ReplacingFile(const std::string& path, Readers readers, const FileKind& kind) : path_(path) {
+  check_replaceable(path, kind);
+  struct stat info {};
+  const bool replaces = stat(path.c_str(), &info) == 0;
+  if (replaces) path_ = std::filesystem::canonical(path).string();
+  remove_abandoned_parts(path_);
+  const int fd = open_part(replaces || readers == Readers::owner ? 0600 : 0666);
+  if (replaces) copy_permissions(info, fd);
+  file_.reset(fdopen(fd, "wb"));
+  if (file_ == nullptr) throw std::bad_alloc();
+}
+
+int ReplacingFile::open_part(mode_t mode) {
+  for (std::random_device random;;) {
+    part_ = fmt::format("{}.{:08x}{}", path_, random(), kPartEnd);
+    const int fd = open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
+    flock(fd, LOCK_EX);  // where a file system has no locks, no part is ever taken for abandoned
+    struct stat info {};
+    if (fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    close(fd);  // somebody took it for abandoned before it was locked
+  }
 }
 
 ReplacingFile::~ReplacingFile() {

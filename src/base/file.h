@@ -1,8 +1,12 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/byte_stream.h"
 
@@ -27,16 +31,30 @@ class FileSource : public ByteSource {
   std::size_t size_ = 0;
 };
 
-/// Throws InputError when ReplacingFile would for this path, as far as can be known without writing: for those who work
-/// long before they have something to write.
-void check_replaceable(const std::string& path);
+/// What files that may be replaced begin with, and what messages call them. An empty file is of every kind.
+struct FileKind {
+  std::string_view beginning;
+  std::string_view noun = "a file";
+};
 
-/// A file that is replaced in one step: all goes to a file beside it, which takes its name when everything is on the
-/// disk. Until commit() what was there stays; without commit() nothing is left behind.
+/// Throws InputError when ReplacingFile would, as far as can be known without writing: for those who work long before
+/// they have something to write.
+void check_replaceable(const std::string& path, const FileKind& kind = {});
+
+/// Who may read a file that was not there before. One that is replaced keeps its permissions.
+enum class Readers : std::uint8_t {
+  by_umask,
+  owner,  ///< mode 0600, for what people have asked and read
+};
+
+/// A file that is replaced in one step: all goes to a file beside it (NAME.01234567.winnow-part), which takes its name
+/// when everything is on the disk. Until commit() what was there stays; without commit() nothing is left behind. Links
+/// are followed. What a killed process has left of its writing to the same file is removed.
 class ReplacingFile : public ByteSink {
  public:
-  /// Throws InputError: no permission, a folder or a device of that name, no folder to write to.
-  explicit ReplacingFile(const std::string& path);
+  /// Throws InputError: no permission, a folder or a device of that name, a file of another kind, a link to nothing, no
+  /// folder to write to.
+  explicit ReplacingFile(const std::string& path, Readers readers = Readers::by_umask, const FileKind& kind = {});
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;
   ~ReplacingFile() override;
@@ -51,6 +69,7 @@ class ReplacingFile : public ByteSink {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   [[noreturn]] void fail(int error) const;
+  int open_part(mode_t mode);
 
   std::string path_;  ///< where it goes, links followed
   std::string part_;

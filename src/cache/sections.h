@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/byte_stream.h"
+#include "base/file.h"
 
 /// A file of sections, each with a checksum: docs/file-formats.md has the bytes.
 namespace winnow::cache {
@@ -16,6 +17,8 @@ struct FileFormat {
   std::array<char, 8> magic;
   std::uint32_t version;
   const char* noun;  ///< in messages: `a saved cache`
+
+  FileKind kind() const { return {{magic.data(), magic.size()}, noun}; }
 };
 
 /// Writes a file of sections whose lengths are known beforehand.

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -39,14 +40,36 @@ std::vector<eval::Record> records_of(const std::vector<std::string>& folders) {
   return out;
 }
 
+using Records = std::vector<eval::Record>;
+
+/// A report in one form: what its file begins with, and what it holds.
+struct ReportForm {
+  const char* extension;
+  FileKind kind;
+  std::string (*text)(const Records& records, const Raw& r);
+};
+
+constexpr ReportForm kForms[] = {
+    {".html",
+     {"<!doctype html>\n<html lang=\"en\"><head><meta charset", "a page of winnow eval report"},
+     [](const Records& records, const Raw& r) { return eval::to_page(records, r.folders); }},
+    {".md",
+     {"question-a", "a table of winnow eval report"},
+     [](const Records& records, const Raw&) { return eval::to_markdown(eval::summarize(records)); }},
+    {".csv",
+     {"protocol,task,part,", "a table of winnow eval report"},
+     [](const Records& records, const Raw&) { return eval::to_csv(eval::summarize(records)); }},
+};
+
 void report(const Raw& r) {
-  const auto records = records_of(r.folders);
-  if (r.output.empty()) return write_stdout(eval::to_markdown(eval::summarize(records)));
-  const auto extension = std::filesystem::path(r.output).extension();
-  if (extension == ".html") return write_file(r.output, eval::to_page(records, r.folders));
-  if (extension == ".md") return write_file(r.output, eval::to_markdown(eval::summarize(records)));
-  if (extension == ".csv") return write_file(r.output, eval::to_csv(eval::summarize(records)));
-  throw UsageError(fmt::format("-o {}: give a name that ends in .html, .md or .csv", r.output));
+  if (r.output.empty()) return show(eval::to_markdown(eval::summarize(records_of(r.folders))));
+  const auto* const form = std::find_if(std::begin(kForms), std::end(kForms), [&](const ReportForm& f) {
+    return std::filesystem::path(r.output).extension() == f.extension;
+  });
+  if (form == std::end(kForms))
+    throw UsageError(fmt::format("-o {}: give a name that ends in .html, .md or .csv", r.output));
+  check_replaceable(r.output, form->kind);
+  write_file(r.output, form->text(records_of(r.folders), r), form->kind);
 }
 
 using RecordGroup = std::vector<eval::Record>;
@@ -130,7 +153,7 @@ void compare(const Raw& r) {
     out += fmt::format("| {} | {} | {:.1f} | {:.1f} | {:+.1f} | {:.3f} |\n", name, row.a.size(), 100 * mean_a,
                        100 * mean_b, 100 * (mean_b - mean_a), eval::paired_p(row.a, row.b));
   }
-  write_stdout(out);
+  show(out);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -17,15 +16,6 @@
 namespace winnow::cli {
 
 namespace {
-
-std::atomic<bool> stop_asked{false};
-
-void stop_once(int /*signal*/) {
-  stop_asked.store(true);
-  std::signal(SIGINT, SIG_DFL);  // the second Ctrl-C ends the process
-}
-
-void stop(int /*signal*/) { stop_asked.store(true); }
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
@@ -76,13 +66,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-
-void on_interrupt(OnInterrupt action) {
-  stop_asked.store(false);
-  std::signal(SIGINT, action == OnInterrupt::ends ? SIG_DFL : action == OnInterrupt::stops ? stop : stop_once);
-}
-
-bool interrupted() { return stop_asked.load(); }
 
 }  // namespace winnow::cli
 

@@ -3,16 +3,26 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace winnow::cli {
 
 /// Writes to stdout at once. Throws InputError when it is closed or full.
 void write_stdout(std::string_view text);
 
-/// A whole file, or stdin for `-`. Throws InputError with the reason.
+/// Text for a person, on stdout and on stderr. Lines stay lines; whatever else would steer a terminal is escaped, as
+/// text may hold what came from outside. show() throws what write_stdout() does.
+void show(std::string_view text);
+void tell(std::string_view text);
+
+/// A whole file or pipe, or stdin for `-`. Throws InputError with the reason, Interrupted on Ctrl-C.
 std::string read_text(const std::string& path);
 
+/// What --dump-kept writes.
+inline constexpr FileKind kKeptFile{R"({"spec":)", "what --dump-kept writes"};
+
 /// Replaces a file in one step: what was there stays until all is written. Throws InputError (a full disk, no
-/// permission).
-void write_file(const std::string& path, std::string_view text);
+/// permission, a file of another kind).
+void write_file(const std::string& path, std::string_view text, const FileKind& kind = {});
 
 }  // namespace winnow::cli

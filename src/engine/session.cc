@@ -242,7 +242,7 @@ void Session::save(const std::string& path, const Cache& cache, std::span<const 
                                  transcript.tokens.size(), sequence.seen));
   }
   check_whole(sequence);
-  ReplacingFile file(path);
+  ReplacingFile file(path, Readers::owner, engine::kSavedFormat.kind());
   engine::write_sequence(file, sequence, engine::identity_of(impl_->hparams, impl_->model->hash()), logits, transcript);
   file.commit();
 }

@@ -109,7 +109,7 @@ void Archive::export_to(const std::string& name, const std::string& path) const 
   const store::Bytes head = stored.bytes();
   std::vector<std::size_t> lengths{label.size(), head.size()};
   for (const auto& layer : stored.sums) lengths.push_back(static_cast<std::size_t>(layer.size));
-  ReplacingFile file(path);
+  ReplacingFile file(path, Readers::owner, kDocumentFormat.kind());
   cache::SectionWriter writer(file, kDocumentFormat, lengths);
   writer.section([&](ByteSink& to) { to.write(label); });
   writer.section([&](ByteSink& to) { to.write(head); });

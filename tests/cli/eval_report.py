@@ -202,5 +202,13 @@ with tempfile.TemporaryDirectory() as work:
     assert "\n| `full` | 0.000 | 0.000 |\n| `snapkv` | **0.016** | **0.004** |\n| `tova` |" in report(f"{work}/run", f"{work}/report.md")
     if shutil.which("gnuplot"):
         check_plots(page, text, records)
+    before = open(f"{work}/report.md").read()
+    for extension in (".html", ".md", ".csv"):
+        with open(f"{work}/mine{extension}", "w") as file:
+            file.write("a text of mine\n")
+        refused = subprocess.run([WINNOW, "eval", "report", f"{work}/run", "-o", f"{work}/mine{extension}"], capture_output=True, text=True, timeout=120)
+        assert refused.returncode == 1 and "what is there is not" in refused.stderr, refused.stderr
+        assert open(f"{work}/mine{extension}").read() == "a text of mine\n"
+    assert report(f"{work}/run", f"{work}/report.md") == before, "winnow's own is replaced"
     bare = report(f"{work}/run", f"{work}/bare.html", PATH=f"{work}/nothing")
     assert "Plots need gnuplot" in bare and Page(bare).tables == page.tables and "<svg" not in bare

@@ -249,7 +249,7 @@ TEST_F(SavedTest, a_save_that_fails_leaves_what_was_there) {
   EXPECT_THROW(session_.save(path_, cache, {}, {{}, std::vector<Token>(20, -1)}), InputError);
   EXPECT_EQ(file(), before);
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / ""))
-    EXPECT_NE(entry.path().extension(), ".part");
+    EXPECT_NE(entry.path().extension(), ".winnow-part");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 

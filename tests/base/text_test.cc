@@ -1,0 +1,124 @@
+// Texts from outside: their lines, JSON in them, and how they are shown.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "base/text_input.h"
+#include "base/text_lines.h"
+#include "support/temp.h"
+#include "winnow/error.h"
+
+namespace winnow {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class TextTest : public testing::Test {
+ protected:
+  TextInput input(const std::string& text) {
+    std::ofstream(path_, std::ios::binary) << text;
+    return TextInput(path_);
+  }
+
+  test::TempFolder folder_;
+  std::string path_ = folder_ / "text";
+};
+
+using Numbered = std::vector<std::pair<int, std::string>>;
+
+Numbered lines_of(TextInput input) {
+  Numbered out;
+  TextLines lines(std::move(input));
+  while (lines.next()) {
+    const int number = lines.number();
+    out.emplace_back(number, lines.rest());
+  }
+  return out;
+}
+
+TEST_F(TextTest, has_lines) {
+  const std::string long_line(200'000, 'x');
+  EXPECT_EQ(lines_of(input("")), Numbered());
+  EXPECT_EQ(lines_of(input("\n\n")), Numbered());
+  EXPECT_EQ(lines_of(input("a\n\nb")), (Numbered{{1, "a"}, {3, "b"}}));
+  EXPECT_EQ(lines_of(input("\na\r\n" + long_line + "\nc\n")), (Numbered{{2, "a\r"}, {3, long_line}, {4, "c"}}));
+}
+
+TEST_F(TextTest, lines_know_where_they_begin_and_whether_they_end) {
+  const std::string long_line(100'000, 'x');
+  TextLines lines(input("ab\n\n" + long_line + "\nlast"));
+  for (const auto& [offset, ended] : {std::pair(0U, true), {4U, true}, {100'005U, false}}) {
+    ASSERT_TRUE(lines.next());
+    lines.rest();
+    EXPECT_EQ(lines.offset(), offset);
+    EXPECT_EQ(lines.is_ended(), ended);
+  }
+  EXPECT_FALSE(lines.next());
+  EXPECT_EQ(lines.number(), 4);
+}
+
+TEST_F(TextTest, what_is_left_of_a_line_is_passed_over) {
+  TextLines lines(input(R"({"a": 1} more)" + std::string(100'000, ' ') + "\n[2]\n"));
+  ASSERT_TRUE(lines.next());
+  EXPECT_THROW(parse_json<Json>(lines), JsonError);
+  ASSERT_TRUE(lines.next());
+  EXPECT_EQ(parse_json<Json>(lines), Json::array({2}));
+}
+
+TEST_F(TextTest, a_read_that_fails_is_no_end) {
+  const int fd = open("/dev/null", O_WRONLY);
+  TextLines lines(TextInput(fd, "closed"));
+  EXPECT_THROW(lines.next(), InputError);
+  EXPECT_THROW(TextInput(folder_ / ""), InputError);
+  EXPECT_THROW(TextInput(folder_ / "absent"), InputError);
+  EXPECT_THROW(TextInput("/dev/zero"), InputError);
+}
+
+TEST_F(TextTest, a_pipe_that_nobody_writes_to_can_be_given_up) {
+  int asked = 0;
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  TextInput pipe(path_, [&asked] { return ++asked == 2; });
+  EXPECT_THROW(pipe.read_all(), Interrupted);
+}
+
+TEST(Json, is_what_the_library_parses) {
+  for (const std::string text : {R"({"b": [1, -2, 3.5, true, null, "x\u00e9\n"], "a": {"c": {}}, "b": []})", "[]",
+                                 "\"text\"", "18446744073709551615", "[[[]], {\"\": 0}]"})
+    EXPECT_EQ(parse_json<Json>(text).dump(), Json::parse(text).dump()) << text;
+}
+
+TEST(Json, refuses_what_is_none) {
+  for (const std::string text : {"", "{", "[1,]", "{\"a\": 1}}", "nul", "\"\xff\"", "1e999", "\"a", "[1] x"})
+    EXPECT_THROW(parse_json<Json>(text), JsonError) << text;
+}
+
+TEST(Json, has_a_limited_depth) {
+  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  EXPECT_NO_THROW(parse_json<Json>(nested(kJsonLevels)));
+  EXPECT_THROW(parse_json<Json>(nested(kJsonLevels + 1)), JsonError);
+  EXPECT_THROW(parse_json<Json>(nested(1'000'000)), JsonError);
+  std::string objects;
+  for (int i = 0; i < 60'000; ++i) objects += "{\"a\":";
+  EXPECT_THROW(parse_json<Json>(objects), JsonError);
+}
+
+TEST(Printable, leaves_text_and_escapes_what_steers_a_terminal) {
+  EXPECT_EQ(printable("plain, Ünïcode, 漢字, 🙂"), "plain, Ünïcode, 漢字, 🙂");
+  EXPECT_EQ(printable("a\x1b[31mb\r\n\t\x7f"), "a\\x1b[31mb\\x0d\\x0a\\x09\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b") << "a control character of one byte elsewhere";
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae") << "right to left";
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(printable("\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80"), "\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
+}
+
+}  // namespace
+}  // namespace winnow
