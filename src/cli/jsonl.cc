@@ -1,15 +1,14 @@
+#include "cli/jsonl.h"
+
 #include <spdlog/fmt/fmt.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
+#include <optional>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/log.h"
-#include "cli/output.h"
 #include "cli/report.h"
-#include "cli/run.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -20,149 +19,165 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBatch = 16;
 
-struct Line {
-  int number = 0;
-  std::string id;
-  PromptText prompt;
-};
-
-Line parse_line(const std::string& text, int number, const PromptText& defaults, const std::string& file) {
-  const auto fail = [&](const std::string& why) {
-    return InputError(fmt::format("{} line {}: {}", file, number, why));
-  };
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) throw fail("no JSON object");
-  const auto string_at = [&](const char* key) {
-    if (!json.contains(key)) return std::string();
-    if (!json[key].is_string()) throw fail(fmt::format("{} is not a string", key));
-    return json[key].get<std::string>();
-  };
-  Line line{number, fmt::format("{}", number), defaults};
-  if (json.contains("id")) line.id = json["id"].is_string() ? json["id"].get<std::string>() : json["id"].dump();
-  line.prompt.text = string_at("text");
-  line.prompt.question = string_at(json.contains("question") ? "question" : "prompt");
-  if (line.prompt.text.empty() && line.prompt.question.empty()) throw fail("neither text nor question");
-  return line;
+/// What the answers of a whole run depend on, besides the prompt.
+std::string settings_of(const RunOptions& o, const Model& model) {
+  const auto& sampling = o.generate.sampling;
+  const Json all{model.hash(),
+                 o.loading.rope_freq_base,
+                 o.loading.rope_scaling,
+                 o.session.precision,
+                 o.cache.spec.print_full(),
+                 o.cache.budget ? o.cache.budget->print() : "",
+                 o.cache.kv_type.print(),
+                 o.protocol,
+                 o.prompt.system,
+                 o.prompt.format,
+                 o.prompt.control,
+                 o.generate.max_tokens,
+                 o.generate.stop,
+                 o.generate.end,
+                 sampling.temperature,
+                 sampling.top_k,
+                 sampling.top_p,
+                 sampling.min_p,
+                 sampling.repeat_penalty,
+                 sampling.seed};
+  return dump(all, -1);
 }
 
-/// Ids that an earlier run has finished. A last line that was cut is dropped.
-std::set<std::string> finished(const std::string& path) {
-  std::set<std::string> out;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return out;
-  std::string whole;
-  for (std::string text; std::getline(file, text);) {
-    const Json json = Json::parse(text, nullptr, false);
-    if (!json.is_object() || !json.contains("id") || !json["id"].is_string()) {
-      log().warn("{}: a line that is no record was dropped", path);
-      continue;
-    }
-    out.insert(json["id"].get<std::string>());
-    whole += text + "\n";
+/// Of lists of texts, so that no two lists have the same bytes.
+std::string hash_of(std::initializer_list<std::string_view> texts) {
+  Hasher hasher;
+  for (const auto text : texts) {
+    const std::size_t length = text.size();
+    hasher.add(std::as_bytes(std::span(&length, 1)));
+    hasher.add(std::as_bytes(std::span(text)));
   }
-  file.close();
-  write_file(path, whole);
-  return out;
+  return fmt::format("{:016x}", hasher.value());
 }
+
+/// A prompt that was read and is to be answered.
+struct Pending {
+  std::string hash;
+  std::string id;
+  Cache cache;
+  std::vector<float> logits;
+  CacheStats stats;
+  int tokens;
+};
 
 class Jsonl {
  public:
-  Jsonl(const RunOptions& options, Session& session) : options_(options), session_(session) {}
+  Jsonl(const RunOptions& options, JsonlFiles& files, Session& session)
+      : options_(options), files_(files), session_(session), settings_(settings_of(options, session.model())) {}
 
   void run() {
-    const std::string text = read_text(options_.jsonl);
-    done_ = finished(options_.output);
-    out_.open(options_.output, std::ios::binary | std::ios::app);
-    if (!out_) throw InputError(fmt::format("cannot write {}", options_.output));
-    std::istringstream in(text);
-    int number = 0;
-    for (std::string line; std::getline(in, line);) {
-      ++number;
-      if (!line.empty()) take(line, number);
-      if (batch_.size() == kBatch) flush();
+    try {
+      while (take_line()) {
+        if (batch_.size() == kBatch) answer_batch();
+      }
+    } catch (const InputError&) {  // what was read before the prompts could not be read on is answered
+      answer_batch();
+      throw;
     }
-    flush();
+    answer_batch();
     if (failed_ > 0)
-      throw InputError(fmt::format("{} of {} lines of {} could not be run", failed_, number, options_.jsonl));
+      throw InputError(
+          fmt::format("{} of {} lines of {} could not be run", failed_, files_.prompts.lines(), options_.jsonl));
   }
 
  private:
-  struct Pending {
-    std::string id;
-    Cache cache;
-    std::vector<float> logits;
-    CacheStats stats;
-    int tokens;
-  };
-
-  void take(const std::string& text, int number) {
+  /// False at the end of the prompts.
+  bool take_line() {
     try {
-      const Line line = parse_line(text, number, options_.prompt, options_.jsonl);
-      if (done_.contains(line.id)) return;
-      const Prompt prompt = session_.model().tokenize(line.prompt);
-      batch_.push_back(prefill(line.id, prompt));
+      const auto line = files_.prompts.next();
+      if (!line) return false;
+      read(*line);
+    } catch (const BadLine& error) {
+      note(error.what());
+    }
+    return true;
+  }
+
+  /// Reads a prompt that was not answered yet.
+  void read(const JsonlPrompt& line) {
+    std::string hash = hash_of({settings_, line.id, line.prompt.text, line.prompt.question});
+    if (files_.answers.take_known(hash)) return;
+    try {
+      batch_.push_back(prefill(std::move(hash), line.id, session_.model().tokenize(line.prompt)));
     } catch (const Interrupted&) {
-      flush();
       throw;
     } catch (const Error& error) {
-      ++failed_;
-      log().error("{}", error.what());
+      note(fmt::format("{} line {}: {}", options_.jsonl, files_.prompts.lines(), error.what()));
     }
   }
 
-  Pending prefill(const std::string& id, const Prompt& prompt) {
+  void note(const std::string& what) {
+    ++failed_;
+    log().error("{}", what);
+  }
+
+  Pending prefill(std::string hash, const std::string& id, const Prompt& prompt) {
     const int tokens = static_cast<int>(prompt.text.size() + prompt.question.size());
     const auto caches = std::span(&options_.cache, 1);
     if (options_.protocol == Protocol::aware || prompt.text.empty()) {
       auto one = std::move(session_.prefill(prompt.text, std::span(&prompt.question, 1), caches).front());
       const CacheStats stats = one.caches.front().stats();
-      return {id, std::move(one.caches.front()), std::move(one.logits), stats, tokens};
+      return {std::move(hash), id, std::move(one.caches.front()), std::move(one.logits), stats, tokens};
     }
     auto one = session_.prefill(prompt.text, caches);
     const CacheStats stats = one.caches.front().stats();
     auto logits =
         prompt.question.empty() ? std::move(one.logits) : session_.extend(one.caches.front(), prompt.question);
-    return {id, std::move(one.caches.front()), std::move(logits), stats, tokens};
+    return {std::move(hash), id, std::move(one.caches.front()), std::move(logits), stats, tokens};
   }
 
-  /// Decodes the batch and writes its lines.
-  void flush() {
+  /// Decodes the batch and writes the answers that were finished, also when it was interrupted.
+  void answer_batch() {
     if (batch_.empty()) return;
+    auto batch = std::exchange(batch_, {});
     std::vector<Cache*> caches;
     std::vector<std::vector<float>> logits;
-    for (auto& pending : batch_) {
+    for (auto& pending : batch) {
       caches.push_back(&pending.cache);
       logits.push_back(std::move(pending.logits));
     }
     const auto generations = generate(session_, caches, logits, options_.generate);
-    for (std::size_t i = 0; i < batch_.size(); ++i) {
-      if (generations[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
-      const auto& stats = batch_[i].stats;
-      const Json json{{"id", batch_[i].id},
-                      {"spec", options_.cache.spec.print()},
-                      {"answer", generations[i].text},
-                      {"finish_reason", generations[i].finish == FinishReason::stop ? "stop" : "length"},
-                      {"tokens", {{"prompt", batch_[i].tokens}, {"generated", generations[i].tokens.size()}}},
-                      {"cache",
-                       {{"entries_per_head_mean", stats.entries_per_head_mean},
-                        {"bytes_held", stats.bytes_held},
-                        {"bytes_full", stats.bytes_full}}}};
-      out_ << dump(json, -1) << std::flush;
+    std::string lines;
+    bool interrupted = false;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const bool finished = generations[i].finish != FinishReason::interrupted;
+      if (finished) lines += line_of(batch[i], generations[i]);
+      interrupted = interrupted || !finished;
     }
-    if (!out_) throw InputError(fmt::format("cannot write {}: is the disk full?", options_.output));
-    batch_.clear();
+    files_.answers.append(lines);
+    if (interrupted) throw Interrupted("interrupted");
+  }
+
+  std::string line_of(const Pending& asked, const Generation& generation) const {
+    const Json json{{"hash", asked.hash},
+                    {"id", asked.id},
+                    {"spec", options_.cache.spec.print()},
+                    {"answer", generation.text},
+                    {"finish_reason", generation.finish == FinishReason::stop ? "stop" : "length"},
+                    {"tokens", {{"prompt", asked.tokens}, {"generated", generation.tokens.size()}}},
+                    {"cache",
+                     {{"entries_per_head_mean", asked.stats.entries_per_head_mean},
+                      {"bytes_held", asked.stats.bytes_held},
+                      {"bytes_full", asked.stats.bytes_full}}}};
+    return dump(json, -1);
   }
 
   const RunOptions& options_;
+  JsonlFiles& files_;
   Session& session_;
-  std::set<std::string> done_;
-  std::ofstream out_;
+  std::string settings_;
   std::vector<Pending> batch_;
   int failed_ = 0;
 };
 
 }  // namespace
 
-void run_jsonl(const RunOptions& options, Session& session) { Jsonl(options, session).run(); }
+void run_jsonl(const RunOptions& options, JsonlFiles& files, Session& session) { Jsonl(options, files, session).run(); }
 
 }  // namespace winnow::cli

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cli/answering.h"
 #include "cli/commands.h"
+#include "cli/jsonl.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -114,7 +115,7 @@ class Run {
     const auto bytes = std::filesystem::file_size(path);
     saved_.push_back(
         {{"path", path}, {"bytes", bytes}, {"tokens", cache.stats().tokens_seen}, {"save_ms", ms_since(begin)}});
-    if (!options_.quiet && !options_.json) std::fputs(saved_line(path, bytes, cache.stats()).c_str(), stderr);
+    if (!options_.quiet && !options_.json) tell(saved_line(path, bytes, cache.stats()));
   }
 
   /// With several questions that are seen before the cache is compressed there are several caches, and a file for each.
@@ -200,7 +201,7 @@ class Run {
 
   void dump_kept(const Cache& cache, std::size_t index) const {
     if (options_.dump_kept.empty()) return;
-    write_file(numbered(options_.dump_kept, index), kept_json(cache, cache.stats().tokens_seen));
+    write_file(numbered(options_.dump_kept, index), kept_json(cache, cache.stats().tokens_seen), kKeptFile);
   }
 
   void answer(std::size_t index, Cache& cache, const std::vector<float>& logits, const CacheStats& stats,
@@ -235,14 +236,16 @@ class Run {
 }  // namespace
 
 void run_command(const RunOptions& options) {
+  std::optional<JsonlFiles> files;
+  if (!options.jsonl.empty()) files.emplace(options);
   const auto begin = Clock::now();
   const auto model = Model::load(options.model, options.loading);
   Session session(model, options.session);
   const double load_ms = ms_since(begin);
   session.on_stop(interrupted);
   if (!options.quiet) show_progress(session);
-  if (!options.jsonl.empty()) {
-    run_jsonl(options, session);
+  if (files) {
+    run_jsonl(options, *files, session);
   } else {
     Run(options, session, load_ms).run();
   }

@@ -8,8 +8,4 @@ namespace winnow::cli {
 /// after the summary is out.
 void run_command(const RunOptions& options);
 
-/// `winnow run --jsonl IN -o OUT`. Lines that cannot be run are reported with file and line and the others go on;
-/// throws InputError at the end if there were any.
-void run_jsonl(const RunOptions& options, Session& session);
-
 }  // namespace winnow::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "cli/jsonl_answers.h"
+#include "cli/jsonl_prompts.h"
+#include "cli/options.h"
+
+namespace winnow::cli {
+
+/// What `winnow run --jsonl IN -o OUT` reads and writes, opened before a model is loaded.
+struct JsonlFiles {
+  /// Throws what its members do.
+  explicit JsonlFiles(const RunOptions& options)
+      : prompts(options.jsonl, options.prompt), answers(options.output, prompts.input()) {}
+
+  JsonlPrompts prompts;
+  JsonlAnswers answers;
+};
+
+/// Answers the prompts that have no answer yet. Lines that cannot be run are reported with file and line and the others
+/// go on; throws InputError at the end if there were any. Throws Interrupted when the answers that were finished are
+/// written.
+void run_jsonl(const RunOptions& options, JsonlFiles& files, Session& session);
+
+}  // namespace winnow::cli

@@ -1,0 +1,281 @@
+"""`winnow run --jsonl`: what is answered is kept, what is in the answers' file stays, and a run goes on where another one ended.
+
+jsonl.py WINNOW MAKE_TINY_GGUF
+"""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+WINNOW, TINY = sys.argv[1:3]
+PATIENCE = 120
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path, data):
+    with open(path, "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def prompts_of(texts, **more):
+    return "".join(json.dumps({"id": f"q{i}", "text": text, "question": "and?", **more}) + "\n" for i, text in enumerate(texts))
+
+
+class Folder:
+    def __init__(self, path):
+        self.path = path
+        self.model = f"{path}/tiny.gguf"
+        subprocess.run([TINY, self.model], check=True)
+        self.prompts = write(f"{path}/prompts.jsonl", prompts_of(f"some words {i} to read" for i in range(20)))
+
+    def command(self, prompts, answers, *more):
+        tokens = [] if "-n" in more else ["-n", "4"]
+        return [WINNOW, "run", "-m", self.model, "--raw", *tokens, "--ignore-eos", "--threads", "1", "--jsonl", prompts, "-o", answers, *more]
+
+    def run(self, prompts, answers, *more, code=0, **process):
+        result = subprocess.run(self.command(prompts, answers, *more), capture_output=True, text=True, errors="replace", timeout=PATIENCE, **process)
+        assert result.returncode == code, (result.returncode, result.stderr)
+        assert result.stdout == ""
+        return result.stderr
+
+
+def records(path):
+    return [json.loads(line) for line in read(path).splitlines()]
+
+
+def check_what_is_no_answer_stays(f):
+    """Nothing that is not an answer of ours is changed, whatever it is, and the sentence says which line it is."""
+    good = f"{f.path}/good.jsonl"
+    f.run(f.prompts, good)
+    whole = read(good)
+    one = whole.splitlines(keepends=True)[0]
+    foreign = [
+        (b"# My project\n\nIt is fine.\n", 1),
+        (b"one line, no line feed", 1),
+        (read(f.prompts), 1),
+        (read(f.prompts).splitlines()[0], 1),
+        (b'{"hash":"0123456789abcdef","file":"x"}', 1),
+        (b'{"hash":"0123456789abcdef","file":"x"', 1),
+        (b'{"hash":"', 1),
+        (b"{", 1),
+        (one + one + b"a note of mine\n" + one, 3),
+        (whole + b"a note of mine", 21),
+        (whole + one[:40] + b"\n" + one, 21),
+        (b"[" * 60_000, 1),
+        (b"\xff\xfe\x00\x01", 1),
+    ]
+    for data, line in foreign:
+        path = write(f"{f.path}/mine", data)
+        errors = f.run(f.prompts, path, code=1)
+        assert f"mine line {line} is no answer" in errors and errors.count("\n") == 1, (data[:60], errors)
+        assert read(path) == data, data[:60]
+
+
+def check_the_prompts_are_not_the_answers(f):
+    before = read(f.prompts)
+    os.symlink(f.prompts, f"{f.path}/link")
+    os.link(f.prompts, f"{f.path}/hard")
+    for answers in (f.prompts, f"{f.path}/link", f"{f.path}/hard"):
+        assert "is the file of the prompts" in f.run(f.prompts, answers, code=2)
+        assert read(f.prompts) == before
+
+
+def check_what_is_no_file(f):
+    for device in ("/dev/null", "/dev/full"):
+        assert "not a regular file" in f.run(f.prompts, device, code=1)
+    os.mkfifo(f"{f.path}/pipe")
+    assert "not a regular file" in f.run(f.prompts, f"{f.path}/pipe", code=1)
+    assert "directory" in f.run(f.prompts, f.path, code=1)
+    f.run(f.prompts, "-", code=2, cwd=f.path)
+    assert not os.path.exists(f"{f.path}/-")
+    assert "absent" in f.run(f"{f.path}/absent", f"{f.path}/none.jsonl", code=1)
+    assert not os.path.exists(f"{f.path}/none.jsonl"), "there is nothing to answer"
+
+    target = write(f"{f.path}/target.jsonl", "")
+    os.symlink("target.jsonl", f"{f.path}/to-target")
+    f.run(f.prompts, f"{f.path}/to-target")
+    assert os.path.islink(f"{f.path}/to-target") and len(records(target)) == 20
+
+
+def check_resume(f):
+    """A line is done when the same has been asked in the same way; what is there is only added to."""
+    path = f"{f.path}/resumed.jsonl"
+    f.run(f.prompts, path)
+    first = read(path)
+    assert [r["id"] for r in records(path)] == [f"q{i}" for i in range(20)]
+    assert len({r["hash"] for r in records(path)}) == 20
+    f.run(f.prompts, path)
+    assert read(path) == first, "nothing is done twice"
+    added = 0
+    for more, count in ((["--kv", "streaming-llm", "--budget", "20"], 20), (["--kv", "streaming-llm", "--budget", "16"], 20), (["--kv-type", "f32"], 20), (["-n", "3"], 20), (["--system", "x"], 20)):
+        f.run(f.prompts, path, *more)
+        added += count
+        assert read(path).startswith(first) and len(records(path)) == 20 + added, more
+    other = write(f"{f.path}/other.jsonl", prompts_of(["some words 0 to read", "another text"]))
+    f.run(other, path)
+    assert read(path).startswith(first) and len(records(path)) == 20 + added + 1, "q1 has another text now"
+    twice = write(f"{f.path}/twice.jsonl", prompts_of(["twice"]) * 2)
+    f.run(twice, path)
+    f.run(twice, path)
+    assert len(records(path)) == 20 + added + 3, "a line that is there twice is answered twice"
+
+
+def check_a_line_that_was_cut(f):
+    path = f"{f.path}/whole.jsonl"
+    f.run(f.prompts, path)
+    whole = read(path)
+    lines = whole.splitlines(keepends=True)
+    for kept in (0, 1, 19):
+        for cut in (5, 12, 30, 60, len(lines[kept]) - 2, len(lines[kept]) - 1):
+            if kept == 0 and cut < 25:
+                continue  # not enough to know whose it is
+            short = write(f"{f.path}/cut.jsonl", b"".join(lines[:kept]) + lines[kept][:cut])
+            f.run(f.prompts, short, "-q")
+            assert read(short).startswith(b"".join(lines[:kept]))
+            assert sorted(read(short).splitlines()) == sorted(whole.splitlines()), (kept, cut)
+
+
+def check_bad_lines(f):
+    deep = '{"id": ' + "[" * 60_000 + "]" * 60_000 + ', "text": "x"}'
+    lines = ["no json", json.dumps({"text": 3}), deep, "{}", json.dumps({"id": "good", "text": "words"}), '{"text": "cut']
+    errors = f.run(write(f"{f.path}/bad.jsonl", "\n".join(lines)), f"{f.path}/of-bad.jsonl", code=1)
+    for line, why in ((1, "no JSON"), (2, "not a string"), (3, "levels"), (4, "neither"), (6, "no JSON")):
+        assert any(f"bad.jsonl line {line}: " in e and why in e for e in errors.splitlines()), (line, errors)
+    assert "5 of 6 lines" in errors and [r["id"] for r in records(f"{f.path}/of-bad.jsonl")] == ["good"]
+
+
+def wait_for(true, what):
+    end = time.time() + PATIENCE
+    while not true():
+        assert time.time() < end, what
+        time.sleep(0.02)
+
+
+def check_two_writers(f):
+    """The prompts of the first come by a pipe that stays open, so that it is certainly still running."""
+    pipe, path = f"{f.path}/slow", f"{f.path}/shared.jsonl"
+    os.mkfifo(pipe)
+    first = subprocess.Popen(f.command(pipe, path), stderr=subprocess.PIPE, text=True)
+    with open(pipe, "w") as prompts:
+        prompts.write(prompts_of(f"text {i}" for i in range(16)))
+        prompts.flush()
+        wait_for(lambda: os.path.exists(path) and len(read(path).splitlines()) == 16, "a batch of the first is written")
+        before = read(path)
+        assert "another process" in f.run(f.prompts, path, code=1)
+        assert read(path) == before
+    _, errors = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 0, errors
+    f.run(f.prompts, path)
+    assert len(records(path)) == 36 and read(path).startswith(before)
+
+
+def cpu_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def check_interrupt_while_waiting(f):
+    """Ctrl-C ends a run that waits for its prompts."""
+    os.mkfifo(f"{f.path}/silent")
+    for command in (f.command(f"{f.path}/silent", f"{f.path}/none.jsonl"), [WINNOW, "run", "-m", f.model, "--raw", "-f", f"{f.path}/silent"]):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        wait_for(lambda: any(os.path.realpath(f"/proc/{process.pid}/fd/{fd}").endswith("/silent") for fd in os.listdir(f"/proc/{process.pid}/fd")), "it reads")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130, process.returncode
+
+
+def check_interrupt(f):
+    """The second of two prompts ends at a stop text, the first goes on: Ctrl-C keeps the second's answer."""
+    two, path = write(f"{f.path}/two.jsonl", prompts_of(["one text", "quite another thing"])), f"{f.path}/two-answers.jsonl"
+    sampled = ["--temp", "1", "--top-k", "0", "--min-p", "0", "--top-p", "1"]
+    f.run(two, path, *sampled, "-n", "3000")
+    first, second = (r["answer"] for r in records(path))
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    f.run(two, path, *sampled, "-n", "3001")
+    more = resource.getrusage(resource.RUSAGE_CHILDREN)
+    enough = 2 * (more.ru_utime + more.ru_stime - usage.ru_utime - usage.ru_stime)
+    size = next(n for n in range(1, 60) if any(second[i : i + n] not in first for i in range(40, 1000)))
+    stop = next(second[i : i + size] for i in range(40, 1000) if second[i : i + size] not in first)
+    os.remove(path)
+    process = subprocess.Popen(f.command(two, path, *sampled, "-n", "10000000", "--stop", stop), stderr=subprocess.PIPE)
+    wait_for(lambda: cpu_seconds(process.pid) > enough, "it works")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, process.returncode
+    assert [(r["id"], r["finish_reason"]) for r in records(path)] == [("q1", "stop")]
+
+
+def check_a_full_disk(f):
+    """A file-size limit stands for a full disk: the answers that fit stay whole, and the same command goes on later."""
+    path = f"{f.path}/limited.jsonl"
+    f.run(f.prompts, f"{f.path}/unlimited.jsonl")
+    whole = read(f"{f.path}/unlimited.jsonl")
+    limit = len(b"".join(whole.splitlines(keepends=True)[:18]))
+    errors = f.run(f.prompts, path, code=1, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert "File too large" in errors and path in errors and errors.count("\n") == 1, errors
+    assert whole.startswith(read(path)) and len(records(path)) == 16
+    f.run(f.prompts, path)
+    assert read(path) == whole
+
+
+def has_sanitizer(f):
+    """Its shadow takes terabytes of addresses; freed memory is kept for a while."""
+    os.mkfifo(f"{f.path}/waiting")
+    process = subprocess.Popen(f.command(f"{f.path}/waiting", f"{f.path}/none.jsonl"), stderr=subprocess.DEVNULL)
+    wait_for(lambda: os.path.realpath(f"/proc/{process.pid}/exe") == os.path.realpath(WINNOW), "it is started")
+    with open(f"/proc/{process.pid}/status") as file:
+        peak = int(re.search(r"VmPeak:\s+(\d+) kB", file.read()).group(1)) << 10
+    process.kill()
+    process.wait()
+    return peak > 1 << 40
+
+
+def check_memory_of_a_long_line(f):
+    if has_sanitizer(f):
+        return
+    size = 60 << 20
+    long = f"{f.path}/long.jsonl"
+
+    def peak(data):
+        write(long, data)
+        process = subprocess.Popen(f.command(long, f"{f.path}/of-long.jsonl"), stderr=subprocess.PIPE)
+        errors = process.stderr.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 1 and "not a string" in errors, errors
+        return usage.ru_maxrss << 10
+
+    small = peak('{"text": 3}')
+    assert peak('{"note": "' + "a word " * (size // 7) + '", "text": 3}') - small < 3 * size
+
+
+with tempfile.TemporaryDirectory() as work:
+    folder = Folder(work)
+    for check in (
+        check_what_is_no_answer_stays,
+        check_the_prompts_are_not_the_answers,
+        check_what_is_no_file,
+        check_resume,
+        check_a_line_that_was_cut,
+        check_bad_lines,
+        check_two_writers,
+        check_interrupt_while_waiting,
+        check_interrupt,
+        check_a_full_disk,
+        check_memory_of_a_long_line,
+    ):
+        print(check.__name__, flush=True)
+        check(folder)
+print("all as expected")
