@@ -19,6 +19,9 @@ struct SamplingOptions {
   float min_p = 0.05F;
   float repeat_penalty = 1;
   std::uint32_t seed = 0;
+
+  /// Throws UsageError for a value out of its range.
+  void check() const;
 };
 
 /// What an end-of-sequence token does.
@@ -30,6 +33,9 @@ struct GenerateOptions {
   std::vector<std::string> stop;  ///< texts that end the answer; they are not part of it
   EndOfSequence end = EndOfSequence::stops;
   int logprobs = 0;  ///< alternatives to report for each token; 0: none
+
+  /// Throws UsageError for a value out of its range. generate() does so, too.
+  void check() const;
 };
 
 enum class FinishReason : std::uint8_t { stop, length, interrupted };

@@ -6,6 +6,7 @@
 
 #include "base/cores.h"
 #include "base/log.h"
+#include "cli/counts.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
 
@@ -51,7 +52,7 @@ void add_load_option(CLI::App& command, CommonOptions& o) {
 
 void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   auto& g = o.generate;
-  command.add_option("-n,--max-tokens", g.max_tokens, "longest answer, in tokens")->check(CLI::NonNegativeNumber);
+  command.add_option("-n,--max-tokens", g.max_tokens, "longest answer, in tokens")->check(counts_from(0));
   command.add_option("--seed", g.sampling.seed, "seed of the sampler");
   command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
   command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");
@@ -79,12 +80,17 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
   command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
 }
 
+/// Whether an option only says what a saved conversation says, too.
+bool says_the_same(const CLI::Option& option, const Conversation& conversation) {
+  return option.check_name("--raw") && conversation.format == PromptFormat::raw;
+}
+
 /// A saved cache brings its own cache options and its prompt's form.
 SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
   SavedInfo saved = describe_saved(o.load_kv);
   const Conversation& conversation = saved.transcript.conversation;
   for (const auto* const option : a.not_with_load) {
-    if (option->count() == 0) continue;
+    if (option->count() == 0 || says_the_same(*option, conversation)) continue;
     throw UsageError(fmt::format("{} does not go with --load-kv {}: it holds {} tokens that were read with {}, {}, {}",
                                  option->get_name(), o.load_kv, saved.tokens_seen, described(saved.cache),
                                  name_of(conversation.format), where_it_ends(conversation)));
@@ -157,6 +163,7 @@ std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o
   set_verbosity(a.verbose ? Verbosity::verbose : o.quiet ? Verbosity::quiet : Verbosity::normal);
   check_machine(a, o);
   o.generate.end = a.ignore_eos ? EndOfSequence::ignored : EndOfSequence::stops;
+  o.generate.check();
   std::optional<SavedInfo> saved;
   if (o.load_kv.empty()) {
     take_given(a, o);

@@ -13,6 +13,7 @@
 #include "cli/bench_rows.h"
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
+#include "cli/counts.h"
 #include "cli/output.h"
 #include "winnow/error.h"
 
@@ -35,20 +36,20 @@ void add_options(CLI::App& bench, Raw& r) {
   p.prompts = {512};
   p.generations = {128};
   const auto counts = [&bench](const char* name, std::vector<int>& to, const char* what) {
-    return bench.add_option(name, to, what)->delimiter(',')->allow_extra_args(false)->check(CLI::NonNegativeNumber);
+    return bench.add_option(name, to, what)->delimiter(',')->allow_extra_args(false)->check(counts_from(0));
   };
   counts("-p,--n-prompt", p.prompts, "tokens to read, 0: none; a list is as many tests");
   counts("-n,--n-gen", p.generations, "tokens to decode, 0: none");
   counts("-d,--n-depth", p.depths, "tokens that are there before");
-  counts("-b,--batch", p.batches, "sequences that decode together")->check(CLI::PositiveNumber);
+  counts("-b,--batch", p.batches, "sequences that decode together")->check(counts_from(1));
   counts("--beside", p.beside,
          "make each test also beside so many other runs of it on the same cores, with weights and threads of their own")
-      ->check(CLI::PositiveNumber);
+      ->check(counts_from(1));
   add_cache_lists(bench, r.caches);
   bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all")
       ->delimiter(',')
       ->allow_extra_args(false);
-  bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(CLI::PositiveNumber);
+  bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(counts_from(1));
   bench.add_option("-f,--file", r.options.file,
                    "text to read instead of random tokens: what some methods cost depends on it");
   bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
@@ -111,7 +112,7 @@ void run(Raw& r) {
   const auto rows = measure::run(model, r.plan, progress_on_terminal(r.plan.repetitions));
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
   const auto form = r.form == "md" ? RowForm::md : r.form == "csv" ? RowForm::csv : RowForm::json;
-  write_stdout(print_rows(rows, setting, form));
+  form == RowForm::json ? write_stdout(print_rows(rows, setting, form)) : show(print_rows(rows, setting, form));
   if (interrupted()) throw Interrupted("interrupted");
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/line_reader.h"
 #include "cli/output.h"
@@ -31,9 +32,7 @@ class Chat {
         max_tokens_(options.generate.max_tokens),
         lines_(audience == Audience::person ? edited_lines() : plain_lines()) {}
 
-  void tell_loaded(const std::string& path) const {
-    std::fputs(fmt::format("{}: {}\n", path, resumed(talk_)).c_str(), stderr);
-  }
+  void tell_loaded(const std::string& path) const { tell(fmt::format("{}: {}\n", path, resumed(talk_))); }
 
   void run() {
     for (auto line = next(); line; line = next()) {
@@ -77,7 +76,7 @@ class Chat {
     ++failed_;
     const std::string place = audience_ == Audience::script ? fmt::format("line {}: ", number_) : "";
     const char* const clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";  // how far the prompt had been read
-    std::fprintf(stderr, "%swinnow: %s%s\n", clear, place.c_str(), what.c_str());
+    std::fprintf(stderr, "%swinnow: %s%s\n", clear, place.c_str(), printable(what).c_str());
   }
 
   void say(const std::string& line) {
@@ -109,15 +108,14 @@ class Chat {
 
 void greet(const Session& session, const CommonOptions& options) {
   const auto& model = session.model().info();
-  std::fputs(fmt::format("{}, {}. /help lists the commands, Ctrl-D ends.\n\n",
-                         model.name.empty() ? model.path : model.name, described_in_full(options.cache))
-                 .c_str(),
-             stderr);
+  tell(fmt::format("{}, {}. /help lists the commands, Ctrl-D ends.\n\n",
+                   model.name.empty() ? model.path : brief(model.name), described_in_full(options.cache)));
 }
 
 }  // namespace
 
 void chat_command(const CommonOptions& options) {
+  check_stdin();
   const Audience audience = isatty(STDIN_FILENO) != 0 ? Audience::person : Audience::script;
   const auto model = Model::load(options.model, options.loading);
   Session session(model, options.session);

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "cli/chat.h"
+#include "cli/output.h"
 #include "cli/report.h"
 #include "cli/wording.h"
 #include "policy/options.h"
@@ -30,9 +31,6 @@ struct Command {
 
 const std::vector<Command>& commands();
 
-/// Only answers go to stdout.
-void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
-
 double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
 
 AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
@@ -42,7 +40,7 @@ AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
   text +=
       "Anything else is said to the model; a space before a / makes it words. Ctrl-C stops an answer, Ctrl-D ends the "
       "conversation.\n";
-  say(text);
+  tell(text);
   return AfterCommand::goes_on;
 }
 
@@ -65,7 +63,7 @@ AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
     text += fmt::format("no cache: {} tokens are to be read with your next line\n", state.talk.tokens());
   }
   if (state.last) text += speed(*state.last);
-  say(text);
+  tell(text);
   return AfterCommand::goes_on;
 }
 
@@ -79,12 +77,12 @@ AfterCommand kv(ChatState& state, const Words& arguments) {
     state.talk.keep_by(cache);
   }
   if (arguments.empty()) {
-    say(described_in_full(cache) + "\n");
+    tell(described_in_full(cache) + "\n");
   } else if (state.talk.tokens() == 0) {
-    say(fmt::format("{} from your first line on\n", described_in_full(cache)));
+    tell(fmt::format("{} from your first line on\n", described_in_full(cache)));
   } else {
-    say(fmt::format("{}: the cache starts anew, the {} tokens so far are read again with your next line\n",
-                    described_in_full(cache), state.talk.tokens()));
+    tell(fmt::format("{}: the cache starts anew, the {} tokens so far are read again with your next line\n",
+                     described_in_full(cache), state.talk.tokens()));
   }
   return AfterCommand::goes_on;
 }
@@ -92,21 +90,21 @@ AfterCommand kv(ChatState& state, const Words& arguments) {
 AfterCommand reset(ChatState& state, const Words& /*arguments*/) {
   state.talk.reset();
   state.last.reset();
-  say("what was said is forgotten\n");
+  tell("what was said is forgotten\n");
   return AfterCommand::goes_on;
 }
 
 AfterCommand save(ChatState& state, const Words& arguments) {
   const std::string& path = arguments[0];
   state.talk.save(path);
-  say(saved_line(path, std::filesystem::file_size(path), *state.talk.stats()));
+  tell(saved_line(path, std::filesystem::file_size(path), *state.talk.stats()));
   return AfterCommand::goes_on;
 }
 
 AfterCommand load(ChatState& state, const Words& arguments) {
   state.talk.load(arguments[0]);
   state.last.reset();
-  say(fmt::format("{}: {}\n", arguments[0], resumed(state.talk)));
+  tell(fmt::format("{}: {}\n", arguments[0], resumed(state.talk)));
   return AfterCommand::goes_on;
 }
 

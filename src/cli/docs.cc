@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -37,7 +38,7 @@ std::string utc(DocumentInfo::Time time) {
 
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
-  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + printable(word);
   return out;
 }
 
@@ -53,25 +54,25 @@ void list(const Arguments& a) {
     return write_json({{"store", store.where()}, {"documents", std::move(all)}});
   }
   std::size_t widest = 0;
-  for (const auto& document : documents) widest = std::max(widest, document.name.size());
+  for (const auto& document : documents) widest = std::max(widest, printable(document.name).size());
   std::string out;
   for (const auto& d : documents) {
-    out += fmt::format("{:<{}}  {:>7} tokens  {:>10}  {}{}\n", d.name, widest, d.tokens, format_bytes(d.bytes),
-                       described(d.cache), d.tags.empty() ? "" : "  [" + joined(d.tags) + "]");
+    out += fmt::format("{:<{}}  {:>7} tokens  {:>10}  {}{}\n", printable(d.name), widest, d.tokens,
+                       format_bytes(d.bytes), described(d.cache), d.tags.empty() ? "" : "  [" + joined(d.tags) + "]");
   }
-  write_stdout(out);
+  show(out);
 }
 
-void show(const Arguments& a) {
+void show_document(const Arguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const DocumentInfo d = store.info(a.names.front());
   if (a.json) return write_json(document_json(d));
-  write_stdout(
+  show(
       fmt::format("{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added "
                   "{}, used {}{}\n",
-                  d.name, d.tokens, described(d.cache), format_bytes(d.bytes), store.where(),
-                  d.model_name.empty() ? "unnamed" : d.model_name, d.model_arch, d.model_hash, d.n_layer, d.id,
-                  utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
+                  printable(d.name), d.tokens, described(d.cache), format_bytes(d.bytes), store.where(),
+                  d.model_name.empty() ? "unnamed" : brief(d.model_name), brief(d.model_arch), d.model_hash, d.n_layer,
+                  d.id, utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
 }
 
 /// The share that is done, on a terminal.
@@ -92,9 +93,9 @@ void verify(const Arguments& a) {
     for (const auto& damage : damages) all.push_back({{"name", damage.name}, {"what", damage.what}});
     write_json({{"store", store.where()}, {"damages", std::move(all)}});
   } else {
-    for (const auto& damage : damages) write_stdout(damage.what + "\n");
+    for (const auto& damage : damages) show(printable(damage.what) + "\n");
     if (damages.empty())
-      write_stdout(fmt::format("{} documents in {}: all checksums hold\n", store.list().size(), store.where()));
+      show(fmt::format("{} documents in {}: all checksums hold\n", store.list().size(), store.where()));
   }
   if (!damages.empty()) throw InputError(fmt::format("{} things are damaged in {}", damages.size(), store.where()));
 }
@@ -120,7 +121,7 @@ void gc(const Arguments& a) {
     return write_json({{"store", store.where()}, {"removed", std::move(all)}});
   }
   for (const auto& d : gone)
-    write_stdout(fmt::format("removed {}, {}, last used {}\n", d.name, format_bytes(d.bytes), utc(d.used)));
+    show(fmt::format("removed {}, {}, last used {}\n", printable(d.name), format_bytes(d.bytes), utc(d.used)));
 }
 
 void import(const Arguments& a) {
@@ -128,7 +129,8 @@ void import(const Arguments& a) {
   auto store = open_store(a, MissingStore::is_created);
   const auto added = store.import_from(a.file, a.as);
   if (a.json) return write_json(document_json(added.info));
-  write_stdout(fmt::format("{}: {} tokens, {}\n", added.info.name, added.info.tokens, format_bytes(added.info.bytes)));
+  show(fmt::format("{}: {} tokens, {}\n", printable(added.info.name), added.info.tokens,
+                   format_bytes(added.info.bytes)));
 }
 
 CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string& about,
@@ -205,7 +207,7 @@ void add_docs_keeping(CLI::App& docs) {
   list_command.add_option("--tag", a->tag, "only those with this tag");
   json(list_command);
 
-  auto& show_command = add_command(docs, "show", "say what is known of a document", a, show);
+  auto& show_command = add_command(docs, "show", "say what is known of a document", a, show_document);
   show_command.add_option("NAME", a->names, "the document")->required()->expected(1);
   json(show_command);
 

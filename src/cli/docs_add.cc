@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/docs.h"
@@ -70,8 +71,8 @@ std::string line(const AddedDocument& added) {
   const std::string times = added.was_read
                                 ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms)
                                 : "was there already";
-  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), d.name, d.tokens, described(d.cache),
-                     format_bytes(d.bytes), times);
+  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), printable(d.name), d.tokens,
+                     described(d.cache), format_bytes(d.bytes), times);
 }
 
 /// One that cannot be added is reported and the others go on.
@@ -91,7 +92,7 @@ void add_all(const Arguments& a) {
       if (a.json) {
         all.push_back(added_json(added));
       } else if (!a.options.quiet) {
-        write_stdout(line(added));
+        show(line(added));
       }
     } catch (const InputError& error) {
       if (names.size() == 1) throw;

@@ -11,6 +11,7 @@
 #include "cli/answering.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/counts.h"
 #include "cli/docs.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -193,7 +194,7 @@ void add_docs_ask(CLI::App& docs) {
   command
       ->add_option("--logprobs", a->options.generate.logprobs,
                    "with --json: log probabilities of each token and of the K best")
-      ->check(CLI::NonNegativeNumber);
+      ->check(counts_from(0));
   command->add_flag("--json", a->options.json, "one JSON object on stdout");
   command->footer(
       "Examples:\n  winnow docs ask -m model.gguf --doc manual.txt faq.txt -p \"How is it reset?\"\n"

@@ -37,7 +37,7 @@ void calibrate(const Arguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const auto names = a.documents.names_in(store);
   const Calibration c = store.calibrate(names);
-  if (!a.json) return write_stdout(told(c, names.size()));
+  if (!a.json) return show(told(c, names.size()));
   write_json({{"store", store.where()},
               {"documents", names},
               {"long_enough", c.long_enough},

@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
+#include "cli/counts.h"
 #include "cli/eval_progress.h"
 #include "cli/output.h"
 #include "cli/ranks.h"
@@ -39,18 +40,18 @@ void add_options(CLI::App& command, Raw& r) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
-  command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(CLI::PositiveNumber);
+  command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
   command
       .add_option("--length", r.task.lengths,
                   "of prompts that are made up: tokens, or lines or keys where a task says so")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::PositiveNumber);
+      ->check(counts_from(1));
   command
       .add_option("--shots", r.task.shots,
                   "examples before each question of short/*: the file's first, which are not asked then")
-      ->check(CLI::NonNegativeNumber);
+      ->check(counts_from(0));
   command.add_option("--seed", r.task.seed, "of what is made up");
   command.add_option("--shard", r.shard,
                      "I/N: measure the Ith of N parts, from 0; winnow eval merge puts them together");

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/printable.h"
 
 namespace winnow::cli {
 
@@ -28,7 +29,7 @@ eval::Progress eval_progress() {
     const double took = ms_since(begin) / 1000;
     const std::string left =
         done > first ? fmt::format(", {} left", in_words(took / (done - first) * (all - done))) : "";
-    std::fputs(fmt::format("\r\033[K{} of {}{}: {}", done, all, left, what).c_str(), stderr);
+    std::fputs(fmt::format("\r\033[K{} of {}{}: {}", done, all, left, printable(what)).c_str(), stderr);
     std::fflush(stderr);
   };
   return out;

@@ -55,7 +55,7 @@ void show_saved(const std::string& path, OutputForm form) {
   if (form == OutputForm::json) {
     write_stdout(saved_json(s).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
-    write_stdout(fmt::format(
+    show(fmt::format(
         "{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {} layers, {} KV heads of {} "
         "dimensions\n"
         "  a text of {}, {} messages, {} prompt, ends {}\n"
@@ -90,7 +90,7 @@ void show_model(const std::string& path, OutputForm form) {
                                      {"kv_bytes_per_token", token_bytes}};
     return write_stdout(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
-  write_stdout(
+  show(
       fmt::format("{}\n  {} ({}), {} weights, {}\n  {} layers, {} query heads on {} KV heads of {} dimensions, {} "
                   "tokens in the vocabulary\n"
                   "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",

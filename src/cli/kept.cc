@@ -2,13 +2,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.h"
 #include "policy/printable.h"
 #include "winnow/error.h"
 
@@ -134,11 +131,8 @@ std::size_t Kept::entries() const {
 }
 
 Kept read_kept(const std::string& path) {
-  if (std::filesystem::is_directory(path)) throw InputError(fmt::format("cannot read {}: it is a folder", path));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   Reader reader(path);
-  nlohmann::json::sax_parse(file, &reader);
+  nlohmann::json::sax_parse(read_text(path), &reader);
   return reader.take();
 }
 

@@ -42,7 +42,7 @@ void show_kept(const KeptOptions& options) {
   const Kept kept = read_kept(options.file);
   const std::string more = options.text.empty() ? "" : passages(kept, options);
   if (!options.output.empty()) return plot(kept, options.output);
-  write_stdout(picture(kept, terminal_canvas()) + more);
+  show(picture(kept, terminal_canvas()) + more);
 }
 
 }  // namespace winnow::cli

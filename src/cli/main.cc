@@ -1,11 +1,15 @@
+#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/last_words.h"
 #include "cli/report.h"
@@ -22,11 +26,26 @@ constexpr int kWrongUsage = 2;
 constexpr int kInterrupted = 130;
 
 int fail(int code, const char* what) {
-  std::fprintf(stderr, "winnow: %s\n", what);
+  std::fprintf(stderr, "winnow: %s\n", printable(what).c_str());
   return code;
 }
 
-int run(int argc, char** argv) {
+/// No file that is opened later may become stdin, stdout or stderr: what is printed would be written into it. One that
+/// is closed becomes /dev/null, opened the other way, so that reading and writing go on to fail.
+void fill_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) _exit(kFailed);
+  }
+}
+
+void set_signals() {
+  on_interrupt(OnInterrupt::stops_then_ends);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of the write, with a sentence
+  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that would become larger than the limit (ulimit -f)
+}
+
+int run_command_line(int argc, char** argv) {
   CLI::App app("Runs language models on long inputs and keeps only the KV-cache entries that matter.", "winnow");
   app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
                                                 graph::Bf16Kernel::library(), instruction_set(), kBuildType));
@@ -67,11 +86,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+int run(int argc, char** argv) {
+  fill_standard_streams();
+  install_last_words();
+  set_signals();
+  return run_command_line(argc, argv);
+}
+
 }  // namespace winnow::cli
 
-int main(int argc, char** argv) {
-  winnow::cli::on_interrupt(winnow::cli::OnInterrupt::stops_then_ends);
-  winnow::cli::install_last_words();
-  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of the write, with a sentence
-  return winnow::cli::run(argc, argv);
-}
+int main(int argc, char** argv) { return winnow::cli::run(argc, argv); }

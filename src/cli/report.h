@@ -22,7 +22,8 @@ struct Answer {
   double first_token_ms = 0;  ///< from the start of prefill
   double decode_ms = 0;       ///< of the tokens after the first
 
-  int decoded() const { return static_cast<int>(generation.tokens.size()) - 1; }
+  /// Tokens after the first.
+  int decoded() const { return generation.tokens.empty() ? 0 : static_cast<int>(generation.tokens.size()) - 1; }
 };
 
 /// The record of a run, as docs and INTERFACE have it: a single answer stands in `answer`, several in `answers`.

@@ -6,7 +6,10 @@
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/counts.h"
+#include "cli/output.h"
 #include "cli/run.h"
+#include "engine/saved.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -29,19 +32,26 @@ void add_own_options(CLI::App& run, Raw& r) {
   settled(run.add_option("--save-kv", r.options.save_kv, "write what is kept of the text to this file, for --load-kv"));
   run.add_option("--logprobs", r.options.generate.logprobs,
                  "with --json: log probabilities of each token and of the K best")
-      ->check(CLI::NonNegativeNumber);
+      ->check(counts_from(0));
   settled(run.add_flag("--dry-run", r.options.dry_run, "only say what it would take"));
   settled(run.add_option("--jsonl", r.options.jsonl, "many prompts: one JSON object a line with text and question"));
   run.add_option("-o,--output", r.options.output,
-                 "with --jsonl: one JSON result a line; what is there is not done again");
+                 "with --jsonl: answers are appended here, one JSON object a line; what it has is not answered again");
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
+}
+
+/// Of each question, as far as the first one's name tells.
+void check_dumping(const RunOptions& o) {
+  if (o.dump_kept.empty()) return;
+  if (!o.jsonl.empty()) throw UsageError("--dump-kept does not go with --jsonl: it writes what one text has kept");
+  check_replaceable(o.dump_kept, kKeptFile);
 }
 
 void check_saving(const RunOptions& o) {
   if (o.save_kv.empty()) return;
   if (!o.jsonl.empty()) throw UsageError("--save-kv does not go with --jsonl: it saves one text");
   if (o.file.empty()) throw UsageError(fmt::format("--save-kv {} needs a text to save: give one with -f", o.save_kv));
-  check_replaceable(o.save_kv);
+  check_replaceable(o.save_kv, engine::kSavedFormat.kind());
 }
 
 /// Turns words into values; everything that cannot be is refused here, before a model is loaded.
@@ -51,6 +61,7 @@ RunOptions checked(Raw& r) {
   o.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
   if (saved) o.protocol = saved->transcript.conversation.said.empty() ? Protocol::agnostic : Protocol::aware;
   check_saving(o);
+  check_dumping(o);
   if (o.jsonl.empty() != o.output.empty()) throw UsageError("--jsonl and -o belong together");
   const bool nothing = o.jsonl.empty() && o.load_kv.empty() && o.file.empty() && o.questions.empty();
   if (nothing) throw UsageError("no prompt: give a text (-f), a question (-p) or both");

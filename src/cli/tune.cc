@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
+#include "cli/counts.h"
 #include "cli/eval_progress.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -54,7 +55,7 @@ void add_options(CLI::App& command, Raw& r) {
       .add_option("--protocol", r.protocol,
                   "compress after the question is seen (question-aware) or before (question-agnostic)")
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
-  command.add_option("--limit", r.task.limit, "prompts that are tried (default all)")->check(CLI::PositiveNumber);
+  command.add_option("--limit", r.task.limit, "prompts that are tried (default all)")->check(counts_from(1));
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_flag("--json", r.json, "the curve and the choice as JSON");
   command.add_option("-o,--output", r.output,
@@ -158,7 +159,7 @@ void print(const Raw& r, const std::vector<eval::Trial>& trials, const std::opti
   if (chosen)
     out += fmt::format("\nThe fewest bytes that keep {:.1f} % of the full cache's tokens:\n  {}\n", 100 * r.least,
                        command_of(r, chosen->cache));
-  write_stdout(out);
+  show(out);
 }
 
 /// Says why there is no choice.

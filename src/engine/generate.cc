@@ -1,6 +1,9 @@
 #include "winnow/generate.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -141,9 +144,28 @@ class Batch {
 
 }  // namespace
 
+void SamplingOptions::check() const {
+  const auto require = [](bool holds, const char* name, double value, const char* range) {
+    if (!holds) throw UsageError(fmt::format("{} is {}: it must be {}", name, value, range));
+  };
+  require(temperature >= 0 && std::isfinite(temperature), "the temperature", temperature, "0 (greedy) or more");
+  require(top_k >= 0, "top-k", top_k, "0 (off) or more");
+  require(top_p >= 0 && top_p <= 1, "top-p", top_p, "from 0 to 1");
+  require(min_p >= 0 && min_p <= 1, "min-p", min_p, "from 0 to 1");
+  require(repeat_penalty > 0 && std::isfinite(repeat_penalty), "the repeat penalty", repeat_penalty,
+          "above 0 (1 is off)");
+}
+
+void GenerateOptions::check() const {
+  sampling.check();
+  if (max_tokens < 0) throw UsageError(fmt::format("an answer cannot have {} tokens", max_tokens));
+  if (logprobs < 0) throw UsageError(fmt::format("cannot report {} alternatives for a token", logprobs));
+}
+
 std::vector<Generation> generate(Session& session, std::span<Cache* const> caches,
                                  std::span<const std::vector<float>> logits, const GenerateOptions& options,
                                  const OnText& on_text) {
+  options.check();
   return Batch(session, options, on_text).run(caches, logits);
 }
 

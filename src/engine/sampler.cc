@@ -1,14 +1,11 @@
 #include "engine/sampler.h"
 
 #include <llama.h>
-#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
-
-#include "winnow/error.h"
 
 namespace winnow::engine {
 
@@ -16,23 +13,12 @@ namespace {
 
 constexpr int kPenaltyTokens = 64;  // llama.cpp's default for the window of the repeat penalty
 
-void check(const SamplingOptions& o) {
-  const auto refuse = [](const char* name, double value, const char* range) {
-    throw UsageError(fmt::format("{} is {}: it must be {}", name, value, range));
-  };
-  if (!(o.temperature >= 0)) refuse("the temperature", o.temperature, "0 (greedy) or more");
-  if (o.top_k < 0) refuse("top-k", o.top_k, "0 (off) or more");
-  if (!(o.top_p >= 0 && o.top_p <= 1)) refuse("top-p", o.top_p, "from 0 to 1");
-  if (!(o.min_p >= 0 && o.min_p <= 1)) refuse("min-p", o.min_p, "from 0 to 1");
-  if (!(o.repeat_penalty > 0)) refuse("the repeat penalty", o.repeat_penalty, "above 0 (1 is off)");
-}
-
 }  // namespace
 
 void Sampler::Free::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
 
 Sampler::Sampler(const SamplingOptions& options, int vocabulary, int sequence) {
-  check(options);
+  options.check();
   chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
   if (options.repeat_penalty != 1)

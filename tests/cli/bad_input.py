@@ -3,6 +3,7 @@
 bad_input.py WINNOW MAKE_TINY_GGUF
 """
 
+import json
 import os
 import resource
 import signal
@@ -90,6 +91,11 @@ with tempfile.TemporaryDirectory() as folder:
         ("pack in f32", ["--pack", "layer", "--precision", "f32"], ["layer", "f32"]),
         ("scaling", ["--rope-scaling", "yarn"], ["yarn", "linear"]),
         ("temperature", ["--temp", "-1"], ["-1"]),
+        ("temperature no number", ["--temp", "nan"], ["nan"]),
+        ("repeat penalty", ["--repeat-penalty", "0"], ["penalty is 0"]),
+        ("tokens", ["-n", "-1"], ["-1", "0 - 2147483647"]),
+        ("log probabilities", ["--logprobs", "-1"], ["-1", "0 - 2147483647"]),
+        ("escapes", ["--kv", "\x1b[31mred"], ["\\x1b[31mred"]),
         ("unknown flag", ["--nonsense"], ["--nonsense"]),
     ]
     for name, arguments, parts in usage:
@@ -98,6 +104,100 @@ with tempfile.TemporaryDirectory() as folder:
     expect("usage: no model", run(["run", "-p", "x"]), 2, "WINNOW_MODEL")
     expect("usage: no prompt", run(["run", "-m", model]), 2, "-f")
     expect("usage: unknown method name", run(["methods", "nope"]), 2, "nope")
+
+    # What cannot be is refused before the text is read: this one's pipe has no writer.
+    os.mkfifo(f"{folder}/pipe")
+    waiting = ["run", "-m", model, "--raw", "-f", f"{folder}/pipe"]
+    for name, arguments, code, parts in [
+        ("temperature", ["--temp", "-1"], 2, ["the temperature is -1"]),
+        ("top-p", ["--top-p", "2"], 2, ["top-p is 2"]),
+        ("unwritable --dump-kept", ["--dump-kept", f"{folder}/absent/kept.json"], 1, ["absent/kept.json", "No such file"]),
+        ("--dump-kept to a folder", ["--dump-kept", folder], 1, ["it is a folder"]),
+        ("--save-kv to a link to nothing", ["--save-kv", f"{folder}/dangling"], 1, ["a link to what is not there"]),
+    ]:
+        if not os.path.islink(f"{folder}/dangling"):
+            os.symlink("nowhere", f"{folder}/dangling")
+        expect(f"early: {name}", run([*waiting, *arguments]), code, *parts)
+    expect("early: --dump-kept with --jsonl", run(["run", "-m", model, "--jsonl", f"{folder}/pipe", "-o", f"{folder}/o", "--dump-kept", f"{folder}/k"]), 2, "--dump-kept")
+
+    # Control characters of names are shown, not sent to the terminal.
+    steering = "\x1b]0;title\x07\x9b\r\n"
+    expect("name: text", run(["run", "-m", model, "--raw", "-f", f"{folder}/{steering}"]), 1, "\\x1b]0;title\\x07", "\\x0d\\x0a")
+    expect("name: model", run(with_model(f"{folder}/{steering}.gguf")), 1, "\\x1b]0;title\\x07")
+    with open(f"{folder}/{steering}", "w") as file:
+        file.write("some words to keep " * 4)
+    store = ["--store", f"{folder}/store"]
+    names = [run(["docs", "add", "-m", model, f"{folder}/{steering}", "--tag", steering, *store])]
+    names += [run(["docs", command, *more, *store]) for command, more in (("list", []), ("show", [steering]), ("gc", ["--max-bytes", "0"]))]
+    names.append(run(["run", "-m", model, "--raw", "-f", f"{folder}/{steering}", "-p", "hello", "-n", "1", "--save-kv", f"{folder}/{steering}.kv"]))
+    names.append(run(["inspect", f"{folder}/{steering}.kv"]))
+    for result in names:
+        if result.returncode != 0 or any(c in result.stdout + result.stderr for c in "\x1b\x07\x9b\r") or "\\x1b]0;title" not in result.stdout + result.stderr:
+            failures.append(f"name: {result.returncode} {result.stdout!r} {result.stderr!r}")
+
+    # A file that is opened must not become stdin, stdout or stderr.
+    subprocess.run([WINNOW, "docs", "add", "-m", model, f"{folder}/{steering}", "--name", "kept", *store, "-q"], check=True)
+    for closed in ("<&- >&-", "<&- >&- 2>&-", ">&-", "<&- 2>&-"):
+        for command in ("list", "verify", "show kept"):
+            subprocess.run(["sh", "-c", f'"$0" docs {command} --store "$1" {closed}', WINNOW, f"{folder}/store"], stderr=subprocess.DEVNULL)
+        verified = run(["docs", "verify", *store])
+        if verified.returncode != 0 or "1 documents" not in verified.stdout:
+            failures.append(f"closed descriptors {closed}: {verified.stdout!r} {verified.stderr!r}")
+    for closed, words in ((">&-", "cannot write to stdout"), ("<&-", "")):
+        result = subprocess.run(["sh", "-c", f'"$0" methods {closed}', WINNOW], capture_output=True, text=True)
+        if (result.returncode, words in result.stderr) != (1 if words else 0, True):
+            failures.append(f"methods {closed}: {result.returncode} {result.stderr!r}")
+
+    chat = ["chat", "-m", model, "--raw"]
+    for closed, words in (("<&-", "cannot read stdin"), ('<"$1"', "it is a folder"), ('0>"$1"/written', "cannot read stdin")):
+        shell = ["sh", "-c", f'"$0" chat -m "$2" --raw {closed}', WINNOW, folder, model]
+        result = subprocess.run(shell, capture_output=True, text=True, timeout=120)
+        if result.returncode != 1 or words not in result.stderr or result.stderr.count("\n") != 1:
+            failures.append(f"chat {closed}: {result.returncode} {result.stderr!r}")
+
+    # A file that grows over the limit is a write that fails; what was there stays.
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    for option, another in (("--save-kv", "--dump-kept"), ("--dump-kept", "--save-kv")):
+        written = f"{folder}/written{option}"
+        asking = ["run", "-m", model, "--raw", "-f", long, "-n", "1", "-p", "x", "-q", "--json"]
+        if run([*asking, option, written]).returncode != 0:
+            failures.append(f"{option} cannot be written")
+        before = open(written, "rb").read()
+        expect(f"file limit: {option}", run([*asking, option, written], preexec_fn=small_files), 1, "File too large", written)
+        expect(f"another kind of file: {another}", run([*asking, another, written]), 1, "what is there is not", written)
+        if open(written, "rb").read() != before or [name for name in os.listdir(folder) if "winnow-part" in name]:
+            failures.append(f"{option}: what was there is gone, or a part is left")
+
+    mine = variant("mine.txt", b"a text of mine\n")
+    for name, command in (
+        ("--save-kv", ["run", "-m", model, "--raw", "-f", long, "--save-kv", mine]),
+        ("--dump-kept", ["run", "-m", model, "--raw", "-f", long, "-n", "0", "--dump-kept", mine]),
+        ("export", ["docs", "export", "kept", "-o", mine, *store]),
+    ):
+        expect(f"a file of mine: {name}", run(command), 1, "mine.txt", "what is there is not")
+    if open(mine, "rb").read() != b"a text of mine\n":
+        failures.append("a file of mine was replaced")
+    for path in (f"{folder}/exported", f"{folder}/written--save-kv"):
+        if path.endswith("exported"):
+            run(["docs", "export", "kept", "-o", path, *store])
+        if os.stat(path).st_mode & 0o777 != 0o600:
+            failures.append(f"{path} holds what was read, and its mode is {os.stat(path).st_mode:o}")
+
+    # 60,000 levels of JSON.
+    deep = "[" * 60_000 + "]" * 60_000
+    deep_line = variant("deep.jsonl", (json.dumps({"text": "words", "outputs": ["x"]})[:-1] + f', "id": {deep}}}\n').encode())
+    for command in (["tune", "-m", model, "-f", deep_line, "--raw"], ["eval", deep_line, "-m", model, "--raw", "-o", f"{folder}/records"]):
+        result = run(command)
+        if result.returncode != 1 or "deep.jsonl line 1: " not in result.stderr or "64 levels" not in result.stderr:
+            failures.append(f"deep: {command[0]}: {result.returncode} {result.stderr!r}")
+    for name, text in (("array", deep), ("object", '{"spec": ' + deep + "}")):
+        expect(f"deep: kept {name}", run(["inspect", "--kept", variant("deep.json", text.encode())]), 1, "deep.json")
+
+    nothing = run(["run", "-m", model, "--raw", "-p", "hello", "-n", "0", "--json"])
+    if nothing.returncode != 0 or json.loads(nothing.stdout)["timings"]["decode_tokens_per_second"] < 0 or "-" in run(["run", "-m", model, "--raw", "-p", "hello", "-n", "0"]).stderr.split("decode")[1]:
+        failures.append(f"no tokens: {nothing.stdout!r} {nothing.stderr!r}")
 
     beyond = run(["run", "-m", model, "--raw", "-f", long, "-n", "1"])
     if beyond.returncode != 0 or "6004" not in beyond.stderr or "256" not in beyond.stderr:
