@@ -4,6 +4,8 @@
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -91,14 +93,10 @@ inline void answer_commands(int fd, const std::function<std::string(const Words&
   }
 }
 
-inline std::string text_reply(std::string_view text) {
-  return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
-}
-inline std::string number_reply(std::size_t number) { return ":" + std::to_string(number) + "\r\n"; }
+inline std::string text_reply(std::string_view text) { return fmt::format("${}\r\n{}\r\n", text.size(), text); }
+inline std::string number_reply(std::size_t number) { return fmt::format(":{}\r\n", number); }
 inline std::string list_reply(const std::vector<std::string>& replies) {
-  std::string out = "*" + std::to_string(replies.size()) + "\r\n";
-  for (const auto& reply : replies) out += reply;
-  return out;
+  return fmt::format("*{}\r\n{}", replies.size(), fmt::join(replies, ""));
 }
 
 /// As much of Redis as winnow asks of it, in memory, and whatever a test wants its answers to be instead.
