@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -66,6 +67,18 @@ class PrefillAttention {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Rows [first, first + count) of a prompt of so many tokens.
+struct Chunk {
+  int tokens = 0;
+  int first = 0;
+  int count = 0;
+};
+
+/// Bytes of the work space in which a team gathers what it observes of a chunk: probabilities of a block for each
+/// thread, statistics of each item.
+std::size_t observing_bytes(const Shape& shape, Products products, int threads, const Chunk& chunk,
+                            std::span<const Observe> observed);
 
 /// What one query row of a decode step reads of one KV head.
 struct DecodeRead {

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "base/memory.h"
+
 namespace winnow::attention {
 
 /// Which query rows of a prompt are observed, by index 0 … N-1.
@@ -68,7 +70,24 @@ class Observation {
   Observe what_;
   int query_heads_;
   int n_;
-  std::vector<float> values_;
+  CountedVector<float> values_;
+};
+
+/// Observations that belong to somebody else, in an order of its own.
+class Observed {
+ public:
+  Observed() = default;
+  /// All of them, which outlive it.
+  Observed(const std::vector<Observation>& all) {  // NOLINT(google-explicit-constructor): it is nothing but a view
+    for (const auto& one : all) add(one);
+  }
+
+  void add(const Observation& one) { all_.push_back(&one); }
+  std::size_t size() const { return all_.size(); }
+  const Observation& operator[](std::size_t i) const { return *all_[i]; }
+
+ private:
+  std::vector<const Observation*> all_;
 };
 
 }  // namespace winnow::attention

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct KeepPlan {
   std::vector<std::vector<std::vector<float>>> state;
 
   bool keeps_all() const { return heads.empty(); }
+  /// Bytes of memory that it takes.
+  std::size_t bytes() const;
 };
 
 /// Part of a lane that a query reads, by storage slot, and how far the query is turned before it reads it

@@ -51,7 +51,7 @@ struct Prefill::Branch {
     layer_budgets.push_back(policy::spread_over_layers(method, budget, hparams.n_layer, prompt));
     budgets.push_back(budget);
     auto& indices = observed.emplace_back();
-    for (const auto& what : method.observe ? method.observe.call(prompt, budget) : std::vector<attention::Observe>()) {
+    for (const auto& what : observed_by(options, hparams, tokens)) {
       const auto found = std::find(wanted.begin(), wanted.end(), what);
       indices.push_back(static_cast<std::size_t>(found - wanted.begin()));
       if (found == wanted.end()) wanted.push_back(what);
@@ -117,6 +117,7 @@ Prefill::~Prefill() = default;
 std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context, int text,
                                                   std::span<const std::vector<Token>> questions,
                                                   std::span<const CacheOptions> caches) {
+  const CountingScope counting(context.account);  // what is read again is observed from the beginning on
   std::vector<Branch> out;
   for (const auto& question : questions) {
     Branch branch;
@@ -150,6 +151,7 @@ void Prefill::add_passages(Branch& branch, std::span<const Token> question, std:
 int Prefill::past_tokens() const { return context_.past == nullptr ? 0 : context_.past->tokens; }
 
 std::vector<Prefilled> Prefill::run() {
+  const CountingScope counting(context_.account);
   for (int layer = 0; layer < context_.hparams.n_layer; ++layer) run_layer(layer);
   std::vector<Prefilled> out;
   for (auto& branch : branches_) {
@@ -215,8 +217,8 @@ void Prefill::compress(int layer, Branch& branch) {
   const attention::Shape shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale};
   for (std::size_t i = 0; i < branch.caches.size(); ++i) {
     auto& cache = branch.caches[i].impl();
-    std::vector<attention::Observation> seen;
-    for (const auto index : branch.observed[i]) seen.push_back(branch.observations[index]);
+    attention::Observed seen;
+    for (const auto index : branch.observed[i]) seen.add(branch.observations[index]);
     const auto moments = branch.moments.find(cache.method().query_moments_from);
     const policy::LayerView view{layer,         hparams.n_layer,
                                  shape,         &scratch_,
@@ -224,6 +226,7 @@ void Prefill::compress(int layer, Branch& branch) {
                                  &hparams.rope, branch.replayed(i)};
     const int layer_budget = branch.layer_budgets[i][static_cast<std::size_t>(layer)];
     const auto plan = policy::plan(cache.method(), view, branch.budgets[i], layer_budget);
+    const Charge counted(context_.account, plan.bytes());
     cache.lanes.layer(layer).commit(plan, scratch_);
     if (cache.method().summary_rows > 0)
       cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().summary_block + 1);

@@ -64,13 +64,20 @@ class Prefill {
   int rows_done_ = 0;
 };
 
+/// What a cache's method wants to see of the attention of a prompt of so many tokens.
+std::vector<attention::Observe> observed_by(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+
 /// Bytes of the hidden states of so many rows.
 std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
 
 /// The type of the scratch: one that loses nothing which a lane would keep.
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
 
-/// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, the lanes.
+/// What factors of attention are rounded to.
+attention::Products products_of(Precision precision);
+
+/// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, what is observed of its
+/// attention, what one cache's plan takes, the lanes.
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
                           int shared, int rows, std::span<const int> prompts, std::span<const CacheOptions> caches);
 

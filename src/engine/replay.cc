@@ -48,6 +48,7 @@ ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparam
       size.all += rows;
       size.longest = std::max(size.longest, rows);
     }
+    if (!passages.empty()) ++size.times;
     counted.push_back(passages);
   }
   return size;

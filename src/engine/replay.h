@@ -20,6 +20,7 @@ std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Tok
 struct ReplaySize {
   int all = 0;
   int longest = 0;  ///< of one passage
+  int times = 0;    ///< different lists of passages, each with an observation of its own
 };
 ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab,
                        int tokens);

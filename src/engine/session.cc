@@ -31,11 +31,6 @@ SessionOptions with_defaults(SessionOptions options) {
   return options;
 }
 
-attention::Products products_of(Precision precision) {
-  using attention::Products;
-  return precision != Precision::f32 && attention::has_products(Products::bf16) ? Products::bf16 : Products::f32;
-}
-
 graph::Packing packing_of(const SessionOptions& options) {
   if (options.precision == Precision::f32) return graph::Packing::none;
   switch (options.pack) {
@@ -125,7 +120,7 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       hparams(model->impl().weights->hparams()),
       shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
       executor(*model->impl().weights, options.threads, account, packing_of(options)),
-      prefill_attention(account, shape, options.threads, products_of(options.precision)),
+      prefill_attention(account, shape, options.threads, engine::products_of(options.precision)),
       decode_attention(account, shape, hparams.rope, options.threads),
       stepper(executor, decode_attention, hparams, account) {}
 

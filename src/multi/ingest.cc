@@ -89,8 +89,8 @@ class Reading {
   int n_;
   cache::LayerScratch scratch_;
   Buffer hidden_;
-  Buffer queries_;              ///< [N][H_q][d]
-  std::vector<float> logsums_;  ///< [N][H_q]
+  Buffer queries_;                ///< [N][H_q][d]
+  CountedVector<float> logsums_;  ///< [N][H_q]
   attention::Observation all_;
   attention::Observation diagonal_;
 };
@@ -113,6 +113,7 @@ Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const
                   n,
                   policy::Terms{{n, h.n_head / h.n_head_kv, h.head_dim}, n, {}},
                   {}});
+  const CountingScope counting(session.account);
   Reading reading(session, tokens, options);
   DocumentHead head;
   for (int layer = 0; layer < h.n_layer; ++layer) {

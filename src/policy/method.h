@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "attention/attention.h"
 #include "attention/moments.h"
 #include "attention/observer.h"
+#include "base/memory.h"
 #include "cache/lanes.h"
 #include "cache/plan.h"
 #include "cache/scratch.h"
@@ -33,8 +35,8 @@ struct LayerView {
   attention::Shape shape;
   const cache::LayerScratch* scratch =
       nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
-  std::span<const attention::Observation> observations;  ///< in the order of Method::observe
-  const attention::QueryMoments* moments = nullptr;      ///< set for methods that ask for them
+  attention::Observed observations;                  ///< in the order of Method::observe
+  const attention::QueryMoments* moments = nullptr;  ///< set for methods that ask for them
   const Rope* rope = nullptr;
   const attention::Observation* replayed =
       nullptr;  ///< of Method::replay; set for methods that have it when something goes
@@ -58,7 +60,7 @@ class Scores {
 
   int heads_;
   int n_;
-  std::vector<float> values_;
+  CountedVector<float> values_;
 };
 
 /// Entries that stay whatever their score: the first `sinks` and the last `recent`.
@@ -249,6 +251,10 @@ int least_budget(const Method& method, const Prompt& prompt);
 /// spread_over_layers(), in entries per KV head. n <= the mean budget keeps all. Throws std::logic_error when a part's
 /// numbers do not add up.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget);
+
+/// Bytes that plan() has in use at its peak where the budget is so many entries per KV head of the layer: scores, what
+/// ranks them, columns, merged vectors.
+std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int budget);
 
 /// Entries per KV head of each layer, [L]; checks the budget against what the method forces. Throws UsageError with
 /// both numbers, and std::logic_error when the method's part gives numbers that do not add up.

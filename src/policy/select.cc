@@ -31,16 +31,23 @@ std::int32_t rank_of(float score) {
   return bits >= 0 ? bits : bits ^ std::numeric_limits<std::int32_t>::max();
 }
 
-void add_evictable(std::span<const float> scores, int head, const Forced& forced, std::vector<Candidate>& out) {
-  const int end = static_cast<int>(scores.size()) - forced.recent;
-  for (int j = forced.sinks; j < end; ++j) out.push_back({scores[static_cast<std::size_t>(j)], j, head});
+/// The evictable entries of all heads.
+CountedVector<Candidate> evictable_of(const Scores& scores, const Forced& forced) {
+  const int evictable = std::max(0, scores.size() - forced.total());
+  CountedVector<Candidate> out(static_cast<std::size_t>(scores.heads()) * static_cast<std::size_t>(evictable));
+  auto next = out.begin();
+  for (int head = 0; head < scores.heads(); ++head) {
+    for (int j = forced.sinks; j < forced.sinks + evictable; ++j)
+      *next++ = {scores.head(head)[static_cast<std::size_t>(j)], j, head};
+  }
+  return out;
 }
 
-void cut_to_best(std::vector<Candidate>& candidates, int count) {
+void cut_to_best(CountedVector<Candidate>& candidates, int count) {
   const auto most = static_cast<std::size_t>(std::max(0, count));
   if (most >= candidates.size()) return;
   std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(most), candidates.end());
-  candidates.resize(most);
+  candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(most), candidates.end());
 }
 
 }  // namespace
@@ -66,14 +73,14 @@ std::vector<std::int32_t> top(std::span<const float> scores, int count, const Fo
 }
 
 std::vector<int> top_of_layer(const Scores& scores, int count, const Forced& forced) {
-  std::vector<Candidate> candidates;
-  candidates.reserve(static_cast<std::size_t>(scores.heads()) * static_cast<std::size_t>(scores.size()));
-  for (int head = 0; head < scores.heads(); ++head) add_evictable(scores.head(head), head, forced, candidates);
+  auto candidates = evictable_of(scores, forced);
   cut_to_best(candidates, count);
   std::vector<int> out(static_cast<std::size_t>(scores.heads()));
   for (const auto& c : candidates) ++out[static_cast<std::size_t>(c.head)];
   return out;
 }
+
+std::size_t top_of_layer_bytes(std::size_t entries) { return entries * sizeof(Candidate); }
 
 std::vector<std::int32_t> with_forced(std::span<const std::int32_t> selected, int n, const Forced& forced) {
   std::vector<std::int32_t> out(static_cast<std::size_t>(forced.sinks));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,8 @@ std::vector<std::int32_t> top(std::span<const float> scores, int count, const Fo
 /// How many of the `count` best evictable entries of a whole layer fall into each head, [H_kv]. Of equal scores at one
 /// position the lower head's is better. Linear in H_kv * n.
 std::vector<int> top_of_layer(const Scores& scores, int count, const Forced& forced);
+/// Bytes of memory that this takes for so many entries of all heads together.
+std::size_t top_of_layer_bytes(std::size_t entries);
 
 /// What one head of n entries keeps: its sinks, the selected entries, its recent ones; ascending.
 std::vector<std::int32_t> with_forced(std::span<const std::int32_t> selected, int n, const Forced& forced);

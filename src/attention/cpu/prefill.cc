@@ -41,10 +41,27 @@ float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
   return buffer.as<float>().data();
 }
 
-/// Whether any of rows [first, first + count) of a prompt is observed.
-bool observes_any(const Observation& o, int first, int count) {
+/// Tokens of an item of so many queries.
+int item_tokens(const Shape& shape, Products products, int count) {
+  return std::clamp(block_shape(products).lanes / shape.group(), 1, count);
+}
+
+/// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
+int observed_block(const Shape& shape, const BlockShape& form, int keys, int tokens) {
+  const int lanes = std::clamp(form.retained / keys / form.padding * form.padding, form.padding, form.lanes);
+  const int most = std::max(1, lanes / shape.group());
+  if (most <= cpu::kLanePadding) return most;
+  // Whole vectors of each head, and equal blocks: as many need less memory, and a short one at the end would have keys
+  // packed for few queries.
+  const int whole = most - most % cpu::kLanePadding;
+  const int blocks = padded(tokens, whole) / whole;
+  return padded(padded(tokens, blocks) / blocks, cpu::kLanePadding);
+}
+
+/// Whether any of rows [first, first + count) of a prompt of n tokens is observed.
+bool observes_any(const ObservedRows& observed, int n, int first, int count) {
   for (int i = first; i < first + count; ++i) {
-    if (o.what().rows.contains(i, o.size())) return true;
+    if (observed.contains(i, n)) return true;
   }
   return false;
 }
@@ -118,6 +135,26 @@ struct PrefillAttention::Impl {
   std::size_t partial_floats = 0;
 };
 
+std::size_t observing_bytes(const Shape& shape, Products products, int threads, const Chunk& chunk,
+                            std::span<const Observe> observed) {
+  const BlockShape form = block_shape(products);
+  const int end = chunk.first + chunk.count;
+  const int step = item_tokens(shape, products, chunk.count);
+  std::size_t partials = 0;
+  std::size_t retained = 0;
+  for (int from = chunk.first; from < end; from += step) {
+    const int count = std::min(step, end - from);
+    const auto seen = std::count_if(observed.begin(), observed.end(), [&](const Observe& what) {
+      return observes_any(what.rows, chunk.tokens, from, count);
+    });
+    const auto keys = static_cast<std::size_t>(from + count);
+    partials += static_cast<std::size_t>(seen) * static_cast<std::size_t>(shape.query_heads) * keys;
+    const int lanes = padded(std::min(count, observed_block(shape, form, end, step)) * shape.group(), form.padding);
+    if (seen > 0) retained = std::max(retained, static_cast<std::size_t>(lanes) * keys);
+  }
+  return (partials + static_cast<std::size_t>(threads) * retained) * sizeof(float);
+}
+
 bool has_products(Products products) { return products == Products::f32 || multiplies_bf16(); }
 
 PrefillAttention::PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads, Products products)
@@ -165,17 +202,9 @@ void PrefillAttention::Impl::make_items() {
   partial_floats = 0;
   if (count == 0) return;
   const BlockShape form = block_shape(products);
-  const int tokens = std::clamp(form.lanes / shape.group(), 1, count);
+  const int tokens = item_tokens(shape, products, count);
   const int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
-  const int lanes = std::clamp(form.retained / keys / form.padding * form.padding, form.padding, form.lanes);
-  observed_tokens = std::max(1, lanes / shape.group());
-  // Whole vectors of each head, and equal blocks: as many need less memory, and a short one at the end would have keys
-  // packed for few queries.
-  if (observed_tokens > cpu::kLanePadding) {
-    observed_tokens -= observed_tokens % cpu::kLanePadding;
-    const int blocks_of_item = padded(tokens, observed_tokens) / observed_tokens;
-    observed_tokens = padded(padded(tokens, blocks_of_item) / blocks_of_item, cpu::kLanePadding);
-  }
+  observed_tokens = observed_block(shape, form, keys, tokens);
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
     for (int head = 0; head < shape.kv_heads; ++head)
@@ -186,7 +215,7 @@ void PrefillAttention::Impl::make_items() {
 PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int first_token, int tokens) {
   Item item{kv_head, first_token, tokens};
   for (const Observation* o : observations) {
-    const bool seen = observes_any(*o, first + first_token, tokens);
+    const bool seen = observes_any(o->what().rows, o->size(), first + first_token, tokens);
     item.partial.push_back(seen ? partial_floats : kNone);
     item.is_observed |= seen;
     if (seen) partial_floats += static_cast<std::size_t>(shape.group()) * static_cast<std::size_t>(recorded_keys(item));
