@@ -11,6 +11,7 @@
 #include "cli/counts.h"
 #include "cli/eval_progress.h"
 #include "cli/output.h"
+#include "cli/prompt_limits.h"
 #include "cli/ranks.h"
 #include "eval/parts.h"
 #include "eval/tasks.h"
@@ -29,6 +30,7 @@ struct Raw {
   std::vector<std::string> protocols = {"question-aware"};
   std::string shard = "0/1";
   std::string output;
+  PromptLengths lengths;
   eval::TaskOptions task;
 };
 
@@ -52,6 +54,7 @@ void add_options(CLI::App& command, Raw& r) {
       .add_option("--shots", r.task.shots,
                   "examples before each question of short/*: the file's first, which are not asked then")
       ->check(counts_from(0));
+  add_prompt_lengths(command, r.lengths);
   command.add_option("--seed", r.task.seed, "of what is made up");
   command.add_option("--shard", r.shard,
                      "I/N: measure the Ith of N parts, from 0; winnow eval merge puts them together");
@@ -170,6 +173,7 @@ Failures measure(Raw& r) {
   r.task.on_left_out = [](const std::string& sentence) { log().warn("{}", sentence); };
   const auto model = Model::load(r.options.model, r.options.loading);
   plan.tasks = eval::make_tasks(r.tasks, *model, r.task);
+  plan.limits = prompt_limits(r.lengths, r.options.loading, model->info());
   if (r.common.raw) without_template(plan);
   std::optional<eval::RecordFile> records;
   if (ranks.is_first()) {

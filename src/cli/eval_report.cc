@@ -138,7 +138,7 @@ void compare(const Raw& r) {
   for (const auto& [key, score] : a) {
     const auto other = b.find(key);
     if (other == b.end()) continue;
-    auto& row = rows[fmt::format("{} | {} | `{}`{}", key.task, key.protocol, key.spec,
+    auto& row = rows[fmt::format("{} | {} | `{}`{}", key.task, eval::protocol_of(key), key.spec,
                                  key.budget.empty() ? "" : " @ " + key.budget)];
     row.a.push_back(score);
     row.b.push_back(other->second);

@@ -17,6 +17,7 @@
 #include "cli/counts.h"
 #include "cli/eval_progress.h"
 #include "cli/output.h"
+#include "cli/prompt_limits.h"
 #include "cli/report.h"
 #include "winnow/error.h"
 
@@ -37,6 +38,7 @@ struct Raw {
   std::string protocol = "question-aware";
   double least = 0.98;
   std::string output;
+  PromptLengths lengths;
   eval::TaskOptions task;
   bool json = false;
 };
@@ -56,6 +58,7 @@ void add_options(CLI::App& command, Raw& r) {
                   "compress after the question is seen (question-aware) or before (question-agnostic)")
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   command.add_option("--limit", r.task.limit, "prompts that are tried (default all)")->check(counts_from(1));
+  add_prompt_lengths(command, r.lengths);
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_flag("--json", r.json, "the curve and the choice as JSON");
   command.add_option("-o,--output", r.output,
@@ -174,6 +177,7 @@ void run(Raw& r) {
   check_common(r.common, r.options);
   eval::Plan plan = plan_of(r);
   const auto model = Model::load(r.options.model, r.options.loading);
+  plan.limits = prompt_limits(r.lengths, r.options.loading, model->info());
   std::optional<TemporaryFolder> temporary;
   if (r.output.empty()) r.output = temporary.emplace().path();
   eval::RecordFile records(r.output, fmt::format("{:016x}", model->hash()));

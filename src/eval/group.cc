@@ -13,16 +13,15 @@ namespace winnow::eval {
 
 namespace {
 
-/// Keeps the first and the last half of what the context has room for, as LongBench does.
-void cut_middle(Prompt& prompt, std::size_t room) {
+/// Keeps the first and the last half of so many tokens, as LongBench does; the question stays whole. How many were cut.
+int cut_middle(Prompt& prompt, std::size_t room) {
   const std::size_t total = prompt.text.size() + prompt.question.size();
-  if (total <= room) return;
-  const std::size_t surplus = total - room;
-  if (surplus > prompt.text.size())
-    throw InputError(fmt::format("the question alone has {} tokens, {} fit", prompt.question.size(), room));
+  if (total <= room) return 0;
+  const std::size_t surplus = std::min(total - room, prompt.text.size());
   const auto begin =
       prompt.text.begin() + static_cast<std::ptrdiff_t>(std::min(room / 2, prompt.text.size() - surplus));
   prompt.text.erase(begin, begin + static_cast<std::ptrdiff_t>(surplus));
+  return static_cast<int>(surplus);
 }
 
 std::string hash_text(const Prompt& prompt) {
@@ -42,9 +41,10 @@ std::vector<CacheStats> stats_of(const std::vector<Cache>& caches) {
 void name_group(std::vector<Record>& records) {
   Hasher hasher;
   for (const auto& r : records) {
-    for (const auto* text :
-         {&r.key.task, &r.key.id, &r.key.spec, &r.key.budget, &r.key.kv_type, &r.key.protocol, &r.key.prompt_hash})
+    for (const auto* text : {&r.key.task, &r.key.id, &r.key.spec, &r.key.budget, &r.key.kv_type, &r.key.protocol,
+                             &r.key.prompt_hash, &r.key.rope})
       hasher.add(std::as_bytes(std::span(text->c_str(), text->size() + 1)));
+    hasher.add(std::as_bytes(std::span(&r.key.max_prompt, 1)));
   }
   for (auto& r : records) {
     r.group = fmt::format("{:016x}", hasher.value());
@@ -54,19 +54,23 @@ void name_group(std::vector<Record>& records) {
 
 }  // namespace
 
-Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches)
-    : caches_(std::move(caches)) {
+Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches,
+             PromptLimits limits)
+    : limits_(std::move(limits)), caches_(std::move(caches)) {
   reading_.sample = &sample;
   reading_.protocol = protocol;
   reading_.prompt = model.tokenize(sample.prompt);
-  cut_middle(reading_.prompt, static_cast<std::size_t>(std::max(1, model.info().ctx_train - sample.max_tokens)));
+  if (limits_.context == 0) limits_.context = model.info().ctx_train;
+  if (limits_.max_prompt > 0) cut_tokens_ = cut_middle(reading_.prompt, static_cast<std::size_t>(limits_.max_prompt));
   hash_ = hash_text(reading_.prompt);
 }
 
 Key Group::key(const CacheOptions& cache) const {
   const Sample& sample = *reading_.sample;
   const std::string budget = cache.budget ? cache.budget->print() : "";
-  return {sample.task, sample.id, cache.spec.print(), budget, cache.kv_type.print(), name_of(reading_.protocol), hash_};
+  return {
+      sample.task, sample.id,          cache.spec.print(), budget, cache.kv_type.print(), name_of(reading_.protocol),
+      hash_,       limits_.max_prompt, limits_.rope};
 }
 
 std::vector<Key> Group::keys() const {
@@ -111,7 +115,26 @@ void Group::leave_out_what_does_not_fit(const Model& model) {
   });
 }
 
+/// Whatever is longer must have been asked for.
+void Group::check_length() const {
+  if (limits_.max_prompt > 0 && tokens() > limits_.max_prompt)
+    throw InputError(
+        fmt::format("the question alone has {} tokens, --max-prompt allows {}", tokens(), limits_.max_prompt));
+  if (beyond_context() == 0 || limits_.beyond == PromptLimits::Beyond::allowed) return;
+  const int answer = reading_.sample->max_tokens;
+  throw InputError(
+      fmt::format("the prompt has {} tokens{}, the model's context {}: --max-prompt N cuts the middle out of longer "
+                  "prompts, --beyond-context reads them as they are",
+                  tokens(), answer > 0 ? fmt::format(" and its answer up to {}", answer) : "", limits_.context));
+}
+
+/// The context where prompt and answer are longer, or 0.
+int Group::beyond_context() const {
+  return tokens() > limits_.context - reading_.sample->max_tokens ? limits_.context : 0;
+}
+
 std::vector<Record> Group::measure(Session& session, const Task& task) {
+  check_length();
   leave_out_what_does_not_fit(session.model());
   std::vector<Record> out;
   if (!caches_.empty()) out = measure_caches(session, task);
@@ -158,6 +181,8 @@ void Group::fill_in(const CacheOptions& cache, const CacheStats& stats, double p
   record.key = key(cache);
   record.labels = reading_.sample->labels;
   record.prompt_tokens = tokens();
+  record.cut_tokens = cut_tokens_;
+  record.beyond_context = beyond_context();
   record.entries = stats.entries_per_head_mean;
   record.bytes_held = stats.bytes_held;
   record.timings.prefill_ms = prefill_ms;

@@ -12,9 +12,9 @@ namespace winnow::eval {
 /// A sample as one protocol reads it, with all caches that are measured together.
 class Group {
  public:
-  /// Throws InputError when the question alone does not fit the model's context, UsageError for a chat template that is
-  /// not known.
-  Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches);
+  /// Cuts a prompt that is longer than `limits` say. Throws UsageError for a chat template that is not known.
+  Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches,
+        PromptLimits limits = {});
 
   /// Leaves out the caches that have been measured.
   void leave_out(const std::set<Key>& known);
@@ -22,7 +22,8 @@ class Group {
   /// Of the records, in the order of the caches.
   std::vector<Key> keys() const;
 
-  /// One record for each cache, whole but for the model's hash. Throws what the session and the measure throw.
+  /// One record for each cache, whole but for the model's hash. Throws InputError when prompt and answer are longer
+  /// than the limits allow, and what the session and the measure throw.
   std::vector<Record> measure(Session& session, const Task& task);
 
  private:
@@ -35,6 +36,8 @@ class Group {
   Key key(const CacheOptions& cache) const;
   int tokens() const;
   int tokens_compressed() const;
+  int beyond_context() const;
+  void check_length() const;
   std::string why_not(const Model& model, const CacheOptions& cache) const;
   void leave_out_what_does_not_fit(const Model& model);
   Read read(Session& session, std::span<const CacheOptions> caches) const;
@@ -42,6 +45,8 @@ class Group {
   void fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const;
 
   Reading reading_;
+  PromptLimits limits_;  ///< with the context set
+  int cut_tokens_ = 0;
   std::vector<CacheOptions> caches_;
   std::vector<std::pair<CacheOptions, std::string>> skipped_;  ///< with the reason
   std::string hash_;

@@ -22,7 +22,7 @@ const char* name_of(Protocol protocol);
 /// A sample as the model reads it.
 struct Reading {
   const Sample* sample = nullptr;
-  Prompt prompt;  ///< fits the model's context with what is generated
+  Prompt prompt;
   Protocol protocol = Protocol::aware;
   double read_ms = 0;  ///< what reading the prompt took, for all caches of the group
 };
@@ -80,6 +80,17 @@ Measure choosing(Likelihood likelihood);
 /// while reading). The score is the share of the full f16 cache's bytes that is saved.
 Measure timing();
 
+/// How long prompts may be. Where prompt and answer do not fit into the context the sample is an error, and nothing is
+/// cut in silence.
+struct PromptLimits {
+  enum class Beyond : std::uint8_t { refused, allowed };
+
+  int max_prompt = 0;  ///< tokens to which longer prompts are cut in their middle, as in LongBench; 0: none is cut
+  int context = 0;     ///< tokens of prompt and answer; 0: what the model was trained with
+  Beyond beyond = Beyond::refused;  ///< what happens to those that have more
+  std::string rope = {};            ///< RoPE options of the user's, as records name them; empty: the file's
+};
+
 /// Which part of the samples this process measures.
 struct Shard {
   int index = 0;
@@ -90,6 +101,7 @@ struct Plan {
   std::vector<Task> tasks;
   std::vector<CacheOptions> caches;
   std::vector<Protocol> protocols;
+  PromptLimits limits;
   Shard shard;
   std::set<Key> known;  ///< measured elsewhere: left out
 };

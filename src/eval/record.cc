@@ -16,6 +16,9 @@ nlohmann::ordered_json to_json(const Record& r) {
   if (!r.skipped.empty()) out["skipped"] = r.skipped;
   if (!r.values.empty()) out["values"] = r.values;
   if (!r.labels.empty()) out["labels"] = r.labels;
+  if (!r.key.rope.empty()) out["rope"] = r.key.rope;
+  if (r.key.max_prompt > 0) out.update({{"max_prompt", r.key.max_prompt}, {"cut_tokens", r.cut_tokens}});
+  if (r.beyond_context > 0) out["beyond_context"] = r.beyond_context;
   out.update({{"prompt_tokens", r.prompt_tokens},
               {"entries", r.entries},
               {"bytes_held", r.bytes_held},
@@ -31,14 +34,25 @@ Record record_of(const nlohmann::ordered_json& json) {
     return json.at(key).is_null() ? std::string() : json.at(key).get<std::string>();
   };
   Record r;
-  r.key = {text("task"),    text("id"),       text("spec"),       text("budget"),
-           text("kv_type"), text("protocol"), text("prompt_hash")};
+  r.key = {text("task"),
+           text("id"),
+           text("spec"),
+           text("budget"),
+           text("kv_type"),
+           text("protocol"),
+           text("prompt_hash"),
+           0,
+           {}};
   r.model_hash = text("model_hash");
   r.answer = text("answer");
   if (json.contains("skipped")) r.skipped = text("skipped");
   if (r.skipped.empty()) r.score = json.at("score").get<double>();
   if (json.contains("values")) r.values = json["values"].get<std::map<std::string, double>>();
   if (json.contains("labels")) r.labels = json["labels"].get<std::map<std::string, std::string>>();
+  if (json.contains("rope")) r.key.rope = text("rope");
+  r.key.max_prompt = json.value("max_prompt", 0);
+  r.cut_tokens = json.value("cut_tokens", 0);
+  r.beyond_context = json.value("beyond_context", 0);
   r.prompt_tokens = json.at("prompt_tokens").get<int>();
   r.entries = json.at("entries").get<double>();
   r.bytes_held = json.at("bytes_held").get<std::size_t>();

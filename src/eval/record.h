@@ -17,6 +17,8 @@ struct Key {
   std::string kv_type;
   std::string protocol;
   std::string prompt_hash;  ///< of all tokens
+  int max_prompt = 0;       ///< tokens to which longer prompts were cut; 0: none was
+  std::string rope = {};    ///< RoPE options of the user's; empty: the file's
   auto operator<=>(const Key&) const = default;
 };
 
@@ -35,7 +37,9 @@ struct Record {
   std::map<std::string, std::string> labels;  ///< of the sample
   std::string skipped;                        ///< why there is no score, or empty
   int prompt_tokens = 0;
-  double entries = 0;  ///< per KV head, mean, after prefill
+  int cut_tokens = 0;      ///< of the prompt's middle, which was not read
+  int beyond_context = 0;  ///< the context in tokens where prompt and answer are longer; 0: they are not
+  double entries = 0;      ///< per KV head, mean, after prefill
   std::size_t bytes_held = 0;
   Timings timings;
   std::string group;   ///< what was measured together, and is repeated together when a part of it is missing

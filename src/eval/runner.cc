@@ -74,7 +74,7 @@ class Run {
 
   std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol,
                               const std::vector<CacheOptions>& caches) {
-    Group group(session_.model(), sample, protocol, caches);
+    Group group(session_.model(), sample, protocol, caches, plan_.limits);
     group.leave_out(known_);
     if (group.empty()) return {};
     if (task.sharing == Sharing::alone) warm_up(task, sample, protocol);
@@ -90,7 +90,9 @@ class Run {
 
   /// The first reading of a process pays for memory and for packed weights that those after it find there.
   void warm_up(const Task& task, const Sample& sample, Protocol protocol) {
-    if (!is_warm_) count_time(Group(session_.model(), sample, protocol, {CacheOptions()}).measure(session_, task));
+    if (!is_warm_) {
+      count_time(Group(session_.model(), sample, protocol, {CacheOptions()}, plan_.limits).measure(session_, task));
+    }
     is_warm_ = true;
   }
 

@@ -1,5 +1,7 @@
 #include "eval/summary.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -193,20 +195,29 @@ const Cell* Table::find(const Method& method, const Column& column) const {
   return found == cells.end() ? nullptr : &found->second;
 }
 
+std::string protocol_of(const Key& key) {
+  std::string out = key.protocol;
+  if (key.max_prompt > 0) out += fmt::format("/max-prompt={}", key.max_prompt);
+  if (!key.rope.empty()) out += "/rope=" + key.rope;
+  return out;
+}
+
 std::vector<Summary> summarize(const std::vector<Record>& records) {
   std::vector<std::string> protocols;
-  for (const auto& record : records) add_once(protocols, record.key.protocol);
+  for (const auto& record : records) add_once(protocols, protocol_of(record.key));
   std::vector<Summary> out;
   for (const auto& protocol : protocols) {
     Records of;
     std::set<std::string> with_category;
+    int beyond = 0;
     for (const auto& record : records) {
-      if (record.key.protocol != protocol) continue;
+      if (protocol_of(record.key) != protocol) continue;
       of.push_back(&record);
+      beyond += record.beyond_context > 0 ? 1 : 0;
       if (!label(record, "category").empty()) with_category.insert(record.key.task);
     }
     const auto benchmarks = benchmarks_of(of);
-    out.push_back({protocol, table_of(of, [](const Record& record) { return std::vector{column_of(record)}; }),
+    out.push_back({protocol, beyond, table_of(of, [](const Record& record) { return std::vector{column_of(record)}; }),
                    categories_of(of, benchmarks), overall_of(benchmarks), with_category, lengths_of(of)});
   }
   return out;

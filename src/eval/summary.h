@@ -57,7 +57,8 @@ struct Table {
 
 /// What one protocol came to.
 struct Summary {
-  std::string protocol;
+  std::string protocol;    ///< of the records, as protocol_of() names it
+  int beyond_context = 0;  ///< records of prompts that are longer than the model's context
   Table tasks;
   Table
       categories;  ///< means of the tasks of each category (records' label), and of all of a benchmark that has several
@@ -75,6 +76,10 @@ struct Summary {
     }
   }
 };
+
+/// How a prompt was read: the protocol, then what options of the user's changed: the length to which longer ones were
+/// cut, RoPE. Only what was read alike stands in one table.
+std::string protocol_of(const Key& key);
 
 /// One for each protocol that is there.
 std::vector<Summary> summarize(const std::vector<Record>& records);

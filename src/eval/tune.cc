@@ -82,7 +82,7 @@ std::vector<Trial> trials_of(const Model& model, const Plan& plan, const std::ve
   for (const auto& task : plan.tasks) {
     for (const auto& sample : task.samples) {
       for (const Protocol protocol : plan.protocols) {
-        const auto keys = Group(model, sample, protocol, plan.caches).keys();
+        const auto keys = Group(model, sample, protocol, plan.caches, plan.limits).keys();
         if (!measured.contains(keys.front())) continue;  // it failed, with all its caches
         for (std::size_t i = 0; i < keys.size(); ++i)
           by_cache[i].push_back({measured.at(keys[i]), measured.at(keys[full_of(plan.caches, plan.caches[i])])});

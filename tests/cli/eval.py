@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -54,7 +55,7 @@ def records(work, *outs):
             for line in file:
                 record = json.loads(line)
                 record.pop("timings")
-                key = tuple(record[k] for k in ("task", "id", "spec", "budget", "kv_type", "protocol"))
+                key = tuple(record[k] for k in ("task", "id", "spec", "budget", "kv_type", "protocol")) + tuple(filter(None, [record.get("max_prompt")]))
                 assert key not in found, f"{key} is there twice"
                 found[key] = record
     return found
@@ -205,7 +206,7 @@ def check_tasks(work):
         print(json.dumps({"prompt": "some words of a prompt, " * 5}), file=file)
     with open(f"{work}/own.jsonl", "w") as file:
         print(json.dumps({"id": "mine", "text": "a text " * 8, "question": "what?", "outputs": ["x", "y"], "metric": "contains"}), file=file)
-    run(command(work, "niah", "--length", "60,90", "--limit", "12", tasks=["niah"]))
+    run(command(work, "niah", "--length", "60,90", "--limit", "12", "--beyond-context", tasks=["niah"]))
     found = records(work, "niah")
     assert {(r["labels"]["length"], r["labels"]["depth"]) for r in found.values()} == {(n, str(d)) for n in ("60", "90") for d in (0, 25, 50, 75, 100)}
     run([WINNOW, "eval", "report", f"{work}/niah", "-o", f"{work}/niah.csv"])
@@ -218,12 +219,45 @@ def check_tasks(work):
     assert {key[1] for key in records(work, "own")} == {"mine"}
 
 
+def check_lengths(work):
+    """Prompts that are longer than the tiny model's context of 256 tokens."""
+
+    def niah(out, *more, code=0):
+        said = run(command(work, out, "--length", "600", "--limit", "2", *more, tasks=["niah"]), code=code).stderr
+        return said, list(records(work, out).values())
+
+    said, found = niah("long", code=1)
+    numbers = re.search(r"the prompt has (\d+) tokens and its answer up to 10, the model's context 256", said)
+    assert numbers and int(numbers[1]) > 600 and not found, said
+    assert "--max-prompt" in said and "--beyond-context" in said
+    said, found = niah("long", "--max-prompt", "200")
+    assert found and all(r["max_prompt"] == r["prompt_tokens"] == 200 and r["cut_tokens"] > 400 and "beyond_context" not in r for r in found)
+    assert "4 known before" in niah("long", "--max-prompt", "200")[0], "nothing is measured again"
+    said, both = niah("long", "--max-prompt", "150")
+    assert "4 groups measured" in said and len(both) == 2 * len(found), said
+    table = run([WINNOW, "eval", "report", f"{work}/long"]).stdout
+    assert "question-aware/max-prompt=200: mean" in table and "question-aware/max-prompt=150: mean" in table, table
+    said, found = niah("beyond", "--beyond-context")
+    assert found and all(r["beyond_context"] == 256 and r["prompt_tokens"] > 600 and "max_prompt" not in r for r in found)
+    assert f"{len(found) // 2} records are of prompts that are longer" in run([WINNOW, "eval", "report", f"{work}/beyond"]).stdout
+    said, found = niah("scaled", "--rope-scaling", "linear:8")
+    assert found and all(r["rope"] == "linear:8" and "beyond_context" not in r for r in found)
+    assert "context 512" in niah("half", "--rope-scaling", "linear:2", code=1)[0]
+    said, found = niah("based", "--rope-freq-base", "1e6")
+    assert found and all(r["rope"] == "base:1000000" and r["beyond_context"] == 256 for r in found)
+    assert "the question alone has" in niah("question", "--max-prompt", "20", code=1)[0]
+    said = run(command(work, "slow", "--length", "300", "--limit", "1", tasks=["efficiency"]), code=1).stderr
+    assert re.search(r"the prompt has (29|30)\d tokens, the model's context 256", said), said
+    run(command(work, "slow", "--length", "300", "--limit", "1", "--beyond-context", tasks=["efficiency"]))
+    assert all(abs(r["prompt_tokens"] - int(r["labels"]["length"])) < 10 for r in records(work, "slow").values())
+
+
 def check_list_options(work):
     """A list is one word: the task may follow it."""
     lists = [["--kv", "full,streaming-llm", "--budget", "24"], ["--kv", "full", "--kv", "streaming-llm", "--budget", "24"]]
     for i, options in enumerate(lists):
         run([WINNOW, "eval", "-m", f"{work}/tiny.gguf", "--data", f"{work}/data", "-o", f"{work}/list{i}", "--raw", "--threads", "1", "--limit", "1",
-             "--length", "60", *options, "niah"])  # fmt: skip
+             "--beyond-context", "--length", "60", *options, "niah"])  # fmt: skip
         assert {key[2] for key in records(work, f"list{i}")} == {"full", "streaming-llm"}
 
 
@@ -236,12 +270,12 @@ def check_made_up(work):
     with open(f"{work}/data/short/wic.jsonl", "w") as file:
         for i in range(4):
             print(json.dumps({"word": "w", "sentence1": f"A w {i}.", "sentence2": "No w.", "label": "true"}), file=file)
-    made = run(command(work, "made", "--length", "2", "--limit", "2", tasks=["lines", "kv-retrieval"]))
+    made = run(command(work, "made", "--length", "2", "--limit", "2", "--beyond-context", tasks=["lines", "kv-retrieval"]))
     assert len(records(work, "made")) == 2 * 2 * 2 * 5, made.stderr
     run(command(work, "text", "--length", "128", "--limit", "2", tasks=["perplexity/chunked"]))
     for key, r in records(work, "text").items():
         assert r["values"]["perplexity"] >= 1 and 0 <= r["score"] <= 1, (key, r)
-    short = run(command(work, "short", "--shots", "1", tasks=["short"])).stderr
+    short = run(command(work, "short", "--shots", "1", "--beyond-context", tasks=["short"])).stderr
     assert "short/arc-easy is left out: the data folder has no short/arc-easy.json" in short, short
     chosen = records(work, "short")
     assert len(chosen) == 3 * 2 * 5 and {r["task"] for r in chosen.values()} == {"short/wic/1-shot"}
@@ -264,6 +298,7 @@ with tempfile.TemporaryDirectory() as temporary:
     check_not_ours(temporary, undisturbed)
     check_bad_input(temporary)
     check_tasks(temporary)
+    check_lengths(temporary)
     check_list_options(temporary)
     check_made_up(temporary)
     assert "longbench/hotpotqa" in run([WINNOW, "eval", "tasks"]).stdout

@@ -20,7 +20,7 @@ ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "OMPI_ALLOW_RUN_A
 
 
 def eval_command(work, out):
-    return [WINNOW, "eval", f"{work}/own.jsonl", "-m", f"{work}/tiny.gguf", "-o", f"{work}/{out}", "--raw", "--threads", "1",
+    return [WINNOW, "eval", f"{work}/own.jsonl", "-m", f"{work}/tiny.gguf", "-o", f"{work}/{out}", "--raw", "--threads", "1", "--beyond-context",
             "--kv", "full,snapkv:window=4,streaming-llm", "--budget", "24,48", "--protocol", "question-aware,question-agnostic"]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ with tempfile.TemporaryDirectory() as work:
     subprocess.run([TINY, model], check=True)
     with open(prompts, "w") as file:
         for i, key in enumerate(("question", "input", "prompt")):
-            print(json.dumps({"id": f"p{i}", "text": f"words {i} to read again " * 8, key: "and then?"}), file=file)
+            print(json.dumps({"id": f"p{i}", "text": f"words {i} to read again " * 5, key: "and then?"}), file=file)
     base = ["tune", "-m", model, "-f", prompts, "--raw", "--threads", "1", "--kv", "full,snapkv:window=4,streaming-llm", "--budget", "16,64,100000"]
 
     # A bound of 0 takes the fewest bytes; the curve goes up in bytes and has the means of the records.

@@ -5,7 +5,10 @@
 
 #include "eval/forced.h"
 #include "eval/group.h"
+#include "eval/summary.h"
 #include "eval/task_data.h"
+#include "support/refusal.h"
+#include "winnow/generate.h"
 
 namespace winnow::eval {
 namespace {
@@ -135,6 +138,87 @@ TEST_F(MeasuresTest, ShortPromptsAreSkippedNotEqual) {
   EXPECT_EQ(why("snapkv:window=4", "25%", Protocol::aware), "");
   EXPECT_EQ(why("snapkv:window=4", "20%", Protocol::aware), "20% of 20 tokens are 4, snapkv:window=4 needs 5");
   EXPECT_EQ(why("full", "", Protocol::aware), "");
+}
+
+class PromptLimitsTest : public MeasuresTest {
+ protected:
+  static PromptLimits limits(int context, int max_prompt = 0,
+                             PromptLimits::Beyond beyond = PromptLimits::Beyond::refused) {
+    return {max_prompt, context, beyond, ""};
+  }
+  /// 400 bytes, each another one than its neighbours.
+  static std::string text() {
+    std::string out;
+    while (out.size() < 400) out += std::to_string(1000 + out.size());
+    return out;
+  }
+  Record measured(const PromptLimits& limits) {
+    return Group(*data_.model(), sample_, Protocol::aware, {cache("full", "")}, limits)
+        .measure(session_, {{sample_}, answering()})
+        .front();
+  }
+  std::string refused(const PromptLimits& limits) {
+    return test::refusal([&] { measured(limits); });
+  }
+
+  Sample sample_ = [] {
+    Sample out = raw(text(), " And now?");
+    out.max_tokens = 5;
+    return out;
+  }();
+  const int tokens_ = [&] {
+    const auto prompt = data_.model()->tokenize(sample_.prompt);
+    return static_cast<int>(prompt.text.size() + prompt.question.size());
+  }();
+};
+
+TEST_F(PromptLimitsTest, WhatDoesNotFitIsAnErrorWithBothNumbers) {
+  EXPECT_EQ(refused(limits(tokens_ + 5)), "");
+  EXPECT_EQ(measured(limits(tokens_ + 5)).prompt_tokens, tokens_);
+  const auto said = refused(limits(tokens_ + 4));
+  EXPECT_NE(said.find(std::to_string(tokens_) + " tokens"), std::string::npos) << said;
+  EXPECT_NE(said.find(std::to_string(tokens_ + 4)), std::string::npos) << said;
+}
+
+TEST_F(PromptLimitsTest, BeyondTheContextIsAWishThatTheRecordNames) {
+  const auto record = measured(limits(200, 0, PromptLimits::Beyond::allowed));
+  EXPECT_EQ(record.prompt_tokens, tokens_);
+  EXPECT_EQ(record.beyond_context, 200);
+  EXPECT_EQ(measured(limits(tokens_ + 5, 0, PromptLimits::Beyond::allowed)).beyond_context, 0);
+  EXPECT_EQ(record.key, measured(limits(tokens_ + 5)).key) << "the same prompt, read alike";
+}
+
+TEST_F(PromptLimitsTest, TheMiddleIsCutAndTheRecordSaysSo) {
+  const auto record = measured(limits(120, 100));
+  EXPECT_EQ(record.prompt_tokens, 100);
+  EXPECT_EQ(record.cut_tokens, tokens_ - 100);
+  EXPECT_EQ(record.key.max_prompt, 100);
+  EXPECT_EQ(record.beyond_context, 0);
+  // The first 50 and the last 50 tokens, read as a prompt.
+  auto prompt = data_.model()->tokenize(sample_.prompt);
+  auto all = prompt.text;
+  all.insert(all.end(), prompt.question.begin(), prompt.question.end());
+  all.erase(all.begin() + 50, all.end() - 50);
+  const CacheOptions full = cache("full", "");
+  auto read = session_.prefill(all, std::span(&full, 1));
+  GenerateOptions options;
+  options.max_tokens = sample_.max_tokens;
+  Cache* const one = &read.caches.front();
+  EXPECT_EQ(record.answer, generate(session_, std::span(&one, 1), std::span(&read.logits, 1), options).front().text);
+  EXPECT_EQ(measured(limits(1000, tokens_)).cut_tokens, 0);
+  EXPECT_NE(refused(limits(1000, 5)).find("the question alone"), std::string::npos);
+  EXPECT_NE(refused(limits(102, 100)).find("100 tokens"), std::string::npos) << "with its answer";
+}
+
+TEST_F(PromptLimitsTest, AnotherLimitIsAnotherRecord) {
+  const auto whole = measured(limits(1000));
+  const auto uncut = measured(limits(1000, 900));
+  const auto cut = measured(limits(1000, 100));
+  EXPECT_EQ(whole.key.prompt_hash, uncut.key.prompt_hash);
+  EXPECT_NE(whole.key, uncut.key);
+  EXPECT_NE(uncut.key, cut.key);
+  EXPECT_NE(whole.group, uncut.group);
+  EXPECT_NE(protocol_of(whole.key), protocol_of(uncut.key));
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std
   for (const auto& record : records) {
     const std::string length = label(record, "length");
     const std::string depth = label(record, "depth");
-    if (record.key.protocol != protocol || !record.skipped.empty() || length.empty() || depth.empty() ||
+    if (protocol_of(record.key) != protocol || !record.skipped.empty() || length.empty() || depth.empty() ||
         is_speed(record.key.task))
       continue;
     const std::pair key(record.key.task + (label(record, "kind").empty() ? "" : " " + label(record, "kind")),
@@ -201,7 +201,7 @@ std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std
 std::vector<Chart> speed_of(const std::vector<Record>& records, const std::string& protocol) {
   std::map<std::string, Courses> by_value;
   for (const auto& record : records) {
-    if (record.key.protocol != protocol || !record.skipped.empty() || !is_speed(record.key.task)) continue;
+    if (protocol_of(record.key) != protocol || !record.skipped.empty() || !is_speed(record.key.task)) continue;
     const double depth =
         number(label(record, "depth")).value_or(number(label(record, "length")).value_or(record.prompt_tokens));
     for (const auto& [name, value] : record.values) by_value[name][with_budget(record)][depth].push_back(value);
@@ -222,7 +222,7 @@ std::vector<Chart> perplexity_of(const std::vector<Record>& records, const std::
   const std::string prefix = "nll@";
   std::map<std::string, Courses> by_column;
   for (const auto& record : records) {
-    if (record.key.protocol != protocol || !record.skipped.empty()) continue;
+    if (protocol_of(record.key) != protocol || !record.skipped.empty()) continue;
     for (const auto& [name, value] : record.values) {
       if (!name.starts_with(prefix)) continue;
       const auto place = number(name.substr(prefix.size()));

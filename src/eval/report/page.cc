@@ -7,6 +7,7 @@
 #include "eval/report/figures.h"
 #include "eval/report/gnuplot.h"
 #include "eval/report/html.h"
+#include "eval/report/text.h"
 #include "winnow/version.h"
 
 namespace winnow::eval {
@@ -135,6 +136,7 @@ std::string to_page(const std::vector<Record>& records, const std::vector<std::s
         "gnuplot-nox.</p>\n");
   for (const auto& summary : summaries) {
     page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));
+    if (const auto note = beyond_note(summary); !note.empty()) page.add("<p>" + note + "</p>\n");
     add_grids(summary, page);
     add_tables(summary, page);
     if (draws) add_plots(records, summary, page);

@@ -71,6 +71,12 @@ std::string csv_line(const Summary& summary, const Method& method, const Column&
 
 }  // namespace
 
+std::string beyond_note(const Summary& summary) {
+  if (summary.beyond_context == 0) return "";
+  return fmt::format("{} records are of prompts that are longer, with their answers, than the model's context.",
+                     summary.beyond_context);
+}
+
 std::string to_markdown(const std::vector<Summary>& summaries) {
   std::string out;
   for (const auto& summary : summaries) {
@@ -80,6 +86,7 @@ std::string to_markdown(const std::vector<Summary>& summaries) {
     if (!summary.categories.columns.empty())
       out += "\nby category, means of the tasks' means\n\n" + markdown_of(summary.categories);
     if (!summary.lengths.columns.empty()) out += "\nby tokens of the prompt\n\n" + markdown_of(summary.lengths);
+    if (const auto note = beyond_note(summary); !note.empty()) out += "\n" + note + "\n";
     for (const auto& grid : grids_of(summary)) out += fmt::format("\n{}", markdown_of(grid));
   }
   return out;

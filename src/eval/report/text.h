@@ -7,6 +7,9 @@
 
 namespace winnow::eval {
 
+/// What is to be known of prompts beyond the model's context; empty where there are none.
+std::string beyond_note(const Summary& summary);
+
 /// Tables to be read as they are: for each protocol the tasks, then categories, lengths and budgets beside each other
 /// where there are any.
 std::string to_markdown(const std::vector<Summary>& summaries);

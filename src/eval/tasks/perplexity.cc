@@ -40,7 +40,7 @@ Sample sample_of(const Model& model, const Cut& cut, std::string_view text, int 
   out.prompt.text = parts[0];
   out.prompt.format = PromptFormat::raw;
   out.references = {parts[1]};
-  out.max_tokens = 1;  // what is forced may go beyond the model's context, which only the prompt has to fit into
+  out.max_tokens = std::max(1, length - prompt - 1);  // of what is forced all but the last token is read
   return out;
 }
 
