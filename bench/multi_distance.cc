@@ -3,11 +3,13 @@
 // itself.
 //   winnow_multi_distance MODEL FILE.jsonl … [--first 0] [--questions 10] [--tokens 7500] [--steps 32] [--method samkv
 //   --method epic]
-// Each line of a file has "documents", "question" and "answers". The joint sequence: the "prefix", if there is one (a
-// document of its own), the documents in their order and the "question", as they stand. A line without prefix is plain:
-// each document is followed by a blank line and the question by "Answer:". Prints one CSV row for each question and
-// method: mean KL(recompute || method) in nats, share of steps with the same best token, F1 of the answer's first line,
-// ratios of kept and recomputed entries, seconds to the first token.
+// Each line of a file has "documents", "question", "answers", and the data set's own "metric" (as winnow eval names
+// them) and "max_tokens" of an answer. The joint sequence: the "prefix", if there is one (a document of its own), the
+// documents in their order and the "question", as they stand. A line without prefix is plain: each document is followed
+// by a blank line and the question by "Answer:", and of an answer the first line is scored: the model goes on with
+// questions of its own. Prints one CSV row for each question and method: mean KL(recompute || method) in nats, share of
+// steps with the same best token, score of the answer, ratios of kept and recomputed entries, seconds to the first
+// token.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -17,7 +19,7 @@
 #include <vector>
 
 #include "eval/distance.h"
-#include "eval/metrics/metric.h"
+#include "eval/sample.h"
 #include "multi/resident.h"
 #include "program.h"
 #include "times.h"
@@ -58,7 +60,7 @@ struct Options {
 struct Row {
   std::string method;
   Distance fidelity;
-  double f1 = 0;
+  double score = 0;
   double kept = 0;
   double recomputed = 0;
   double seconds = 0;
@@ -67,7 +69,7 @@ struct Row {
 struct Task {
   std::vector<std::vector<Token>> documents;
   std::vector<Token> question;
-  std::vector<std::string> answers;
+  winnow::eval::Sample sample;  ///< what answers are scored by
 };
 
 std::size_t count_tokens(const Task& task, std::size_t longest) {
@@ -93,7 +95,10 @@ Task task_of(const winnow::Model& model, const std::string& line, const Options&
     task.documents.push_back(model.tokenize(text.get<std::string>() + (plain ? "\n\n" : "")));
   const auto question = json.at("question").get<std::string>();
   task.question = model.tokenize(plain ? "Question: " + question + "\nAnswer:" : question);
-  task.answers = json.at("answers").get<std::vector<std::string>>();
+  task.sample.references = json.at("answers").get<std::vector<std::string>>();
+  task.sample.metric = winnow::eval::parse_metric(json.at("metric").get<std::string>());
+  task.sample.max_tokens = json.at("max_tokens").get<int>();
+  task.sample.scored = plain ? winnow::eval::Answer::first_line : winnow::eval::Answer::whole;
   fit(task, static_cast<std::size_t>(options.tokens));
   return task;
 }
@@ -126,21 +131,8 @@ void follow(winnow::Session& session, std::vector<winnow::Asked>& asked, int ste
   }
 }
 
-/// The line that a completion says first; the model goes on with questions of its own.
-std::string first_line(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \n\t");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find('\n', begin) - begin);
-}
-
-double best_f1(const std::string& answer, const std::vector<std::string>& references) {
-  double out = 0;
-  for (const auto& reference : references) out = std::max(out, winnow::eval::qa_f1(answer, reference));
-  return out;
-}
-
 /// Lets all answer for themselves and takes the answers back.
-void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const Task& task, int steps,
+void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const winnow::eval::Sample& sample,
             std::vector<Row>& rows) {
   std::vector<winnow::Cache*> caches;
   std::vector<winnow::CacheMark> marks;
@@ -151,11 +143,11 @@ void answer(winnow::Session& session, std::vector<winnow::Asked>& asked, const T
     logits.push_back(a.logits);
   }
   winnow::GenerateOptions with;
-  with.max_tokens = steps;
+  with.max_tokens = sample.max_tokens;
   const auto answers = winnow::generate(session, caches, logits, with);
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    rows[i].f1 = best_f1(first_line(answers[i].text), task.answers);
-    std::fprintf(stderr, "  %-34s %.2f  %s\n", rows[i].method.c_str(), rows[i].f1, first_line(answers[i].text).c_str());
+    rows[i].score = winnow::eval::score(sample, answers[i].text);
+    std::fprintf(stderr, "  %-34s %.2f  %s\n", rows[i].method.c_str(), rows[i].score, answers[i].text.c_str());
     asked[i].cache.go_back(std::move(marks[i]));
   }
 }
@@ -178,7 +170,7 @@ std::vector<Row> run_task(winnow::Session& session, const Task& task, const Opti
     if (method == "samkv") kept = row.kept;
     rows.push_back(row);
   }
-  answer(session, asked, task, options.steps, rows);
+  answer(session, asked, task.sample, rows);
   follow(session, asked, options.steps, rows);
   return rows;
 }
@@ -187,7 +179,7 @@ void print(const std::string& file, int question, const std::vector<Row>& rows) 
   for (const auto& r : rows) {
     std::printf("%s,%d,\"%s\",%.6f,%.4f,%.4f,%.4f,%.4f,%.3f\n", file.c_str(), question, r.method.c_str(),
                 r.fidelity.divergence / r.fidelity.steps, static_cast<double>(r.fidelity.agreed) / r.fidelity.steps,
-                r.f1, r.kept, r.recomputed, r.seconds);
+                r.score, r.kept, r.recomputed, r.seconds);
   }
   std::fflush(stdout);
 }
@@ -195,7 +187,7 @@ void print(const std::string& file, int question, const std::vector<Row>& rows) 
 void run(const Options& options) {
   const auto model = winnow::Model::load(options.model);
   winnow::Session session(model, {options.threads});
-  std::printf("file,question,method,KL,agreement,F1,kept,recomputed,seconds\n");
+  std::printf("file,question,method,KL,agreement,score,kept,recomputed,seconds\n");
   for (const auto& path : options.files) {
     std::ifstream file(path);
     std::string line;
@@ -204,7 +196,8 @@ void run(const Options& options) {
       const auto task = task_of(*model, line, options);
       const auto name = std::filesystem::path(path).filename().string();
       std::fprintf(stderr, "%s, question %d: %zu documents, %zu tokens; %s\n", name.c_str(), question,
-                   task.documents.size(), count_tokens(task, std::string::npos), task.answers.front().c_str());
+                   task.documents.size(), count_tokens(task, std::string::npos),
+                   task.sample.references.front().c_str());
       print(name, question, run_task(session, task, options));
     }
   }
@@ -222,7 +215,7 @@ int main(int argc, char** argv) {
   app.add_option("--first", options.first, "question of each file to begin with, from 0");
   app.add_option("--questions", options.questions, "of each file");
   app.add_option("--tokens", options.tokens, "of all documents of a question: longer ones are cut");
-  app.add_option("--steps", options.steps, "tokens that are compared, and of each answer");
+  app.add_option("--steps", options.steps, "tokens that are compared");
   app.add_option("--threads", options.threads);
   return winnow::bench::run_program(app, argc, argv, [&] { run(options); });
 }

@@ -2,7 +2,8 @@
 
 passages.py hotpotqa.jsonl ... > questions.jsonl
 
-Each passage, with its "Passage N:" line, is a document. What stands before the first is the prefix, what stands behind the last is the question.
+Each passage, with its "Passage N:" line, is a document. What stands before the first is the prefix, what stands behind the last is the question. Metric and length of an
+answer are LongBench's for all three.
 """
 
 import json
@@ -17,4 +18,4 @@ for path in sys.argv[1:]:
             sample = json.loads(line)
             passages, behind, question = sample["prompt"].rpartition(BEHIND)
             prefix, *documents = re.split(r"^(?=Passage \d+:\n)", passages, flags=re.MULTILINE)
-            print(json.dumps({"prefix": prefix, "documents": documents, "question": behind + question, "answers": sample["answers"]}))
+            print(json.dumps({"prefix": prefix, "documents": documents, "question": behind + question, "answers": sample["answers"], "metric": "qa_f1", "max_tokens": 32}))

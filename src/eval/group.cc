@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "engine/cache_impl.h"
+#include "engine/model_impl.h"
 #include "policy/method.h"
 #include "winnow/error.h"
 
@@ -92,16 +94,30 @@ int Group::tokens_compressed() const {
   return asked_later ? static_cast<int>(prompt.text.size()) : tokens();
 }
 
+/// What the budget holds of the prompt, in entries per KV head.
+int Group::entries_kept(const Model& model, const CacheOptions& cache) const {
+  return engine::budget_entries(cache, model.impl().weights->hparams(), tokens_compressed());
+}
+
+bool Group::keeps_all(const Model& model, const CacheOptions& cache) const {
+  return cache.budget && entries_kept(model, cache) >= tokens_compressed();
+}
+
 /// Empty: it can be measured. A prompt that a budget holds whole says nothing about the method, and is not to look as
 /// if that were equal to the full cache; nor can a share of a short prompt be less than what the method forces.
 std::string Group::why_not(const Model& model, const CacheOptions& cache) const {
+  if (!cache.budget) return {};
+  cache.check();
   const int tokens = tokens_compressed();
-  if (!cache.budget || cache.budget->unit() == Budget::Unit::bytes) return {};
-  const int entries = cache.budget->entries(tokens, 0, 1, 1);
-  if (cache.budget->unit() == Budget::Unit::entries)
-    return entries < tokens ? ""
-                            : fmt::format("the prompt has {} tokens, the budget {}", tokens, cache.budget->print());
-  const int least = policy::least_budget(cache.spec.method(), {tokens, model.info().n_head / model.info().n_head_kv});
+  const int entries = entries_kept(model, cache);
+  if (keeps_all(model, cache)) {
+    const bool counts_entries = cache.budget->unit() == Budget::Unit::entries;
+    return fmt::format("the prompt has {} tokens, the budget {}{}", tokens, cache.budget->print(),
+                       counts_entries ? "" : fmt::format(" holds {}", entries));
+  }
+  if (cache.budget->unit() != Budget::Unit::percent) return {};
+  const int least = policy::least_budget(cache.spec.method(),
+                                         {tokens, model.info().n_head / model.info().n_head_kv, model.info().head_dim});
   if (entries >= least) return {};
   return fmt::format("{} of {} tokens are {}, {} needs {}", cache.budget->print(), tokens, entries, cache.spec.print(),
                      least);

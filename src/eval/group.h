@@ -22,6 +22,9 @@ class Group {
   /// Of the records, in the order of the caches.
   std::vector<Key> keys() const;
 
+  /// Whether a cache keeps all of the prompt that it is compressed for, so that it says nothing about its method.
+  bool keeps_all(const Model& model, const CacheOptions& cache) const;
+
   /// One record for each cache, whole but for the model's hash. Throws InputError when prompt and answer are longer
   /// than the limits allow, and what the session and the measure throw.
   std::vector<Record> measure(Session& session, const Task& task);
@@ -36,6 +39,7 @@ class Group {
   Key key(const CacheOptions& cache) const;
   int tokens() const;
   int tokens_compressed() const;
+  int entries_kept(const Model& model, const CacheOptions& cache) const;
   int beyond_context() const;
   void check_length() const;
   std::string why_not(const Model& model, const CacheOptions& cache) const;

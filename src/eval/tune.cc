@@ -31,19 +31,15 @@ bool is_full(const CacheOptions& cache) { return cache.spec == Spec() && cache.k
 struct Pair {
   const Record* own = nullptr;
   const Record* full = nullptr;
+  bool is_whole = false;  ///< the cache keeps all of the prompt
 };
-
-bool holds_whole(const CacheOptions& cache, int tokens) {
-  return cache.budget && cache.budget->unit() == Budget::Unit::entries && cache.budget->amount() >= tokens;
-}
 
 /// Nothing for one that is whole everywhere, or cannot read one of the prompts.
 std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>& pairs) {
   Trial out;
   out.cache = cache;
   std::vector<double> agreements;
-  for (const auto& [own, full] : pairs) {
-    const bool is_whole = holds_whole(cache, own->prompt_tokens);
+  for (const auto& [own, full, is_whole] : pairs) {
     if (!is_whole && !own->skipped.empty()) return {};
     const Record& record = is_whole ? *full : *own;
     out.whole += is_whole ? 1 : 0;
@@ -82,10 +78,12 @@ std::vector<Trial> trials_of(const Model& model, const Plan& plan, const std::ve
   for (const auto& task : plan.tasks) {
     for (const auto& sample : task.samples) {
       for (const Protocol protocol : plan.protocols) {
-        const auto keys = Group(model, sample, protocol, plan.caches, plan.limits).keys();
+        const Group group(model, sample, protocol, plan.caches, plan.limits);
+        const auto keys = group.keys();
         if (!measured.contains(keys.front())) continue;  // it failed, with all its caches
         for (std::size_t i = 0; i < keys.size(); ++i)
-          by_cache[i].push_back({measured.at(keys[i]), measured.at(keys[full_of(plan.caches, plan.caches[i])])});
+          by_cache[i].push_back({measured.at(keys[i]), measured.at(keys[full_of(plan.caches, plan.caches[i])]),
+                                 group.keeps_all(model, plan.caches[i])});
       }
     }
   }

@@ -140,6 +140,22 @@ TEST_F(MeasuresTest, ShortPromptsAreSkippedNotEqual) {
   EXPECT_EQ(why("full", "", Protocol::aware), "");
 }
 
+/// An entry of this network takes 2 sides * 64 numbers * 4 bytes and its position, in 2 layers of 2 KV heads each.
+TEST_F(MeasuresTest, BudgetsInBytesThatHoldAPromptAreSkipped) {
+  const Task task{{raw("7bytes.", "6byte?")}, answering()};
+  constexpr int kEntry = (2 * 64 * 4 + 4) * 2 * 2;
+  const auto of = [&](int entries, Protocol protocol) {
+    const auto budget = std::to_string(entries * kEntry / 1024.0) + "KiB";
+    return measure(task, {cache("snapkv:window=4", budget.c_str())}, protocol).front();
+  };
+  EXPECT_EQ(of(19, Protocol::aware).skipped, "");
+  EXPECT_EQ(of(19, Protocol::aware).entries, 19);
+  EXPECT_NE(of(20, Protocol::aware).skipped.find("20 tokens"), std::string::npos) << of(20, Protocol::aware).skipped;
+  EXPECT_EQ(of(10, Protocol::agnostic).skipped, "");
+  EXPECT_NE(of(11, Protocol::agnostic).skipped.find("11 tokens"), std::string::npos);
+  EXPECT_EQ(measure(task, {cache("snapkv:window=4", "100%")}).front().skipped.empty(), false);
+}
+
 class PromptLimitsTest : public MeasuresTest {
  protected:
   static PromptLimits limits(int context, int max_prompt = 0,
