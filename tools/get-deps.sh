@@ -18,7 +18,8 @@ say() { echo "$*" >&2; }
 
 has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /proc/cpuinfo; }
 
-packages=(cmake ninja-build g++ make python3 python3-pip libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libgtest-dev libbenchmark-dev)
+packages=(cmake ninja-build g++ make patch python3 python3-pip libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev
+  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libgtest-dev libbenchmark-dev)
 
 missing_packages() {
   local p
@@ -86,12 +87,13 @@ choose_compiler() {
   if "$cxx" --version | grep -q 'Free Software Foundation' && [ "$gcc" -lt 13 ]; then flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"; fi
 }
 
-# A build for this machine must not be taken to another kind of machine.
+# A build for this machine must not be taken to another kind of machine, nor for one with other patches.
 folder() {
-  local isa compiler
+  local isa compiler patches
+  patches=$(cat "$here"/ggml/*.patch | sha256sum | cut -c1-8)
   isa=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo 2>/dev/null | cut -d: -f2 | tr ' ' '\n' | sort | sha256sum | cut -c1-12)
   compiler=$("$cxx" --version | head -n1 | tr -cs 'A-Za-z0-9.' '-' | cut -c1-40)
-  echo "$cache/llama-$version-${compiler%-}-$(uname -m)-$isa"
+  echo "$cache/llama-$version-$patches-${compiler%-}-$(uname -m)-$isa"
 }
 
 fetch_source() {
@@ -102,6 +104,10 @@ fetch_source() {
   fi
   echo "$sha256  $file" | sha256sum --check --quiet >&2 || { say "$file is not the source package that was expected"; exit 1; }
   tar xzf "$file" -C "$to"
+  for file in "$here"/ggml/*.patch; do
+    patch --quiet --strip=1 --fuzz=0 -d "$to/llama_cpp_python-$version/vendor/llama.cpp" <"$file" >&2 ||
+      { say "$file does not fit the source of ggml"; exit 1; }
+  done
 }
 
 # Copies its input to FILE, and says on a terminal how far ninja is.
@@ -121,7 +127,8 @@ build() {
   CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DBUILD_SHARED_LIBS=ON -DGGML_NATIVE=ON -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
     -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
-    -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib >"$work/log" 2>&1 &&
+    -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF -DGIT_EXE=OFF "-DLLAMA_BUILD_COMMIT=$version-winnow" \
+    "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib >"$work/log" 2>&1 &&
     cmake --build "$work/build" --target install 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
   mv "$work/install" "$to"
 }

@@ -39,9 +39,14 @@ struct Executor::Impl {
     check_team(n);
     ggml_cpu_init();
     auto params = ggml_threadpool_params_default(n);
+    params.poll = kPoll;
     pool.reset(ggml_threadpool_new(&params));
     if (pool == nullptr) throw MemoryError(fmt::format("cannot start {} threads", n), 0);
   }
+
+  /// Threads poll for some milliseconds for the next graph. At a level below the default one the ggml that get-deps.sh
+  /// builds sleeps at barriers, too.
+  static constexpr std::uint32_t kPoll = 1;
 
   void compute(const Plan& plan) {
     auto run = ggml_graph_plan(plan.graph(), threads, pool.get());
