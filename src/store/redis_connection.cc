@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
@@ -68,14 +69,6 @@ std::string code_of(std::string_view refusal) {
   return {refusal.begin(), end};
 }
 
-/// A server's words on a terminal.
-std::string shown(std::string_view text) {
-  std::string out(text);
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
-  return out;
-}
-
 }  // namespace
 
 std::string_view text_of(const redisReply& reply) {
@@ -108,7 +101,8 @@ void RedisConnection::fail(const std::string& why) const {
 }
 
 void RedisConnection::check(const redisReply& reply, Answer expected) const {
-  if (reply.type == REDIS_REPLY_ERROR) throw InputError(fmt::format("{} refuses: {}", name_, shown(text_of(reply))));
+  if (reply.type == REDIS_REPLY_ERROR)
+    throw InputError(fmt::format("{} refuses: {}", name_, printable(text_of(reply))));
   if (!fits(reply.type, expected))
     fail(fmt::format("the server answers with {}, expected {}", name_of_type(reply.type), name_of(expected)));
 }
