@@ -93,8 +93,8 @@ with tempfile.TemporaryDirectory() as folder:
         ("temperature", ["--temp", "-1"], ["-1"]),
         ("temperature no number", ["--temp", "nan"], ["nan"]),
         ("repeat penalty", ["--repeat-penalty", "0"], ["penalty is 0"]),
-        ("tokens", ["-n", "-1"], ["-1", "0 - 2147483647"]),
-        ("log probabilities", ["--logprobs", "-1"], ["-1", "0 - 2147483647"]),
+        ("tokens", ["-n", "-1"], ["-1", "0 to 2147483647"]),
+        ("log probabilities", ["--logprobs", "-1"], ["-1", "0 to 2147483647"]),
         ("escapes", ["--kv", "\x1b[31mred"], ["\\x1b[31mred"]),
         ("unknown flag", ["--nonsense"], ["--nonsense"]),
     ]
@@ -127,9 +127,9 @@ with tempfile.TemporaryDirectory() as folder:
     with open(f"{folder}/{steering}", "w") as file:
         file.write("some words to keep " * 4)
     store = ["--store", f"{folder}/store"]
-    names = [run(["docs", "add", "-m", model, f"{folder}/{steering}", "--tag", steering, *store])]
-    names += [run(["docs", command, *more, *store]) for command, more in (("list", []), ("show", [steering]), ("gc", ["--max-bytes", "0"]))]
-    names.append(run(["run", "-m", model, "--raw", "-f", f"{folder}/{steering}", "-p", "hello", "-n", "1", "--save-kv", f"{folder}/{steering}.kv"]))
+    expect("name: document", run(["docs", "add", "-m", model, f"{folder}/{steering}", *store]), 2, "\\x1b]0;title\\x07")
+    expect("name: export", run(["docs", "import", f"{folder}/{steering}", *store]), 1, "\\x1b]0;title\\x07")
+    names = [run(["run", "-m", model, "--raw", "-f", f"{folder}/{steering}", "-p", "hello", "-n", "0", "--save-kv", f"{folder}/{steering}.kv"])]
     names.append(run(["inspect", f"{folder}/{steering}.kv"]))
     for result in names:
         if result.returncode != 0 or any(c in result.stdout + result.stderr for c in "\x1b\x07\x9b\r") or "\\x1b]0;title" not in result.stdout + result.stderr:
@@ -139,7 +139,7 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run([WINNOW, "docs", "add", "-m", model, f"{folder}/{steering}", "--name", "kept", *store, "-q"], check=True)
     for closed in ("<&- >&-", "<&- >&- 2>&-", ">&-", "<&- 2>&-"):
         for command in ("list", "verify", "show kept"):
-            subprocess.run(["sh", "-c", f'"$0" docs {command} --store "$1" {closed}', WINNOW, f"{folder}/store"], stderr=subprocess.DEVNULL)
+            subprocess.run(["sh", "-c", f'"$0" docs {command} --store "$1" {closed}', WINNOW, f"{folder}/store"], capture_output=True)
         verified = run(["docs", "verify", *store])
         if verified.returncode != 0 or "1 documents" not in verified.stdout:
             failures.append(f"closed descriptors {closed}: {verified.stdout!r} {verified.stderr!r}")
