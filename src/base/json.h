@@ -22,12 +22,15 @@ class JsonError : public InputError {
 /// Levels of lists and objects that JSON from outside may have: code that walks through values calls itself for each.
 constexpr std::size_t kJsonLevels = 64;
 
-/// Builds a value from what nlohmann's parser finds. Texts are moved into it, so that a long one is not copied.
+/// Builds a value from what nlohmann's parser finds. Texts are moved into it, so that a long one is not copied. Lists
+/// and objects below `kept` levels are checked, and stay empty: a value takes many times the bytes of its JSON.
 template <class Json>
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
   using Sax = nlohmann::json_sax<Json>;
   using String = typename Sax::string_t;
+
+  explicit JsonBuilder(std::size_t kept) : kept_(kept) {}
 
   Json take() { return std::move(root_); }
 
@@ -44,6 +47,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool end_array() override { return shut(); }
 
   bool key(String& name) override {
+    if (level_ > kept_) return true;
     member_ = &(*open_.back())[name];
     return true;
   }
@@ -54,6 +58,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 
  private:
   bool put(Json value) {
+    if (level_ > kept_) return true;
     place(std::move(value));
     return true;
   }
@@ -66,26 +71,29 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json value) {
-    if (open_.size() == kJsonLevels)
+    if (++level_ > kJsonLevels)
       throw JsonError(fmt::format("its JSON has more than {} levels of lists and objects", kJsonLevels));
-    open_.push_back(&place(std::move(value)));
+    if (level_ <= kept_ + 1) open_.push_back(&place(std::move(value)));
     return true;
   }
 
   bool shut() {
-    open_.pop_back();
+    if (level_-- <= kept_ + 1) open_.pop_back();
     return true;
   }
 
+  std::size_t kept_;
+  std::size_t level_ = 0;
   Json root_;
   std::vector<Json*> open_;  ///< lists and objects that have begun and not ended
   Json* member_ = nullptr;   ///< of the last of them, when it is an object
 };
 
-/// Parses JSON from outside: a text, or bytes as they are read (TextLines). Throws JsonError.
+/// Parses JSON from outside: a text, or bytes as they are read (TextLines). Throws JsonError. See JsonBuilder on
+/// `kept`.
 template <class Json, class Bytes>
-Json parse_json(Bytes&& bytes) {
-  JsonBuilder<Json> builder;
+Json parse_json(Bytes&& bytes, std::size_t kept = kJsonLevels) {
+  JsonBuilder<Json> builder(kept);
   Json::sax_parse(bytes.begin(), bytes.end(), &builder);
   return builder.take();
 }

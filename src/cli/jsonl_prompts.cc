@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kPromptLevels = 1;  ///< a prompt's members are texts and an id
+
 /// Moved out of the line's value: it may be long.
 std::string take_text(Json& line, const char* key) {
   const auto found = line.find(key);
@@ -40,7 +42,7 @@ JsonlPrompts::JsonlPrompts(const std::string& path, PromptText defaults)
 std::optional<JsonlPrompt> JsonlPrompts::next() {
   if (!lines_.next()) return {};
   try {
-    return prompt_of(parse_json<Json>(lines_), lines_.number(), defaults_);
+    return prompt_of(parse_json<Json>(lines_, kPromptLevels), lines_.number(), defaults_);
   } catch (const JsonError& error) {
     throw BadLine(fmt::format("{} line {}: {}", lines_.input().name(), lines_.number(), error.what()));
   }

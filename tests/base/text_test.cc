@@ -101,10 +101,21 @@ TEST(Json, refuses_what_is_none) {
     EXPECT_THROW(parse_json<Json>(text), JsonError) << text;
 }
 
+TEST(Json, below_the_kept_levels_lists_and_objects_are_empty) {
+  const std::string text = R"({"a": [1, {"b": 2}, [3]], "c": {"a": 4}, "d": "e"})";
+  EXPECT_EQ(parse_json<Json>(text, 1).dump(), R"({"a":[],"c":{},"d":"e"})");
+  EXPECT_EQ(parse_json<Json>(text, 2).dump(), R"({"a":[1,{},[]],"c":{"a":4},"d":"e"})");
+  EXPECT_EQ(parse_json<Json>(text, 3), Json::parse(text));
+  EXPECT_THROW(parse_json<Json>(std::string(R"({"a": [1,]})"), 1), JsonError);
+}
+
+std::string nested(std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); }
+
 TEST(Json, has_a_limited_depth) {
-  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
   EXPECT_NO_THROW(parse_json<Json>(nested(kJsonLevels)));
   EXPECT_THROW(parse_json<Json>(nested(kJsonLevels + 1)), JsonError);
+  EXPECT_NO_THROW(parse_json<Json>(nested(kJsonLevels), 1));
+  EXPECT_THROW(parse_json<Json>(nested(kJsonLevels + 1), 1), JsonError);
   EXPECT_THROW(parse_json<Json>(nested(1'000'000)), JsonError);
   std::string objects;
   for (int i = 0; i < 60'000; ++i) objects += "{\"a\":";

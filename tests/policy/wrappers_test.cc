@@ -310,7 +310,8 @@ TEST(AdaChunk, every_head_cuts_at_most_one_chunk) {
          {"ada(chunk(snapkv:window=8):length=9)", "chunk(ada(snapkv:window=8):floor=0.2):length=9",
           "pyramid(ada(chunk(snapkv:window=8):length=9):floor-rule=hard)", "chunk(ada-pyramid:window=8):length=9",
           "ada(chunk(knorm):length=9)", "ada(chunk(keydiff):length=9):floor=0"}) {
-      const auto& method = Spec::parse(spec).method();
+      const Spec parsed = Spec::parse(spec);
+      const auto& method = parsed.method();
       for (const int budget : {20, 61, 90}) {
         for (int l = 0; l < 3; ++l) {
           const auto plan = layer.plan(Spec::parse(spec), budget, l, 3);

@@ -165,7 +165,8 @@ TEST(AhaKv, the_gain_sharpens_and_the_literal_algorithms_flattens) {
   const auto sums = [](const std::string& spec) {
     FakeLayer layer(1, 1, 80, [](int, int i, int j) { return i < 79 ? 0 : j == 0 ? 0.36 : j == 1 ? 0.16 : 0.01; });
     std::vector<float> out;
-    const auto& method = Spec::parse(spec).method();
+    const Spec parsed = Spec::parse(spec);
+    const auto& method = parsed.method();
     layer.look(method, 40, 0, 1, [&](const policy::LayerView& view) {
       const auto seen = view.observations[0].head(0);
       out.assign(seen.begin(), seen.begin() + 2);
