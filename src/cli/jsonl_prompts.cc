@@ -12,7 +12,7 @@ namespace winnow::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // an ordered one copies its values when it grows
 
 constexpr std::size_t kPromptLevels = 1;  ///< a prompt's members are texts and an id
 
