@@ -5,6 +5,7 @@ kept.py WINNOW MAKE_TINY_GGUF      the real model too, where WINNOW_TEST_MODEL n
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,7 +66,23 @@ def check_drawing(kept, folder):
         run("inspect", "--kept", kept, "-o", f"{folder}/{name}")
         with open(f"{folder}/{name}", "rb") as file:
             assert file.read().startswith(beginning)
+    check_labels(f"{folder}/it's kept.svg")
     assert "cannot write" in run("inspect", "--kept", kept, "-o", f"{folder}/nothing/kept.svg", code=1).stderr
+
+
+def check_labels(svg):
+    """All labels lie inside the picture, with their letters, and the axes have numbers."""
+    with open(svg) as file:
+        drawn = file.read()
+    width, height = map(int, re.search(r'width="(\d+)" height="(\d+)"', drawn).groups())
+    labels = re.findall(r'translate\(([\d.]+),([\d.]+)\)[^>]* font-size="([\d.]+)"[^>]*>\s*<text>(.*?)</text>', drawn)
+    for x, y, size, text in labels:
+        inside = float(size) <= float(x) <= width - float(size) and float(size) <= float(y) <= height - float(size)
+        assert inside, (text, x, y, size)
+    words = {re.sub("<[^>]*>", "", text).strip(): (float(x), float(y)) for x, y, _, text in labels}
+    assert {"position in the prompt", "layer", "share of the tokens that is kept"} <= words.keys(), words
+    below = [word for word, (x, y) in words.items() if y > height * 0.88 and x < width * 0.85 and word.isdigit()]
+    assert len(below) >= 3, below
 
 
 def check_refusals(kept, folder):
