@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,45 +42,24 @@ LineKind kind_of(const std::string& line) {
   }
 }
 
+/// Throws UsageError for what cannot be the file of the answers.
+const std::string& checked(const std::string& path) {
+  if (path == "-") throw UsageError("-o -: answers go to a file, which says what need not be answered again");
+  return path;
+}
+
 }  // namespace
 
-JsonlAnswers::JsonlAnswers(const std::string& path, const TextInput& prompts) : path_(path) {
-  if (path == "-") throw UsageError("-o -: answers go to a file, which says what need not be answered again");
-  fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
-  if (fd_ < 0) fail(errno);
-  try {
-    check(prompts);
-    lock();
-    load();
-  } catch (...) {
-    close(fd_);
-    throw;
-  }
-}
-
-JsonlAnswers::~JsonlAnswers() { close(fd_); }
-
-void JsonlAnswers::fail(int error) const {
-  throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(error)));
-}
-
-void JsonlAnswers::check(const TextInput& prompts) const {
-  struct stat info {};
-  if (fstat(fd_, &info) != 0) fail(errno);
-  if (!S_ISREG(info.st_mode)) throw InputError(fmt::format("cannot write {}: it is not a regular file", path_));
-  if (prompts.is_same_file(fd_))
+JsonlAnswers::JsonlAnswers(const std::string& path, const TextInput& prompts) : path_(path), file_(checked(path)) {
+  if (prompts.is_same_file(file_.descriptor()))
     throw UsageError(fmt::format("-o {} is the file of the prompts: give another one", path_));
-}
-
-void JsonlAnswers::lock() const {
-  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-  if (errno == EWOULDBLOCK) throw InputError(fmt::format("{}: another process is writing to it", path_));
-  throw InputError(fmt::format("cannot lock {}: {}", path_, std::strerror(errno)));
+  file_.lock(path_);
+  load();
 }
 
 void JsonlAnswers::load() {
-  const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (fd < 0) fail(errno);
+  const int fd = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (fd < 0) throw InputError(fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
   TextLines lines(TextInput(fd, path_));
   while (lines.next()) take(lines.rest(), lines);
 }
@@ -92,7 +69,7 @@ void JsonlAnswers::take(const std::string& line, const TextLines& at) {
   const LineKind kind = kind_of(line);
   if (kind == LineKind::answer) {
     ++known_[line.substr(kBegin.size(), kHashDigits)];
-    if (!at.is_ended()) append("\n");
+    if (!at.is_ended()) file_.append("\n");
     return;
   }
   const bool tells_whose = !known_.empty() || line.size() >= kBegin.size() + kHashDigits;
@@ -102,11 +79,7 @@ void JsonlAnswers::take(const std::string& line, const TextLines& at) {
                     path_, at.number()));
   }
   log().info("{}: the last line was cut when an earlier run ended: it is answered again", path_);
-  cut_to(at.offset());
-}
-
-void JsonlAnswers::cut_to(std::size_t bytes) const {
-  if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail(errno);
+  file_.cut_to(at.offset());
 }
 
 bool JsonlAnswers::take_known(const std::string& hash) {
@@ -114,22 +87,6 @@ bool JsonlAnswers::take_known(const std::string& hash) {
   if (found == known_.end() || found->second == 0) return false;
   --found->second;
   return true;
-}
-
-void JsonlAnswers::append(const std::string& lines) {
-  const off_t before = lseek(fd_, 0, SEEK_END);
-  std::string_view left = lines;
-  while (!left.empty()) {
-    const ssize_t n = write(fd_, left.data(), left.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) break;
-    left.remove_prefix(static_cast<std::size_t>(n));
-  }
-  if (left.empty() && fdatasync(fd_) == 0) return;
-  const int error = errno;
-  const auto own_end = before + static_cast<off_t>(lines.size() - left.size());
-  if (lseek(fd_, 0, SEEK_END) == own_end) cut_to(static_cast<std::size_t>(before));
-  fail(error);
 }
 
 }  // namespace winnow::cli

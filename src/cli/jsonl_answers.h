@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "base/line_file.h"
 #include "base/text_lines.h"
 
 namespace winnow::cli {
@@ -16,25 +17,18 @@ class JsonlAnswers {
   /// is the file of the prompts, InputError for what is no such file (with the line that is none), is being written by
   /// another process or cannot be read or written.
   JsonlAnswers(const std::string& path, const TextInput& prompts);
-  JsonlAnswers(const JsonlAnswers&) = delete;
-  JsonlAnswers& operator=(const JsonlAnswers&) = delete;
-  ~JsonlAnswers();
 
   /// Whether an earlier run has answered what has this hash; each of its answers counts once.
   bool take_known(const std::string& hash);
   /// Appends whole lines; they are on the disk then. Throws InputError, and what was there is there.
-  void append(const std::string& lines);
+  void append(const std::string& lines) const { file_.append(lines); }
 
  private:
-  void check(const TextInput& prompts) const;
-  void lock() const;
   void load();
   void take(const std::string& line, const TextLines& at);
-  void cut_to(std::size_t bytes) const;
-  [[noreturn]] void fail(int error) const;
 
   std::string path_;
-  int fd_ = -1;
+  LineFile file_;
   std::map<std::string, int> known_;  ///< how many answers there are of each hash
 };
 

@@ -1,17 +1,14 @@
 #include "eval/record_file.h"
 
-#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "base/text_lines.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -25,12 +22,16 @@ struct Lines {
   bool cut = false;  ///< the last line has no end
 };
 
-Record parse(std::string_view line, const std::string& path, std::size_t number) {
+Record parse(const std::string& line, const TextLines& at) {
+  std::string why;
   try {
-    return record_of(Json::parse(line));
+    return record_of(parse_json<Json>(line));
+  } catch (const JsonError& error) {
+    why = error.what();
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(fmt::format("{} line {}: no record: {}", path, number, error.what()));
+    why = error.what();
   }
+  throw InputError(fmt::format("{} line {}: no record: {}", at.input().name(), at.number(), why));
 }
 
 /// Whether a line without an end may be the beginning of a record.
@@ -39,29 +40,23 @@ bool may_be_cut(std::string_view line) {
   return line.substr(0, kBegin.size()) == kBegin.substr(0, line.size());
 }
 
-/// All of a file, or nothing where there is none. A file that cannot be read must not look like one that is shorter.
-std::string text_of(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return {};
-  const FileSource file(path);
-  std::string out(file.size(), '\0');
-  file.read(0, std::as_writable_bytes(std::span(out)));
-  return out;
-}
-
+/// None where there is no file. One that cannot be read must not look like one that is shorter.
 Lines read_lines(const std::string& path) {
   Lines out;
-  const std::string text = text_of(path);
-  std::string_view rest = text;
-  for (std::size_t number = 1; !rest.empty(); ++number) {
-    const auto end = rest.find('\n');
-    if (end == std::string_view::npos) {
-      if (!may_be_cut(rest)) throw InputError(fmt::format("{} line {}: no record", path, number));
-      out.cut = true;
-      break;
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::not_found) return out;
+  if (type == std::filesystem::file_type::fifo)  // would be waited for
+    throw InputError(fmt::format("cannot read {}: it is not a regular file", path));
+  TextLines lines{TextInput(path)};
+  while (lines.next()) {
+    const std::string line = lines.rest();  // only then is it known whether it has an end
+    out.cut = !lines.is_ended();
+    if (!out.cut) {
+      out.records.push_back(parse(line, lines));
+    } else if (!may_be_cut(line)) {
+      throw InputError(fmt::format("{} line {}: no record", path, lines.number()));
     }
-    out.records.push_back(parse(rest.substr(0, end), path, number));
-    rest.remove_prefix(end + 1);
   }
   return out;
 }
@@ -85,17 +80,6 @@ int drop_partial_groups(std::vector<Record>& records) {
   return static_cast<int>(partial.size());
 }
 
-/// Appends to a file until all is on the disk: 0, or the error.
-int append(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return fdatasync(fd) == 0 ? 0 : errno;
-}
-
 }  // namespace
 
 RecordFile::RecordFile(const std::string& folder, const std::string& model_hash)
@@ -103,23 +87,9 @@ RecordFile::RecordFile(const std::string& folder, const std::string& model_hash)
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw InputError(fmt::format("cannot make the folder {}: {}", folder, error.message()));
-  lock((std::filesystem::path(folder) / "lock").string());
+  lock_.emplace((std::filesystem::path(folder) / "lock").string()).lock(path_);
   load(model_hash);
-  file_.fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_.fd < 0) throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
-}
-
-RecordFile::Descriptor::~Descriptor() {
-  if (fd >= 0) close(fd);
-}
-
-/// A file of its own: the records' is replaced when it is repaired.
-void RecordFile::lock(const std::string& path) {
-  lock_.fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_.fd < 0) throw InputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  if (flock(lock_.fd, LOCK_EX | LOCK_NB) == 0) return;
-  if (errno == EWOULDBLOCK) throw InputError(fmt::format("{}: another process is writing to it", path_));
-  throw InputError(fmt::format("cannot lock {}: {}", path, std::strerror(errno)));
+  file_.emplace(path_);
 }
 
 void RecordFile::load(const std::string& model_hash) {
@@ -144,14 +114,8 @@ void RecordFile::rewrite() const {
 }
 
 void RecordFile::add(std::span<const Record> group) {
-  const off_t before = lseek(file_.fd, 0, SEEK_END);
-  const int error = append(file_.fd, lines_of(group));
-  if (error == 0) {
-    records_.insert(records_.end(), group.begin(), group.end());
-    return;
-  }
-  [[maybe_unused]] const int cut = ftruncate(file_.fd, before);  // where that fails too, the next start cuts it
-  throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(error)));
+  file_->append(lines_of(group));
+  records_.insert(records_.end(), group.begin(), group.end());
 }
 
 std::vector<Record> read_records(const std::string& path) {

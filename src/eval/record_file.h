@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/line_file.h"
 #include "eval/record.h"
 
 namespace winnow::eval {
@@ -33,19 +35,12 @@ class RecordFile {
   void add(std::span<const Record> group);
 
  private:
-  void lock(const std::string& path);
   void load(const std::string& model_hash);
   void rewrite() const;
 
-  /// Closed with its owner, also when that cannot be made.
-  struct Descriptor {
-    int fd = -1;
-    ~Descriptor();
-  };
-
   std::string path_;
-  Descriptor lock_;
-  Descriptor file_;
+  std::optional<LineFile> lock_;  ///< a file of its own: that of the records is replaced when it is repaired
+  std::optional<LineFile> file_;
   std::vector<Record> records_;
   Repairs repairs_;
 };

@@ -148,6 +148,31 @@ TEST_F(RecordFileTest, OnlyTheBeginningOfARecordIsCut) {
   EXPECT_EQ(bytes(), bytes_);
 }
 
+TEST_F(RecordFileTest, RecordsFromBeforePromptLimitsAreReadByDefaults) {
+  std::ofstream(path())
+      << R"({"task":"niah","id":"4000/0","spec":"snapkv","budget":"256","kv_type":"f16","protocol":"question-aware",)"
+         R"("model_hash":"0123","prompt_hash":"00ff","answer":"42","score":100.0,"values":{"kl":0.25},)"
+         R"("labels":{"length":"4000"},"prompt_tokens":4001,"entries":256.0,"bytes_held":1024,)"
+         R"("timings":{"prefill_ms":1.5,"decode_ms":2.5},"group":"g","group_size":1,"version":"0.1.0"})"
+      << "\n";
+  const RecordFile file(folder_ / "out", "0123");
+  ASSERT_EQ(file.records().size(), 1U);
+  const Record& record = file.records().front();
+  EXPECT_EQ(record.key, (Key{"niah", "4000/0", "snapkv", "256", "f16", "question-aware", "00ff"}));
+  EXPECT_EQ(record.score, 100);
+  EXPECT_EQ(record.prompt_tokens, 4001);
+  EXPECT_EQ(record.cut_tokens, 0);
+  EXPECT_EQ(record.beyond_context, 0);
+}
+
+TEST_F(RecordFileTest, ARecordOfTooManyLevelsIsRefused) {
+  const std::string text = bytes_ + R"({"task":)" + std::string(60000, '[') + std::string(60000, ']') + "}\n";
+  std::ofstream(path()) << text;
+  const auto said = opening();
+  EXPECT_NE(said.find("line 181: no record: its JSON has more than 64 levels"), std::string::npos) << said;
+  EXPECT_EQ(bytes(), text);
+}
+
 TEST_F(RecordFileTest, ALockThatCannotBeHadIsNotAnotherProcess) {
   faults.lock = ENOLCK;
   auto said = opening();

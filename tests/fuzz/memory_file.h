@@ -18,6 +18,12 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   ~MemoryFile() { close(fd_); }
+  /// What is in it now.
+  std::string bytes() const {
+    std::string out(static_cast<std::size_t>(lseek(fd_, 0, SEEK_END)), '\0');
+    if (pread(fd_, out.data(), out.size(), 0) != static_cast<ssize_t>(out.size())) std::abort();
+    return out;
+  }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:
