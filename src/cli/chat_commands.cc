@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/printable.h"
 #include "cli/chat.h"
 #include "cli/output.h"
 #include "cli/report.h"
 #include "cli/wording.h"
 #include "policy/options.h"
-#include "policy/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -146,7 +146,7 @@ AfterCommand run_chat_command(const std::string& line, ChatState& state) {
     }
     return command.run(state, arguments);
   }
-  throw UsageError(fmt::format("there is no command {}: {}", policy::printable(name), policy::suggest(name, known)));
+  throw UsageError(fmt::format("there is no command {}: {}", brief(name), policy::suggest(name, known)));
 }
 
 }  // namespace winnow::cli

@@ -5,8 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "cli/output.h"
-#include "policy/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -51,7 +51,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   bool string(std::string& value) override {
     if (depth_ != 1 || key_ != "spec") return other("a string");
-    kept_.spec = policy::printable(value);
+    kept_.spec = brief(value);
     return true;
   }
 
@@ -64,7 +64,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(std::string& name) override {
     if (name != "spec" && name != "n_prompt" && name != "layers")
-      throw error(fmt::format("it has a '{}'", policy::printable(name)));
+      throw error(fmt::format("it has a '{}'", brief(name)));
     if (name == "layers" && !kept_.layers.empty()) throw error("it has its layers twice");
     key_ = name;
     return true;
@@ -89,7 +89,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   InputError error(const std::string& why) const {
-    return InputError(fmt::format("{} is not what --dump-kept writes: {}", policy::printable(path_), why));
+    return InputError(fmt::format("{} is not what --dump-kept writes: {}", brief(path_), why));
   }
 
   bool other(const std::string& what) const {

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <set>
 
+#include "base/printable.h"
 #include "multi/ask_method.h"
-#include "policy/printable.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -46,10 +46,10 @@ void read_options(const multi::AskMethod& method, std::string_view text, policy:
     const auto equals = one.find('=');
     const std::string key(one.substr(0, equals));
     if (equals == std::string_view::npos || key.empty())
-      throw UsageError(fmt::format("{}: expected key=value instead of '{}'", method.name, policy::printable(one)));
+      throw UsageError(fmt::format("{}: expected key=value instead of '{}'", method.name, brief(one)));
     const auto* const option = find(method.options, key);
     if (option == nullptr) {
-      throw UsageError(fmt::format("{} has no option '{}': {}", method.name, policy::printable(key),
+      throw UsageError(fmt::format("{} has no option '{}': {}", method.name, brief(key),
                                    policy::suggest(key, names(method.options))));
     }
     if (!given.insert(key).second) throw UsageError(fmt::format("{}: {} is given twice", method.name, key));
@@ -81,8 +81,8 @@ AskSpec AskSpec::parse(std::string_view text) {
   const auto name = text.substr(0, colon);
   const auto* const method = find(multi::ask_methods(), name);
   if (method == nullptr) {
-    throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name),
-                                 policy::suggest(name, names(multi::ask_methods()))));
+    throw UsageError(
+        fmt::format("unknown method '{}': {}", brief(name), policy::suggest(name, names(multi::ask_methods()))));
   }
   policy::Options options(method->options);
   if (colon != std::string_view::npos) read_options(*method, text.substr(colon + 1), options);

@@ -7,7 +7,7 @@
 #include <limits>
 #include <ranges>
 
-#include "policy/printable.h"
+#include "base/printable.h"
 #include "winnow/error.h"
 #include "winnow/spec.h"
 
@@ -29,7 +29,7 @@ constexpr double kMost = 1e15;  // entries or bytes; far above any memory, exact
 
 [[noreturn]] void refuse(std::string_view text, const char* why) {
   throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)",
-                               policy::printable(text), why));
+                               brief(text), why));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "policy/printable.h"
+#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::policy {
@@ -67,8 +67,7 @@ std::string Option::range_text() const {
 
 std::string Option::check(std::string_view owner, std::string_view text) const {
   const auto refuse = [&] {
-    return UsageError(
-        fmt::format("{}: {}={} is not possible: it takes {}", owner, name, printable(text), range_text()));
+    return UsageError(fmt::format("{}: {}={} is not possible: it takes {}", owner, name, brief(text), range_text()));
   };
   const auto whole = [&](int least, int most) {
     int value = 0;

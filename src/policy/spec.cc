@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "policy/printable.h"
+#include "base/printable.h"
 #include "policy/registry.h"
 #include "winnow/error.h"
 
@@ -59,20 +59,20 @@ class Parser {
 
   Parsed one() {
     Parsed out = spec(1);
-    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", policy::printable(text_.substr(at_, 1))));
+    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", brief(text_.substr(at_, 1))));
     return out;
   }
 
   std::vector<Parsed> list() {
     std::vector<Parsed> out{spec(1)};
     while (take(',')) out.push_back(spec(1));
-    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", policy::printable(text_.substr(at_, 1))));
+    if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", brief(text_.substr(at_, 1))));
     return out;
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw UsageError(fmt::format("spec '{}': {} at character {}", policy::printable(text_), what, at_ + 1));
+    throw UsageError(fmt::format("spec '{}': {} at character {}", brief(text_), what, at_ + 1));
   }
 
   bool take(char c) {
@@ -99,8 +99,8 @@ class Parser {
         std::find_if(registry_.presets.begin(), registry_.presets.end(), [&](const auto& p) { return p.name == name; });
     if (found == registry_.presets.end()) {
       if (is_wrapper(name)) fail(fmt::format("{} needs a method in brackets", name));
-      throw UsageError(fmt::format("unknown method '{}': {}", policy::printable(name),
-                                   policy::suggest(name, names(registry_.presets))));
+      throw UsageError(
+          fmt::format("unknown method '{}': {}", brief(name), policy::suggest(name, names(registry_.presets))));
     }
     Given given = options(name, found->options);
     policy::Method method = build(*found, given.values);
@@ -130,8 +130,8 @@ class Parser {
     const auto found = std::find_if(registry_.wrappers.begin(), registry_.wrappers.end(),
                                     [&](const auto& w) { return w.name == name; });
     if (found == registry_.wrappers.end()) {
-      throw UsageError(fmt::format("unknown wrapper '{}': {}", policy::printable(name),
-                                   policy::suggest(name, names(registry_.wrappers))));
+      throw UsageError(
+          fmt::format("unknown wrapper '{}': {}", brief(name), policy::suggest(name, names(registry_.wrappers))));
     }
     const Parsed inner = spec(depth + 1);
     if (!take(')')) fail("expected ')'");
@@ -153,12 +153,12 @@ class Parser {
 
   void option(const std::string& owner, const std::vector<policy::Option>& declared, Given& given) {
     const std::string key(word("an option's name", "():,="));
-    if (!take('=')) fail(fmt::format("expected '=' after {}", policy::printable(key)));
+    if (!take('=')) fail(fmt::format("expected '=' after {}", brief(key)));
     const auto value = word("a value", "():,=");
     const auto found = std::find_if(declared.begin(), declared.end(), [&](const auto& o) { return o.name == key; });
     if (found == declared.end()) {
-      throw UsageError(fmt::format("{} has no option '{}': {}", owner, policy::printable(key),
-                                   policy::suggest(key, names(declared))));
+      throw UsageError(
+          fmt::format("{} has no option '{}': {}", owner, brief(key), policy::suggest(key, names(declared))));
     }
     if (!given.keys.insert(key).second) fail(fmt::format("{} is given twice", key));
     given.values.set(key, found->check(owner, value));

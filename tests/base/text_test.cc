@@ -131,5 +131,12 @@ TEST(Printable, leaves_text_and_escapes_what_steers_a_terminal) {
   EXPECT_EQ(printable("\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80"), "\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
 }
 
+TEST(Brief, escapes_bytes_and_cuts_long_texts) {
+  EXPECT_EQ(brief("snap\nkv\xff"), "snap\\x0akv\\xff");
+  EXPECT_EQ(brief(std::string(80, 'a')), std::string(80, 'a'));
+  EXPECT_EQ(brief(std::string(100, 'a')), std::string(80, 'a') + "...");
+  EXPECT_EQ(brief(std::string(79, 'a') + "漢b"), std::string(79, 'a') + "...") << "no character is cut";
+}
+
 }  // namespace
 }  // namespace winnow

@@ -11,7 +11,6 @@
 #include <stdexcept>
 
 #include "policy/apportion.h"
-#include "policy/printable.h"
 
 namespace winnow::policy {
 namespace {
@@ -83,11 +82,6 @@ TEST(TopOfLayer, counts_the_best_of_all_heads) {
   EXPECT_EQ(top_of_layer(scores, 3, {}), (std::vector<int>{2, 1}));      // 7, 6, then 5 of the lower head
   EXPECT_EQ(top_of_layer(scores, 2, {1, 1}), (std::vector<int>{1, 1}));  // 6 at 2; of the twos the later position
   EXPECT_EQ(top_of_layer(scores, 8, {}), (std::vector<int>{4, 4}));
-}
-
-TEST(Printable, shows_bytes_and_cuts_long_texts) {
-  EXPECT_EQ(printable("snap\nkv\xff"), "snap\\x0akv\\xff");
-  EXPECT_EQ(printable(std::string(100, 'a')), std::string(80, 'a') + "...");
 }
 
 }  // namespace
