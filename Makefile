@@ -19,7 +19,8 @@ CTEST = ctest --test-dir build/$(1) --output-on-failure -j 2 $(2)
 SOURCES = git ls-files '*.cc' '*.h'
 CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-format)
 
-.PHONY: help demo test build bench install check check-format check-border check-asan check-tsan check-fuzz format tidy
+.PHONY: help demo test build bench install results-page check check-format check-border check-asan check-tsan check-fuzz \
+	format tidy
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -39,6 +40,10 @@ bench: ## build the benchmark programs into build/release/bench
 
 install: build ## cmake --install, to PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
+
+results-page: ## tables and plots of an evaluation's records (RECORDS: their folders) as build/results.html
+	@test -n "$(RECORDS)" || { echo "name the folders of records: make results-page RECORDS=DIR" >&2; exit 2; }
+	@$(call CONFIGURE,release) --target winnow_command; build/release/winnow eval report $(RECORDS) -o build/results.html
 
 check: check-format test tidy check-asan check-tsan ## all checks but the fuzzers: before you send a change
 

@@ -26,7 +26,7 @@ struct Answer {
   int decoded() const { return generation.tokens.empty() ? 0 : static_cast<int>(generation.tokens.size()) - 1; }
 };
 
-/// The record of a run, as docs and INTERFACE have it: a single answer stands in `answer`, several in `answers`.
+/// The record of a run: a single answer stands in `answer`, several in `answers`.
 nlohmann::ordered_json record(const RunOptions& options, const Session& session, const std::vector<Answer>& answers,
                               double load_ms);
 

@@ -56,7 +56,7 @@ struct Task {
 Measure answering();
 
 /// Forces 64 greedy tokens of the first cache, the full one, through all: the score is the share of steps with the same
-/// best token, and values has "kl", the mean KL(full || cache) in nats (METHODS.md, fidelity).
+/// best token, and values has "kl", the mean KL(full || cache) in nats (docs/tasks.md, fidelity).
 Measure following();
 
 /// Forces the reference, token by token, through all caches. The score is the share of its tokens that were the most

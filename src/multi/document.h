@@ -10,7 +10,7 @@
 #include "cache/element.h"
 #include "engine/saved.h"
 
-/// Documents that were read on their own, to be put together for a question: METHODS.md, SamKV.
+/// Documents that were read on their own, to be put together for a question (docs/methods.md, samkv).
 namespace winnow::multi {
 
 /// Tokens of a block; the last one of a document may have fewer.

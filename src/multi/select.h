@@ -6,8 +6,8 @@
 
 #include "multi/joint.h"
 
-/// SamKV's choice of blocks (METHODS.md, steps 2 to 4): pure functions of the documents' facts and the question's mean
-/// query.
+/// SamKV's choice of blocks (docs/methods.md, samkv, steps 2 to 4): pure functions of the documents' facts and the
+/// question's mean query.
 namespace winnow::multi {
 
 enum class Personalize : std::uint8_t { off, on };

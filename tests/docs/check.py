@@ -1,12 +1,13 @@
-"""Checks the fenced blocks of README.md and docs/*.md, so that they cannot fall behind the program.
+"""Checks the fenced blocks of the documents, so that they cannot fall behind the program.
 
 check.py SOURCE WINNOW      with the model in WINNOW_TEST_MODEL (skipped without it)
 
-    ```sh run     the block is run by bash in an empty folder with model.gguf, long.txt and prompts.jsonl
-    ```sh         `winnow run` lines are run with --dry-run, other `winnow` lines as they are; `make` lines must name a target
-    ```… FILE     the block's lines stand in FILE, in this order, apart from white space (code and transcripts that a test or a program makes)
+    ```sh run     bash runs the block in an empty folder with model.gguf, long.txt and prompts.jsonl
+    ```sh run:P   the same, but only where the program P is installed
+    ```sh         `winnow run` lines run with --dry-run, other `winnow` lines as they are; `make` lines must name a target
+    ```… FILE     FILE has the block's lines, in this order, apart from white space
 
-Other blocks are not looked at.
+Other blocks are not looked at. Links to files of the repository, and to headings in them, must lead somewhere.
 """
 
 import json
@@ -14,12 +15,16 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 
 SKIPPED = 77
 FENCE = re.compile(r"^```(\w+)[ ]?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def prepare(folder, source, winnow):
@@ -57,12 +62,36 @@ def check_excerpt(block, file):
     return ""
 
 
+def anchors(document):
+    """The names that GitHub gives to the headings of a document."""
+    headings = HEADING.findall(re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_link(document, link):
+    path, _, anchor = link.partition("#")
+    target = document.parent / path if path else document
+    if not target.exists():
+        return "no such file"
+    return f"no such heading in {target.name}" if anchor and anchor not in anchors(target) else ""
+
+
+def links(document):
+    """Those within the repository."""
+    return [link for link in LINK.findall(CODE.sub("", document.read_text())) if "://" not in link]
+
+
 def problems(document, source, winnow):
+    for link in links(document):
+        yield "link", link, check_link(document, link)
     for language, mark, block in FENCE.findall(document.read_text()):
+        program = mark.partition(":")[2] if mark.startswith("run:") else ""
+        if program and not shutil.which(program):
+            continue
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             environment = prepare(folder, source, winnow)
-            if language == "sh" and mark == "run":
+            if language == "sh" and (mark == "run" or program):
                 yield "run", block, run(["bash", "-euo", "pipefail", "-c", block], folder, environment)
             elif language == "sh":
                 for line in block.replace("\\\n", " ").splitlines():
@@ -71,13 +100,17 @@ def problems(document, source, winnow):
                 yield "excerpt", block, check_excerpt(block, source / mark)
 
 
+def documents(source):
+    return [*sorted(source.glob("*.md")), *sorted((source / "docs").rglob("*.md"))]
+
+
 def main():
     source, winnow = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     if not os.environ.get("WINNOW_TEST_MODEL"):
         print("WINNOW_TEST_MODEL is not set")
         return SKIPPED
     checked, failed = 0, 0
-    for document in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
+    for document in documents(source):
         for kind, what, problem in problems(document, source, winnow):
             checked += 1
             if problem:

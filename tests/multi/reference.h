@@ -13,8 +13,8 @@
 #include "graph/attention_op.h"
 #include "graph/executor.h"
 
-/// SamKV step by step as METHODS.md has it: double precision, plain loops. Of the product it uses what lies between
-/// attentions.
+/// SamKV step by step as docs/methods.md has it: double precision, plain loops. Of the product it uses what lies
+/// between attentions.
 namespace winnow::reference {
 
 using Vector = std::vector<double>;
@@ -98,7 +98,7 @@ class Attention : public graph::AttentionOp {
   const model::Hparams& h_;
 };
 
-/// What METHODS.md keeps of one layer of a document; blocks are numbered from the beginning of the document.
+/// What samkv keeps of one layer of a document; blocks are numbered from the beginning of the document.
 struct Layer {
   Entries entries;
   Vector local_query;                 ///< [H_q * d]

@@ -23,7 +23,7 @@ Preset ada_snapkv() {
           }};
 }
 
-/// Ada-KV over PyramidKV (the same paper, section 4.3): layers by the pyramid, heads by need. Options as ada-snapkv and
+/// Ada-KV over PyramidKV (the same paper, section 3.4): layers by the pyramid, heads by need. Options as ada-snapkv and
 /// pyramidkv.
 Preset ada_pyramid() {
   auto more = adaptive_options();

@@ -108,7 +108,7 @@ void accumulate(const StepView& view, Counted counted, Gain kind) {
 }  // namespace
 
 /// AhaKV (Gu et al., 2025, "AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of
-/// Large Language Models", sections 3 and 4, appendix E): attention accumulated over the most recent queries, by a
+/// Large Language Models", section 4, appendix E): attention accumulated over the most recent queries, by a
 /// softmax whose gain keeps its entropy at ln B however long the prompt, times a prior from the values' norms. While
 /// decoding each query adds its attention.
 ///   recent       recent tokens that stay and whose queries are accumulated, at most half of the budget

@@ -204,7 +204,7 @@ std::vector<Option> options() {
 }  // namespace
 
 /// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on
-/// Global-Local Importance", sections 4 and 5): the larger of the attention from all queries and from the last ones
+/// Global-Local Importance", sections 3.3 and 4): the larger of the attention from all queries and from the last ones
 /// ranks entries. The best become centers of classes; the next join the center that is most alike and share its
 /// direction and value, each at its own place and with its own key length; what is like none goes. While decoding each
 /// query adds its attention, and the center of least score is given up.

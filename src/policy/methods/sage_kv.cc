@@ -165,7 +165,7 @@ void add_refresh(Method& method, const Refresh& refresh) {
 }  // namespace
 
 /// SAGE-KV (Wang et al., 2025, "LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient
-/// Long-Context Inference", section 3): the attention of the prompt's last token picks once what stays, k entries for
+/// Long-Context Inference", section 2): the attention of the prompt's last token picks once what stays, k entries for
 /// each query head; a quarter of the budget are first tokens, the rest are the most recent ones, which slide while
 /// decoding.
 ///   k      entries that each query head picks; 0: a share of the budget, B / (2 G)

@@ -48,8 +48,8 @@ Vector turned(Vector key, int positions) {
   return key;
 }
 
-/// One KV head by METHODS.md: a table of entries, each in a class that is named by its center's position, and the local
-/// tokens.
+/// One KV head by docs/methods.md: a table of entries, each in a class that is named by its center's position, and the
+/// local tokens.
 struct Reference {
   struct Entry {
     int center;
