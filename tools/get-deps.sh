@@ -18,7 +18,7 @@ say() { echo "$*" >&2; }
 
 has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /proc/cpuinfo; }
 
-packages=(cmake ninja-build g++ make patch python3 python3-pip libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev
+packages=(cmake ninja-build g++ make patch python3 python3-pip python3-pytest libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev
   libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libgtest-dev libbenchmark-dev)
 
 missing_packages() {
@@ -28,6 +28,7 @@ missing_packages() {
       ninja-build) command -v ninja >/dev/null ;;
       g++) command -v c++ >/dev/null ;;
       python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
+      python3-pytest) command -v pytest-3 >/dev/null || command -v pytest >/dev/null ;;
       lib* | *-dev) dpkg -s "$p" >/dev/null 2>&1 ;;
       *) command -v "$p" >/dev/null ;;
     esac || echo "$p"

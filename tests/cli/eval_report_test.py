@@ -1,7 +1,4 @@
-"""`winnow eval report -o report.html`: figures computed here from records made here, nothing from outside, nothing that is not escaped.
-
-eval_report.py WINNOW
-"""
+"""`winnow eval report -o report.html`: figures computed here from records made here, nothing from outside, nothing that is not escaped."""
 
 import html.parser
 import json
@@ -10,10 +7,10 @@ import random
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 
-WINNOW = sys.argv[1]
+import pytest
+from program import PATIENCE, WINNOW
+
 EVIL = "</svg><script>alert('1')</script>&\"<b>"
 METHODS = [("full", None, "f16"), ("snapkv", "64", "f16"), ("tova", "64", "f16"), ("snapkv", "256", "f16"), ("tova", "256", "f16"), ("tova", "256", "q8_0")]
 VOID = {"meta", "br", "path", "rect", "use", "circle"}
@@ -97,7 +94,7 @@ def write(folder, all_records):
 
 
 def report(folder, out, **environment):
-    result = subprocess.run([WINNOW, "eval", "report", folder, "-o", out], capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    result = subprocess.run([WINNOW, "eval", "report", folder, "-o", out], capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **environment})
     assert result.returncode == 0, result.stderr
     with open(out) as file:
         return file.read()
@@ -108,7 +105,30 @@ def mean(values):
     return sum(values) / len(values)
 
 
-def check_tables(page, all_records):
+@pytest.fixture(scope="module")
+def all_records(work):
+    """In the folder `run`."""
+    found = made()
+    write(f"{work}/run", found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def text(work, all_records):
+    return report(f"{work}/run", f"{work}/report.html")
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def test_nothing_comes_from_outside_or_is_not_escaped(text, page):
+    assert "script" not in page.tags and "alert(" in text and "&lt;script&gt;" in text
+    assert "http" not in text.replace("http://www.w3.org/", "") and "@import" not in text and "url(" not in text.replace("url(#", "")
+
+
+def test_tables_have_the_means_of_the_records(page, all_records):
     tasks, categories, lengths = page.tables[1:4]  # behind the benchmark's budgets
     assert tasks[0][2:] == [f"task{i} score" for i in range(4)]
     rows = [row for row in tasks[1:] if not row[0].startswith("budget")]
@@ -137,7 +157,7 @@ def check_tables(page, all_records):
     assert small[names.index("efficiency 2000 bytes saved, %")].startswith("*50.0") and small[names.index("efficiency 2000 peak, MiB")] == "*3.0"
 
 
-def check_grids(text, all_records):
+def test_grids_have_methods_by_budgets(text, all_records):
     """Methods by budgets: the full cache under each, first what is on average farthest ahead of the budgets' means."""
     begin = text.index("<h4>niah 4000 digits: score</h4>")
     grid = Page(text[begin : text.index("</table>", begin)] + "</table></div>").tables[0]
@@ -158,8 +178,9 @@ def check_grids(text, all_records):
     assert "<h4>task0" not in text, "of a benchmark its mean alone"
 
 
-def check_unlike_tasks(folder):
+def test_no_mean_over_unlike_tasks(tmp_path):
     """What was skipped in one task, or not measured in it, has no mean over all: it would be of other tasks than its neighbours'."""
+    folder = f"{tmp_path}/unlike"
     rows = [record(f"task{i}", 0, method, "question-aware", 0.5, {"category": "QA"}) for i in range(2) for method in METHODS[:3]]
     rows[4] = {**rows[4], "skipped": "too short", "score": None}
     rows.append(record("task0", 0, METHODS[3], "question-aware", 0.5, {"category": "QA"}))
@@ -170,7 +191,8 @@ def check_unlike_tasks(folder):
     assert f"| {name} | **50.0** (50.0 to 50.0) |  |" in text and f"| {name} |  |" in text, text
 
 
-def check_plots(page, text, all_records):
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_plots(page, text, all_records):
     svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert page.tags.count("svg") == len(svgs) == text.count("<figure>")
     maps = len(METHODS) * 2  # of two kinds of needles
@@ -189,26 +211,21 @@ def check_plots(page, text, all_records):
     assert drawn[-6:] == [f"{100 * score[length, depth]:.0f}" for length in ("1000", "4000") for depth in ("0", "50", "100")], drawn
 
 
-with tempfile.TemporaryDirectory() as work:
-    records = made()
-    write(f"{work}/run", records)
-    text = report(f"{work}/run", f"{work}/report.html")
-    page = Page(text)
-    assert "script" not in page.tags and "alert(" in text and "&lt;script&gt;" in text
-    assert "http" not in text.replace("http://www.w3.org/", "") and "@import" not in text and "url(" not in text.replace("url(#", "")
-    check_tables(page, records)
-    check_grids(text, records)
-    check_unlike_tasks(f"{work}/unlike")
-    assert "\n| `full` | 0.000 | 0.000 |\n| `snapkv` | **0.016** | **0.004** |\n| `tova` |" in report(f"{work}/run", f"{work}/report.md")
-    if shutil.which("gnuplot"):
-        check_plots(page, text, records)
-    before = open(f"{work}/report.md").read()
-    for extension in (".html", ".md", ".csv"):
-        with open(f"{work}/mine{extension}", "w") as file:
-            file.write("a text of mine\n")
-        refused = subprocess.run([WINNOW, "eval", "report", f"{work}/run", "-o", f"{work}/mine{extension}"], capture_output=True, text=True, timeout=120)
-        assert refused.returncode == 1 and "what is there is not" in refused.stderr, refused.stderr
-        assert open(f"{work}/mine{extension}").read() == "a text of mine\n"
-    assert report(f"{work}/run", f"{work}/report.md") == before, "winnow's own is replaced"
+def test_a_report_as_markdown(work, all_records):
+    text = report(f"{work}/run", f"{work}/report.md")
+    assert "\n| `full` | 0.000 | 0.000 |\n| `snapkv` | **0.016** | **0.004** |\n| `tova` |" in text
+    assert report(f"{work}/run", f"{work}/report.md") == text, "winnow's own is replaced"
+
+
+@pytest.mark.parametrize("extension", [".html", ".md", ".csv"])
+def test_a_file_of_mine_is_not_replaced(work, all_records, tmp_path, extension):
+    mine = tmp_path / f"mine{extension}"
+    mine.write_text("a text of mine\n")
+    refused = subprocess.run([WINNOW, "eval", "report", f"{work}/run", "-o", str(mine)], capture_output=True, text=True, timeout=PATIENCE)
+    assert refused.returncode == 1 and "what is there is not" in refused.stderr, refused.stderr
+    assert mine.read_text() == "a text of mine\n"
+
+
+def test_a_page_without_gnuplot_has_the_same_tables(work, page):
     bare = report(f"{work}/run", f"{work}/bare.html", PATH=f"{work}/nothing")
     assert "Plots need gnuplot" in bare and Page(bare).tables == page.tables and "<svg" not in bare

@@ -1,19 +1,18 @@
-"""`mpirun winnow eval`: the records of several processes are those of one, in its order; a process that dies costs what it was at.
-
-eval_ranks.py WINNOW MAKE_TINY_GGUF HAS_MPI      skipped where there is no mpirun, or the program was built without MPI
-"""
+"""`mpirun winnow eval`: the records of several processes are those of one, in its order; a process that dies costs what it was at."""
 
 import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 
-WINNOW, TINY, HAS_MPI = sys.argv[1:4]
-SKIPPED = 77
+import pytest
+from program import WINNOW
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("WINNOW_HAS_MPI") != "ON" or not shutil.which("mpirun"), reason="mpirun is not there, or winnow was built without MPI"
+)
 # Several processes on few cores, in a container, and maybe as root. Open MPI's own leaks are none of ours.
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # fmt: skip
@@ -62,7 +61,40 @@ def measured(work, out):
     return sum(os.path.getsize(part) for part in parts if os.path.exists(part))
 
 
-def check_died(work, expected):
+def write_tasks(work, *lines):
+    with open(f"{work}/own.jsonl", "w") as file:
+        for i in range(9):
+            print(json.dumps({"id": f"q{i}", "text": f"a text {i} " * 30, "question": "what?", "outputs": ["x"], "max_tokens": 6}), file=file)
+        for line in lines:
+            print(line, file=file)
+
+
+@pytest.fixture(scope="module")
+def expected(work, model):
+    """The records of one process."""
+    write_tasks(work)
+    run(eval_command(work, "one"))
+    found = records(work, "one")
+    assert len(found) == 9 * 2 * 5
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_records_are_those_of_one_process(work, expected, count):
+    write_tasks(work, "no json")
+    said = ranks(count, work, f"of{count}", code=1).stderr
+    write_tasks(work)
+    assert records(work, f"of{count}") == expected
+    assert said.count("line 10") == 1 and said.count("groups measured") == 1, "the first process speaks for all"
+    assert "18 groups measured" in said and not [name for name in os.listdir(f"{work}/of{count}") if name.startswith("part-")]
+
+
+def test_what_one_process_has_measured_is_known_to_several(work, expected):
+    shutil.copytree(f"{work}/one", f"{work}/known")
+    assert "18 known before" in ranks(2, work, "known").stderr
+
+
+def test_a_process_that_dies_costs_what_it_was_at(work, expected):
     """A process is killed when there is something to lose, and MPI ends the others; the rest is done by others than before."""
     process = subprocess.Popen(["mpirun", "-n", "2", *eval_command(work, "died")], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not measured(work, "died"):
@@ -77,7 +109,7 @@ def check_died(work, expected):
     assert 0 < known < 18 and records(work, "died") == expected, again
 
 
-def check_not_ours(work):
+def test_a_folder_that_has_a_part_s_name_is_not_written_to(work, expected):
     """A folder that has a part's name is not written to."""
     os.makedirs(f"{work}/taken/part-1")
     with open(f"{work}/taken/part-1/chapter.txt", "w") as file:
@@ -86,33 +118,5 @@ def check_not_ours(work):
     assert os.listdir(f"{work}/taken/part-1") == ["chapter.txt"]
 
 
-def main():
-    if HAS_MPI != "ON" or not shutil.which("mpirun"):
-        print("skipped: mpirun is not there, or winnow was built without MPI")
-        return SKIPPED
-    with tempfile.TemporaryDirectory() as work:
-        subprocess.run([TINY, f"{work}/tiny.gguf"], check=True)
-        with open(f"{work}/own.jsonl", "w") as file:
-            for i in range(9):
-                print(json.dumps({"id": f"q{i}", "text": f"a text {i} " * 30, "question": "what?", "outputs": ["x"], "max_tokens": 6}), file=file)
-            print("no json", file=file)
-        run(eval_command(work, "one"), code=1)
-        expected = records(work, "one")
-        assert len(expected) == 9 * 2 * 5
-        for count in (1, 2, 4):
-            said = ranks(count, work, f"of{count}", code=1).stderr
-            assert records(work, f"of{count}") == expected, count
-            assert said.count("line 10") == 1 and said.count("groups measured") == 1, "the first process speaks for all"
-            assert "18 groups measured" in said and not [name for name in os.listdir(f"{work}/of{count}") if name.startswith("part-")]
-        with open(f"{work}/own.jsonl") as file:
-            good = file.read().replace("no json\n", "")
-        with open(f"{work}/own.jsonl", "w") as file:
-            file.write(good)
-        assert "18 known before" in ranks(2, work, "of2").stderr
-        check_died(work, expected)
-        check_not_ours(work)
-        assert "--shard does not go with mpirun" in run(["mpirun", "-n", "2", *eval_command(work, "x"), "--shard", "0/2"], code=2).stderr
-    return 0
-
-
-sys.exit(main())
+def test_shards_do_not_go_with_ranks(work, expected):
+    assert "--shard does not go with mpirun" in run(["mpirun", "-n", "2", *eval_command(work, "x"), "--shard", "0/2"], code=2).stderr

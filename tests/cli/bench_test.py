@@ -1,7 +1,4 @@
-"""`winnow bench`: which tests it makes of its lists, what its rows say, what it refuses.
-
-bench.py WINNOW MAKE_TINY_GGUF
-"""
+"""`winnow bench`: which tests it makes of its lists, what its rows say, what it refuses."""
 
 import csv
 import io
@@ -9,10 +6,9 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import tempfile
 
-WINNOW, TINY = sys.argv[1:3]
+import pytest
+from program import WINNOW
 
 
 def run(*arguments, code=0):
@@ -25,19 +21,29 @@ def rows_of(*arguments):
     return json.loads(run(*arguments, "-o", "json").stdout)
 
 
-def check_crossing(model):
-    rows = rows_of("-m", model, "-p", "8,16", "-n", "4", "-d", "0,32", "--batch", "1,3", "--kv", "full,snapkv:window=4", "--budget", "8,16",
+@pytest.fixture(scope="module")
+def rows(model):
+    """Lists of everything, crossed."""
+    return rows_of("-m", model, "-p", "8,16", "-n", "4", "-d", "0,32", "--batch", "1,3", "--kv", "full,snapkv:window=4", "--budget", "8,16",
                    "--kv-type", "f16", "--kv-type", "f32", "--engine", "winnow,llama.cpp", "-r", "2", "--threads", "1")  # fmt: skip
-    tests = {(r["n_prompt"], r["n_gen"], r["n_depth"], r["batch"]) for r in rows}
-    assert tests == {(p, 0, d, 1) for p in (8, 16) for d in (0, 32)} | {(0, 4, d, b) for d in (0, 32) for b in (1, 3)}
+
+
+def kinds_of(rows):
+    return {(r["n_prompt"], r["n_gen"], r["n_depth"], r["batch"]) for r in rows}
+
+
+def test_lists_are_crossed(rows):
+    assert kinds_of(rows) == {(p, 0, d, 1) for p in (8, 16) for d in (0, 32)} | {(0, 4, d, b) for d in (0, 32) for b in (1, 3)}
     own = [(r["kv"], r["budget"], r["kv_type"]) for r in rows if r["engine"] == "winnow" and (r["n_prompt"], r["n_depth"]) == (8, 32)]
     assert own == [("full", None, "f16"), ("full", None, "f32")] + [("snapkv:window=4", b, t) for t in ("f16", "f32") for b in ("8", "16")]
+
+
+def test_a_peer_has_each_test_once(rows):
     peers = [r for r in rows if r["engine"] == "llama.cpp"]
-    assert len(peers) == len(tests) and all((r["kv"], r["kv_type"], r["over_llama_cpp"]) == ("full", "f16", None) for r in peers)
-    return rows
+    assert len(peers) == len(kinds_of(rows)) and all((r["kv"], r["kv_type"], r["over_llama_cpp"]) == ("full", "f16", None) for r in peers)
 
 
-def check_figures(rows):
+def test_figures_follow_from_the_samples(rows):
     for r in rows:
         assert len(r["samples_ts"]) == 2 and r["min_ts"] == min(r["samples_ts"]) and r["max_ts"] == max(r["samples_ts"])
         assert abs(r["avg_ts"] - sum(r["samples_ts"]) / 2) <= 1e-9 * r["avg_ts"] and abs(r["median_ts"] / r["avg_ts"] - 1) < 1
@@ -48,7 +54,7 @@ def check_figures(rows):
         assert abs(r["over_llama_cpp"] - r["median_ts"] / peer["median_ts"]) <= 1e-9 * r["over_llama_cpp"]
 
 
-def check_bytes(rows):
+def test_bytes_hold_what_stays(rows):
     """Of 32 tokens, 8 or 16 stay; a token takes 2 layers of 2 heads of 16 key and value elements."""
     at_depth = {(r["kv"], r["budget"], r["kv_type"]): r for r in rows if r["engine"] == "winnow" and (r["n_depth"], r["n_gen"], r["batch"]) == (32, 4, 3)}
     for (kv, budget, kv_type), row in at_depth.items():
@@ -56,7 +62,7 @@ def check_bytes(rows):
         assert row["kv_bytes"] >= 3 * entries * 2 * 2 * 2 * 16 * (2 if kv_type == "f16" else 4), row
 
 
-def check_forms(model):
+def test_output_is_a_table_or_csv(model):
     small = ["-m", model, "-p", "8", "-n", "2", "-r", "1", "--threads", "1", "--engine", "winnow"]
     table = run(*small).stdout
     assert "| winnow | full | pp8 |" in table and "| winnow | full | tg2 |" in table and "GFLOP/s" in table
@@ -64,7 +70,7 @@ def check_forms(model):
     assert [(l["engine"], l["n_prompt"], l["n_gen"], l["kv"]) for l in lines] == [("winnow", "8", "0", "full"), ("winnow", "0", "2", "full")]
 
 
-def check_beside(model):
+def test_each_test_is_made_beside_others_too(model):
     """Each test is made alone and beside others, by each engine; the share is that of the medians of the same test."""
     command = ["-m", model, "-p", "8", "-n", "4", "--beside", "1,2", "--kv", "full,snapkv:window=4", "--budget", "8", "--engine", "winnow,llama.cpp",
                "-r", "1", "--threads", "1"]  # fmt: skip
@@ -83,19 +89,19 @@ def check_beside(model):
     assert "× alone" not in run(*small).stdout
 
 
-def check_refusals(model, folder):
+def test_refusals(model, work):
     assert "nothing to measure" in run("-m", model, "-p", "0", "-n", "0", code=2).stderr
     assert "llama.cpp-fa" in run("-m", model, "--engine", "llama", code=2).stderr
     assert "needs a budget" in run("-m", model, "--kv", "snapkv", code=2).stderr
     assert "-m MODEL" in run("-p", "8", code=2).stderr
     assert "--beside" in run("-m", model, "--beside", "0", code=2).stderr
     assert run("-m", model, "--kv", "full", "snapkv", code=2).stderr, "a list is one word"
-    with open(f"{folder}/short.txt", "w") as file:
+    with open(f"{work}/short.txt", "w") as file:
         file.write("three short words")
-    assert "the longest test needs 512" in run("-m", model, "-n", "0", "-f", f"{folder}/short.txt", code=1).stderr
+    assert "the longest test needs 512" in run("-m", model, "-n", "0", "-f", f"{work}/short.txt", code=1).stderr
 
 
-def check_interruption(model):
+def test_ctrl_c_prints_what_is_done(model):
     """What is done when Ctrl-C comes is printed."""
     terminal, stderr = os.openpty()
     process = subprocess.Popen([WINNOW, "bench", "-m", model, "-p", "8", "-n", "0", "-r", "1000000", "--engine", "winnow", "--threads", "1"],
@@ -107,16 +113,3 @@ def check_interruption(model):
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130 and "| winnow | full | pp8 |" in out, (process.returncode, out)
-
-
-os.environ.pop("WINNOW_MODEL", None)
-with tempfile.TemporaryDirectory() as temporary:
-    tiny = f"{temporary}/tiny.gguf"
-    subprocess.run([TINY, tiny], check=True)
-    measured = check_crossing(tiny)
-    check_figures(measured)
-    check_bytes(measured)
-    check_beside(tiny)
-    check_forms(tiny)
-    check_refusals(tiny, temporary)
-    check_interruption(tiny)

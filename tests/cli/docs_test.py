@@ -1,7 +1,4 @@
-"""What `winnow docs` keeps, and what it says when it cannot.
-
-docs.py WINNOW MAKE_TINY_GGUF
-"""
+"""What `winnow docs` keeps, and what it says when it cannot."""
 
 import json
 import os
@@ -13,18 +10,35 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
-WINNOW, TINY = sys.argv[1:3]
-PATIENCE = 120
+import pytest
+from program import PATIENCE, WINNOW
+
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="winnow-docs-"))
+needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder():
+    yield FOLDER
+    shutil.rmtree(FOLDER)
+
+
+@pytest.fixture(params=["folder", pytest.param("redis", marks=needs_redis)])
+def store(request, tmp_path):
+    """An empty one of each kind."""
+    if request.param == "folder":
+        yield tmp_path / "store"
+    else:
+        with Redis() as redis:
+            yield redis.url(0)
 
 
 def environment():
-    return {k: v for k, v in os.environ.items() if k not in ("WINNOW_MODEL", "WINNOW_STORE")} | {"XDG_DATA_HOME": str(FOLDER / "data")}
+    return os.environ | {"XDG_DATA_HOME": str(FOLDER / "data")}
 
 
 def docs(*arguments, code=0, **options):
@@ -58,7 +72,7 @@ def listed(store):
     return {d["name"]: d for d in json.loads(out)["documents"]}
 
 
-def check_life(store, model):
+def test_the_life_of_a_document(store, model):
     a, b = text("a.txt", 25), text("b.txt", 32, 1)
     first = add(store, model, "--tag", "x", "--tag", "y", a, b)
     assert [(d["name"], d["outcome"], d["was_read"], d["tags"]) for d in first] == [(n, "added", True, ["x", "y"]) for n in ("a.txt", "b.txt")], first
@@ -90,16 +104,28 @@ def check_life(store, model):
     assert not listed(store)
 
 
-def check_refusals(model):
-    store = FOLDER / "refusals"
+def test_a_store_that_is_not_there(model):
+    store = FOLDER / "absent"
     refused("list", "--store", store, says=f"there are no documents in {store}")
     assert not store.exists()
-    refused("list", says=f"there are no documents in {FOLDER}/data/winnow/documents")
-    long, good = text("long.txt", 200), text("good.txt", 10)
+
+
+@pytest.fixture
+def good():
+    return text("good.txt", 10)
+
+
+def test_a_document_that_does_not_fit(model, good, tmp_path):
+    store, long = tmp_path / "store", text("long.txt", 200)
     refused("add", "-m", model, "--store", store, long, says=("long.txt has", "tokens, the model's context 256"))
     out, errors = docs("add", "-m", model, "--store", store, long, good, code=1)
     assert "added good.txt" in out and "1 of 2 documents could not be added" in errors and "the model's context 256" in errors, (out, errors)
-    refused("add", "-m", model, "--store", store, good, long, "--name", "n", says="--name n cannot stand for 2 files", code=2)
+
+
+def test_wrong_usage(model, good, tmp_path):
+    store = tmp_path / "store"
+    add(store, model, good)
+    refused("add", "-m", model, "--store", store, good, good.parent / "long.txt", "--name", "n", says="--name n cannot stand for 2 files", code=2)
     refused("add", "-m", model, "--store", store, good, good, says="two files are called good.txt", code=2)
     refused("add", "-m", model, "--store", store, "-", says="a document from stdin needs a name", code=2)
     refused("add", "-m", model, "--store", store, good, "--kv", "snapkv", says="snapkv needs a budget", code=2)
@@ -110,14 +136,30 @@ def check_refusals(model):
     refused("import", "--store", FOLDER / "none", good, says="is not an exported document")
     refused("add", "-m", good, "--store", FOLDER / "none", good, says="good.txt")
     assert not (FOLDER / "none").exists(), "nothing that could be kept was there"
+
+
+def test_a_place_that_cannot_be(model, good):
     refused("list", "--store", "foo://user:secret@host", says="documents cannot be kept in foo://", code=2)
     refused("add", "-m", model, "--store", "foo://host", good, says="documents cannot be kept in foo://", code=2, cwd=FOLDER)
     assert not (FOLDER / "foo:").exists()
     refused("list", "--store", "redis://127.0.0.1:1", says="cannot be reached")
-    docs("add", "-m", model, "--store", store, "-", "--name", "stdin", input="some words")
-    assert sorted(listed(store)) == ["good.txt", "stdin"]
 
-    data = store / "data.mdb"
+
+@pytest.fixture
+def two(model, good, tmp_path):
+    """A folder with two documents."""
+    store = tmp_path / "two"
+    add(store, model, good)
+    docs("add", "-m", model, "--store", store, "-", "--name", "stdin", input="some words")
+    return store
+
+
+def test_a_document_from_stdin(two):
+    assert sorted(listed(two)) == ["good.txt", "stdin"]
+
+
+def test_a_damaged_folder(model, good, two):
+    store, data = two, two / "data.mdb"
     whole = data.read_bytes()
     data.write_bytes(b"")
     for command in (["verify"], ["list"], ["rm", "stdin"], ["add", "-m", model, good]):
@@ -129,7 +171,6 @@ def check_refusals(model):
     data.write_bytes(whole[: at + 2000] + bytes([whole[at + 2000] ^ 1]) + whole[at + 2001 :])
     out, errors = docs("verify", "--store", store, code=1)
     assert "is damaged: the checksum of" in out and "1 things are damaged" in errors, (out, errors)
-    docs("add", "-m", model, "--store", FOLDER / "home", good)
 
 
 def ask(store, model, *arguments, **options):
@@ -137,7 +178,7 @@ def ask(store, model, *arguments, **options):
     return json.loads(docs("ask", *few, "--json", *arguments, **options)[0])
 
 
-def check_asking(store, model):
+def test_asking(store, model):
     files = [text(f"ask{i}.txt", 30, i) for i in range(3)]
     tokens = {d["name"]: d["tokens"] for d in add(store, model, "--tag", "t", *files)}
     names = [path.name for path in files]
@@ -184,7 +225,7 @@ def check_asking(store, model):
     docs("rm", "--store", store, *names, "small")
 
 
-def check_damaged_block(model):
+def test_a_damaged_block(model):
     """A byte of a value that changed: an error, or the document is recomputed from its tokens and the answer says so."""
     store = FOLDER / "damaged"
     files = [text(f"damaged{i}.txt", 30, 10 + i) for i in range(3)]
@@ -211,7 +252,7 @@ def check_damaged_block(model):
         assert "recompute" in after["stages_ms"] and f"{names[1]} could not be read and was recomputed from its tokens" in errors, errors
 
 
-def check_damaged_trees(model):
+def test_damaged_trees(model):
     """Two bytes of a page that says where documents lie: what is printed is right, or one sentence says what is wrong."""
     store = FOLDER / "trees"
     files = [text(f"tree{i}.txt", 30, 40 + i) for i in range(3)]
@@ -282,7 +323,8 @@ class FailingProxy:
             connection.shutdown(socket.SHUT_RDWR)
 
 
-def check_server_gone(model):
+@needs_redis
+def test_a_server_that_dies(model):
     """A Redis server that is killed in the middle of an ask: one sentence, or the documents are recomputed for this question and the next."""
     files = [text(f"gone{i}.txt", 30, 20 + i) for i in range(3)]
     names = [path.name for path in files]
@@ -308,12 +350,13 @@ def check_server_gone(model):
             assert proxy.dead
 
 
-def check_default_place(model):
+def test_the_default_place(model):
+    refused("list", says=f"there are no documents in {FOLDER}/data/winnow/documents")
     docs("add", "-m", model, text("good.txt", 10))
     assert (FOLDER / "data/winnow/documents/data.mdb").exists() and "good.txt" in docs("list")[0]
 
 
-def check_full_disk(model):
+def test_a_full_disk(model):
     """Where the file may not grow any more: what was acknowledged stays, and goes on to be used."""
     store = FOLDER / "full"
     add(store, model, text("first.txt", 30))
@@ -341,7 +384,7 @@ def start_add(store, model, *files):
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
 
 
-def check_kills(store, model):
+def test_kills(store, model):
     """kill -9 at twenty moments while adding: the store is whole after each, and what was acknowledged is there."""
     files = [text(f"kill{i}.txt", 30, 100 + i) for i in range(30)]
     add(store, model, files[0])
@@ -366,7 +409,7 @@ def check_kills(store, model):
     assert len(counts) > 3, f"killed at the same moments only: {counts}"
 
 
-def check_concurrency(store, model):
+def test_concurrency(store, model):
     """Processes that add the same and different documents, and others that remove them: nothing is torn, nothing that stays is lost."""
     shared = [text(f"shared{i}.txt", 30, 200 + i) for i in range(3)]
     adders = [start_add(store, model, *shared, text(f"own{i}.txt", 30, 300 + i)) for i in range(4)]
@@ -420,47 +463,23 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/{database}"
 
 
-def check_password(model):
-    """What a server's password is, nobody reads."""
+@needs_redis
+def test_nobody_reads_a_server_s_password(model, monkeypatch):
     with Redis("--requirepass", "secret") as redis:
         where = redis.url(0).replace("redis://", "redis://:secret@")
         out, errors = docs("add", "-m", model, "--threads", 1, "--json", "--store", where, text("a.txt", 25))
         assert json.loads(out)["store"] == redis.url(0) and "secret" not in out + errors, (out, errors)
         assert listed(where)["a.txt"]
-        os.environ["WINNOW_REDIS_PASSWORD"] = "secret"
+        monkeypatch.setenv("WINNOW_REDIS_PASSWORD", "secret")
         assert listed(redis.url(0))["a.txt"]
-        del os.environ["WINNOW_REDIS_PASSWORD"]
+        monkeypatch.delenv("WINNOW_REDIS_PASSWORD")
         refused("list", "--store", redis.url(0), says="NOAUTH")
         out, errors = docs("list", "--store", where.replace("secret", "s3cret"), code=1)
         assert "refuses the password" in errors and "s3cret" not in errors, errors
 
 
-def main():
-    tiny = FOLDER / "tiny.gguf"
-    subprocess.run([TINY, tiny], check=True)
-    check_refusals(tiny)
-    check_default_place(tiny)
-    check_full_disk(tiny)
-    check_life(FOLDER / "life", tiny)
-    check_asking(FOLDER / "asking", tiny)
-    check_damaged_block(tiny)
-    check_damaged_trees(tiny)
-    check_kills(FOLDER / "kills", tiny)
-    check_concurrency(FOLDER / "many", tiny)
-    if shutil.which("redis-server") is None:
-        print("redis-server is not installed: the shared store is not tested")
-        return
+@needs_redis
+def test_a_server_that_is_gone():
     with Redis() as redis:
-        check_life(redis.url(0), tiny)
-        check_asking(redis.url(0), tiny)
-        check_kills(redis.url(1), tiny)
-        check_concurrency(redis.url(2), tiny)
+        pass
     refused("list", "--store", redis.url(0), says="cannot be reached")
-    check_server_gone(tiny)
-    check_password(tiny)
-
-
-try:
-    main()
-finally:
-    shutil.rmtree(FOLDER)

@@ -1,7 +1,4 @@
-"""What `winnow chat` does with lines from a script and from a terminal.
-
-chat.py WINNOW MAKE_TINY_GGUF      the real model too, where WINNOW_TEST_MODEL names it
-"""
+"""What `winnow chat` does with lines from a script and from a terminal."""
 
 import json
 import os
@@ -12,21 +9,21 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 
-WINNOW, TINY = sys.argv[1:3]
-PATIENCE = 120
+import pytest
+from program import ADDRESS_SANITIZED, PATIENCE, WINNOW, make_tiny_gguf
+
+REAL = os.environ.get("WINNOW_TEST_MODEL")
+needs_real_model = pytest.mark.skipif(not REAL, reason="WINNOW_TEST_MODEL is not set")
 
 
 def chat(lines, *arguments, code=0, **options):
     """Answers and everything else."""
-    environment = {k: v for k, v in os.environ.items() if k != "WINNOW_MODEL"}
     text = "".join(line + "\n" for line in lines)
     threads = [] if "--threads" in arguments else ["--threads", "2"]
     command = [WINNOW, "chat", *threads, *arguments]
-    result = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=PATIENCE, env=environment, **options)
+    result = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=PATIENCE, **options)
     assert result.returncode == code, (arguments, lines, result.returncode, result.stderr)
     return result.stdout, result.stderr
 
@@ -41,8 +38,27 @@ def means(errors):
     return [float(mean) for mean in re.findall(r"min, ([\d.]+) mean", errors)]
 
 
-def check_turns(model, raw_model):
-    ten = ["-m", model, "-n", "10", "--ignore-eos"]
+@pytest.fixture(scope="module")
+def model(work):
+    return make_tiny_gguf(f"{work}/chat.gguf", "llama", "chatml")
+
+
+@pytest.fixture(scope="module")
+def raw_model(work):
+    return make_tiny_gguf(f"{work}/raw.gguf")
+
+
+@pytest.fixture
+def ten(model):
+    return ["-m", model, "-n", "10", "--ignore-eos"]
+
+
+@pytest.fixture
+def few(model):
+    return ["-m", model, "-n", "3", "--ignore-eos"]
+
+
+def test_turns_are_added_to_the_cache(ten):
     answers, errors = chat(["hello", "/stats", "and you?", "/stats"], *ten)
     (first, least, most), (second, _, _) = seen(errors)
     assert least == most == first and second > first + 10, errors
@@ -51,11 +67,17 @@ def check_turns(model, raw_model):
     assert chat(["hello", "and you?"], *ten)[0] == answers, "greedy answers repeat"
     assert chat(["hello", "and you?"], *ten, "-q")[1] == ""
 
+
+
+def test_another_method_reads_the_conversation_anew(ten):
     _, errors = chat(["hello", "and you?", "/stats", "/kv full", "/stats", "what?", "/stats"], *ten)
     before, after = seen(errors)
     assert "starts anew" in errors and "no cache" in errors and after[0] > before[0], errors
 
-    # A per-step method's memory is constant, a one-shot method's lanes grow by what is left of each turn.
+
+
+def test_memory_is_constant_or_grows_by_what_is_left_of_each_turn(ten):
+    """A per-step method's is constant, a one-shot method's lanes grow."""
     turns = ["some words to read " * 6, "/stats", "and more of them", "/stats"]
     assert [s[2] for s in seen(chat(turns, *ten, "--kv", "streaming-llm", "--budget", "40")[1])] == [40, 40]
     growing = [s[2] for s in seen(chat(turns, *ten, "--kv", "snapkv:window=8", "--budget", "40")[1])]
@@ -70,18 +92,23 @@ def check_turns(model, raw_model):
     again = chat([*turns, "/kv snapkv:window=8 50", "more", "/stats"], *ten, "--kv", "snapkv:window=8", "--budget", "40")[1]
     assert seen(again)[-1][2] == 50 + 9, "compressed anew; the last token of an answer is read with the next turn"
 
+
+
+def test_a_reset_forgets(raw_model):
     raw_answers, errors = chat(["hello", "/reset", "hello", "/stats"], "-m", raw_model, "--raw", "-n", "5", "--ignore-eos")
     assert "forgotten" in errors and len(seen(errors)) == 1
     half = len(raw_answers) // 2
     assert raw_answers[:half] == raw_answers[half:], raw_answers
 
 
-def check_commands(model):
-    few = ["-m", model, "-n", "3", "--ignore-eos"]
+def test_commands(few):
     _, errors = chat(["/help", "/kv", "/kv streaming-llm 30", "/kv", "", "  ", "/exit", "never said"], *few)
     for command in ("/help", "/stats", "/kv [SPEC [BUDGET]]", "/reset", "/save FILE", "/load FILE", "/exit"):
         assert command in errors, command
     assert "full, f16" in errors and "streaming-llm:sinks=4,positions=cache,when=step @ 30, f16 from your first line on" in errors
+
+
+def test_wrong_commands_are_named_by_line(few):
     answers, errors = chat(["/stast", "/kv snapky", "/kv snapkv", "/kv a b c", "/save", "/load a b", " /words"], *few, code=1)
     lines = errors.splitlines()
     for part in ("line 1: there is no command /stast: did you mean /stats?", "did you mean snapkv", "line 3: snapkv needs a budget",
@@ -89,24 +116,36 @@ def check_commands(model):
                  "6 of 7 lines went wrong"):  # fmt: skip
         assert sum(part in line for line in lines) == 1, (part, lines)
     assert answers, "the last line was answered"
+
+
+def test_wrong_usage(few, raw_model):
     assert chat(["hi"], *few, "-f", "-", code=2)[1].count("\n") == 1
-    assert "--raw" in chat(["hi"], "-m", model.replace("chat", "raw"), code=1)[1]
+    assert "--raw" in chat(["hi"], "-m", raw_model, code=1)[1]
     assert "Example" in subprocess.run([WINNOW, "chat", "--help"], capture_output=True, text=True).stdout
+
+
+def test_answers_that_cannot_be_written(few):
     with open("/dev/full", "w") as full:
         result = subprocess.run([WINNOW, "chat", *few], input="hi\nho\n", stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
     assert result.returncode == 1 and result.stderr.count("cannot write to stdout") == 1, result.stderr
 
 
-def check_limits(model, folder):
-    few = ["-m", model, "-n", "3", "--ignore-eos"]
+def test_a_conversation_beyond_the_context_warns_once(few):
     errors = chat(["many words " * 30, "more", "and more"], *few)[1]
     assert errors.count("was trained with 256") == 1, errors
 
-    with open(f"{folder}/text.txt", "w") as file:
+
+
+def test_the_text_is_part_of_the_first_turn(few, work):
+    with open(f"{work}/text.txt", "w") as file:
         file.write("some words to read " * 20)
-    _, errors = chat(["what?", "/stats", "/reset", "why?", "/stats"], *few, "-f", f"{folder}/text.txt", "--kv", "snapkv:window=8", "--budget", "50")
+    _, errors = chat(["what?", "/stats", "/reset", "why?", "/stats"], *few, "-f", f"{work}/text.txt", "--kv", "snapkv:window=8", "--budget", "50")
     assert [s[1:] for s in seen(errors)] == [(52, 52)] * 2, errors
 
+
+
+@pytest.mark.skipif(ADDRESS_SANITIZED, reason="its shadow alone is terabytes")
+def test_a_turn_without_memory_leaves_nothing(few):
     command = [WINNOW, "chat", *few, "--threads", "1"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdin.write(b"hello\n/stats\n")
@@ -116,9 +155,6 @@ def check_limits(model, folder):
         errors += process.stderr.readline()
     with open(f"/proc/{process.pid}/status") as file:
         used = int(re.search(r"VmPeak:\s+(\d+) kB", file.read()).group(1)) << 10
-    if used > 1 << 40:  # the address sanitizer's shadow: no limit would do
-        process.kill()
-        return
     resource.prlimit(process.pid, resource.RLIMIT_AS, (used + (12 << 20),) * 2)
     answers, rest = process.communicate(b"some words " * 30_000 + b"\n/stats\nand you?\n", timeout=PATIENCE)
     errors = (errors + rest).decode(errors="replace")
@@ -167,8 +203,10 @@ class Terminal:
 PROMPT = r"(^|\n|\r)> $"
 
 
-def check_terminal(model, folder, say="hello", *more):
-    command = [WINNOW, "chat", "--threads", "1", "-m", model, "-n", "1000000", "--ignore-eos", *more]
+@pytest.mark.parametrize("say", ["hello", pytest.param("Tell me a long story.", marks=needs_real_model)])
+def test_a_terminal(model, tmp_path, say):
+    folder = tmp_path
+    command = [WINNOW, "chat", "--threads", "1", "-m", model if say == "hello" else REAL, "-n", "1000000", "--ignore-eos"]
     terminal = Terminal(command, {"XDG_STATE_HOME": f"{folder}/state"})
     assert "/help" in terminal.until(PROMPT)
     terminal.type(say + "\n")
@@ -198,7 +236,8 @@ def check_terminal(model, folder, say="hello", *more):
     assert say.replace(" ", r"\040") in remembered and "given" not in remembered, remembered
 
 
-def check_history_is_a_comfort(model, folder):
+def test_the_history_is_a_comfort(model, tmp_path):
+    folder = tmp_path
     with open(f"{folder}/file", "w"):
         pass
     terminal = Terminal([WINNOW, "chat", "-m", model, "-n", "3"], {"XDG_STATE_HOME": f"{folder}/file"})  # a file cannot hold one
@@ -209,7 +248,7 @@ def check_history_is_a_comfort(model, folder):
     assert terminal.exit_code() == 0
 
 
-def check_script_interrupt(model):
+def test_ctrl_c_ends_a_script(model):
     process = subprocess.Popen([WINNOW, "chat", "-m", model, "-n", "1000000", "--ignore-eos"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdin.write(b"hello\nnever said\n")
     process.stdin.flush()
@@ -227,9 +266,12 @@ def flip(path, at):
         file.write(bytes([byte ^ 0x10]))
 
 
-def check_saved(model, folder, *method):
+@pytest.mark.parametrize("method", ["", "--kv h2o --budget 40", "--kv ada-snapkv:window=8 --budget 40 --kv-type q8_0", "--kv snapkv:window=8 --budget 15%",
+                                    "--kv quest --budget 64", "--raw --kv streaming-llm --budget 40"])  # fmt: skip
+def test_a_saved_conversation_goes_on(model, raw_model, tmp_path, method):
     """A conversation that is saved goes on in another process as it would have, and what is no saved conversation changes nothing."""
-    few = ["-m", model, "-n", "12", "--ignore-eos"]
+    method, folder = method.split(), tmp_path
+    few = ["-m", raw_model if "--raw" in method else model, "-n", "12", "--ignore-eos"]
     saved = f"{folder}/talk.kv"
     begun, unsaved = ["hello", "some words to read " * 3], ["and you?", "what else?"]
     answers, _ = chat([*begun, *unsaved], *few, *method)
@@ -251,8 +293,8 @@ def check_saved(model, folder, *method):
         assert chat(["hi"], *few, "--load-kv", damaged, code=1)[1].count("\n") == 1
 
 
-def check_saved_refusals(model, other, folder):
-    few = ["-m", model, "-n", "3", "--ignore-eos"]
+def test_what_cannot_be_saved_or_loaded(few, raw_model, tmp_path):
+    other, folder = raw_model, tmp_path
     saved = f"{folder}/full.kv"
     lines = [f"/save {saved}", "hello", "/kv streaming-llm 40", f"/save {saved}", "and?", f"/save {saved}", "/save /dev/full", f"/load {folder}/absent", f"/load {other}"]
     errors = chat(lines, *few, code=1)[1]
@@ -267,7 +309,8 @@ def check_saved_refusals(model, other, folder):
                 assert part in result.stderr, (part, result.stderr)
 
 
-def check_saved_by_run(model, folder):
+def test_what_run_has_saved_goes_on_in_chat(model, tmp_path):
+    folder = tmp_path
     """What run has read is gone on with in chat, and the other way round."""
     text, saved = f"{folder}/words.txt", f"{folder}/run.kv"
     with open(text, "w") as file:
@@ -294,7 +337,7 @@ def check_saved_by_run(model, folder):
     assert chat(["and?", "/stats"], *few, "--load-kv", saved)[0] == run("--load-kv", saved, "-p", "and?").stdout
 
 
-def check_positions(model):
+def test_positions(model):
     """A per-step method's entries lie at their index in the cache, unless the spec says otherwise."""
     few = ["-m", model, "-n", "3", "--ignore-eos", "--budget", "40", "--kv"]
     for spec, full in (("h2o", "positions=cache"), ("h2o:positions=absolute", "positions=absolute"), ("ada(h2o)", "positions=cache"), ("snapkv", "positions=absolute")):
@@ -302,30 +345,10 @@ def check_positions(model):
         assert errors.count(full) == 3, (spec, errors)
 
 
-def check_real(model):
+@needs_real_model
+def test_a_real_model_answers():
+    model = REAL
     answers, _ = chat(["What is the capital of France?", "And of Italy?"], "-m", model, "-n", "40")
     anew, _ = chat(["What is the capital of France?", "/kv full", "And of Italy?"], "-m", model, "-n", "40")
     assert "Paris" in answers and "Rome" in answers, answers
     assert answers == anew, "turns that are appended are read as the whole conversation is"
-
-
-with tempfile.TemporaryDirectory() as work:
-    with_template, without = f"{work}/chat.gguf", f"{work}/raw.gguf"
-    subprocess.run([TINY, with_template, "llama", "chatml"], check=True)
-    subprocess.run([TINY, without], check=True)
-    check_turns(with_template, without)
-    check_commands(with_template)
-    check_limits(with_template, work)
-    check_terminal(with_template, work)
-    check_history_is_a_comfort(with_template, work)
-    check_script_interrupt(with_template)
-    for method in ([], ["--kv", "h2o", "--budget", "40"], ["--kv", "ada-snapkv:window=8", "--budget", "40", "--kv-type", "q8_0"], ["--kv", "snapkv:window=8", "--budget", "15%"], ["--kv", "quest", "--budget", "64"]):
-        check_saved(with_template, work, *method)
-    check_saved(without, work, "--raw", "--kv", "streaming-llm", "--budget", "40")
-    check_saved_refusals(with_template, without, work)
-    check_saved_by_run(with_template, work)
-    check_positions(with_template)
-    if os.environ.get("WINNOW_TEST_MODEL"):
-        check_real(os.environ["WINNOW_TEST_MODEL"])
-        check_terminal(os.environ["WINNOW_TEST_MODEL"], work, "Tell me a long story.")
-print("all as expected")

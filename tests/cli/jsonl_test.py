@@ -1,7 +1,4 @@
-"""`winnow run --jsonl`: what is answered is kept, what is in the answers' file stays, and a run goes on where another one ended.
-
-jsonl.py WINNOW MAKE_TINY_GGUF
-"""
+"""`winnow run --jsonl`: what is answered is kept, what is in the answers' file stays, and a run goes on where another one ended."""
 
 import json
 import os
@@ -9,11 +6,10 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-WINNOW, TINY = sys.argv[1:3]
-PATIENCE = 120
+import pytest
+from program import ADDRESS_SANITIZED, PATIENCE, WINNOW
 
 
 def read(path):
@@ -32,10 +28,9 @@ def prompts_of(texts, **more):
 
 
 class Folder:
-    def __init__(self, path):
+    def __init__(self, path, model):
         self.path = path
-        self.model = f"{path}/tiny.gguf"
-        subprocess.run([TINY, self.model], check=True)
+        self.model = model
         self.prompts = write(f"{path}/prompts.jsonl", prompts_of(f"some words {i} to read" for i in range(20)))
 
     def command(self, prompts, answers, *more):
@@ -49,11 +44,16 @@ class Folder:
         return result.stderr
 
 
+@pytest.fixture
+def f(tmp_path, model):
+    return Folder(tmp_path, model)
+
+
 def records(path):
     return [json.loads(line) for line in read(path).splitlines()]
 
 
-def check_what_is_no_answer_stays(f):
+def test_what_is_no_answer_stays(f):
     """Nothing that is not an answer of ours is changed, whatever it is, and the sentence says which line it is."""
     good = f"{f.path}/good.jsonl"
     f.run(f.prompts, good)
@@ -81,7 +81,7 @@ def check_what_is_no_answer_stays(f):
         assert read(path) == data, data[:60]
 
 
-def check_the_prompts_are_not_the_answers(f):
+def test_the_prompts_are_not_the_answers(f):
     before = read(f.prompts)
     os.symlink(f.prompts, f"{f.path}/link")
     os.link(f.prompts, f"{f.path}/hard")
@@ -90,7 +90,7 @@ def check_the_prompts_are_not_the_answers(f):
         assert read(f.prompts) == before
 
 
-def check_what_is_no_file(f):
+def test_what_is_no_file_is_refused(f):
     for device in ("/dev/null", "/dev/full"):
         assert "not a regular file" in f.run(f.prompts, device, code=1)
     os.mkfifo(f"{f.path}/pipe")
@@ -107,7 +107,7 @@ def check_what_is_no_file(f):
     assert os.path.islink(f"{f.path}/to-target") and len(records(target)) == 20
 
 
-def check_resume(f):
+def test_a_line_is_done_when_the_same_was_asked_in_the_same_way(f):
     """A line is done when the same has been asked in the same way; what is there is only added to."""
     path = f"{f.path}/resumed.jsonl"
     f.run(f.prompts, path)
@@ -130,7 +130,7 @@ def check_resume(f):
     assert len(records(path)) == 20 + added + 3, "a line that is there twice is answered twice"
 
 
-def check_a_line_that_was_cut(f):
+def test_a_line_that_was_cut_is_answered_again(f):
     path = f"{f.path}/whole.jsonl"
     f.run(f.prompts, path)
     whole = read(path)
@@ -145,7 +145,7 @@ def check_a_line_that_was_cut(f):
             assert sorted(read(short).splitlines()) == sorted(whole.splitlines()), (kept, cut)
 
 
-def check_bad_lines(f):
+def test_bad_lines_are_named(f):
     deep = '{"id": ' + "[" * 60_000 + "]" * 60_000 + ', "text": "x"}'
     lines = ["no json", json.dumps({"text": 3}), deep, "{}", json.dumps({"id": "good", "text": "words"}), '{"text": "cut']
     errors = f.run(write(f"{f.path}/bad.jsonl", "\n".join(lines)), f"{f.path}/of-bad.jsonl", code=1)
@@ -161,7 +161,7 @@ def wait_for(true, what):
         time.sleep(0.02)
 
 
-def check_two_writers(f):
+def test_two_writers(f):
     """The prompts of the first come by a pipe that stays open, so that it is certainly still running."""
     pipe, path = f"{f.path}/slow", f"{f.path}/shared.jsonl"
     os.mkfifo(pipe)
@@ -184,7 +184,7 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def check_interrupt_while_waiting(f):
+def test_interrupt_while_waiting(f):
     """Ctrl-C ends a run that waits for its prompts."""
     os.mkfifo(f"{f.path}/silent")
     for command in (f.command(f"{f.path}/silent", f"{f.path}/none.jsonl"), [WINNOW, "run", "-m", f.model, "--raw", "-f", f"{f.path}/silent"]):
@@ -195,7 +195,7 @@ def check_interrupt_while_waiting(f):
         assert process.returncode == 130, process.returncode
 
 
-def check_interrupt(f):
+def test_interrupt_keeps_what_is_answered(f):
     """The second of two prompts ends at a stop text, the first goes on: Ctrl-C keeps the second's answer."""
     two, path = write(f"{f.path}/two.jsonl", prompts_of(["one text", "quite another thing"])), f"{f.path}/two-answers.jsonl"
     sampled = ["--temp", "1", "--top-k", "0", "--min-p", "0", "--top-p", "1"]
@@ -216,7 +216,7 @@ def check_interrupt(f):
     assert [(r["id"], r["finish_reason"]) for r in records(path)] == [("q1", "stop")]
 
 
-def check_a_full_disk(f):
+def test_a_full_disk(f):
     """A file-size limit stands for a full disk: the answers that fit stay whole, and the same command goes on later."""
     path = f"{f.path}/limited.jsonl"
     f.run(f.prompts, f"{f.path}/unlimited.jsonl")
@@ -229,9 +229,8 @@ def check_a_full_disk(f):
     assert read(path) == whole
 
 
-def check_memory_of_a_long_line(f):
-    if b"__asan_init" in open(WINNOW, "rb").read():
-        return  # what is freed is kept for a while
+@pytest.mark.skipif(ADDRESS_SANITIZED, reason="what is freed is kept for a while")
+def test_memory_of_a_long_line(f):
     size = 60 << 20
     long = f"{f.path}/long.jsonl"
 
@@ -248,23 +247,4 @@ def check_memory_of_a_long_line(f):
     small = peak('{"text": 3}')
     for note in ('"' + "a word " * (size // 7) + '"', "[" + "1," * (size // 2) + "[]]"):
         assert peak('{"note": ' + note + ', "text": 3}') - small < 3 * size
-
-
-with tempfile.TemporaryDirectory() as work:
-    folder = Folder(work)
-    for check in (
-        check_what_is_no_answer_stays,
-        check_the_prompts_are_not_the_answers,
-        check_what_is_no_file,
-        check_resume,
-        check_a_line_that_was_cut,
-        check_bad_lines,
-        check_two_writers,
-        check_interrupt_while_waiting,
-        check_interrupt,
-        check_a_full_disk,
-        check_memory_of_a_long_line,
-    ):
-        print(check.__name__, flush=True)
-        check(folder)
-print("all as expected")
+    os.remove(long)

@@ -1,7 +1,4 @@
-"""`winnow eval`: records that survive kills, shards that add up, bad lines and folders that are named.
-
-eval.py WINNOW MAKE_TINY_GGUF
-"""
+"""`winnow eval`: records that survive kills, shards that add up, bad lines and folders that are named."""
 
 import csv
 import json
@@ -11,11 +8,11 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 
-WINNOW, TINY = sys.argv[1:3]
+import pytest
+from program import WINNOW
+
 METHODS = ["--kv", "full,snapkv:window=4,streaming-llm", "--budget", "24,48", "--protocol", "question-aware,question-agnostic"]
 
 
@@ -61,7 +58,35 @@ def records(work, *outs):
     return found
 
 
-def check_whole(all_records):
+@pytest.fixture(scope="module")
+def data(work, model):
+    write_data(work)
+    return f"{work}/data"
+
+
+@pytest.fixture(scope="module")
+def expected(work, data):
+    """The records of an undisturbed run in the folder `whole`."""
+    run(command(work, "whole"))
+    return records(work, "whole")
+
+
+@pytest.fixture(scope="module")
+def merged(work, expected):
+    """A folder for each number of shards that were put together in it."""
+    out = {}
+    for count in (2, 4):
+        shards = [f"shard{i}of{count}" for i in range(count)]
+        for i, shard in enumerate(shards):
+            run(command(work, shard, "--shard", f"{i}/{count}"))
+        assert records(work, *shards) == expected
+        run([WINNOW, "eval", "merge", *(f"{work}/{shard}" for shard in shards), "-o", f"{work}/merged{count}"])
+        out[count] = f"{work}/merged{count}"
+    return out
+
+
+def test_records_say_what_was_kept(expected):
+    all_records = expected
     assert len(all_records) == 2 * 6 * 2 * 5, len(all_records)
     for (task, _, spec, budget, _, protocol), r in all_records.items():
         assert r["group_size"] == 5 and 0 <= r["score"] <= 1 and r["labels"]["category"] == ("multi-doc QA" if task == "hotpotqa" else "few-shot")
@@ -73,7 +98,7 @@ def check_whole(all_records):
     assert lengths == {"0-4k", "4-8k", "8k+", None}
 
 
-def check_kills(work, expected):
+def test_a_run_survives_kills(work, expected):
     """Twenty kills at random moments; then the rest, and all is as if nothing had been."""
     chance = random.Random(7)
     for _ in range(20):
@@ -85,31 +110,30 @@ def check_kills(work, expected):
     assert records(work, "killed") == expected
 
 
-def check_cut(work, expected):
+def test_a_record_that_was_cut_is_measured_again(work, expected):
     """A write that a full disk or a lost machine has cut."""
-    path = f"{work}/whole/records.jsonl"
+    shutil.copytree(f"{work}/whole", f"{work}/cut")
+    path = f"{work}/cut/records.jsonl"
     with open(path) as file:
         text = file.read()
     for length in (len(text) - 5, len(text) // 2, 10):
         with open(path, "w") as file:
             file.write(text[:length])
-        assert "measured again" in run(command(work, "whole")).stderr
-        assert records(work, "whole") == expected
+        assert "measured again" in run(command(work, "cut")).stderr
+        assert records(work, "cut") == expected
 
 
-def check_shards(work, expected):
-    for count in (2, 4):
-        outs = [f"shard{i}of{count}" for i in range(count)]
-        for i, out in enumerate(outs):
-            run(command(work, out, "--shard", f"{i}/{count}"))
-        assert records(work, *outs) == expected
-        run([WINNOW, "eval", "merge", *(f"{work}/{out}" for out in outs), "-o", f"{work}/merged{count}"])
-        merged = records(work, f"merged{count}")
-        assert merged == expected and list(merged) == list(expected), "in the order of one process, too"
+@pytest.mark.parametrize("count", [2, 4])
+def test_shards_add_up(work, merged, expected, count):
+    found = records(work, f"merged{count}")
+    assert found == expected and list(found) == list(expected), "in the order of one process, too"
+
+
+def test_a_shard_that_cannot_be(work, data):
     assert "0 <= I < N" in run(command(work, "x", "--shard", "4/4"), code=2).stderr
 
 
-def check_report(work, expected):
+def test_a_report_has_the_means_of_the_records(work, expected):
     """The tables' figures, computed here from the records."""
     run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.csv"])
     with open(f"{work}/report.csv") as file:
@@ -120,11 +144,20 @@ def check_report(work, expected):
         mean = sum(r["score"] for r in of) / len(of)
         assert len(of) == int(row["samples"]) == 6 and abs(mean - float(row["score"])) < 1e-6
         assert float(row["low"]) <= mean + 1e-6 and mean <= float(row["high"]) + 1e-6
+
+
+def test_what_two_folders_have_counts_once(work, merged):
     table = run([WINNOW, "eval", "report", f"{work}/whole"]).stdout
     assert table == run([WINNOW, "eval", "report", f"{work}/whole", f"{work}/merged2"]).stdout, "what both have counts once"
     assert "| `snapkv:window=4` @ 24 |" in table and "question-agnostic" in table
+
+
+def test_equal_folders_do_not_differ(work, merged):
     same = run([WINNOW, "eval", "compare", f"{work}/whole", f"{work}/merged2"]).stdout
     assert same.count("| +0.0 | 1.000 |") == 20, same
+
+
+def test_reports_that_cannot_be(work, expected):
     assert ".html, .md or .csv" in run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.pdf"], code=2).stderr
     assert "no such file" in run([WINNOW, "eval", "report", f"{work}/nothing"], code=1).stderr
 
@@ -145,7 +178,7 @@ def tree(folder):
     return found
 
 
-def check_not_ours(work, expected):
+def test_what_is_not_ours_stays(work, expected):
     """Folders that look like a run's parts and are none, links in their place and in them: all stay."""
     out = f"{work}/others"
     run(command(work, "others", "--shard", "0/2"))
@@ -174,7 +207,16 @@ def check_not_ours(work, expected):
     assert "0 groups measured, 24 known before" in said and "part-2 is no part of this run" in said, said
 
 
-def check_bad_input(work):
+@pytest.fixture
+def own(work, data, tmp_path):
+    """A folder with data of its own, to be spoilt."""
+    shutil.copytree(data, tmp_path / "data")
+    shutil.copy(f"{work}/tiny.gguf", tmp_path)
+    return str(tmp_path)
+
+
+def test_bad_lines_are_named_and_the_others_measured(own):
+    work = own
     path = f"{work}/data/longbench/hotpotqa.jsonl"
     with open(path, "a") as file:
         print('{"no json', file=file)
@@ -185,74 +227,104 @@ def check_bad_input(work):
         assert f"hotpotqa.jsonl line {number}: " in bad, bad
     assert "there are no answers" in bad and "3 lines" in bad
     assert len(records(work, "bad")) == 2 * 6 * 2 * 5, "the other lines are measured"
-    with open(f"{work}/bad/records.jsonl") as file:
+
+
+def test_records_of_another_model_are_refused(work, expected):
+    with open(f"{work}/whole/records.jsonl") as file:
         other = file.readline().replace('"model_hash":"', '"model_hash":"0')
     os.makedirs(f"{work}/mixed")
     with open(f"{work}/mixed/records.jsonl", "w") as file:
         file.write(other)
     assert "records.jsonl line 1: a record of another model" in run(command(work, "mixed"), code=1).stderr
+
+
+def test_wrong_usage(work, data):
     assert "winnow eval tasks" in run(command(work, "x", tasks=["nonsense"]), code=2).stderr
     assert "cannot make the folder" in run(command(work, "tiny.gguf/x"), code=1).stderr
     assert "No such file" in run([a.replace(f"{work}/data", f"{work}/nothing") for a in command(work, "x")], code=1).stderr
 
 
-def check_tasks(work):
-    """Needles in a haystack, distance to the full cache, and a file of one's own."""
+@pytest.fixture(scope="module")
+def more_data(work, data):
+    """Of needles, and of prompts for the distance to the full cache."""
     os.makedirs(f"{work}/data/needle")
     with open(f"{work}/data/needle/hay.txt", "w") as file:
         file.write("There is hay. " * 40)
     os.makedirs(f"{work}/data/longbench-mini")
     with open(f"{work}/data/longbench-mini/any.jsonl", "w") as file:
         print(json.dumps({"prompt": "some words of a prompt, " * 5}), file=file)
-    with open(f"{work}/own.jsonl", "w") as file:
-        print(json.dumps({"id": "mine", "text": "a text " * 8, "question": "what?", "outputs": ["x", "y"], "metric": "contains"}), file=file)
+    return data
+
+
+def test_needles(work, more_data):
     run(command(work, "niah", "--length", "60,90", "--limit", "12", "--beyond-context", tasks=["niah"]))
     found = records(work, "niah")
     assert {(r["labels"]["length"], r["labels"]["depth"]) for r in found.values()} == {(n, str(d)) for n in ("60", "90") for d in (0, 25, 50, 75, 100)}
     run([WINNOW, "eval", "report", f"{work}/niah", "-o", f"{work}/niah.csv"])
     with open(f"{work}/niah.csv") as file:
         assert {row["part"] for row in csv.DictReader(file)} == {"60 words", "90 words"}
+
+
+def test_distance_to_the_full_cache(work, more_data):
     run(command(work, "near", tasks=["fidelity"]))
     for (_, _, spec, *_), r in records(work, "near").items():
         assert (r["values"]["kl"] < 1e-9 and r["score"] == 1) if spec == "full" else r["values"]["kl"] > 1e-9, r
+
+
+def test_a_file_of_one_s_own(work, more_data):
+    with open(f"{work}/own.jsonl", "w") as file:
+        print(json.dumps({"id": "mine", "text": "a text " * 8, "question": "what?", "outputs": ["x", "y"], "metric": "contains"}), file=file)
     run(command(work, "own", tasks=[f"{work}/own.jsonl"]))
     assert {key[1] for key in records(work, "own")} == {"mine"}
 
 
-def check_lengths(work):
-    """Prompts that are longer than the tiny model's context of 256 tokens."""
+def niah(work, out, *more, code=0):
+    """Prompts that are longer than the tiny model's context of 256 tokens: what is said, and the records."""
+    said = run(command(work, out, "--length", "600", "--limit", "2", *more, tasks=["niah"]), code=code).stderr
+    return said, list(records(work, out).values())
 
-    def niah(out, *more, code=0):
-        said = run(command(work, out, "--length", "600", "--limit", "2", *more, tasks=["niah"]), code=code).stderr
-        return said, list(records(work, out).values())
 
-    said, found = niah("long", code=1)
+def test_a_prompt_that_does_not_fit_is_an_error(work, more_data):
+    said, found = niah(work, "long", code=1)
     numbers = re.search(r"the prompt has (\d+) tokens and its answer up to 10, the model's context 256", said)
     assert numbers and int(numbers[1]) > 600 and not found, said
     assert "--max-prompt" in said and "--beyond-context" in said
-    said, found = niah("long", "--max-prompt", "200")
+
+
+def test_max_prompt_cuts_the_middle(work, more_data):
+    _, found = niah(work, "cut200", "--max-prompt", "200")
     assert found and all(r["max_prompt"] == r["prompt_tokens"] == 200 and r["cut_tokens"] > 400 and "beyond_context" not in r for r in found)
-    assert "4 known before" in niah("long", "--max-prompt", "200")[0], "nothing is measured again"
-    said, both = niah("long", "--max-prompt", "150")
+    assert "4 known before" in niah(work, "cut200", "--max-prompt", "200")[0], "nothing is measured again"
+    said, both = niah(work, "cut200", "--max-prompt", "150")
     assert "4 groups measured" in said and len(both) == 2 * len(found), said
-    table = run([WINNOW, "eval", "report", f"{work}/long"]).stdout
+    table = run([WINNOW, "eval", "report", f"{work}/cut200"]).stdout
     assert "question-aware/max-prompt=200: mean" in table and "question-aware/max-prompt=150: mean" in table, table
-    said, found = niah("beyond", "--beyond-context")
+    assert "the question alone has" in niah(work, "question", "--max-prompt", "20", code=1)[0]
+
+
+def test_beyond_context_reads_prompts_as_they_are(work, more_data):
+    _, found = niah(work, "beyond", "--beyond-context")
     assert found and all(r["beyond_context"] == 256 and r["prompt_tokens"] > 600 and "max_prompt" not in r for r in found)
     assert f"{len(found) // 2} records are of prompts that are longer" in run([WINNOW, "eval", "report", f"{work}/beyond"]).stdout
-    said, found = niah("scaled", "--rope-scaling", "linear:8")
+
+
+def test_rope_options_widen_the_context(work, more_data):
+    _, found = niah(work, "scaled", "--rope-scaling", "linear:8")
     assert found and all(r["rope"] == "linear:8" and "beyond_context" not in r for r in found)
-    assert "context 512" in niah("half", "--rope-scaling", "linear:2", code=1)[0]
-    said, found = niah("based", "--rope-freq-base", "1e6")
+    assert "context 512" in niah(work, "half", "--rope-scaling", "linear:2", code=1)[0]
+    _, found = niah(work, "based", "--rope-freq-base", "1e6")
     assert found and all(r["rope"] == "base:1000000" and r["beyond_context"] == 256 for r in found)
-    assert "the question alone has" in niah("question", "--max-prompt", "20", code=1)[0]
-    said = run(command(work, "slow", "--length", "300", "--limit", "1", tasks=["efficiency"]), code=1).stderr
+
+
+def test_efficiency_beyond_the_context(work, more_data):
+    command_line = command(work, "slow", "--length", "300", "--limit", "1", tasks=["efficiency"])
+    said = run(command_line, code=1).stderr
     assert re.search(r"the prompt has (29|30)\d tokens, the model's context 256", said), said
-    run(command(work, "slow", "--length", "300", "--limit", "1", "--beyond-context", tasks=["efficiency"]))
+    run([*command_line, "--beyond-context"])
     assert all(abs(r["prompt_tokens"] - int(r["labels"]["length"])) < 10 for r in records(work, "slow").values())
 
 
-def check_list_options(work):
+def test_a_list_is_one_word(work, more_data):
     """A list is one word: the task may follow it."""
     lists = [["--kv", "full,streaming-llm", "--budget", "24"], ["--kv", "full", "--kv", "streaming-llm", "--budget", "24"]]
     for i, options in enumerate(lists):
@@ -261,44 +333,40 @@ def check_list_options(work):
         assert {key[2] for key in records(work, f"list{i}")} == {"full", "streaming-llm"}
 
 
-def check_made_up(work):
-    """What is made up, what is forced, what is chosen, what is timed."""
-    os.makedirs(f"{work}/data/short")
+def test_what_is_made_up(work, data):
+    made = run(command(work, "made", "--length", "2", "--limit", "2", "--beyond-context", tasks=["lines", "kv-retrieval"]))
+    assert len(records(work, "made")) == 2 * 2 * 2 * 5, made.stderr
+
+
+def test_perplexity(work, data):
     os.makedirs(f"{work}/data/text")
     with open(f"{work}/data/text/t.txt", "w") as file:
         file.write("some words of a text\n" * 50)
-    with open(f"{work}/data/short/wic.jsonl", "w") as file:
-        for i in range(4):
-            print(json.dumps({"word": "w", "sentence1": f"A w {i}.", "sentence2": "No w.", "label": "true"}), file=file)
-    made = run(command(work, "made", "--length", "2", "--limit", "2", "--beyond-context", tasks=["lines", "kv-retrieval"]))
-    assert len(records(work, "made")) == 2 * 2 * 2 * 5, made.stderr
     run(command(work, "text", "--length", "128", "--limit", "2", tasks=["perplexity/chunked"]))
     for key, r in records(work, "text").items():
         assert r["values"]["perplexity"] >= 1 and 0 <= r["score"] <= 1, (key, r)
+
+
+def test_choices(work, data):
+    os.makedirs(f"{work}/data/short")
+    with open(f"{work}/data/short/wic.jsonl", "w") as file:
+        for i in range(4):
+            print(json.dumps({"word": "w", "sentence1": f"A w {i}.", "sentence2": "No w.", "label": "true"}), file=file)
     short = run(command(work, "short", "--shots", "1", "--beyond-context", tasks=["short"])).stderr
     assert "short/arc-easy is left out: the data folder has no short/arc-easy.json" in short, short
     chosen = records(work, "short")
     assert len(chosen) == 3 * 2 * 5 and {r["task"] for r in chosen.values()} == {"short/wic/1-shot"}
     assert all(r["answer"] in ("yes", "no") and r["score"] == (r["answer"] == "yes") for r in chosen.values() if not r.get("skipped"))
+
+
+def test_efficiency(work, more_data):
     run(command(work, "fast", "--length", "100", "--limit", "1", tasks=["efficiency"]))
     assert all(r["group_size"] == 1 and r["values"]["decode_tps"] > 0 for r in records(work, "fast").values())
+
+
+def test_a_task_without_its_file(work, data):
     assert "No such file" in run(command(work, "x", tasks=["ruler/qa_1"]), code=1).stderr
 
 
-with tempfile.TemporaryDirectory() as temporary:
-    subprocess.run([TINY, f"{temporary}/tiny.gguf"], check=True)
-    write_data(temporary)
-    run(command(temporary, "whole"))
-    undisturbed = records(temporary, "whole")
-    check_whole(undisturbed)
-    check_kills(temporary, undisturbed)
-    check_cut(temporary, undisturbed)
-    check_shards(temporary, undisturbed)
-    check_report(temporary, undisturbed)
-    check_not_ours(temporary, undisturbed)
-    check_bad_input(temporary)
-    check_tasks(temporary)
-    check_lengths(temporary)
-    check_list_options(temporary)
-    check_made_up(temporary)
+def test_tasks_are_listed():
     assert "longbench/hotpotqa" in run([WINNOW, "eval", "tasks"]).stdout

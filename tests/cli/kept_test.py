@@ -1,0 +1,173 @@
+"""What `winnow inspect --kept` shows of what a run has kept, and what it says of files that are no such thing."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from program import PATIENCE, WINNOW
+
+
+def run(*arguments, code=0, **environment):
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
+    result = subprocess.run([WINNOW, *arguments], capture_output=True, text=True, errors="replace", timeout=PATIENCE, env=environment)
+    assert result.returncode == code, (arguments, result.returncode, result.stderr)
+    return result
+
+
+@pytest.fixture(scope="module")
+def text(work):
+    with open(f"{work}/text.txt", "w") as file:
+        file.write("some words to read " * 8)
+    return f"{work}/text.txt"
+
+
+@pytest.fixture(scope="module")
+def kept(work, model, text):
+    run("run", "-m", model, "-f", text, "--raw", "-p", "and?", "-n", "1", "--kv", "snapkv:window=8", "--budget", "40", "--dump-kept", f"{work}/kept.json")
+    return f"{work}/kept.json"
+
+
+def test_the_picture_has_a_row_for_each_head(kept):
+    with open(kept) as file:
+        n_prompt = json.load(file)["n_prompt"]
+    lines = run("inspect", "--kept", kept).stdout.splitlines()
+    assert lines[0] == f"snapkv:window=8: {n_prompt} tokens, 40.0 entries per head (40 to 40), {4000 / n_prompt:.1f} % kept in 2 layers of 2 KV heads", lines[0]
+    rows = lines[1:5]
+    assert [row.split()[0] for row in rows] == ["0.0", "0.1", "1.0", "1.1"]
+    assert all(len(row) == 80 and row.split("|")[1][-2:] == "██" for row in rows), "the window is kept: 8 tokens, 3.4 to a column"
+    assert all("|" in row and row.endswith(f"{4000 / n_prompt:.1f} %") for row in rows)
+
+
+def test_the_picture_fits_the_terminal(kept):
+    wide = run("inspect", "--kept", kept, COLUMNS="100").stdout.splitlines()
+    assert len(wide[1]) == 100
+
+
+def test_the_picture_is_plain_where_it_must_be(kept):
+    for environment in ({"NO_COLOR": "1"}, {"LC_ALL": "C"}):
+        plain = run("inspect", "--kept", kept, **environment).stdout
+        assert plain.isascii() and "##" in plain
+
+
+def test_a_column_shows_the_share_that_is_kept(work):
+    with open(f"{work}/four.json", "w") as file:
+        json.dump({"spec": "x", "n_prompt": 4, "layers": [[[0, 1, 2, 3], []], [[0], [3]]]}, file)
+    rows = run("inspect", "--kept", f"{work}/four.json", NO_COLOR="1").stdout.splitlines()[1:5]
+    assert [row.split("|")[1] for row in rows] == ["####", "    ", "#   ", "   #"], rows
+
+
+def test_passages_that_most_heads_keep(kept, text, model, work):
+    out = run("inspect", "--kept", kept, "--text", text, "--raw", "-m", model).stdout
+    passages = out.splitlines()[out.splitlines().index("") + 2 :]
+    shares = [float(line.split()[0]) for line in passages]
+    assert shares == sorted(shares, reverse=True) and 0 < shares[0] <= 100 and len(passages) <= 10, out
+    places = sorted(int(line.split()[2]) for line in passages)
+    assert all(b - a >= 16 for a, b in zip(places, places[1:])), "no passage lies over another"
+    assert "-m MODEL" in run("inspect", "--kept", kept, "--text", text, code=2).stderr
+    with open(f"{work}/longer.txt", "w") as file:
+        file.write("much more than was read " * 40)
+    assert "another text" in run("inspect", "--kept", kept, "--text", f"{work}/longer.txt", "--raw", "-m", model, code=1).stderr
+
+
+def test_drawing_needs_gnuplot_and_a_name_for_a_picture(kept, work):
+    assert ".svg" in run("inspect", "--kept", kept, "-o", f"{work}/kept.pdf", code=2).stderr
+    missing = run("inspect", "--kept", kept, "-o", f"{work}/none.svg", code=1, PATH=f"{work}/nothing")
+    assert "gnuplot-nox" in missing.stderr and missing.stderr.count("\n") == 1 and not os.path.exists(f"{work}/none.svg")
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_a_picture_is_drawn(kept, work):
+    for name, beginning in (("it's kept.svg", b"<?xml"), ("kept.png", b"\x89PNG")):
+        run("inspect", "--kept", kept, "-o", f"{work}/{name}")
+        with open(f"{work}/{name}", "rb") as file:
+            assert file.read().startswith(beginning)
+    assert "cannot write" in run("inspect", "--kept", kept, "-o", f"{work}/nothing/kept.svg", code=1).stderr
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_labels_fit_into_the_picture(kept, work):
+    """All labels lie inside the picture, with their letters, and the axes have numbers."""
+    run("inspect", "--kept", kept, "-o", f"{work}/labels.svg")
+    with open(f"{work}/labels.svg") as file:
+        drawn = file.read()
+    width, height = map(int, re.search(r'width="(\d+)" height="(\d+)"', drawn).groups())
+    labels = re.findall(r'translate\(([\d.]+),([\d.]+)\)[^>]* font-size="([\d.]+)"[^>]*>\s*<text>(.*?)</text>', drawn)
+    for x, y, size, text in labels:
+        inside = float(size) <= float(x) <= width - float(size) and float(size) <= float(y) <= height - float(size)
+        assert inside, (text, x, y, size)
+    words = {re.sub("<[^>]*>", "", text).strip(): (float(x), float(y)) for x, y, _, text in labels}
+    assert {"position in the prompt", "layer", "share of the tokens that is kept"} <= words.keys(), words
+    below = [word for word, (x, y) in words.items() if y > height * 0.88 and x < width * 0.85 and word.isdigit()]
+    assert len(below) >= 3, below
+
+
+BAD = [
+    ("empty", b"", "byte 1"),
+    ("cut", lambda good: good[: len(good) // 2], "cut"),
+    ("text", b"no JSON at all", "no JSON"),
+    ("bytes", bytes(range(256)) * 4, "no JSON"),
+    ("list", b"[]", "a list"),
+    ("number", b"3", "holds 3"),
+    ("more", lambda good: good + b"x", "no JSON"),
+    ("deep", b'{"n_prompt":4,"layers":' + b"[" * 1_000_000, "a list stands in 'layers'"),
+    ("deep object", b'{"spec":' * 100_000, "an object"),
+    ("other key", b'{"model":1}', "'model'"),
+    ("no length", b'{"layers":[[[1]]]}', "n_prompt"),
+    ("length 0", b'{"n_prompt":0,"layers":[[[1]]]}', "0 is no length"),
+    ("length negative", b'{"n_prompt":-4,"layers":[[[1]]]}', "-4"),
+    ("length huge", b'{"n_prompt":99999999999,"layers":[[[1]]]}', "99999999999"),
+    ("length beyond", b'{"n_prompt":123456789012345678901234567890,"layers":[[[1]]]}', "n_prompt"),
+    ("length text", b'{"n_prompt":"4","layers":[[[1]]]}', "a string"),
+    ("no layers", b'{"n_prompt":4}', "no layers"),
+    ("empty layers", b'{"n_prompt":4,"layers":[]}', "no layers"),
+    ("empty layer", b'{"n_prompt":4,"layers":[[]]}', "no layers"),
+    ("layers twice", b'{"n_prompt":4,"layers":[[[1]]],"layers":[[[1]]]}', "twice"),
+    ("too flat", b'{"n_prompt":4,"layers":[[1]]}', "1 stands in 'layers'"),
+    ("null", b'{"n_prompt":4,"layers":[[null]]}', "null"),
+    ("negative", b'{"n_prompt":4,"layers":[[[-1]]]}', "-1"),
+    ("beyond", b'{"n_prompt":4,"layers":[[[1,4]]]}', "4 of 4"),
+    ("not ascending", b'{"n_prompt":4,"layers":[[[2,2]]]}', "2 after 2"),
+    ("fraction", b'{"n_prompt":4,"layers":[[[1.5]]]}', "1.5"),
+    ("ragged", b'{"n_prompt":4,"layers":[[[1]],[[1],[2]]]}', "layer 1 has 2 heads"),
+]
+
+
+@pytest.mark.parametrize("data, part", [pytest.param(data, part, id=name) for name, data, part in BAD])
+def test_what_is_no_such_file_is_refused(kept, work, data, part):
+    """One sentence and exit code 1, whatever the file holds."""
+    with open(kept, "rb") as file:
+        good = file.read()
+    with open(f"{work}/bad.json", "wb") as file:
+        file.write(data(good) if callable(data) else data)
+    result = run("inspect", "--kept", f"{work}/bad.json", code=1)
+    assert result.stderr.count("\n") == 1 and part in result.stderr and not result.stdout, result.stderr
+
+
+def test_what_cannot_be_read_is_named(work):
+    for path, part in ((f"{work}/absent.json", "No such file"), (work, "folder"), ("/dev/zero", "it is a device")):
+        assert part in run("inspect", "--kept", path, code=1).stderr, path
+
+
+def test_control_characters_are_not_sent_to_the_terminal(work):
+    with open(f"{work}/escape.json", "w") as file:
+        json.dump({"spec": "\x1b[31m\n", "n_prompt": 1, "layers": [[[0]]]}, file)
+    assert "\x1b" not in run("inspect", "--kept", f"{work}/escape.json").stdout
+
+
+def test_wrong_usage():
+    assert run("inspect", code=2).stderr.count("\n") == 1
+    assert run("inspect", "--text", "x", code=2).stderr.count("\n") == 1
+
+
+@pytest.mark.skipif("WINNOW_TEST_MODEL" not in os.environ, reason="WINNOW_TEST_MODEL is not set")
+def test_what_answers_the_question_is_kept_by_most_heads(work):
+    real = os.environ["WINNOW_TEST_MODEL"]
+    text = f"{work}/story.txt"
+    with open(text, "w") as file:
+        file.write("The weather was fine and nothing happened that day. " * 20 + "The secret word is xylophone. " + "They went home again at last. " * 20)
+    run("run", "-m", real, "-f", text, "-p", "What is the secret word?", "--kv", "snapkv", "--budget", "80", "-n", "1", "--dump-kept", f"{work}/real.json")
+    out = run("inspect", "--kept", f"{work}/real.json", "--text", text, "-m", real).stdout
+    assert "xylophone" in out, "what answers the question is kept by most heads"

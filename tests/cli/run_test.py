@@ -1,0 +1,122 @@
+"""What `winnow run`, `methods` and `inspect` print, on a small random model."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from program import PATIENCE, WINNOW
+
+SNAPKV = ["--kv", "snapkv:window=8", "--budget", "40"]
+
+
+def run(*arguments, code=0, **process):
+    result = subprocess.run([WINNOW, *arguments], capture_output=True, text=True, errors="replace", timeout=PATIENCE, **process)
+    assert result.returncode == code, (arguments, result.returncode, result.stderr)
+    return result
+
+
+@pytest.fixture(scope="module")
+def base(work, model):
+    """A command that reads a text."""
+    with open(f"{work}/text.txt", "w") as file:
+        file.write("some words to read " * 8)
+    return ["run", "-m", model, "-f", f"{work}/text.txt", "--raw", "-n", "6", "--ignore-eos"]
+
+
+@pytest.fixture(scope="module")
+def record(work, base):
+    return json.loads(run(*base, *SNAPKV, "-p", "and?", "--json", "--logprobs", "3", "--dump-kept", f"{work}/kept.json").stdout)
+
+
+def test_a_record_has_all_its_fields(record):
+    assert record.keys() >= {"model", "spec", "spec_full", "budget", "kv_type", "protocol", "answer", "finish_reason", "tokens", "cache", "cache_end",
+                             "timings", "logprobs", "system"}  # fmt: skip
+    held = {"entries_per_head_mean", "entries_min", "entries_max", "attended_per_head_mean", "bytes_held", "bytes_full", "peak_bytes", "rss_peak_bytes"}
+    assert record["cache"].keys() >= held and record["cache_end"].keys() >= held
+    assert record["timings"].keys() >= {"load_ms", "prefill_ms", "prefill_tokens_per_second", "time_to_first_token_ms", "decode_ms", "decode_tokens_per_second"}
+
+
+def test_a_record_says_what_was_done(record):
+    assert record["spec"] == "snapkv:window=8" and record["budget"] == "40" and record["finish_reason"] == "length"
+    assert record["tokens"]["generated"] == 6 and len(record["logprobs"]) == 6 and len(record["logprobs"][0]["top"]) == 3
+    assert record["cache"]["entries_min"] == record["cache"]["entries_max"] == 40
+    assert record["cache"]["bytes_full"] == record["tokens"]["prompt"] * 2 * 2 * 64 * 4, "layers * KV heads * dimensions * (key and value in f16)"
+
+
+def test_what_was_kept_is_dumped(work, record):
+    with open(f"{work}/kept.json") as file:
+        kept = json.load(file)
+    n = record["tokens"]["prompt"]
+    assert kept["n_prompt"] == n and len(kept["layers"]) == 2 and len(kept["layers"][0]) == 2
+    for head in (head for layer in kept["layers"] for head in layer):
+        assert head == sorted(head) and len(head) == 40 and head[-8:] == list(range(n - 8, n))
+
+
+def test_no_more_threads_than_cores_that_may_be_used(base):
+    def on_one_core():
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+    result = run(*base, "--json", preexec_fn=on_one_core)
+    assert json.loads(result.stdout)["system"]["threads"] == 1 and "share" not in result.stderr
+    assert "3 threads share 1 core" in run(*base, "--dry-run", "--threads", "3", preexec_fn=on_one_core).stderr
+
+
+def test_greedy_answers_repeat(base):
+    first = run(*base, *SNAPKV, "-p", "and?")
+    assert "snapkv:window=8 @ 40" in first.stderr
+    quiet = run(*base, *SNAPKV, "-p", "and?", "-q")
+    assert quiet.stderr == "" and quiet.stdout == first.stdout
+
+
+def test_sampled_answers_depend_on_the_seed(base):
+    first, again, other = (run(*base, "-p", "and?", "--temp", "1", "--seed", seed).stdout for seed in ("1", "1", "2"))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("protocol", ["question-aware", "question-agnostic"])
+def test_several_questions_are_answered_as_each_alone(base, protocol):
+    command = [*base, *SNAPKV, "--protocol", protocol, "--json"]
+    several = json.loads(run(*command, "-p", "and?", "-p", "or not?").stdout)
+    alone = [json.loads(run(*command, "-p", question).stdout) for question in ("and?", "or not?")]
+    assert [a["answer"] for a in several["answers"]] == [a["answer"] for a in alone]
+
+
+def test_jsonl_goes_on_where_it_was_cut(work, model):
+    with open(f"{work}/in.jsonl", "w") as file:
+        for i in range(20):
+            file.write(json.dumps({"id": f"q{i}", "text": "some words " * (i + 5), "question": "and?"}) + "\n")
+        file.write("no json\n")
+        file.write(json.dumps({"text": 3}) + "\n")
+    command = ["run", "-m", model, "--raw", "-n", "4", "--ignore-eos", *SNAPKV, "--jsonl", f"{work}/in.jsonl", "-o", f"{work}/out.jsonl"]
+    failed = run(*command, code=1)
+    assert "in.jsonl line 21" in failed.stderr and "in.jsonl line 22" in failed.stderr
+    with open(f"{work}/out.jsonl") as file:
+        lines = file.read().splitlines()
+    answers = {(r := json.loads(line))["id"]: r["answer"] for line in lines}
+    assert list(answers) == [f"q{i}" for i in range(20)]
+    with open(f"{work}/out.jsonl", "w") as file:
+        file.write("".join(line + "\n" for line in lines[:16]) + lines[16][:20])
+    run(*command, code=1)
+    with open(f"{work}/out.jsonl") as file:
+        assert {(r := json.loads(line))["id"]: r["answer"] for line in file} == answers
+
+
+def test_a_dry_run_says_what_it_would_take(base):
+    assert "prompt tokens" in run(*base, *SNAPKV, "-p", "x", "--dry-run").stdout
+
+
+def test_methods_are_listed():
+    assert {"full", "streaming-llm", "snapkv"} <= {m["name"] for m in json.loads(run("methods", "--json").stdout)}
+    assert "window" in run("methods", "snapkv").stdout
+
+
+def test_a_model_is_inspected(model):
+    assert json.loads(run("inspect", model, "--json").stdout)["kv_bytes_per_token"] == 2 * 2 * 64 * 4
+
+
+def test_help_and_version():
+    assert run("--version").stdout.startswith("winnow ")
+    assert "run" in run("--help").stdout
+    for command in ("run", "methods", "inspect"):
+        assert "Example" in run(command, "--help").stdout, command
