@@ -116,12 +116,12 @@ using HWY_NAMESPACE::kSums;
 #if HWY_ARCH_X86_64
 __attribute__((target("avx512f,avx512bf16"))) void multiply_pairs(int rounds) {
   __m512 sum[kSums] = {};
-  __m512bh x = {};
+  __m512i x = {};
   // What the compiler knows nothing of it neither leaves out nor computes once for all.
   asm volatile("" : "+v"(x));
   for (__m512& s : sum) asm volatile("" : "+v"(s));
   for (int i = 0; i < rounds; ++i) {
-    for (__m512& s : sum) s = _mm512_dpbf16_ps(s, x, x);
+    for (__m512& s : sum) s = _mm512_dpbf16_ps(s, (__m512bh)x, (__m512bh)x);
   }
   for (__m512& s : sum) asm volatile("" : "+v"(s));
 }
