@@ -3,14 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace winnow {
+#include "winnow/conversation.h"
+#include "winnow/prompt.h"
 
-/// Index into a model's vocabulary.
-using Token = std::int32_t;
+namespace winnow {
 
 struct ModelInfo {
   std::string path;
@@ -33,55 +34,6 @@ struct ModelOptions {
   std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
 };
 
-/// Whether the names of control tokens in a user's text are text or tokens.
-enum class ControlTokens : std::uint8_t { as_text, parsed };
-
-enum class PromptFormat : std::uint8_t {
-  chat,  ///< the model's chat template: text, blank line, question in one user message
-  raw,   ///< the bytes of the text followed by the bytes of the question
-};
-
-struct PromptText {
-  std::string text;
-  std::string question;
-  std::string system;  ///< empty: what the model's own template inserts
-  PromptFormat format = PromptFormat::chat;
-  ControlTokens control = ControlTokens::as_text;
-};
-
-/// A prompt, tokenised in two parts so that both protocols (compress before or after the question is seen) see the same
-/// tokens.
-struct Prompt {
-  std::vector<Token> text;
-  std::vector<Token> question;  ///< with the template's closing part
-};
-
-/// A text and what has been said about it, by the user and the model in turn. How much has been said tells what may
-/// come next: nothing, then any question may follow the text; an odd number of messages, then the model is to answer;
-/// an even number, then it has.
-struct Conversation {
-  std::string text;               ///< goes before the user's first words, may be empty
-  std::vector<std::string> said;  ///< user, model, user, …
-  std::string system;             ///< as in PromptText, like the other two
-  PromptFormat format = PromptFormat::chat;
-  ControlTokens control = ControlTokens::as_text;
-};
-
-/// What a sequence has read: the words, and their tokens as they came.
-struct Transcript {
-  Conversation conversation;
-  std::vector<Token> tokens;  ///< those beyond what the sequence's cache has seen are read next
-};
-
-/// Whether a template puts the earlier messages as it did when they were the last.
-enum class Past : std::uint8_t { unchanged, rewritten };
-
-/// What a question adds to a conversation.
-struct Turn {
-  std::vector<Token> tokens;  ///< from the end of what has been read to where the next answer begins
-  Past past = Past::unchanged;
-};
-
 /// A model: weights and vocabulary. Immutable after load() and safe to share between threads. Its file stays mapped:
 /// who cuts it ends the process by SIGBUS, unless the program handles that signal, as the command does.
 class Model {
@@ -95,11 +47,14 @@ class Model {
   /// Throws InputError for an empty prompt and for one that must have more than 64 times the tokens that the model was
   /// trained with (RoPE options widen that), UsageError for a chat template that is not known.
   Prompt tokenize(const PromptText& prompt) const;
+  /// A conversation of which nothing has been said yet, and each of these as its first question: the text once for all.
+  /// Throws as above.
+  Prompts tokenize(const Conversation& text, std::span<const std::string> questions) const;
   /// A conversation from its beginning to where the next answer begins, or its text, ready for any question. Throws as
   /// above, and UsageError when it ends with an answer.
   std::vector<Token> tokenize(const Conversation& conversation) const;
   /// What a question adds to a conversation that has been read. Where that ends with a question, its answer is left
-  /// empty. Throws UsageError for a chat template that is not known.
+  /// empty. Throws InputError for a question that is too long, UsageError for a chat template that is not known.
   Turn turn(const Conversation& read, const std::string& question) const;
   /// Plain text without BOS, control names as text.
   std::vector<Token> tokenize(std::string_view text) const;

@@ -98,7 +98,6 @@ SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
   o.cache = saved.cache;
   o.prompt.format = conversation.format;
   o.prompt.control = conversation.control;
-  o.prompt.system = conversation.system;
   return saved;
 }
 

@@ -23,16 +23,25 @@ namespace {
 /// Somebody at a terminal sees what went wrong and goes on; a script wants to know at the end.
 enum class Audience : std::uint8_t { person, script };
 
-class Chat {
+Conversation conversation_of(const CommonOptions& options) {
+  Conversation out = before_question(options.prompt);
+  if (!options.file.empty()) out.text = read_text(options.file);
+  return out;
+}
+
+/// Lines from a person or a script, said to the model or done as commands.
+class ChatLoop {
  public:
-  Chat(Session& session, const CommonOptions& options, Audience audience)
-      : talk_(session, options),
-        state_{talk_, {}},
+  ChatLoop(Session& session, const CommonOptions& options, Audience audience)
+      : chat_(session, conversation_of(options), options.cache, options.generate),
+        state_{chat_, {}},
         audience_(audience),
         max_tokens_(options.generate.max_tokens),
-        lines_(audience == Audience::person ? edited_lines() : plain_lines()) {}
+        lines_(audience == Audience::person ? edited_lines() : plain_lines()) {
+    if (!options.load_kv.empty()) chat_.load(options.load_kv);
+  }
 
-  void tell_loaded(const std::string& path) const { tell(fmt::format("{}: {}\n", path, resumed(talk_))); }
+  void tell_loaded(const std::string& path) const { tell(fmt::format("{}: {}\n", path, resumed(chat_))); }
 
   void run() {
     for (auto line = next(); line; line = next()) {
@@ -82,7 +91,7 @@ class Chat {
   void say(const std::string& line) {
     bool began = false;
     try {
-      state_.last = talk_.say(line, [&](int, std::string_view bytes) {
+      state_.last = chat_.say(line, [&](int, std::string_view bytes) {
         began = true;
         write_stdout(bytes);
       });
@@ -94,10 +103,10 @@ class Chat {
     const auto finish = state_.last->generation.finish;
     if (finish == FinishReason::interrupted && audience_ == Audience::script) throw Interrupted("interrupted");
     if (finish == FinishReason::length) log().info("the answer was cut after {} tokens (-n)", max_tokens_);
-    talk_.settle();
+    chat_.settle();
   }
 
-  Talk talk_;
+  Chat chat_;
   ChatState state_;
   Audience audience_;
   int max_tokens_;
@@ -121,7 +130,7 @@ void chat_command(const CommonOptions& options) {
   Session session(model, options.session);
   session.on_stop(interrupted);
   if (!options.quiet) show_progress(session);
-  Chat chat(session, options, audience);
+  ChatLoop chat(session, options, audience);
   if (audience == Audience::person && !options.quiet) greet(session, options);
   if (!options.load_kv.empty() && !options.quiet) chat.tell_loaded(options.load_kv);
   chat.run();

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/options.h"
-#include "cli/talk.h"
+#include "winnow/chat.h"
 
 namespace winnow::cli {
 
@@ -13,12 +13,12 @@ void chat_command(const CommonOptions& options);
 
 /// What a command may look at and change.
 struct ChatState {
-  Talk& talk;
+  Chat& chat;
   std::optional<Reply> last;  ///< of the last line that was answered
 };
 
 /// What a conversation that was loaded holds, in a few words.
-std::string resumed(const Talk& talk);
+std::string resumed(const Chat& chat);
 
 enum class AfterCommand : std::uint8_t { goes_on, ends };
 

@@ -52,15 +52,15 @@ std::string speed(const Reply& reply) {
 }
 
 AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
-  const auto stats = state.talk.stats();
-  std::string text = fmt::format("{}\n", described_in_full(state.talk.cache_options()));
+  const auto stats = state.chat.stats();
+  std::string text = fmt::format("{}\n", described_in_full(state.chat.cache_options()));
   if (stats) {
     text += fmt::format(
         "{} tokens seen, entries per head: {} min, {:.1f} mean, {} max\n{} held of {} for a full f16 cache\n",
         stats->tokens_seen, stats->entries_min, stats->entries_per_head_mean, stats->entries_max,
         format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
   } else {
-    text += fmt::format("no cache: {} tokens are to be read with your next line\n", state.talk.tokens());
+    text += fmt::format("no cache: {} tokens are to be read with your next line\n", state.chat.tokens());
   }
   if (state.last) text += speed(*state.last);
   tell(text);
@@ -68,27 +68,27 @@ AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
 }
 
 AfterCommand kv(ChatState& state, const Words& arguments) {
-  CacheOptions cache = state.talk.cache_options();
+  CacheOptions cache = state.chat.cache_options();
   if (!arguments.empty()) {
     cache.spec = Spec::parse_endless(arguments[0]);
     if (arguments.size() > 1) cache.budget = Budget::parse(arguments[1]);
     if (cache.spec == Spec()) cache.budget.reset();  // full keeps everything
     cache.check();
-    state.talk.keep_by(cache);
+    state.chat.keep_by(cache);
   }
   if (arguments.empty()) {
     tell(described_in_full(cache) + "\n");
-  } else if (state.talk.tokens() == 0) {
+  } else if (state.chat.tokens() == 0) {
     tell(fmt::format("{} from your first line on\n", described_in_full(cache)));
   } else {
     tell(fmt::format("{}: the cache starts anew, the {} tokens so far are read again with your next line\n",
-                     described_in_full(cache), state.talk.tokens()));
+                     described_in_full(cache), state.chat.tokens()));
   }
   return AfterCommand::goes_on;
 }
 
 AfterCommand reset(ChatState& state, const Words& /*arguments*/) {
-  state.talk.reset();
+  state.chat.reset();
   state.last.reset();
   tell("what was said is forgotten\n");
   return AfterCommand::goes_on;
@@ -96,15 +96,15 @@ AfterCommand reset(ChatState& state, const Words& /*arguments*/) {
 
 AfterCommand save(ChatState& state, const Words& arguments) {
   const std::string& path = arguments[0];
-  state.talk.save(path);
-  tell(saved_line(path, std::filesystem::file_size(path), *state.talk.stats()));
+  state.chat.save(path);
+  tell(saved_line(path, std::filesystem::file_size(path), *state.chat.stats()));
   return AfterCommand::goes_on;
 }
 
 AfterCommand load(ChatState& state, const Words& arguments) {
-  state.talk.load(arguments[0]);
+  state.chat.load(arguments[0]);
   state.last.reset();
-  tell(fmt::format("{}: {}\n", arguments[0], resumed(state.talk)));
+  tell(fmt::format("{}: {}\n", arguments[0], resumed(state.chat)));
   return AfterCommand::goes_on;
 }
 
@@ -126,8 +126,8 @@ const std::vector<Command>& commands() {
 
 }  // namespace
 
-std::string resumed(const Talk& talk) {
-  return fmt::format("{} tokens, read with {}", talk.tokens(), described_in_full(talk.cache_options()));
+std::string resumed(const Chat& chat) {
+  return fmt::format("{} tokens, read with {}", chat.tokens(), described_in_full(chat.cache_options()));
 }
 
 AfterCommand run_chat_command(const std::string& line, ChatState& state) {

@@ -69,9 +69,7 @@ class Asking {
   /// The question after the documents: as the bytes that it is, or as a conversation's first message.
   std::vector<Token> tokens_of(const std::string& question) const {
     const auto& prompt = arguments_.options.prompt;
-    if (prompt.format == PromptFormat::raw)
-      return session_.model().tokenize({"x", question, "", prompt.format, prompt.control}).question;
-    return session_.model().turn({"", {}, "", prompt.format, prompt.control}, question).tokens;
+    return session_.model().turn({"", {}, prompt.format, prompt.control}, question).tokens;
   }
 
   void answer(const std::string& question) {

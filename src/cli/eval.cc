@@ -75,7 +75,7 @@ eval::Plan plan_of(const Raw& r) {
   plan.caches = crossed(r.caches);
   plan.shard = parse_shard(r.shard);
   for (const auto& name : r.protocols)
-    plan.protocols.push_back(name == "question-aware" ? eval::Protocol::aware : eval::Protocol::agnostic);
+    plan.protocols.push_back(name == "question-aware" ? Protocol::aware : Protocol::agnostic);
   if (r.tasks.empty()) throw UsageError("no task: winnow eval tasks lists them");
   if (r.output.empty()) throw UsageError("no folder for the records: give one with -o");
   return plan;

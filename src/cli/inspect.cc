@@ -20,6 +20,13 @@ namespace {
 
 enum class OutputForm : std::uint8_t { text, json };
 
+/// As clients of chat APIs write them.
+nlohmann::ordered_json messages_json(const std::vector<Message>& messages) {
+  auto out = nlohmann::ordered_json::array();
+  for (const auto& [role, content] : messages) out.push_back({{"role", name_of(role)}, {"content", content}});
+  return out;
+}
+
 nlohmann::ordered_json saved_json(const SavedInfo& s) {
   const Conversation& conversation = s.transcript.conversation;
   return {{"path", s.path},
@@ -38,9 +45,8 @@ nlohmann::ordered_json saved_json(const SavedInfo& s) {
           {"tokens_unread", s.transcript.tokens.size() - static_cast<std::size_t>(s.tokens_seen)},
           {"prompt", name_of(conversation.format)},
           {"ends", where_it_ends(conversation)},
-          {"system", conversation.system},
           {"text_bytes", conversation.text.size()},
-          {"said", conversation.said},
+          {"messages", messages_json(conversation.messages)},
           {"entries_per_head_mean", s.entries_per_head_mean},
           {"entries_min", s.entries_min},
           {"entries_max", s.entries_max},
@@ -62,8 +68,9 @@ void show_saved(const std::string& path, OutputForm form) {
         "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
         s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : brief(s.model_name),
         brief(s.model_arch), s.model_hash, s.n_layer, s.n_head_kv, s.head_dim, format_bytes(conversation.text.size()),
-        conversation.said.size(), name_of(conversation.format), where_it_ends(conversation), s.entries_per_head_mean,
-        s.tokens_seen, s.entries_min, s.entries_max, format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
+        conversation.messages.size(), name_of(conversation.format), where_it_ends(conversation),
+        s.entries_per_head_mean, s.tokens_seen, s.entries_min, s.entries_max, format_bytes(s.bytes),
+        s.damage.empty() ? "hold" : "do not hold"));
   }
   if (!s.damage.empty()) throw InputError(s.damage);
 }

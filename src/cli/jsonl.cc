@@ -60,9 +60,7 @@ std::string hash_of(std::initializer_list<std::string_view> texts) {
 struct Pending {
   std::string hash;
   std::string id;
-  Cache cache;
-  std::vector<float> logits;
-  CacheStats stats;
+  AnswerStart start;
   int tokens;
 };
 
@@ -117,19 +115,11 @@ class Jsonl {
     log().error("{}", what);
   }
 
-  Pending prefill(std::string hash, const std::string& id, const Prompt& prompt) {
+  Pending prefill(std::string hash, const std::string& id, Prompt prompt) {
     const int tokens = static_cast<int>(prompt.text.size() + prompt.question.size());
-    const auto caches = std::span(&options_.cache, 1);
-    if (options_.protocol == Protocol::aware || prompt.text.empty()) {
-      auto one = std::move(session_.prefill(prompt.text, std::span(&prompt.question, 1), caches).front());
-      const CacheStats stats = one.caches.front().stats();
-      return {std::move(hash), id, std::move(one.caches.front()), std::move(one.logits), stats, tokens};
-    }
-    auto one = session_.prefill(prompt.text, caches);
-    const CacheStats stats = one.caches.front().stats();
-    auto logits =
-        prompt.question.empty() ? std::move(one.logits) : session_.extend(one.caches.front(), prompt.question);
-    return {std::move(hash), id, std::move(one.caches.front()), std::move(logits), stats, tokens};
+    Questions question(session_, prompt.text, {std::move(prompt.question)}, options_.protocol,
+                       std::span(&options_.cache, 1));
+    return {std::move(hash), id, question.ask(0), tokens};
   }
 
   /// Decodes the batch and writes the answers that were finished, also when it was interrupted.
@@ -139,8 +129,8 @@ class Jsonl {
     std::vector<Cache*> caches;
     std::vector<std::vector<float>> logits;
     for (auto& pending : batch) {
-      caches.push_back(&pending.cache);
-      logits.push_back(std::move(pending.logits));
+      caches.push_back(&pending.start.caches.front());
+      logits.push_back(std::move(pending.start.logits.front()));
     }
     const auto generations = generate(session_, caches, logits, options_.generate);
     std::string lines;
@@ -155,6 +145,7 @@ class Jsonl {
   }
 
   std::string line_of(const Pending& asked, const Generation& generation) const {
+    const CacheStats& stats = asked.start.stats.front();
     const Json json{{"hash", asked.hash},
                     {"id", asked.id},
                     {"spec", options_.cache.spec.print()},
@@ -162,9 +153,9 @@ class Jsonl {
                     {"finish_reason", generation.finish == FinishReason::stop ? "stop" : "length"},
                     {"tokens", {{"prompt", asked.tokens}, {"generated", generation.tokens.size()}}},
                     {"cache",
-                     {{"entries_per_head_mean", asked.stats.entries_per_head_mean},
-                      {"bytes_held", asked.stats.bytes_held},
-                      {"bytes_full", asked.stats.bytes_full}}}};
+                     {{"entries_per_head_mean", stats.entries_per_head_mean},
+                      {"bytes_held", stats.bytes_held},
+                      {"bytes_full", stats.bytes_full}}}};
     return dump(json, -1);
   }
 

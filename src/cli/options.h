@@ -5,14 +5,10 @@
 
 #include "winnow/generate.h"
 #include "winnow/model.h"
+#include "winnow/questions.h"
 #include "winnow/session.h"
 
 namespace winnow::cli {
-
-enum class Protocol : std::uint8_t {
-  aware,     ///< the cache is compressed after the question is seen
-  agnostic,  ///< before
-};
 
 /// What every command that answers is asked for.
 struct CommonOptions {

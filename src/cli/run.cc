@@ -32,16 +32,9 @@ class Run {
       load();
       return;
     }
-    conversation_ = {"", {}, options.prompt.system, options.prompt.format, options.prompt.control};
+    conversation_ = before_question(options.prompt);
     if (!options.file.empty()) conversation_.text = read_text(options.file);
-    if (!only_saves()) questions_ = options.questions.empty() ? std::vector<std::string>{""} : options.questions;
-    for (const auto& question : questions_) {
-      const auto& c = conversation_;
-      Prompt prompt = session.model().tokenize({c.text, question, c.system, c.format, c.control});
-      text_ = std::move(prompt.text);
-      question_tokens_.push_back(std::move(prompt.question));
-    }
-    if (saves_text()) text_ = session.model().tokenize(conversation_);
+    tokenize();
     seen_ = text_.size();
   }
 
@@ -49,12 +42,10 @@ class Run {
     warn_about_length();
     if (options_.dry_run) return dry_run();
     session_.reset_peak();
-    if (restored_) {
-      ask(restored_->cache, restored_->logits, restore_ms_);
-    } else if (saves_text() || (options_.protocol == Protocol::agnostic && !text_.empty())) {
-      agnostic();
+    if (only_saves()) {
+      read_text_alone();
     } else {
-      aware();
+      answer_all();
     }
     if (options_.json) write_stdout(dump(whole_record(), 2));
     for (const auto& answer : answers_) {
@@ -67,7 +58,19 @@ class Run {
   bool only_saves() const { return !options_.save_kv.empty() && options_.questions.empty(); }
   /// Whether what is saved is the text alone, ready for any question.
   bool saves_text() const {
-    return !options_.save_kv.empty() && (only_saves() || options_.protocol == Protocol::agnostic);
+    return only_saves() || (!options_.save_kv.empty() && options_.protocol == Protocol::agnostic && !text_.empty());
+  }
+
+  void tokenize() {
+    const Model& model = session_.model();
+    if (only_saves()) {
+      text_ = model.tokenize(conversation_);
+      return;
+    }
+    questions_ = options_.questions.empty() ? std::vector<std::string>{""} : options_.questions;
+    auto [text, questions] = model.tokenize(conversation_, questions_);
+    text_ = std::move(text);
+    question_tokens_ = std::move(questions);
   }
 
   void load() {
@@ -88,8 +91,9 @@ class Run {
   std::vector<Token> after_loaded(const std::string& question) const {
     const auto& [conversation, tokens] = restored_->transcript;
     std::vector<Token> out(tokens.begin() + static_cast<std::ptrdiff_t>(seen_), tokens.end());
-    if (question.empty() && conversation.said.size() % 2 == 1) return out;
-    if (question.empty() && !conversation.said.empty())
+    const Message* const last = conversation.last();
+    if (question.empty() && last != nullptr && last->role == Role::user) return out;
+    if (question.empty() && last != nullptr)
       throw InputError(fmt::format("{} ends with an answer: give a question (-p)", options_.load_kv));
     const Turn turn = session_.model().turn(conversation, question);
     if (turn.past == Past::rewritten)
@@ -102,7 +106,7 @@ class Run {
   Transcript transcript(std::size_t index) const {
     Transcript out{conversation_, text_};
     if (saves_text()) return out;
-    out.conversation.said.push_back(questions_[index]);
+    out.conversation.messages.push_back({Role::user, questions_[index]});
     out.tokens.insert(out.tokens.end(), question_tokens_[index].begin(), question_tokens_[index].end());
     return out;
   }
@@ -167,36 +171,37 @@ class Run {
         tokens, format_bytes(bytes), ms / 1000, sample.size()));
   }
 
-  void aware() {
-    const auto begin = Clock::now();
-    auto prefilled = session_.prefill(text_, question_tokens_, std::span(&options_.cache, 1));
-    const double prefill_ms = ms_since(begin) / static_cast<double>(questions_.size());
-    for (std::size_t i = 0; i < questions_.size(); ++i) {
-      auto& one = prefilled[i];
-      dump_kept(one.caches.front(), i);
-      save(one.caches.front(), one.logits, i);
-      answer(i, one.caches.front(), one.logits, one.caches.front().stats(), prefill_ms);
-    }
+  void read_text_alone() {
+    const auto text = session_.prefill(text_, std::span(&options_.cache, 1));
+    save(text.caches.front(), text.logits, 0);
+    dump_kept(text.caches.front(), 0);
   }
 
-  void agnostic() {
-    const auto begin = Clock::now();
-    auto prefilled = session_.prefill(text_, std::span(&options_.cache, 1));
-    const double text_ms = ms_since(begin);
-    save(prefilled.caches.front(), prefilled.logits, 0);
-    ask(prefilled.caches.front(), prefilled.logits, text_ms);
+  Questions read() {
+    if (!restored_) return {session_, text_, question_tokens_, options_.protocol, std::span(&options_.cache, 1)};
+    Prefilled text{{}, std::move(restored_->logits)};
+    text.caches.push_back(std::move(restored_->cache));
+    return {session_, std::move(text), question_tokens_};
   }
 
-  /// Asks every question of a text that has been read.
-  void ask(const Cache& text, const std::vector<float>& text_logits, double text_ms) {
-    dump_kept(text, 0);
-    for (std::size_t i = 0; i < questions_.size(); ++i) {
-      Cache cache = text.clone();
-      const CacheStats stats = cache.stats();
+  void answer_all() {
+    const auto begin = Clock::now();
+    Questions questions = read();
+    const double read_ms = restored_ ? restore_ms_ : ms_since(begin);
+    if (questions.text() != nullptr) keep(questions.text()->caches.front(), questions.text()->logits, 0);
+    for (std::size_t i = 0; i < questions.size(); ++i) {
       const auto question_begin = Clock::now();
-      const auto logits = question_tokens_[i].empty() ? text_logits : session_.extend(cache, question_tokens_[i]);
-      answer(i, cache, logits, stats, text_ms / static_cast<double>(questions_.size()) + ms_since(question_begin));
+      AnswerStart start = questions.ask(i);
+      const double ms = read_ms / static_cast<double>(questions.size()) + ms_since(question_begin);
+      if (questions.text() == nullptr) keep(start.caches.front(), start.logits.front(), i);
+      answer(i, start, ms);
     }
+  }
+
+  /// Writes the files of what has just been compressed.
+  void keep(const Cache& cache, std::span<const float> logits, std::size_t index) {
+    if (!restored_) save(cache, logits, index);
+    dump_kept(cache, index);
   }
 
   void dump_kept(const Cache& cache, std::size_t index) const {
@@ -204,16 +209,16 @@ class Run {
     write_file(numbered(options_.dump_kept, index), kept_json(cache, cache.stats().tokens_seen), kKeptFile);
   }
 
-  void answer(std::size_t index, Cache& cache, const std::vector<float>& logits, const CacheStats& stats,
-              double prefill_ms) {
+  void answer(std::size_t index, AnswerStart& start, double prefill_ms) {
     Answer a;
     a.question = questions_[index];
-    a.after_prefill = stats;
+    a.after_prefill = start.stats.front();
     a.memory_after_prefill = session_.memory();
     a.prompt_tokens = static_cast<int>(seen_ + question_tokens_[index].size());
     a.read_tokens = restored_ ? static_cast<int>(question_tokens_[index].size()) : a.prompt_tokens;
     a.prefill_ms = prefill_ms;
-    generate_answer(session_, cache, logits, options_.generate, options_.json ? OnAnswer() : write_stdout, a);
+    generate_answer(session_, start.caches.front(), start.logits.front(), options_.generate,
+                    options_.json ? OnAnswer() : write_stdout, a);
     if (!options_.json) write_stdout("\n");
     if (!options_.quiet && !options_.json) std::fputs(summary(options_, a, load_ms_).c_str(), stderr);
     answers_.push_back(std::move(a));

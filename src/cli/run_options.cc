@@ -59,7 +59,7 @@ RunOptions checked(Raw& r) {
   RunOptions& o = r.options;
   const auto saved = check_common(r.common, o);
   o.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
-  if (saved) o.protocol = saved->transcript.conversation.said.empty() ? Protocol::agnostic : Protocol::aware;
+  if (saved) o.protocol = saved->transcript.conversation.last() == nullptr ? Protocol::agnostic : Protocol::aware;
   check_saving(o);
   check_dumping(o);
   if (o.jsonl.empty() != o.output.empty()) throw UsageError("--jsonl and -o belong together");

@@ -100,7 +100,7 @@ eval::Plan plan_of(Raw& r) {
                      [&](const CacheOptions& other) { return is_same(cache, other); }))
       plan.caches.push_back(cache);
   }
-  plan.protocols = {r.protocol == "question-aware" ? eval::Protocol::aware : eval::Protocol::agnostic};
+  plan.protocols = {r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic};
   return plan;
 }
 

@@ -18,8 +18,9 @@ std::string described(const CacheOptions& cache) { return described(cache.spec.p
 std::string described_in_full(const CacheOptions& cache) { return described(cache.spec.print_full(), cache); }
 
 const char* where_it_ends(const Conversation& conversation) {
-  if (conversation.said.empty()) return "before a question";
-  return conversation.said.size() % 2 == 1 ? "after a question" : "after an answer";
+  const Message* const last = conversation.last();
+  if (last == nullptr) return "before a question";
+  return last->role == Role::user ? "after a question" : "after an answer";
 }
 
 }  // namespace winnow::cli

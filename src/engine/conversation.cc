@@ -17,9 +17,17 @@ using Frame = std::vector<std::string>;
 
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-Frame frame_of(const model::Vocab& vocab, PromptFormat format, const std::string& system, std::size_t questions) {
-  if (format == PromptFormat::chat) return vocab.chat_frame(system, static_cast<int>(questions));
-  return Frame(2 * questions);
+Frame frame_of(const model::Vocab& vocab, PromptFormat format, std::span<const Message> messages) {
+  if (format == PromptFormat::chat) return vocab.chat_frame(messages);
+  const auto is_system = [](const Message& message) { return message.role == Role::system; };
+  return Frame(messages.size() - static_cast<std::size_t>(std::ranges::count_if(messages, is_system)) + 1);
+}
+
+/// Of the messages and one more.
+Frame frame_with(const model::Vocab& vocab, const Conversation& c, Message next) {
+  std::vector<Message> messages = c.messages;
+  messages.push_back(std::move(next));
+  return frame_of(vocab, c.format, messages);
 }
 
 /// The template's own pieces hold control tokens; what the user wrote does not, unless it is asked for.
@@ -39,21 +47,19 @@ std::vector<Token> opening(const model::Vocab& vocab, const std::string& before)
 /// What stands between the text and a question in one message.
 enum class Separator : std::uint8_t { none, blank_line };
 
-Separator separator(PromptFormat format, const std::string& text, const std::string& question) {
-  return format == PromptFormat::raw || text.empty() || question.empty() ? Separator::none : Separator::blank_line;
+/// Before a question that has words.
+Separator separator(PromptFormat format, const std::string& text) {
+  return format == PromptFormat::raw || text.empty() ? Separator::none : Separator::blank_line;
 }
 
-/// What a prompt is before its first question.
-std::vector<Token> beginning(const model::Vocab& vocab, const std::string& before, const std::string& text,
-                             Separator between, ControlTokens control) {
-  std::vector<Token> out = opening(vocab, before);
-  append(out, vocab.tokenize(between == Separator::none ? text : text + "\n\n", control));
-  return out;
+std::vector<Token> text_tokens(const model::Vocab& vocab, const Conversation& c, Separator after) {
+  return vocab.tokenize(after == Separator::none ? c.text : c.text + "\n\n", c.control);
 }
 
-std::vector<Token> question_tokens(const model::Vocab& vocab, const std::string& question, const std::string& after,
-                                   ControlTokens control) {
-  std::vector<Token> out = vocab.tokenize(question, control);
+/// A message and what the template puts after it.
+std::vector<Token> message_tokens(const model::Vocab& vocab, const std::string& content, const std::string& after,
+                                  ControlTokens control) {
+  std::vector<Token> out = vocab.tokenize(content, control);
   append(out, tokens_of(vocab, after));
   return out;
 }
@@ -84,43 +90,81 @@ void check_length(const Model::Impl& model, std::size_t bytes) {
 
 }  // namespace
 
+const Message* Conversation::last() const {
+  const auto found =
+      std::find_if(messages.rbegin(), messages.rend(), [](const Message& m) { return m.role != Role::system; });
+  return found == messages.rend() ? nullptr : &*found;
+}
+
+Conversation before_question(const PromptText& prompt) {
+  Conversation out{prompt.text, {}, prompt.format, prompt.control};
+  if (!prompt.system.empty()) out.messages.push_back({Role::system, prompt.system});
+  return out;
+}
+
 Prompt Model::tokenize(const PromptText& prompt) const {
-  if (prompt.text.empty() && prompt.question.empty())
+  auto [text, questions] = tokenize(before_question(prompt), std::span(&prompt.question, 1));
+  return {std::move(text), std::move(questions.front())};
+}
+
+Prompts Model::tokenize(const Conversation& c, std::span<const std::string> questions) const {
+  std::size_t longest = 0;
+  for (const auto& question : questions) longest = std::max(longest, question.size());
+  if (c.text.empty() && longest == 0)
     throw InputError("the prompt is empty: give a text (-f), a question (-p) or both");
-  check_length(*impl_, prompt.text.size() + prompt.question.size());
+  check_length(*impl_, c.text.size() + longest);
   const auto& vocab = impl_->vocab;
-  const Frame frame = frame_of(vocab, prompt.format, prompt.system, 1);
-  const auto between = separator(prompt.format, prompt.text, prompt.question);
-  return {beginning(vocab, frame.front(), prompt.text, between, prompt.control),
-          question_tokens(vocab, prompt.question, frame.back(), prompt.control)};
+  const Frame frame = frame_with(vocab, c, {Role::user, ""});
+  const auto between = longest == 0 ? Separator::none : separator(c.format, c.text);
+  Prompts out{opening(vocab, frame.front()), {}};
+  append(out.text, text_tokens(vocab, c, between));
+  for (const auto& question : questions)
+    out.questions.push_back(message_tokens(vocab, question, frame.back(), c.control));
+  return out;
 }
 
 std::vector<Token> Model::tokenize(const Conversation& c) const {
-  const bool asks = !c.said.empty();
-  if (asks && c.said.size() % 2 == 0)
+  const Message* const last = c.last();
+  if (last != nullptr && last->role == Role::assistant)
     throw UsageError("a conversation that ends with an answer has no place for the next one");
-  const std::string& last = asks ? c.said.back() : c.text;
-  if (c.text.empty() && last.empty()) throw InputError("the prompt is empty: there is nothing to read");
-  check_length(*impl_, c.text.size() + last.size());
+  if (c.text.empty() && (last == nullptr || last->content.empty()))
+    throw InputError("the prompt is empty: there is nothing to read");
+  check_length(*impl_, c.text.size() + (last == nullptr ? 0 : last->content.size()));
   const auto& vocab = impl_->vocab;
-  const Frame frame = frame_of(vocab, c.format, c.system, c.said.size() / 2 + 1);
-  std::vector<Token> out = beginning(vocab, frame.front(), c.text,
-                                     separator(c.format, c.text, asks ? c.said.front() : "any question"), c.control);
-  for (std::size_t i = 0; i < c.said.size(); ++i)
-    append(out, question_tokens(vocab, c.said[i], frame[i + 1], c.control));
+  if (last == nullptr) {
+    std::vector<Token> out = opening(vocab, frame_with(vocab, c, {Role::user, ""}).front());
+    append(out, text_tokens(vocab, c, separator(c.format, c.text)));
+    return out;
+  }
+  const Frame frame = frame_of(vocab, c.format, c.messages);
+  std::vector<Token> out = opening(vocab, frame.front());
+  auto after = frame.begin();
+  bool text_is_there = false;
+  for (const auto& [role, content] : c.messages) {
+    if (role == Role::system) continue;
+    if (role == Role::user && !text_is_there) {
+      append(out, text_tokens(vocab, c, content.empty() ? Separator::none : separator(c.format, c.text)));
+      text_is_there = true;
+    }
+    append(out, message_tokens(vocab, content, *++after, c.control));
+  }
   return out;
 }
 
 Turn Model::turn(const Conversation& read, const std::string& question) const {
+  check_length(*impl_, question.size());
   const auto& vocab = impl_->vocab;
-  const std::size_t asked = (read.said.size() + 1) / 2;
-  const Frame frame = frame_of(vocab, read.format, read.system, asked + 1);
+  Conversation answered = read;
+  const Message* const last = read.last();
+  if (last != nullptr && last->role == Role::user) answered.messages.push_back({Role::assistant, ""});
+  const Frame frame = frame_with(vocab, answered, {Role::user, question});
   Turn turn;
-  if (asked > 0) {
-    turn.past = past_of(frame_of(vocab, read.format, read.system, asked), frame);
-    turn.tokens = tokens_of(vocab, frame[2 * asked]);
+  if (last != nullptr) {
+    while (answered.messages.back().role != Role::user) answered.messages.pop_back();
+    turn.past = past_of(frame_of(vocab, read.format, answered.messages), frame);
+    turn.tokens = tokens_of(vocab, frame[frame.size() - 2]);
   }
-  append(turn.tokens, question_tokens(vocab, question, frame.back(), read.control));
+  append(turn.tokens, message_tokens(vocab, question, frame.back(), read.control));
   return turn;
 }
 

@@ -87,23 +87,36 @@ policy::Terms read_terms(ByteCursor& from) {
   return terms;
 }
 
+/// Of a number of messages: the role of each stands before it. Files from before roles have the system's message by
+/// itself, and then messages of the user and the assistant in turn.
+constexpr std::uint32_t kWithRoles = 1U << 31U;
+
 void write_transcript(ByteSink& to, const Transcript& transcript) {
   const auto& [conversation, tokens] = transcript;
   put(to, static_cast<std::uint32_t>(conversation.format));
   put(to, static_cast<std::uint32_t>(conversation.control));
-  put(to, std::string_view(conversation.system));
+  put(to, std::string_view());
   put(to, std::string_view(conversation.text));
-  put(to, static_cast<std::uint32_t>(conversation.said.size()));
-  for (const auto& message : conversation.said) put(to, std::string_view(message));
+  put(to, static_cast<std::uint32_t>(conversation.messages.size()) | kWithRoles);
+  for (const auto& [role, content] : conversation.messages) {
+    put(to, static_cast<std::uint32_t>(role));
+    put(to, std::string_view(content));
+  }
   put(to, static_cast<std::uint32_t>(tokens.size()));
   put(to, std::span<const Token>(tokens));
 }
 
-/// A number of things that take at least four bytes each, so that a list of them can be allocated.
-std::size_t count_of(ByteCursor& from, const char* what) {
-  const auto count = from.take<std::uint32_t>(what);
+/// Checks a number of things that take at least four bytes each, so that a list of them can be allocated.
+std::size_t checked_count(std::uint32_t count, const char* what, const ByteCursor& from) {
   if (count > from.left() / 4) from.fail(fmt::format("{} are {}, {} bytes are left", what, count, from.left()));
   return count;
+}
+
+Role read_role(ByteCursor& from) {
+  const auto code = from.take<std::uint32_t>("a message's role");
+  constexpr auto kLast = static_cast<std::uint32_t>(Role::assistant);
+  if (code > kLast) from.fail(fmt::format("a message's role is {}, expected 0 to {}", code, kLast));
+  return static_cast<Role>(code);
 }
 
 Conversation read_conversation(ByteCursor& from) {
@@ -111,16 +124,22 @@ Conversation read_conversation(ByteCursor& from) {
   out.format = choice<PromptFormat>(from.take<std::uint32_t>("the prompt's format"), "the prompt's format", from);
   out.control =
       choice<ControlTokens>(from.take<std::uint32_t>("what control tokens are"), "what control tokens are", from);
-  out.system = from.text("the system message");
+  const std::string system = from.text("the system message");
   out.text = from.text("the text");
-  out.said.resize(count_of(from, "the messages"));
-  for (auto& message : out.said) message = from.text("a message");
+  const auto count = from.take<std::uint32_t>("the messages");
+  if (!system.empty()) out.messages.push_back({Role::system, system});
+  for (std::size_t left = checked_count(count & ~kWithRoles, "the messages", from); left > 0; --left) {
+    const Message* const last = out.last();
+    const Role next = last != nullptr && last->role == Role::user ? Role::assistant : Role::user;
+    const Role role = (count & kWithRoles) != 0 ? read_role(from) : next;
+    out.messages.push_back({role, from.text("a message")});
+  }
   return out;
 }
 
 Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
   Transcript out{read_conversation(from), {}};
-  out.tokens.resize(count_of(from, "the tokens"));
+  out.tokens.resize(checked_count(from.take<std::uint32_t>("the tokens"), "the tokens", from));
   from.read(std::span<Token>(out.tokens), "the tokens");
   const auto count = out.tokens.size();
   if (count < static_cast<std::size_t>(seen) || count > static_cast<std::size_t>(kMostTokens))

@@ -33,12 +33,6 @@ std::string hash_text(const Prompt& prompt) {
   return fmt::format("{:016x}", hasher.value());
 }
 
-std::vector<CacheStats> stats_of(const std::vector<Cache>& caches) {
-  std::vector<CacheStats> out;
-  for (const auto& cache : caches) out.push_back(cache.stats());
-  return out;
-}
-
 /// The name says what is in the group, so that an older run of a part of it is another one.
 void name_group(std::vector<Record>& records) {
   Hasher hasher;
@@ -177,20 +171,8 @@ std::vector<Record> Group::measure_caches(Session& session, const Task& task) {
   return out;
 }
 
-Group::Read Group::read(Session& session, std::span<const CacheOptions> caches) const {
-  const Prompt& prompt = reading_.prompt;
-  if (reading_.protocol == Protocol::aware && !prompt.question.empty()) {
-    auto all = std::move(session.prefill(prompt.text, std::span(&prompt.question, 1), caches).front());
-    const auto stats = stats_of(all.caches);
-    return {std::move(all.caches), stats, std::vector(caches.size(), all.logits)};
-  }
-  // What has no text has no question that could be kept back.
-  auto prefilled = session.prefill(prompt.text.empty() ? prompt.question : prompt.text, caches);
-  const auto stats = stats_of(prefilled.caches);
-  Read out{std::move(prefilled.caches), stats, std::vector(caches.size(), prefilled.logits)};
-  if (prompt.text.empty() || prompt.question.empty()) return out;
-  for (std::size_t i = 0; i < caches.size(); ++i) out.logits[i] = session.extend(out.caches[i], prompt.question);
-  return out;
+AnswerStart Group::read(Session& session, std::span<const CacheOptions> caches) const {
+  return Questions(session, reading_.prompt.text, {reading_.prompt.question}, reading_.protocol, caches).ask(0);
 }
 
 void Group::fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const {

@@ -30,12 +30,6 @@ class Group {
   std::vector<Record> measure(Session& session, const Task& task);
 
  private:
-  struct Read {
-    std::vector<Cache> caches;
-    std::vector<CacheStats> stats;           ///< after compression
-    std::vector<std::vector<float>> logits;  ///< of the last token
-  };
-
   Key key(const CacheOptions& cache) const;
   int tokens() const;
   int tokens_compressed() const;
@@ -44,7 +38,7 @@ class Group {
   void check_length() const;
   std::string why_not(const Model& model, const CacheOptions& cache) const;
   void leave_out_what_does_not_fit(const Model& model);
-  Read read(Session& session, std::span<const CacheOptions> caches) const;
+  AnswerStart read(Session& session, std::span<const CacheOptions> caches) const;
   std::vector<Record> measure_caches(Session& session, const Task& task);
   void fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const;
 

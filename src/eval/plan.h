@@ -8,14 +8,10 @@
 
 #include "eval/record_file.h"
 #include "eval/sample.h"
+#include "winnow/questions.h"
 #include "winnow/session.h"
 
 namespace winnow::eval {
-
-enum class Protocol : std::uint8_t {
-  aware,     ///< the cache is compressed after the question is seen
-  agnostic,  ///< before
-};
 
 const char* name_of(Protocol protocol);
 

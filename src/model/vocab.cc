@@ -82,18 +82,10 @@ std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longe
 
 bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
 
-std::vector<std::string> Vocab::chat_frame(const std::string& system, int questions) const {
+std::string Vocab::rendered(const std::vector<llama_chat_message>& messages) const {
   const char* const name = llama_model_chat_template(model_.get(), nullptr);
   if (name == nullptr) throw UsageError(fmt::format("{}: the model has no chat template: use --raw", path_));
-  // No template treats this content specially, and it cannot be part of one.
-  const std::string content = "\x01winnow\x01";
-  std::vector<llama_chat_message> messages;
-  if (!system.empty()) messages.push_back({"system", system.c_str()});
-  for (int i = 0; i < questions; ++i) {
-    if (i > 0) messages.push_back({"assistant", content.c_str()});
-    messages.push_back({"user", content.c_str()});
-  }
-  std::string out(4096 + 2 * system.size(), '\0');
+  std::string out(4096, '\0');
   const auto render = [&] {
     return llama_chat_apply_template(name, messages.data(), messages.size(), true, out.data(),
                                      static_cast<int>(out.size()));
@@ -105,16 +97,30 @@ std::vector<std::string> Vocab::chat_frame(const std::string& system, int questi
   }
   if (n < 0) throw UsageError(fmt::format("{}: libllama does not know the model's chat template: use --raw", path_));
   out.resize(static_cast<std::size_t>(n));
+  return out;
+}
+
+std::vector<std::string> Vocab::chat_frame(std::span<const Message> messages) const {
+  // No template treats this content specially, and it cannot be part of one.
+  const std::string content = "\x01winnow\x01";
+  std::vector<llama_chat_message> placeholders;
+  std::size_t contents = 0;
+  for (const auto& message : messages) {
+    const bool is_system = message.role == Role::system;
+    placeholders.push_back({name_of(message.role), is_system ? message.content.c_str() : content.c_str()});
+    contents += is_system ? 0 : 1;
+  }
+  const std::string text = rendered(placeholders);
   std::vector<std::string> frame;
   std::size_t begin = 0;
-  for (auto at = out.find(content); at != std::string::npos; at = out.find(content, begin)) {
-    frame.push_back(out.substr(begin, at - begin));
+  for (auto at = text.find(content); at != std::string::npos; at = text.find(content, begin)) {
+    frame.push_back(text.substr(begin, at - begin));
     begin = at + content.size();
   }
-  frame.push_back(out.substr(begin));
-  if (frame.size() != 2 * static_cast<std::size_t>(questions)) {
+  frame.push_back(text.substr(begin));
+  if (frame.size() != contents + 1) {
     throw UsageError(fmt::format("{}: the model's chat template does not put {} {} as they are: use --raw", path_,
-                                 questions, questions == 1 ? "question" : "questions"));
+                                 contents, contents == 1 ? "message" : "messages"));
   }
   return frame;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "model/model_file.h"
 #include "winnow/model.h"
 
+struct llama_chat_message;
 struct llama_model;
 struct llama_vocab;
 
@@ -29,13 +31,15 @@ class Vocab {
   std::size_t least_tokens(std::size_t bytes) const;
   bool ends(Token token) const;
 
-  /// What the chat template puts before, between and after the contents of a conversation's messages: `questions` of
-  /// the user, with an answer after each but the last (and `system` before all, unless it is empty), up to where the
-  /// next answer begins. 2 * questions pieces. REQUIRES: questions >= 1. Throws UsageError when libllama does not know
-  /// the template, there is none, or it leaves contents out.
-  std::vector<std::string> chat_frame(const std::string& system, int questions) const;
+  /// What the chat template puts before, between and after the contents of messages, up to where the next answer
+  /// begins. The system's messages are part of that, so there is one piece more than there are messages of others.
+  /// Throws UsageError when libllama does not know the template, there is none, or it leaves contents out.
+  std::vector<std::string> chat_frame(std::span<const Message> messages) const;
 
  private:
+  /// Messages in the chat template, up to where an answer begins.
+  std::string rendered(const std::vector<llama_chat_message>& messages) const;
+
   struct Free {
     void operator()(llama_model* model) const;
   };

@@ -26,7 +26,7 @@ std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
     throw InputError(fmt::format("the document {} has {} bytes and so at least {} tokens, the model's context {}",
                                  document.name, text.text.size(), least, context));
   auto tokens = text.tokens;
-  if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, "", PromptFormat::raw, text.control});
+  if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
   if (tokens.size() > context)
     throw InputError(
         fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));

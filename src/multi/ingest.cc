@@ -141,7 +141,7 @@ std::vector<Token> tokens_of(const Session& session, const DocumentText& text) {
   auto tokens = text.tokens;
   if (tokens.empty()) {
     if (text.text.empty()) throw InputError("the document is empty: there is nothing to read");
-    tokens = session.model().tokenize(Conversation{text.text, {}, "", PromptFormat::raw, text.control});
+    tokens = session.model().tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
   }
   const auto& info = session.model().info();
   if (tokens.size() > z(info.ctx_train)) {
@@ -166,7 +166,7 @@ Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& 
       whole ? read_whole(s, tokens, options)
             : Ingested{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), DocumentHead{}};
   const auto& cache = out.cache.impl();
-  const Conversation words{text.text, {}, "", PromptFormat::raw, text.control};
+  const Conversation words{text.text, {}, PromptFormat::raw, text.control};
   out.head.saved = {options,
                     options.spec.print_full(),
                     engine::identity_of(s.hparams, s.model->hash()),

@@ -331,7 +331,7 @@ def test_what_run_has_saved_goes_on_in_chat(model, tmp_path):
     assert run("--load-kv", f"{saved}.2", "-p", "why?").stdout
     assert "ends with an answer" in run("--load-kv", f"{saved}.2", code=1).stderr
     shown = json.loads(subprocess.run([WINNOW, "inspect", "--json", f"{saved}.2"], capture_output=True, text=True).stdout)
-    assert shown["ends"] == "after an answer" and shown["said"][::2] == ["what?", "and?"] and shown["text_bytes"] == 190, shown
+    assert shown["ends"] == "after an answer" and [m["content"] for m in shown["messages"] if m["role"] == "user"] == ["what?", "and?"] and shown["text_bytes"] == 190, shown
     whole = run("-f", text, "-p", "what?", "--save-kv", saved).stdout
     assert run("--load-kv", saved).stdout == whole, "the question is answered"
     assert chat(["and?", "/stats"], *few, "--load-kv", saved)[0] == run("--load-kv", saved, "-p", "and?").stdout

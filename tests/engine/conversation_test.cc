@@ -21,18 +21,31 @@ std::shared_ptr<const Model> load_tiny(const std::string& chat_template) {
 
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
 
+/// A conversation in which user and assistant take turns.
+Conversation chat(const std::string& text, const std::vector<std::string>& said, const std::string& system = "",
+                  PromptFormat format = PromptFormat::chat) {
+  Conversation out{text, {}, format, ControlTokens::as_text};
+  if (!system.empty()) out.messages.push_back({Role::system, system});
+  for (std::size_t i = 0; i < said.size(); ++i)
+    out.messages.push_back({i % 2 == 0 ? Role::user : Role::assistant, said[i]});
+  return out;
+}
+
 /// What a chat has read at the end: each turn as it came, with the answers between.
 std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, Past past = Past::unchanged) {
   Conversation read = whole;
-  read.said = {whole.said.front()};
-  std::vector<Token> out = model.tokenize(read);
-  for (std::size_t i = 1; i + 1 < whole.said.size(); i += 2) {
-    append(out, model.tokenize(whole.said[i]));
-    read.said.push_back(whole.said[i]);
-    const Turn turn = model.turn(read, whole.said[i + 1]);
-    EXPECT_EQ(turn.past, past);
-    append(out, turn.tokens);
-    read.said.push_back(whole.said[i + 1]);
+  read.messages.clear();
+  std::vector<Token> out;
+  for (const Message& message : whole.messages) {
+    if (message.role == Role::assistant) append(out, model.tokenize(message.content));
+    if (message.role == Role::user && read.last() != nullptr) {
+      const Turn turn = model.turn(read, message.content);
+      EXPECT_EQ(turn.past, past);
+      append(out, turn.tokens);
+    }
+    const bool is_first = message.role == Role::user && read.last() == nullptr;
+    read.messages.push_back(message);
+    if (is_first) out = model.tokenize(read);
   }
   return out;
 }
@@ -44,11 +57,32 @@ TEST(Turns, MakeTheWholeConversation) {
     const auto model = load_tiny(name);
     for (const std::string system : {"", "be brief"}) {
       for (const std::string text : {"", "a text"}) {
-        const Conversation conversation{text, kSaid, system, PromptFormat::chat, ControlTokens::as_text};
+        const Conversation conversation = chat(text, kSaid, system);
         EXPECT_EQ(turn_by_turn(*model, conversation), model->tokenize(conversation)) << name;
       }
     }
   }
+}
+
+TEST(Turns, KeepTheRolesOfTheirMessages) {
+  const auto model = load_tiny("chatml");
+  const std::vector<Message> messages = {{Role::user, "one"},
+                                         {Role::user, "two"},
+                                         {Role::assistant, "three"},
+                                         {Role::system, "four"},
+                                         {Role::user, "five"}};
+  std::string expected;
+  for (const auto& [role, content] : messages)
+    expected += std::string("<|im_start|>") + name_of(role) + "\n" + content + "<|im_end|>\n";
+  expected += "<|im_start|>assistant\n";
+  const auto text_of = [&](const std::vector<Token>& tokens) {
+    std::string text;
+    for (const Token token : tokens) text += model->piece(token);
+    const std::string space = "\u2581";  // SentencePiece's, before each piece of text
+    for (auto at = text.find(space); at != std::string::npos; at = text.find(space)) text.erase(at, space.size());
+    return text;
+  };
+  EXPECT_EQ(text_of(model->tokenize(Conversation{"", messages})), text_of(model->tokenize(expected)));
 }
 
 TEST(Turns, BeginAsAPromptDoes) {
@@ -57,7 +91,7 @@ TEST(Turns, BeginAsAPromptDoes) {
       model->tokenize(PromptText{"a text", "a question", "be brief", PromptFormat::chat, ControlTokens::as_text});
   std::vector<Token> both = prompt.text;
   append(both, prompt.question);
-  EXPECT_EQ(model->tokenize(Conversation{"a text", {"a question"}, "be brief"}), both);
+  EXPECT_EQ(model->tokenize(chat("a text", {"a question"}, "be brief")), both);
 }
 
 TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
@@ -65,7 +99,7 @@ TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
     const auto model = load_tiny("chatml");
     const Prompt prompt =
         model->tokenize(PromptText{"a text", "a question", "be brief", format, ControlTokens::as_text});
-    const Conversation text{"a text", {}, "be brief", format, ControlTokens::as_text};
+    const Conversation text = chat("a text", {}, "be brief", format);
     EXPECT_EQ(model->tokenize(text), prompt.text);
     EXPECT_EQ(model->turn(text, "a question").tokens, prompt.question);
   }
@@ -73,8 +107,8 @@ TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
 
 TEST(Turns, LeaveAnAnswerEmptyThatIsNotThere) {
   const auto model = load_tiny("chatml");
-  const Conversation asked{"a text", {"one"}, "be brief"};
-  const Conversation whole{"a text", {"one", "", "two"}, "be brief"};
+  const Conversation asked = chat("a text", {"one"}, "be brief");
+  const Conversation whole = chat("a text", {"one", "", "two"}, "be brief");
   std::vector<Token> read = model->tokenize(asked);
   append(read, model->turn(asked, "two").tokens);
   EXPECT_EQ(read, model->tokenize(whole));
@@ -82,33 +116,33 @@ TEST(Turns, LeaveAnAnswerEmptyThatIsNotThere) {
 
 TEST(Turns, RawOnesAreBytes) {
   const auto model = load_tiny("");
-  const Conversation conversation{"", {"a", "b", "c"}, "", PromptFormat::raw, ControlTokens::as_text};
+  const Conversation conversation = chat("", {"a", "b", "c"}, "", PromptFormat::raw);
   const std::string space = "\u2581";  // SentencePiece's, before each piece of text
   std::string bytes;
   for (const Token token : turn_by_turn(*model, conversation)) bytes += model->piece(token);
   for (auto at = bytes.find(space); at != std::string::npos; at = bytes.find(space)) bytes.erase(at, space.size());
   EXPECT_EQ(bytes, "abc");
-  EXPECT_THROW(model->tokenize(Conversation{"", {"a"}, ""}), UsageError) << "no template";
+  EXPECT_THROW(model->tokenize(chat("", {"a"})), UsageError) << "no template";
 }
 
 TEST(Turns, SayWhenTheTemplateRewritesThePast) {
   const auto model = load_tiny("gpt-oss");  // marks where an answer's text begins only when the answer is given to it
-  turn_by_turn(*model, {"", kSaid, ""}, Past::rewritten);
+  turn_by_turn(*model, chat("", kSaid), Past::rewritten);
 }
 
 TEST(Turns, OfTheRealModelMakeTheWholeConversation) {
   const auto path = test::real_model();
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
   const auto model = Model::load(*path);
-  const Conversation conversation{"", kSaid, "be brief"};
+  const Conversation conversation = chat("", kSaid, "be brief");
   EXPECT_EQ(turn_by_turn(*model, conversation), model->tokenize(conversation));
 }
 
 TEST(Turns, RefuseWhatHasNoPlaceForAnAnswer) {
   const auto model = load_tiny("chatml");
-  EXPECT_THROW(model->tokenize(Conversation{"", {"a", "b"}, ""}), UsageError);
-  EXPECT_THROW(model->tokenize(Conversation{"", {}, ""}), InputError);
-  EXPECT_THROW(model->tokenize(Conversation{"", {""}, ""}), InputError);
+  EXPECT_THROW(model->tokenize(chat("", {"a", "b"})), UsageError);
+  EXPECT_THROW(model->tokenize(chat("", {})), InputError);
+  EXPECT_THROW(model->tokenize(chat("", {""})), InputError);
 }
 
 class GoBack : public testing::TestWithParam<const char*> {};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "base/file.h"
@@ -69,7 +70,10 @@ class SavedTest : public testing::Test {
 
   /// Words, and as many tokens as the cache has seen and two more.
   Transcript transcript_of(const Cache& cache) const {
-    return {{"a text", {"one", "", "two"}, "be brief", PromptFormat::raw, ControlTokens::parsed},
+    return {{"a text",
+             {{Role::system, "be brief"}, {Role::user, "one"}, {Role::assistant, ""}, {Role::user, "two"}},
+             PromptFormat::raw,
+             ControlTokens::parsed},
             tokens(cache.stats().tokens_seen + 2)};
   }
 
@@ -161,6 +165,32 @@ TEST_F(SavedTest, sequences_that_have_grown_go_on_bit_for_bit) {
   }
 }
 
+std::string u32(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), sizeof(number)}; }
+std::string text(const std::string& words) { return u32(static_cast<std::uint32_t>(words.size())) + words; }
+
+TEST_F(SavedTest, messages_of_files_from_before_roles_take_turns) {
+  const auto prefilled = prefill(options_of("snapkv:window=8", "30%"), 100);
+  through_file(prefilled.caches.front(), prefilled.logits);
+  const auto with_roles = describe_saved(path_).transcript.conversation.messages;
+  std::ifstream in(path_, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const std::string now = text("") + text("a text") + u32(4 + (1U << 31U)) + u32(0) + text("be brief") + u32(1) +
+                          text("one") + u32(2) + text("") + u32(1) + text("two");
+  const std::string before = text("be brief") + text("a text") + u32(3) + text("one") + text("") + text("two");
+  const auto at = bytes.find(now);
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, now.size(), before);
+  constexpr std::size_t kHeadLength = 32;  // where the length of the first section stands
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data() + kHeadLength, sizeof(length));
+  length = length + before.size() - now.size();
+  std::memcpy(bytes.data() + kHeadLength, &length, sizeof(length));
+  test::reseal(std::as_writable_bytes(std::span(bytes)));
+  std::ofstream(path_, std::ios::binary) << bytes;
+  EXPECT_EQ(describe_saved(path_).transcript.conversation.messages, with_roles);
+  EXPECT_EQ(session_.load(path_).transcript.conversation.text, "a text");
+}
+
 TEST_F(SavedTest, says_what_it_is) {
   const auto prefilled = prefill(options_of("ada-snapkv:window=8", "30%", "q8_0/f16"), 100);
   const auto& cache = prefilled.caches.front();
@@ -168,8 +198,9 @@ TEST_F(SavedTest, says_what_it_is) {
   for (const Transcript& transcript : {restored.transcript, describe_saved(path_).transcript}) {
     EXPECT_EQ(transcript.tokens, tokens(102));
     EXPECT_EQ(transcript.conversation.text, "a text");
-    EXPECT_EQ(transcript.conversation.said, (std::vector<std::string>{"one", "", "two"}));
-    EXPECT_EQ(transcript.conversation.system, "be brief");
+    EXPECT_EQ(transcript.conversation.messages,
+              (std::vector<Message>{
+                  {Role::system, "be brief"}, {Role::user, "one"}, {Role::assistant, ""}, {Role::user, "two"}}));
     EXPECT_EQ(transcript.conversation.format, PromptFormat::raw);
     EXPECT_EQ(transcript.conversation.control, ControlTokens::parsed);
   }

@@ -32,8 +32,8 @@ bool names_a_path(const std::string& line) { return line.find_first_of("/.", 1) 
 
 AfterCommand take(const std::string& line, winnow::cli::ChatState& state) {
   if (line.front() != '/') {
-    state.last = state.talk.say(line, {});
-    state.talk.settle();
+    state.last = state.chat.say(line, {});
+    state.chat.settle();
     return AfterCommand::goes_on;
   }
   return names_a_path(line) ? AfterCommand::goes_on : winnow::cli::run_chat_command(line, state);
@@ -46,8 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
   enter_folder();
   winnow::cli::CommonOptions options;
   options.generate.max_tokens = 2;
-  winnow::cli::Talk talk(session(), options);
-  winnow::cli::ChatState state{talk, {}};
+  winnow::Chat chat(session(), {}, options.cache, options.generate);
+  winnow::cli::ChatState state{chat, {}};
   std::istringstream lines(std::string(data, size));
   for (std::string line; std::getline(lines, line);) {
     try {

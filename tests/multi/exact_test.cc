@@ -34,7 +34,7 @@ TEST_F(ExactTest, recompute_is_one_prefill_of_all_tokens) {
 }
 
 TEST_F(ExactTest, recompute_takes_the_beginning_of_sequence_once) {
-  const auto bos = model_->tokenize(Conversation{"x", {}, "", PromptFormat::raw, ControlTokens::as_text}).front();
+  const auto bos = model_->tokenize(Conversation{"x", {}, PromptFormat::raw, ControlTokens::as_text}).front();
   auto a = tokens(70, 1);
   auto b = tokens(80, 2);
   std::vector<Token> prompt = {bos};

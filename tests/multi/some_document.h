@@ -64,7 +64,7 @@ inline SomeDocument document_of(Session& session, const std::vector<Token>& toke
                     sequence.seen,
                     sequence.terms,
                     sequence.limit,
-                    {Conversation{"some words", {}, "", PromptFormat::raw, {}}, tokens}};
+                    {Conversation{"some words", {}, PromptFormat::raw, {}}, tokens}};
   if (options.spec == Spec()) {
     for (int layer = 0; layer < model.layers; ++layer)
       out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));

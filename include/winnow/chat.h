@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
+#include "winnow/generate.h"
+#include "winnow/session.h"
 
-namespace winnow::cli {
+namespace winnow {
 
 /// An answer with what it took.
 struct Reply {
@@ -19,10 +20,10 @@ struct Reply {
 /// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed
 /// when its question has been seen; what comes after it is appended, and compressed by settle(). Nothing is read before
 /// a turn needs it.
-class Talk {
+class Chat {
  public:
-  /// Keeps references to both. With --load-kv it goes on from that file. Throws winnow::Error.
-  Talk(Session& session, const CommonOptions& options);
+  /// Keeps a reference to the session. Of `conversation` nothing has been said yet.
+  Chat(Session& session, Conversation conversation, CacheOptions cache, GenerateOptions generate);
 
   /// Says something and streams the answer. When it throws, the conversation is as it was before; an answer that is
   /// interrupted stays part of it. Throws winnow::Error.
@@ -59,12 +60,12 @@ class Talk {
   Reply read_and_answer(Transcript transcript, const OnText& on_text);
 
   Session& session_;
-  const CommonOptions& options_;
   CacheOptions cache_options_;
+  GenerateOptions generate_;
   Transcript transcript_;  ///< answers as they came; the cache may lack the last tokens
   std::optional<Cache> cache_;
   std::size_t settled_ = 0;  ///< tokens that the cache has seen and that need not be compressed any more
   bool warned_ = false;
 };
 
-}  // namespace winnow::cli
+}  // namespace winnow

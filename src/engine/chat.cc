@@ -1,43 +1,29 @@
-#include "cli/talk.h"
+#include "winnow/chat.h"
 
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <span>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "cli/output.h"
 #include "winnow/error.h"
 
-namespace winnow::cli {
+namespace winnow {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double, std::milli>(end - begin).count();
-}
 
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 }  // namespace
 
-Talk::Talk(Session& session, const CommonOptions& options)
-    : session_(session), options_(options), cache_options_(options.cache) {
-  if (!options.load_kv.empty()) {
-    load(options.load_kv);
-    return;
-  }
-  Conversation& conversation = transcript_.conversation;
-  conversation.system = options.prompt.system;
-  conversation.format = options.prompt.format;
-  conversation.control = options.prompt.control;
-  if (!options.file.empty()) conversation.text = read_text(options.file);
-}
+Chat::Chat(Session& session, Conversation conversation, CacheOptions cache, GenerateOptions generate)
+    : session_(session),
+      cache_options_(std::move(cache)),
+      generate_(std::move(generate)),
+      transcript_{std::move(conversation), {}} {}
 
-Reply Talk::say(const std::string& words, const OnText& on_text) {
+Reply Chat::say(const std::string& words, const OnText& on_text) {
   Transcript next = with(words);
   warn_about_length(next.tokens.size());
   std::optional<CacheMark> mark;
@@ -54,30 +40,32 @@ Reply Talk::say(const std::string& words, const OnText& on_text) {
   }
 }
 
-Reply Talk::read_and_answer(Transcript next, const OnText& on_text) {
+Reply Chat::read_and_answer(Transcript next, const OnText& on_text) {
   Reply reply;
   reply.tokens_read = static_cast<int>(next.tokens.size()) - (cache_ ? cache_->stats().tokens_seen : 0);
   const auto begin = Clock::now();
   const auto logits = read(next.tokens);
-  const auto middle = Clock::now();
+  reply.read_ms = ms_since(begin);
+  const auto answer_begin = Clock::now();
   reply.generation = answer(logits, on_text);
-  reply.read_ms = ms_between(begin, middle);
-  reply.answer_ms = ms_between(middle, Clock::now());
-  next.conversation.said.push_back(reply.generation.text);
+  reply.answer_ms = ms_since(answer_begin);
+  next.conversation.messages.push_back({Role::assistant, reply.generation.text});
   append(next.tokens, reply.generation.tokens);
   transcript_ = std::move(next);
   return reply;
 }
 
-Transcript Talk::with(const std::string& words) {
+Transcript Chat::with(const std::string& words) {
   const Model& model = session_.model();
   Transcript next = transcript_;
-  auto& said = next.conversation.said;
+  const Message* const last = transcript_.conversation.last();
   const bool raw = next.conversation.format == PromptFormat::raw;
   const std::string spoken =
-      raw ? (said.empty() ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
-  if (said.size() % 2 == 1) said.emplace_back();                // a question that was saved without an answer
-  said.push_back(spoken);
+      raw ? (last == nullptr ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
+  auto& messages = next.conversation.messages;
+  if (last != nullptr && last->role == Role::user)
+    messages.push_back({Role::assistant, ""});  // saved without an answer
+  messages.push_back({Role::user, spoken});
   if (transcript_.tokens.empty()) {
     next.tokens = model.tokenize(next.conversation);
     return next;
@@ -94,14 +82,14 @@ Transcript Talk::with(const std::string& words) {
   return next;
 }
 
-void Talk::warn_about_length(std::size_t tokens) {
+void Chat::warn_about_length(std::size_t tokens) {
   const int trained = session_.model().info().ctx_train;
   if (warned_ || tokens <= static_cast<std::size_t>(trained)) return;
   warned_ = true;
   log().warn("the conversation has {} tokens, the model was trained with {}: answers may suffer", tokens, trained);
 }
 
-std::vector<float> Talk::read(const std::vector<Token>& tokens) {
+std::vector<float> Chat::read(const std::vector<Token>& tokens) {
   if (cache_)
     return session_.extend(*cache_, std::span(tokens).subspan(static_cast<std::size_t>(cache_->stats().tokens_seen)));
   Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
@@ -110,12 +98,12 @@ std::vector<float> Talk::read(const std::vector<Token>& tokens) {
   return std::move(prefilled.logits);
 }
 
-Generation Talk::answer(const std::vector<float>& logits, const OnText& on_text) {
+Generation Chat::answer(const std::vector<float>& logits, const OnText& on_text) {
   Cache* const cache = &*cache_;
-  return std::move(generate(session_, std::span(&cache, 1), std::span(&logits, 1), options_.generate, on_text).front());
+  return std::move(generate(session_, std::span(&cache, 1), std::span(&logits, 1), generate_, on_text).front());
 }
 
-void Talk::settle() {
+void Chat::settle() {
   const std::size_t seen = cache_ ? static_cast<std::size_t>(cache_->stats().tokens_seen) : settled_;
   if (seen <= settled_) return;
   try {
@@ -126,19 +114,19 @@ void Talk::settle() {
   }
 }
 
-void Talk::keep_by(const CacheOptions& cache) {
+void Chat::keep_by(const CacheOptions& cache) {
   cache_options_ = cache;
   cache_.reset();
 }
 
-void Talk::reset() {
-  transcript_.conversation.said.clear();
+void Chat::reset() {
+  std::erase_if(transcript_.conversation.messages, [](const Message& m) { return m.role != Role::system; });
   transcript_.tokens.clear();
   cache_.reset();
   warned_ = false;
 }
 
-void Talk::save(const std::string& path) const {
+void Chat::save(const std::string& path) const {
   if (transcript_.tokens.empty()) throw UsageError("there is nothing to save: nothing has been said yet");
   if (!cache_) {
     throw UsageError(fmt::format(
@@ -147,7 +135,7 @@ void Talk::save(const std::string& path) const {
   session_.save(path, *cache_, {}, transcript_);
 }
 
-void Talk::load(const std::string& path) {
+void Chat::load(const std::string& path) {
   Restored restored = session_.load(path);
   cache_ = std::move(restored.cache);
   settled_ = static_cast<std::size_t>(cache_->stats().tokens_seen);
@@ -156,6 +144,6 @@ void Talk::load(const std::string& path) {
   warned_ = false;
 }
 
-std::optional<CacheStats> Talk::stats() const { return cache_ ? std::optional(cache_->stats()) : std::nullopt; }
+std::optional<CacheStats> Chat::stats() const { return cache_ ? std::optional(cache_->stats()) : std::nullopt; }
 
-}  // namespace winnow::cli
+}  // namespace winnow

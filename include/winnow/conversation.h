@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "winnow/prompt.h"
+
+namespace winnow {
+
+/// Who says a message of a chat.
+enum class Role : std::uint8_t { system, user, assistant };
+
+/// As chat templates and APIs call it.
+constexpr const char* name_of(Role role) {
+  return role == Role::system ? "system" : role == Role::user ? "user" : "assistant";
+}
+
+struct Message {
+  Role role = Role::user;
+  std::string content;
+  bool operator==(const Message&) const = default;
+};
+
+/// A text and what has been said about it. The last message that is not the system's tells what may come next: there is
+/// none, then any question may follow the text; it is the user's, then the model is to answer; it is the assistant's,
+/// then the model has.
+struct Conversation {
+  std::string text;               ///< goes before the user's first words, may be empty
+  std::vector<Message> messages;  ///< without one of the system, the template may insert its own
+  PromptFormat format = PromptFormat::chat;
+  ControlTokens control = ControlTokens::as_text;  ///< in the text and in messages that are not the system's
+
+  /// The last message that is not the system's, or null.
+  const Message* last() const;
+};
+
+/// The text of a prompt, with its system message, before its question.
+Conversation before_question(const PromptText& prompt);
+
+/// What a sequence has read: the words, and their tokens as they came.
+struct Transcript {
+  Conversation conversation;
+  std::vector<Token> tokens;  ///< those beyond what the sequence's cache has seen are read next
+};
+
+/// Whether a template puts the earlier messages as it did when they were the last.
+enum class Past : std::uint8_t { unchanged, rewritten };
+
+/// What a question adds to a conversation.
+struct Turn {
+  std::vector<Token> tokens;  ///< from the end of what has been read to where the next answer begins
+  Past past = Past::unchanged;
+};
+
+}  // namespace winnow

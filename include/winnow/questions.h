@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "winnow/session.h"
+
+namespace winnow {
+
+/// What a method that compresses once has seen when it chooses what stays.
+enum class Protocol : std::uint8_t {
+  aware,     ///< the text and the question
+  agnostic,  ///< the text alone
+};
+
+/// Where an answer begins: the prompt has been read to the end of its question.
+struct AnswerStart {
+  std::vector<Cache> caches;               ///< one for each CacheOptions
+  std::vector<std::vector<float>> logits;  ///< of the last token, [cache][n_vocab]
+  std::vector<CacheStats> stats;           ///< of each cache when it had been compressed
+};
+
+/// The questions about one text, which is read once for all of them.
+class Questions {
+ public:
+  /// Reads the text, and the questions where the protocol compresses after them, or there is no text. Keeps a reference
+  /// to the session. A question without tokens is answered from the end of the text. REQUIRES: a question. Throws what
+  /// Session::prefill() throws.
+  Questions(Session& session, std::span<const Token> text, std::vector<std::vector<Token>> questions, Protocol protocol,
+            std::span<const CacheOptions> caches);
+  /// About a text that was read and compressed before.
+  Questions(Session& session, Prefilled text, std::vector<std::vector<Token>> questions);
+
+  std::size_t size() const { return questions_.size(); }
+  const std::vector<Token>& tokens(std::size_t question) const { return questions_[question]; }
+  /// The text as all questions find it; null where each has been read together with the text.
+  const Prefilled* text() const { return text_ ? &*text_ : nullptr; }
+
+  /// Reads a question. REQUIRES: they are asked in order, each once: the last one takes the text's caches, the others
+  /// copies. Throws what Session::extend() throws, and MemoryError.
+  AnswerStart ask(std::size_t question);
+
+ private:
+  AnswerStart ask_text(const std::vector<Token>& question, Prefilled text);
+
+  Session& session_;
+  std::vector<std::vector<Token>> questions_;
+  std::optional<Prefilled> text_;
+  std::vector<Prefilled> read_;  ///< with their questions
+};
+
+}  // namespace winnow

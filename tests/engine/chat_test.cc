@@ -1,0 +1,137 @@
+// Questions about a text that is read once, and chats: as if each had been read by itself.
+#include "winnow/chat.h"
+
+#include <gtest/gtest.h>
+
+#include "support/cache_options.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/questions.h"
+
+namespace winnow {
+namespace {
+
+using test::options_of;
+
+class ChatTest : public testing::Test {
+ protected:
+  ChatTest() {
+    test::TinyModel tiny;
+    tiny.chat_template = "chatml";
+    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
+    model_ = Model::load(folder_ / "tiny.gguf");
+    session_ = std::make_unique<Session>(model_, SessionOptions{1, Precision::f32});
+  }
+
+  Conversation about(const std::string& text) const { return {text, {}, PromptFormat::chat, {}}; }
+
+  static GenerateOptions few_tokens() {
+    GenerateOptions out;
+    out.max_tokens = 5;
+    out.end = EndOfSequence::ignored;
+    return out;
+  }
+
+  test::TempFolder folder_;
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<Session> session_;
+};
+
+const std::string kText = "the first part of a text, and then the rest of it";
+
+TEST_F(ChatTest, SeveralQuestionsHaveTheTokensOfEach) {
+  const std::vector<std::string> asked = {"who?", "and where is it?", ""};
+  const auto [text, questions] = model_->tokenize(about(kText), asked);
+  ASSERT_EQ(questions.size(), asked.size());
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Prompt alone = model_->tokenize(PromptText{kText, asked[i]});
+    EXPECT_EQ(text, alone.text);
+    EXPECT_EQ(questions[i], alone.question);
+  }
+  EXPECT_EQ(questions[2], model_->tokenize(PromptText{kText, ""}).question);
+  EXPECT_THROW(model_->tokenize(about(""), std::vector<std::string>{"", ""}), InputError);
+}
+
+TEST_F(ChatTest, QuestionsAreAskedAsIfAlone) {
+  const auto [text, questions] =
+      model_->tokenize(about(kText), std::vector<std::string>{"who?", "where is it?", "why"});
+  const std::vector<CacheOptions> caches = {options_of("full"), options_of("snapkv:window=4", "16")};
+  for (const auto protocol : {Protocol::aware, Protocol::agnostic}) {
+    Questions together(*session_, text, questions, protocol, caches);
+    EXPECT_EQ(together.text() == nullptr, protocol == Protocol::aware);
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      auto one = together.ask(i);
+      ASSERT_EQ(one.caches.size(), caches.size());
+      for (std::size_t c = 0; c < caches.size(); ++c) {
+        const auto options = std::span(caches).subspan(c, 1);
+        std::vector<Token> read = text;
+        if (protocol == Protocol::aware) read.insert(read.end(), questions[i].begin(), questions[i].end());
+        auto alone = session_->prefill(read, options);
+        ASSERT_EQ(one.logits.size(), caches.size());
+        if (protocol == Protocol::aware) {
+          EXPECT_EQ(one.logits[c], alone.logits);
+        }
+        EXPECT_EQ(one.stats[c].entries_per_head_mean, alone.caches.front().stats().entries_per_head_mean);
+        if (protocol == Protocol::agnostic) {
+          EXPECT_EQ(one.logits[c], session_->extend(alone.caches.front(), questions[i]));
+        }
+        EXPECT_EQ(one.caches[c].kept(), alone.caches.front().kept());
+      }
+    }
+  }
+}
+
+TEST_F(ChatTest, AQuestionWithoutTokensIsAnsweredFromTheText) {
+  const auto text = model_->tokenize(kText);
+  const auto full = options_of("full");
+  const auto read = session_->prefill(text, std::span(&full, 1));
+  for (const auto protocol : {Protocol::aware, Protocol::agnostic}) {
+    Questions nothing(*session_, text, std::vector<std::vector<Token>>(1), protocol, std::span(&full, 1));
+    EXPECT_EQ(nothing.ask(0).logits.front(), read.logits);
+  }
+}
+
+/// What greedy decoding says after tokens that are read at once.
+std::vector<Token> answer_after(Session& session, const std::vector<Token>& tokens, const GenerateOptions& options) {
+  const auto full = options_of("full", "", "f32");
+  auto read = session.prefill(tokens, std::span(&full, 1));
+  Cache* const cache = &read.caches.front();
+  return generate(session, std::span(&cache, 1), std::span(&read.logits, 1), options).front().tokens;
+}
+
+TEST_F(ChatTest, AnswersAreThoseToAllTokensReadAtOnce) {
+  Chat chat(*session_, about(kText), options_of("full", "", "f32"), few_tokens());
+  Conversation so_far = about(kText);
+  std::vector<Token> tokens;
+  for (const std::string words : {"who is it?", "and then?", "why"}) {
+    const auto turn = model_->turn(so_far, words).tokens;
+    so_far.messages.push_back({Role::user, words});
+    if (tokens.empty()) {
+      tokens = model_->tokenize(so_far);
+    } else {
+      tokens.insert(tokens.end(), turn.begin(), turn.end());
+    }
+    const auto expected = answer_after(*session_, tokens, few_tokens());
+    const Generation answer = chat.say(words, {}).generation;
+    EXPECT_EQ(answer.tokens, expected);
+    tokens.insert(tokens.end(), answer.tokens.begin(), answer.tokens.end());
+    so_far.messages.push_back({Role::assistant, answer.text});
+  }
+}
+
+TEST_F(ChatTest, ALineThatFailsLeavesTheConversationAsItWas) {
+  Chat chat(*session_, about(kText), options_of("full"), few_tokens());
+  Chat other(*session_, about(kText), options_of("full"), few_tokens());
+  chat.say("who is it?", {});
+  other.say("who is it?", {});
+  const int before = chat.tokens();
+  session_->on_stop([] { return true; });
+  EXPECT_THROW(chat.say("and then?", {}), Interrupted);
+  session_->on_stop({});
+  EXPECT_EQ(chat.tokens(), before);
+  EXPECT_EQ(chat.say("why", {}).generation.tokens, other.say("why", {}).generation.tokens);
+}
+
+}  // namespace
+}  // namespace winnow
