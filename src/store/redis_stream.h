@@ -1,7 +1,6 @@
 #pragma once
 
 #include <hiredis/hiredis.h>
-#include <openssl/ssl.h>
 
 #include <cstddef>
 #include <memory>
@@ -18,6 +17,7 @@ namespace winnow::store {
 class RedisStream {
  public:
   explicit RedisStream(const RedisAddress& address);
+  ~RedisStream();
 
   void write(std::string_view bytes);
   /// Waits for some bytes, at least one.
@@ -26,19 +26,15 @@ class RedisStream {
   bool has_input() const;
 
  private:
+  class Transport;
+  class Plain;
+  class Tls;
   struct Free {
     void operator()(redisContext* context) const { redisFree(context); }
-    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-    void operator()(SSL* tls) const { SSL_free(tls); }
   };
-  void begin_tls(const std::string& host);
-  [[noreturn]] void fail(const std::string& why) const;
-  [[noreturn]] void fail_tls(int result) const;
 
-  std::string name_;
   std::unique_ptr<redisContext, Free> socket_;
-  std::unique_ptr<SSL_CTX, Free> context_;
-  std::unique_ptr<SSL, Free> tls_;  ///< nothing: the bytes go as they are
+  std::unique_ptr<Transport> transport_;
 };
 
 }  // namespace winnow::store
