@@ -13,10 +13,7 @@ namespace winnow::eval {
 namespace {
 
 Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
-  Sample out;
-  out.task = task;
-  out.id = id_of(line, number);
-  out.prompt.text = line.value("text", "");
+  Sample out = begin_sample(line, number, task);
   for (const char* key : {"question", "input", "prompt"}) {
     if (out.prompt.question.empty()) out.prompt.question = line.value(key, "");
   }

@@ -92,9 +92,13 @@ std::vector<Sample> read_samples(const std::string& path, const TaskOptions& opt
   return collector.take(lines);
 }
 
-std::string id_of(const nlohmann::json& line, int number) {
-  if (!line.contains("id")) return std::to_string(number);
-  return line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump();
+Sample begin_sample(const nlohmann::json& line, int number, const std::string& task) {
+  Sample out;
+  out.task = task;
+  out.id = std::to_string(number);
+  if (line.contains("id")) out.id = line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump();
+  out.prompt.text = line.value("text", "");
+  return out;
 }
 
 }  // namespace winnow::eval

@@ -15,7 +15,7 @@ namespace winnow::eval {
 std::vector<Sample> read_samples(const std::string& path, const TaskOptions& options,
                                  const std::function<Sample(const nlohmann::json& line, int number)>& sample_of);
 
-/// What a line has as "id", its number otherwise.
-std::string id_of(const nlohmann::json& line, int number);
+/// A sample with what all lines have: its id ("id", or the line's number) and "text".
+Sample begin_sample(const nlohmann::json& line, int number, const std::string& task);
 
 }  // namespace winnow::eval
