@@ -1,27 +1,36 @@
-# The library that is installed: all modules but the command's and the peer's in one shared object, so that a user's project links one thing and sees only
-# include/winnow.
+# The library that is installed: its modules in one shared object, so that a user's project links one thing and sees only include/winnow.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(GenerateExportHeader)
 
 set(objects)
-foreach(module base store cache attention model graph policy engine multi)
+foreach(module IN LISTS WINNOW_LIBRARY_MODULES)
   list(APPEND objects $<TARGET_OBJECTS:winnow_${module}>)
 endforeach()
 add_library(winnow SHARED ${objects})
 add_library(winnow::winnow ALIAS winnow)
-set_target_properties(winnow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH_USE_LINK_PATH ON)
+generate_export_header(winnow EXPORT_FILE_NAME ${PROJECT_BINARY_DIR}/include/winnow/export.h)
+# As the version file below says: a minor version may change the interface.
+set_target_properties(winnow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                      INSTALL_RPATH_USE_LINK_PATH ON)
 target_compile_features(winnow PUBLIC cxx_std_20)
-target_include_directories(winnow PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(winnow PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash ${LMDB_LIBRARY} ${HIREDIS_LIBRARY} OpenSSL::SSL
+target_include_directories(winnow PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(winnow PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash
+  $<$<BOOL:${WINNOW_HAS_LMDB}>:$<BUILD_INTERFACE:winnow_lmdb>>
+  $<$<BOOL:${WINNOW_HAS_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>
   $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
 
 install(TARGETS winnow EXPORT winnow)
-install(TARGETS winnow_command)
-set_target_properties(winnow_command PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/winnow ${PROJECT_BINARY_DIR}/include/winnow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
         PATTERN "*.h")
 install(EXPORT winnow NAMESPACE winnow:: FILE winnow-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/winnow)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/winnow-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/winnow-config-version.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/winnow)
-install(FILES ${PROJECT_SOURCE_DIR}/completions/winnow.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME winnow)
-install(FILES ${PROJECT_SOURCE_DIR}/docs/winnow.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
+if(WINNOW_BUILD_CLI)
+  set_target_properties(winnow_command PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS winnow_command)
+  install(FILES ${PROJECT_SOURCE_DIR}/completions/winnow.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME winnow)
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/winnow.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()

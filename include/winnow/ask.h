@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "winnow/export.h"
 #include "winnow/methods.h"
 #include "winnow/session.h"
 
@@ -22,7 +23,7 @@ struct AskMethod;
 /// How documents that were read one by one are put together for a question, read from a string such as
 /// `samkv:update=overwrite` or `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to
 /// copy, immutable, safe to share between threads.
-class AskSpec {
+class WINNOW_EXPORT AskSpec {
  public:
   /// `samkv`.
   AskSpec();
@@ -39,7 +40,7 @@ class AskSpec {
 
   bool operator==(const AskSpec& other) const { return print() == other.print(); }
 
-  struct Impl;
+  struct WINNOW_NO_EXPORT Impl;
   const Impl& impl() const { return *impl_; }
 
  private:
@@ -48,7 +49,7 @@ class AskSpec {
 };
 
 /// All methods of asking with their options.
-std::vector<MethodInfo> list_ask_methods();
+WINNOW_EXPORT std::vector<MethodInfo> list_ask_methods();
 
 /// What to do about a document whose keys and values cannot be read when they are needed: its store is gone, somebody
 /// has removed it, a block is damaged.
@@ -58,7 +59,7 @@ enum class UnreadableDocument : std::uint8_t {
                   ///< at a prefill's cost
 };
 
-struct AskOptions {
+struct WINNOW_EXPORT AskOptions {
   AskSpec method;
   std::optional<Budget> budget;  ///< REQUIRES: set for a method that needs one (multi-infllm), not set for the others
   KvType kv_type;                ///< of the cache that is made
@@ -103,7 +104,7 @@ struct Asked {
 /// be put together as it is (`reuse`). Throws InputError for no documents, an empty question, a document of another
 /// model, or one that is damaged or gone (see AskOptions::unreadable); UsageError for a method that cannot work on
 /// compressed documents; MemoryError; Interrupted.
-Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents,
-          std::span<const Token> question, const AskOptions& options);
+WINNOW_EXPORT Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents,
+                        std::span<const Token> question, const AskOptions& options);
 
 }  // namespace winnow

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "winnow/export.h"
 #include "winnow/generate.h"
 #include "winnow/session.h"
 
@@ -20,7 +21,7 @@ struct Reply {
 /// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed
 /// when its question has been seen; what comes after it is appended, and compressed by settle(). Nothing is read before
 /// a turn needs it.
-class Chat {
+class WINNOW_EXPORT Chat {
  public:
   /// Keeps a reference to the session. Of `conversation` nothing has been said yet.
   Chat(Session& session, Conversation conversation, CacheOptions cache, GenerateOptions generate);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "winnow/export.h"
 #include "winnow/prompt.h"
 
 namespace winnow {
@@ -25,7 +26,7 @@ struct Message {
 /// A text and what has been said about it. The last message that is not the system's tells what may come next: there is
 /// none, then any question may follow the text; it is the user's, then the model is to answer; it is the assistant's,
 /// then the model has.
-struct Conversation {
+struct WINNOW_EXPORT Conversation {
   std::string text;               ///< goes before the user's first words, may be empty
   std::vector<Message> messages;  ///< without one of the system, the template may insert its own
   PromptFormat format = PromptFormat::chat;
@@ -36,7 +37,7 @@ struct Conversation {
 };
 
 /// The text of a prompt, with its system message, before its question.
-Conversation before_question(const PromptText& prompt);
+WINNOW_EXPORT Conversation before_question(const PromptText& prompt);
 
 /// What a sequence has read: the words, and their tokens as they came.
 struct Transcript {

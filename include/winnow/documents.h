@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "winnow/document.h"
+#include "winnow/export.h"
 #include "winnow/session.h"
 
 namespace winnow {
@@ -77,7 +78,7 @@ enum class MissingStore : std::uint8_t { is_created, is_an_error };
 
 /// Throws what DocumentStore::import_from() would throw for the file and the name (empty: its own), for those who make
 /// a store only when there is something to put into it.
-void check_exported(const std::string& path, const std::string& name = "");
+WINNOW_EXPORT void check_exported(const std::string& path, const std::string& name = "");
 
 /// Documents that were read once, each with its keys and values, in a folder or on a Redis server.
 ///
@@ -87,7 +88,7 @@ void check_exported(const std::string& path, const std::string& name = "");
 /// the disk; with Redis, it is what the server makes of it. All calls throw InputError when the store cannot be
 /// reached, read or written (a full disk, no permission, a server that is gone) or is damaged, with one sentence that
 /// names it.
-class DocumentStore {
+class WINNOW_EXPORT DocumentStore {
  public:
   /// `where` is a folder, redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] (with the password from
   /// WINNOW_REDIS_PASSWORD where it has none; rediss by TLS), or empty for the user's data directory. Throws
@@ -137,7 +138,7 @@ class DocumentStore {
   /// documents.
   std::vector<DocumentInfo> gc(std::size_t max_bytes);
 
-  struct Impl;
+  struct WINNOW_NO_EXPORT Impl;
   Impl& impl() { return *impl_; }
   const Impl& impl() const { return *impl_; }
 

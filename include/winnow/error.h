@@ -4,36 +4,38 @@
 #include <stdexcept>
 #include <string>
 
+#include "winnow/export.h"
+
 namespace winnow {
 
 /// Base of every exception that winnow throws. what() is one sentence with the numbers in it, fit to be shown to a
 /// user.
-class Error : public std::runtime_error {
+class WINNOW_EXPORT Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// The caller asked for something that cannot be: an unknown method, a budget of 0, a wrong option. The command exits
 /// with 2.
-class UsageError : public Error {
+class WINNOW_EXPORT UsageError : public Error {
  public:
   using Error::Error;
 };
 
 /// A model file that cannot be used: missing, unreadable, truncated, not a GGUF, of another architecture, inconsistent.
-class ModelError : public Error {
+class WINNOW_EXPORT ModelError : public Error {
  public:
   using Error::Error;
 };
 
 /// An input or output other than the model: an empty prompt, an unreadable file, a full disk, a closed stream.
-class InputError : public Error {
+class WINNOW_EXPORT InputError : public Error {
  public:
   using Error::Error;
 };
 
 /// Memory that could not be had.
-class MemoryError : public Error {
+class WINNOW_EXPORT MemoryError : public Error {
  public:
   MemoryError(const std::string& what, std::size_t bytes) : Error(what), bytes_(bytes) {}
 
@@ -45,7 +47,7 @@ class MemoryError : public Error {
 };
 
 /// The work was cancelled through its StopToken. What was there before the call is still there.
-class Interrupted : public Error {
+class WINNOW_EXPORT Interrupted : public Error {
  public:
   using Error::Error;
 };

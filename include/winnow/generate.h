@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "winnow/export.h"
 #include "winnow/session.h"
 
 namespace winnow {
 
 /// As llama.cpp's samplers, which do the work. A temperature of 0 is greedy and ignores the rest but the penalty.
-struct SamplingOptions {
+struct WINNOW_EXPORT SamplingOptions {
   float temperature = 0;
   int top_k = 40;
   float top_p = 0.95F;
@@ -27,7 +28,7 @@ struct SamplingOptions {
 /// What an end-of-sequence token does.
 enum class EndOfSequence : std::uint8_t { stops, ignored };
 
-struct GenerateOptions {
+struct WINNOW_EXPORT GenerateOptions {
   int max_tokens = 256;
   SamplingOptions sampling;
   std::vector<std::string> stop;  ///< texts that end the answer; they are not part of it
@@ -64,8 +65,8 @@ using OnText = std::function<void(int, std::string_view)>;
 
 /// Generates answers for a batch: caches[i] goes on after logits[i] ([n_vocab], of its last token). Sequences that end
 /// leave the batch. When the session is stopped, what there is so far is returned with FinishReason::interrupted.
-std::vector<Generation> generate(Session& session, std::span<Cache* const> caches,
-                                 std::span<const std::vector<float>> logits, const GenerateOptions& options,
-                                 const OnText& on_text = {});
+WINNOW_EXPORT std::vector<Generation> generate(Session& session, std::span<Cache* const> caches,
+                                               std::span<const std::vector<float>> logits,
+                                               const GenerateOptions& options, const OnText& on_text = {});
 
 }  // namespace winnow

@@ -4,13 +4,15 @@
 #include <string>
 #include <string_view>
 
+#include "winnow/export.h"
+
 namespace winnow {
 
 /// How one element of a stored key or value is encoded. The values are stored in files: never renumber.
 enum class ElementType : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4 };
 
 /// Encoding of a cache: keys and values may differ.
-struct KvType {
+struct WINNOW_EXPORT KvType {
   ElementType key = ElementType::f16;
   ElementType value = ElementType::f16;
 
@@ -24,6 +26,6 @@ struct KvType {
 };
 
 /// Name of one element type, as in `--kv-type`.
-std::string_view name_of(ElementType type);
+WINNOW_EXPORT std::string_view name_of(ElementType type);
 
 }  // namespace winnow

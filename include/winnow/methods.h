@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "winnow/export.h"
+
 namespace winnow {
 
 /// One option of a method, as `winnow methods NAME` lists it.
@@ -29,12 +31,12 @@ struct MethodInfo {
 };
 
 /// All presets, in the registry's order.
-std::vector<MethodInfo> list_methods();
+WINNOW_EXPORT std::vector<MethodInfo> list_methods();
 
 /// All wrappers, `ada` for ada(X), in the registry's order. They have no parts of their own.
-std::vector<MethodInfo> list_wrappers();
+WINNOW_EXPORT std::vector<MethodInfo> list_wrappers();
 
 /// The parts of any spec, with the options that it gives. Throws UsageError as Spec::parse does.
-MethodInfo describe_method(std::string_view spec);
+WINNOW_EXPORT MethodInfo describe_method(std::string_view spec);
 
 }  // namespace winnow

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "winnow/conversation.h"
+#include "winnow/export.h"
 #include "winnow/prompt.h"
 
 namespace winnow {
@@ -36,7 +37,7 @@ struct ModelOptions {
 
 /// A model: weights and vocabulary. Immutable after load() and safe to share between threads. Its file stays mapped:
 /// who cuts it ends the process by SIGBUS, unless the program handles that signal, as the command does.
-class Model {
+class WINNOW_EXPORT Model {
  public:
   /// Throws ModelError, MemoryError, or UsageError for options that cannot be.
   static std::shared_ptr<const Model> load(const std::string& path, const ModelOptions& options = {});
@@ -67,7 +68,7 @@ class Model {
   /// memory.
   std::uint64_t hash() const;
 
-  struct Impl;
+  struct WINNOW_NO_EXPORT Impl;
   const Impl& impl() const { return *impl_; }
 
  private:

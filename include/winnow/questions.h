@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "winnow/export.h"
 #include "winnow/session.h"
 
 namespace winnow {
@@ -24,7 +25,7 @@ struct AnswerStart {
 };
 
 /// The questions about one text, which is read once for all of them.
-class Questions {
+class WINNOW_EXPORT Questions {
  public:
   /// Reads the text, and the questions where the protocol compresses after them, or there is no text. Keeps a reference
   /// to the session. A question without tokens is answered from the end of the text. REQUIRES: a question. Throws what

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "winnow/export.h"
 #include "winnow/model.h"
 #include "winnow/session.h"
 
@@ -33,9 +34,9 @@ struct SavedInfo {
 /// Reads what Session::save() has written, without a model; all checksums are computed. Throws InputError when the path
 /// is no saved cache of this version, is truncated, or what it says of itself is damaged. May be called by several
 /// threads.
-SavedInfo describe_saved(const std::string& path);
+WINNOW_EXPORT SavedInfo describe_saved(const std::string& path);
 
 /// Whether a file begins like a saved cache. Does not throw: what cannot be read does not.
-bool is_saved(const std::string& path);
+WINNOW_EXPORT bool is_saved(const std::string& path);
 
 }  // namespace winnow

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "winnow/export.h"
 #include "winnow/kv_type.h"
 #include "winnow/model.h"
 #include "winnow/spec.h"
@@ -16,7 +17,7 @@
 namespace winnow {
 
 /// How the cache of one sequence is kept.
-struct CacheOptions {
+struct WINNOW_EXPORT CacheOptions {
   Spec spec;                     ///< default: full
   std::optional<Budget> budget;  ///< REQUIRES: set when the spec's method needs one
   KvType kv_type;
@@ -40,7 +41,7 @@ struct CacheMark;
 
 /// The compressed keys and values of one sequence: a lane for each layer and KV head. Move-only; clone() copies.
 /// Belongs to the Session that made it, which it must not outlive.
-class Cache {
+class WINNOW_EXPORT Cache {
  public:
   Cache(Cache&&) noexcept;
   Cache& operator=(Cache&&) noexcept;
@@ -58,7 +59,7 @@ class Cache {
   /// Positions kept, ascending: [layer][KV head][entry].
   std::vector<std::vector<std::vector<std::int32_t>>> kept() const;
 
-  struct Impl;
+  struct WINNOW_NO_EXPORT Impl;
   Impl& impl() { return *impl_; }
   const Impl& impl() const { return *impl_; }
   explicit Cache(std::unique_ptr<Impl> impl);
@@ -90,7 +91,7 @@ enum class Pack : std::uint8_t {
              ///< at once as it pays for
 };
 
-struct SessionOptions {
+struct WINNOW_EXPORT SessionOptions {
   int threads = 0;  ///< 0: all cores that the process may use
   Precision precision = Precision::automatic;
   int chunk = 512;  ///< tokens of a prompt that pass through a layer together
@@ -123,7 +124,7 @@ struct Restored {
 /// Runs a model. Owns a thread pool and work space; one session is used by one thread at a time, several sessions may
 /// share a Model. All calls throw Interrupted when the stop function says so, MemoryError when memory cannot be had;
 /// what existed before is intact.
-class Session {
+class WINNOW_EXPORT Session {
  public:
   Session(std::shared_ptr<const Model> model, const SessionOptions& options);
   ~Session();
@@ -177,7 +178,7 @@ class Session {
   const Model& model() const;
   int threads() const;
 
-  struct Impl;
+  struct WINNOW_NO_EXPORT Impl;
   Impl& impl() { return *impl_; }
 
  private:

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "winnow/export.h"
+
 namespace winnow {
 
 namespace policy {
@@ -17,7 +19,7 @@ struct Registry;
 
 /// A KV-cache method with its options, read from a spec string such as `snapkv:window=16` or `ada(snapkv):floor=0.2`.
 /// A value: cheap to copy, immutable, safe to share between threads.
-class Spec {
+class WINNOW_EXPORT Spec {
  public:
   /// `full`.
   Spec();
@@ -52,7 +54,7 @@ class Spec {
 };
 
 /// How much of a cache may stay.
-class Budget {
+class WINNOW_EXPORT Budget {
  public:
   enum class Unit : std::uint8_t {
     entries,  ///< per KV head, averaged over layers and heads

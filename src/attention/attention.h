@@ -6,24 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "attention/observer.h"
 #include "base/memory.h"
 #include "base/rope.h"
 #include "base/worker.h"
 #include "cache/lanes.h"
 #include "cache/scratch.h"
+#include "winnow/policy/attention.h"
 
 namespace winnow::attention {
-
-/// Heads of one attention layer. Query head h reads KV head h / group().
-struct Shape {
-  int query_heads = 0;
-  int kv_heads = 0;
-  int head_dim = 0;
-  float scale = 0.0F;  ///< on q·k, usually 1/sqrt(head_dim)
-
-  int group() const { return query_heads / kv_heads; }
-};
 
 /// What the factors of q·k and of probabilities with values are rounded to; sums and softmax are in f32.
 enum class Products : std::uint8_t { f32, bf16 };

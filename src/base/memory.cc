@@ -64,6 +64,16 @@ std::size_t address_space() {
 
 }  // namespace
 
+MemoryAccount* current_account() { return CountingScope::current(); }
+
+void count_bytes(MemoryAccount* account, std::size_t bytes) {
+  if (account != nullptr) account->add(bytes);
+}
+
+void uncount_bytes(MemoryAccount* account, std::size_t bytes) {
+  if (account != nullptr) account->remove(bytes);
+}
+
 void MemoryAccount::add(std::size_t bytes) {
   const std::size_t now = held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   std::size_t peak = peak_.load(std::memory_order_relaxed);

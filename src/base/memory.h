@@ -3,10 +3,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <type_traits>
-#include <vector>
+
+#include "winnow/counted_vector.h"
 
 namespace winnow {
 
@@ -92,40 +91,6 @@ class CountingScope {
   static inline thread_local MemoryAccount* current_ = nullptr;
   MemoryAccount* outer_;
 };
-
-/// Reports to the account of the scope in which its container was made, wherever that is freed. The account outlives
-/// the container.
-template <class T>
-class CountingAllocator {
- public:
-  using value_type = T;
-  using propagate_on_container_move_assignment = std::true_type;
-  using propagate_on_container_swap = std::true_type;
-
-  CountingAllocator() : account_(CountingScope::current()) {}
-  template <class Other>
-  explicit CountingAllocator(const CountingAllocator<Other>& other) : account_(other.account()) {}
-
-  T* allocate(std::size_t n) {
-    T* const out = std::allocator<T>().allocate(n);
-    if (account_ != nullptr) account_->add(n * sizeof(T));
-    return out;
-  }
-  void deallocate(T* memory, std::size_t n) {
-    std::allocator<T>().deallocate(memory, n);
-    if (account_ != nullptr) account_->remove(n * sizeof(T));
-  }
-  /// A copy belongs to where it is made.
-  CountingAllocator select_on_container_copy_construction() const { return {}; }
-  MemoryAccount* account() const { return account_; }
-  bool operator==(const CountingAllocator&) const = default;
-
- private:
-  MemoryAccount* account_;
-};
-
-template <class T>
-using CountedVector = std::vector<T, CountingAllocator<T>>;
 
 /// Bytes of memory that a new allocation may still take: the least of what the machine and the process's limits leave.
 std::size_t available_memory();

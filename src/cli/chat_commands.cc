@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/report.h"
 #include "cli/wording.h"
-#include "policy/options.h"
+#include "policy/suggest.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {

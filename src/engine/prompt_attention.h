@@ -5,11 +5,11 @@
 
 #include "attention/attention.h"
 #include "attention/moments.h"
-#include "attention/observer.h"
 #include "base/memory.h"
 #include "cache/lanes.h"
 #include "cache/scratch.h"
 #include "graph/attention_op.h"
+#include "winnow/policy/attention.h"
 
 namespace winnow::engine {
 

@@ -8,8 +8,8 @@
 #include "engine/session_impl.h"
 #include "multi/assembly.h"
 #include "multi/joint.h"
-#include "policy/options.h"
 #include "winnow/ask.h"
+#include "winnow/policy/options.h"
 
 namespace winnow::multi {
 

@@ -2,130 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "attention/attention.h"
 #include "attention/moments.h"
-#include "attention/observer.h"
-#include "base/memory.h"
 #include "cache/lanes.h"
 #include "cache/plan.h"
 #include "cache/scratch.h"
+#include "winnow/policy/method.h"
 
-/// A method is a composition: observe . score . budget over layers . budget over heads . select . state . schedule .
-/// positions. Every part is a value that can be replaced on its own; wrappers such as ada(X) do just that.
+/// What parts that act on lanes and plans look at, and what is done with a method.
 namespace winnow::policy {
-
-/// What a part may know before anything has been read.
-struct Prompt {
-  int tokens = 0;
-  int group = 1;     ///< query heads of a KV head
-  int head_dim = 0;  ///< d
-};
-
-/// What a part may look at when one layer of a prompt is done.
-struct LayerView {
-  int layer = 0;
-  int layers = 0;
-  attention::Shape shape;
-  const cache::LayerScratch* scratch =
-      nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
-  attention::Observed observations;                  ///< in the order of Method::observe
-  const attention::QueryMoments* moments = nullptr;  ///< set for methods that ask for them
-  const Rope* rope = nullptr;
-  const attention::Observation* replayed =
-      nullptr;  ///< of Method::replay; set for methods that have it when something goes
-  int tokens() const { return scratch->size(); }
-};
-
-/// One score for each entry of each KV head, [H_kv][n]. Higher stays.
-class Scores {
- public:
-  Scores(int heads, int n)
-      : heads_(heads), n_(n), values_(static_cast<std::size_t>(heads) * static_cast<std::size_t>(n)) {}
-
-  int heads() const { return heads_; }
-  int size() const { return n_; }
-  /// Scores of one head, [n].
-  std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
-  std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
-
- private:
-  std::size_t offset(int h) const { return static_cast<std::size_t>(h) * static_cast<std::size_t>(n_); }
-
-  int heads_;
-  int n_;
-  CountedVector<float> values_;
-};
-
-/// Entries that stay whatever their score: the first `sinks` and the last `recent`.
-struct Forced {
-  int sinks = 0;
-  int recent = 0;
-  int total() const { return sinks + recent; }
-};
-
-/// What is settled for a sequence when its prompt has been compressed.
-struct Terms {
-  Prompt prompt;
-  int budget = 0;  ///< entries per KV head, the mean
-  Forced forced;   ///< at this budget
-};
-
-/// A named part: `text` is what `winnow methods` shows.
-template <class Signature>
-struct Part {
-  std::string text;
-  std::function<Signature> call;
-  explicit operator bool() const { return static_cast<bool>(call); }
-};
-
-using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
-/// Entries per KV head and layer, [L], from the mean B over layers; the sum is L * B exactly.
-using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
-/// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
-using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
-/// Which entries each head keeps beside the forced ones, ascending: `counts` of them, from one part for all heads, so
-/// that sets may be shared or joined.
-using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&,
-                                                               std::span<const int> counts, const Forced&)>;
-/// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
-using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected,
-                           std::span<const int> counts, const Forced&)>;
-/// Merges what goes into what stays: fills plan.values, and plan.keys and plan.followers where keys are merged. Called
-/// only when something goes.
-using MergePart = Part<void(const LayerView&, const Scores&, const Forced&, cache::KeepPlan& plan)>;
-/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `forced` is all of a
-/// prompt that fits.
-using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const Forced&)>;
-/// How many entries the method forces however small the budget.
-using LeastPart = Part<int(const Prompt&)>;
-/// What is forced when a prompt is cut to B entries.
-using ForcedPart = Part<Forced(const Prompt&, int budget)>;
-/// Which queries' attention is recorded.
-using ObservePart = Part<std::vector<attention::Observe>(const Prompt&, int budget)>;
-
-/// Tokens that are read once more behind a prompt, at the positions that follow it, to see what they attend to: `ask`,
-/// the `cue` tokens of the prompt before `first`, `reply`, then the prompt's tokens [first, first + count). They see
-/// the prompt and one another, and leave nothing behind. Recorded is the largest probability that any of them gives to
-/// each of the tokens [first, first + count).
-struct Passage {
-  std::string ask;
-  int cue = 0;  ///< at most `first`
-  std::string reply;
-  int first = 0;
-  int count = 0;
-
-  bool operator==(const Passage&) const = default;
-};
-
-/// What is read once more, passage by passage; each of them sees the prompt alone. Not called where everything stays.
-using ReplayPart = Part<std::vector<Passage>(const Prompt&)>;
 
 /// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot
 /// of each, and the attention it gave. The lanes are the method's to change.
@@ -148,12 +36,6 @@ struct StepView {
   }
 };
 
-/// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for
-/// one KV head at a time, by several threads, or, where heads share one set, for all of them.
-using StepPart = Part<void(const StepView&)>;
-/// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose
-/// entry leaves.
-using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
 /// What a part may look at before a token's query reads a layer, with that token at the last slot of each lane.
 struct AttendView {
   int layer = 0;
@@ -169,78 +51,6 @@ struct AttendView {
     const auto dim = static_cast<std::size_t>(shape.head_dim);
     return {query + static_cast<std::size_t>(head) * dim, dim};
   }
-};
-
-/// What a query reads of each lane, for methods that turn or narrow it: one plan for each KV head, empty on entry.
-/// Called for one KV head at a time, by several threads, or, where heads read alike, for all of them.
-using AttendPart = Part<void(const AttendView&, std::span<cache::AttendPlan> plans)>;
-/// What is done once when a layer's lanes have been filled: summaries of blocks.
-using SettlePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
-
-/// Whole chunks of consecutive entries.
-struct Chunks {
-  /// Whose choice they are; undecided: the layer's, unless its heads share a budget.
-  enum class Per : std::uint8_t { undecided, layer, head };
-  int length = 0;  ///< entries of a chunk
-  Per per = Per::undecided;
-};
-
-/// When entries are evicted.
-enum class Schedule : std::uint8_t {
-  keep,  ///< never
-  once,  ///< when the prompt has been read
-  step,  ///< then too, and at every decode step
-};
-
-/// Whether the attention of a token's query is captured for the step part.
-enum class Attention : std::uint8_t { unseen, seen };
-
-/// Where entries count as lying.
-enum class Positions : std::uint8_t {
-  text,    ///< in the text
-  turned,  ///< in the text, with keys that are un-rotated in the lane, so that they can be merged
-  rank,    ///< at their rank in the lane, so that no distance is longer than the lane
-};
-
-struct Method {
-  std::string name;
-  ObservePart observe;  ///< empty: nothing
-  ReplayPart replay;    ///< empty: nothing
-  int query_moments_from =
-      -1;  ///< first token of the prompt whose query enters the moments; negative: they are not asked for
-  ForcedPart forced;
-  LeastPart least;                   ///< REQUIRES: set when the method needs a budget
-  ScorePart score;                   ///< empty: nothing but the forced entries stays
-  LayerBudgetPart over_layers;       ///< empty: uniform
-  HeadBudgetPart over_heads;         ///< empty: uniform
-  SelectPart select;                 ///< empty: the best of each head
-  DrawPart draw;                     ///< empty: select fills all places
-  double drawn = 0;                  ///< share of the selected places that draw fills
-  std::string fixed;                 ///< why wrappers cannot change what it selects; empty: they can
-  bool one_set_per_layer = false;    ///< all heads of a layer keep the same entries, at every step
-  std::optional<Chunks> chunks;      ///< whole chunks are selected
-  MergePart merge;                   ///< empty: what goes is gone
-  std::vector<std::string> columns;  ///< names of the per-entry f32 columns
-  StatePart state;                   ///< empty: columns begin at 0
-  Schedule schedule = Schedule::keep;
-  EvictPart evict;                      ///< of Schedule::step, this
-  StepPart step;                        ///< or this
-  Attention watches = Attention::seen;  ///< what step gets to see
-  SettlePart settle;                    ///< empty: nothing to do
-  AttendPart attend;                    ///< empty: everything
-  bool heads_read_alike = false;        ///< attend makes one choice for all heads of a layer
-  bool retrieves = false;               ///< keeps all, and attends to a budget's worth of it
-  Positions positions = Positions::text;
-  double followers =
-      0;  ///< entries without vectors of their own that merging leaves, at most, for each entry of the budget
-  int summary_rows = 0;    ///< rows of d floats that are stored for each block
-  int summary_block = 16;  ///< entries that a block has at least
-
-  /// Whether lanes change at every step, so that a token must have been read by all layers before the next one enters.
-  bool changes_while_decoding() const { return evict || step; }
-  bool evicts() const { return schedule != Schedule::keep; }
-  /// Whether the method needs `--budget`.
-  bool needs_budget() const { return evicts() || retrieves; }
 };
 
 /// Least budget with which `method` works on a prompt: what it forces and one entry more, but never more than the whole

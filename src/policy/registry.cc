@@ -1,7 +1,16 @@
-#include "policy/registry.h"
+#include "winnow/policy/registry.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "base/printable.h"
 #include "policy/methods/presets.h"
 #include "policy/wrappers.h"
+#include "winnow/error.h"
 #include "winnow/methods.h"
 #include "winnow/spec.h"
 
@@ -9,9 +18,6 @@ namespace winnow {
 
 namespace policy {
 
-namespace {
-
-/// The option `positions`, which every method that evicts has.
 Preset with_positions(Preset preset) {
   preset.options.push_back(
       {"positions", Option::Choice{"absolute", {"absolute", "cache"}},
@@ -23,8 +29,6 @@ Preset with_positions(Preset preset) {
   };
   return preset;
 }
-
-}  // namespace
 
 const Registry& built_in() {
   static const Registry registry{
@@ -53,6 +57,46 @@ const Registry& built_in() {
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk()},
   };
   return registry;
+}
+
+namespace {
+
+struct Registered {
+  std::mutex mutex;  ///< of the pointer; what it points to never changes
+  std::shared_ptr<const Registry> all = std::make_shared<const Registry>(built_in());
+};
+
+Registered& the_registered() {
+  static Registered registered;
+  return registered;
+}
+
+void check_name(const std::string& name, const Registry& registry) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  if (name.empty() || name.find_first_not_of(kAllowed) != std::string::npos) {
+    throw UsageError(
+        fmt::format("a method cannot have the name '{}': names are made of a to z, 0 to 9 and -", brief(name)));
+  }
+  const auto has_it = [&](const auto& one) { return one.name == name; };
+  if (std::ranges::any_of(registry.presets, has_it) || std::ranges::any_of(registry.wrappers, has_it))
+    throw UsageError(fmt::format("there is a method of the name '{}' already", name));
+}
+
+}  // namespace
+
+std::shared_ptr<const Registry> registered() {
+  auto& known = the_registered();
+  const std::lock_guard lock(known.mutex);
+  return known.all;
+}
+
+void add_method(Preset preset) {
+  auto& known = the_registered();
+  const std::lock_guard lock(known.mutex);
+  check_name(preset.name, *known.all);
+  Registry more = *known.all;
+  more.presets.push_back(std::move(preset));
+  known.all = std::make_shared<const Registry>(std::move(more));
 }
 
 namespace {
@@ -99,7 +143,8 @@ std::vector<OptionInfo> infos_of(const std::vector<policy::Option>& options) {
 
 std::vector<MethodInfo> list_methods() {
   std::vector<MethodInfo> out;
-  for (const auto& preset : policy::built_in().presets) {
+  const auto all = policy::registered();
+  for (const auto& preset : all->presets) {
     const auto parts = policy::parts_of(preset.build(policy::Options(preset.options)));
     out.push_back({preset.name, preset.summary, preset.paper, parts, infos_of(preset.options)});
   }
@@ -108,8 +153,8 @@ std::vector<MethodInfo> list_methods() {
 
 std::vector<MethodInfo> list_wrappers() {
   std::vector<MethodInfo> out;
-  for (const auto& w : policy::built_in().wrappers)
-    out.push_back({w.name, w.summary, w.paper, {}, infos_of(w.options)});
+  const auto all = policy::registered();
+  for (const auto& w : all->wrappers) out.push_back({w.name, w.summary, w.paper, {}, infos_of(w.options)});
   return out;
 }
 

@@ -1,4 +1,4 @@
-#include "policy/score.h"
+#include "winnow/policy/score.h"
 
 #include <algorithm>
 #include <cmath>

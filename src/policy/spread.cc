@@ -1,4 +1,4 @@
-#include "policy/spread.h"
+#include "winnow/policy/spread.h"
 
 #include <spdlog/fmt/fmt.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "policy/score.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy {
 

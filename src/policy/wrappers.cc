@@ -5,8 +5,8 @@
 #include <string>
 
 #include "policy/chunks.h"
-#include "policy/spread.h"
 #include "winnow/error.h"
+#include "winnow/policy/spread.h"
 
 namespace winnow::policy::wrappers {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "policy/registry.h"
+#include "winnow/policy/registry.h"
 
 /// Wrappers exchange one part of a method and refuse, with the reason, what has no such part or has it exchanged
 /// already.

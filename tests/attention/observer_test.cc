@@ -18,7 +18,7 @@ const std::vector<ObservedRows> kRows = {
     {Kind::listed, 0, {}},
 };
 
-/// Whether row i, by the words of observer.h, is observed at key j.
+/// Whether row i, by the words of attention.h, is observed at key j.
 bool observed(const ObservedRows& rows, int i, int j, int n) {
   switch (rows.kind) {
     case Kind::last:

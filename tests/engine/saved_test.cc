@@ -17,6 +17,7 @@
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
 #include "winnow/methods.h"
+#include "winnow/policy/registry.h"
 #include "winnow/saved.h"
 #include "winnow/session.h"
 
@@ -189,6 +190,16 @@ TEST_F(SavedTest, messages_of_files_from_before_roles_take_turns) {
   std::ofstream(path_, std::ios::binary) << bytes;
   EXPECT_EQ(describe_saved(path_).transcript.conversation.messages, with_roles);
   EXPECT_EQ(session_.load(path_).transcript.conversation.text, "a text");
+}
+
+TEST_F(SavedTest, a_method_that_was_added_is_known_when_it_is_loaded) {
+  policy::Preset preset = *std::ranges::find(policy::built_in().presets, "knorm", &policy::Preset::name);
+  preset.name = "my-knorm";
+  policy::add_method(std::move(preset));
+  auto prefilled = prefill(options_of("my-knorm", "64"), 100);
+  auto restored = through_file(prefilled.caches.front(), {});
+  EXPECT_EQ(restored.cache.options().spec.print(), "my-knorm");
+  expect_same(prefilled.caches.front(), restored);
 }
 
 TEST_F(SavedTest, says_what_it_is) {

@@ -8,9 +8,10 @@
 #include <iterator>
 #include <numeric>
 
-#include "policy/registry.h"
-#include "policy/score.h"
-#include "policy/spread.h"
+#include "policy/method.h"
+#include "winnow/policy/registry.h"
+#include "winnow/policy/score.h"
+#include "winnow/policy/spread.h"
 #include "winnow/session.h"
 
 namespace winnow {

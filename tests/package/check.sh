@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# check.sh CMAKE BUILD EXAMPLE TINY: installs the build, builds the example project against the installed package alone, and runs it and the command.
+# check.sh CMAKE BUILD SOURCE TINY: installs the build, builds the example projects against the installed package alone, and runs them and the
+# command.
 set -euo pipefail
-cmake=$1 build=$2 example=$3 tiny=$4
+cmake=$1 build=$2 source=$3 tiny=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/package/examples.sh
+. "$source/tests/package/examples.sh"
+
 "$cmake" --install "$build" --prefix "$work/prefix" >/dev/null
-"$cmake" -S "$example" -B "$work/ask" "-DCMAKE_PREFIX_PATH=$work/prefix" >/dev/null
-"$cmake" --build "$work/ask" >/dev/null
 "$tiny" "$work/tiny.gguf"
-"$work/ask/ask" "$work/tiny.gguf" "$(printf 'word%.0s ' {1..60})" "and then" | tail -n 1 | grep -q '^64 entries per head'
+run_examples "$cmake" "$source" "$work"
 "$work/prefix/bin/winnow" --version | grep -q '^winnow '
+
+library=$(readlink -f "$work"/prefix/lib*/libwinnow.so "$work"/prefix/lib/*/libwinnow.so 2>/dev/null | head -n 1)
+python3 "$source/tests/package/exports.py" "$library" "$work/prefix/include"
+version=$("$work/prefix/bin/winnow" --version | sed -n 's/^winnow \([0-9]*\.[0-9]*\)\..*/\1/p')
+readelf -d "$library" | grep -q "\[libwinnow.so.$version\]"

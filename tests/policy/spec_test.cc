@@ -5,10 +5,10 @@
 
 #include <random>
 
-#include "policy/registry.h"
 #include "winnow/error.h"
 #include "winnow/kv_type.h"
 #include "winnow/methods.h"
+#include "winnow/policy/registry.h"
 
 namespace winnow {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attention/cpu/block.h"
-#include "attention/observer.h"
+#include "winnow/policy/attention.h"
 
 namespace winnow::attention::cpu {
 

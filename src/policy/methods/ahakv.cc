@@ -5,8 +5,8 @@
 
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
-#include "policy/score.h"
 #include "policy/step.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

@@ -5,8 +5,8 @@
 
 #include "policy/merging.h"
 #include "policy/methods/presets.h"
-#include "policy/score.h"
 #include "policy/step.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

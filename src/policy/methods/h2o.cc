@@ -3,9 +3,9 @@
 
 #include "policy/apportion.h"
 #include "policy/methods/presets.h"
-#include "policy/score.h"
 #include "policy/step.h"
 #include "winnow/error.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

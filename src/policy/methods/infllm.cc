@@ -4,9 +4,9 @@
 
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
-#include "policy/score.h"
 #include "policy/select.h"
 #include "policy/step.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

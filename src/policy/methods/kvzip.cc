@@ -4,7 +4,7 @@
 
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
-#include "policy/score.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

@@ -4,8 +4,8 @@
 
 #include "policy/counter_random.h"
 #include "policy/methods/presets.h"
-#include "policy/score.h"
 #include "policy/select.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

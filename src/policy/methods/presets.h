@@ -1,6 +1,7 @@
 #pragma once
 
-#include "policy/registry.h"
+#include "policy/method.h"
+#include "winnow/policy/registry.h"
 
 /// One function for each preset, each in the file of its name.
 namespace winnow::policy::methods {

@@ -1,6 +1,6 @@
 #include "policy/methods/presets.h"
-#include "policy/spread.h"
 #include "policy/window.h"
+#include "winnow/policy/spread.h"
 
 namespace winnow::policy::methods {
 

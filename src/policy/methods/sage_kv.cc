@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "policy/methods/presets.h"
-#include "policy/score.h"
 #include "policy/select.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

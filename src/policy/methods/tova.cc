@@ -1,8 +1,8 @@
 #include <vector>
 
 #include "policy/methods/presets.h"
-#include "policy/score.h"
 #include "policy/step.h"
+#include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
 

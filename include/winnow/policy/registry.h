@@ -1,11 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "policy/method.h"
-#include "policy/options.h"
+#include "winnow/export.h"
+#include "winnow/policy/method.h"
+#include "winnow/policy/options.h"
 
 namespace winnow::policy {
 
@@ -33,7 +35,17 @@ struct Registry {
   std::vector<Wrapper> wrappers;
 };
 
-/// The methods that winnow has, in the order in which they are listed. A method is added here, by one line.
-const Registry& built_in();
+/// The methods that come with winnow, in the order in which they are listed.
+WINNOW_EXPORT const Registry& built_in();
+
+/// Those and the ones that were added.
+WINNOW_EXPORT std::shared_ptr<const Registry> registered();
+
+/// Adds a method for the whole process: from now on Spec::parse, list_methods and Session::load know it. May be called
+/// by any thread. Throws UsageError when the name is taken, or not made of a to z, 0 to 9 and `-`.
+WINNOW_EXPORT void add_method(Preset preset);
+
+/// The preset with the option `positions`, which every method has that evicts and does not say where entries lie.
+WINNOW_EXPORT Preset with_positions(Preset preset);
 
 }  // namespace winnow::policy

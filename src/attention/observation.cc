@@ -1,7 +1,7 @@
-#include "attention/observer.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "winnow/policy/attention.h"
 
 namespace winnow::attention {
 

@@ -4,29 +4,31 @@
 #include <span>
 #include <string>
 
-#include "policy/method.h"
-#include "policy/options.h"
+#include "winnow/export.h"
+#include "winnow/policy/method.h"
+#include "winnow/policy/options.h"
 
 /// Pieces that scorers are made of.
 namespace winnow::policy {
 
 /// Sums of the attention of the last `count` queries, or of all.
-ObservePart observe_last(int count);
-ObservePart observe_all();
+WINNOW_EXPORT ObservePart observe_last(int count);
+WINNOW_EXPORT ObservePart observe_all();
 
 enum class Reduce : std::uint8_t { mean, max, sum };
 enum class Pool : std::uint8_t { mean, max };
 /// What average pooling divides by at the ends: the entries under the kernel, or always the kernel's length.
 enum class Pad : std::uint8_t { valid, count };
 
-Reduce reduce_from(const std::string& name);
-Pool pool_from(const std::string& name);
-Pad pad_from(const std::string& name);
+WINNOW_EXPORT Reduce reduce_from(const std::string& name);
+WINNOW_EXPORT Pool pool_from(const std::string& name);
+WINNOW_EXPORT Pad pad_from(const std::string& name);
 
 /// One score for each entry of each KV head from statistics of its G query heads. Sums are made in double, so that
 /// neither the order of the query heads nor an f32 rounding tells equal entries apart. A statistic that is no number
 /// makes a score that is none.
-Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape, Reduce reduce);
+WINNOW_EXPORT Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape,
+                                  Reduce reduce);
 
 struct Pooling {
   Pool pool = Pool::max;
@@ -35,13 +37,13 @@ struct Pooling {
 };
 
 /// The option `kernel`. Throws UsageError when it is even.
-int odd_kernel(const Options& options);
+WINNOW_EXPORT int odd_kernel(const Options& options);
 
 /// Pools along positions, stride 1, padded by kernel / 2 on both sides; in place. Sums are made in double: constant
 /// scores stay constant. What is no number spreads over the kernel, by max as by mean. O(n * kernel).
-void pool(std::span<float> scores, const Pooling& how);
+WINNOW_EXPORT void pool(std::span<float> scores, const Pooling& how);
 
 /// Pools each head over its evictable entries: those that are not forced.
-void pool_evictable(Scores& scores, const Forced& forced, const Pooling& how);
+WINNOW_EXPORT void pool_evictable(Scores& scores, const Forced& forced, const Pooling& how);
 
 }  // namespace winnow::policy

@@ -7,12 +7,23 @@
 #include <span>
 #include <vector>
 
-#include "base/memory.h"
+#include "winnow/counted_vector.h"
+#include "winnow/export.h"
 
 namespace winnow::attention {
 
+/// Heads of one attention layer. Query head h reads KV head h / group().
+struct Shape {
+  int query_heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  float scale = 0.0F;  ///< on q·k, usually 1/sqrt(head_dim)
+
+  int group() const { return query_heads / kv_heads; }
+};
+
 /// Which query rows of a prompt are observed, by index 0 … N-1.
-struct ObservedRows {
+struct WINNOW_EXPORT ObservedRows {
   enum class Kind : std::uint8_t {
     last,  ///< the last `count` rows
     all,
@@ -51,7 +62,7 @@ struct Observe {
 
 /// Column statistics of the attention matrix A[h, i, j] (full causal softmax rows): for each query head h and key j the
 /// reduction over the observed rows i. Keys that no observed row sees hold 0. Layout [H_q][n].
-class Observation {
+class WINNOW_EXPORT Observation {
  public:
   Observation(Observe what, int query_heads, int n);
 

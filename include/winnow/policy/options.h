@@ -7,11 +7,13 @@
 #include <variant>
 #include <vector>
 
+#include "winnow/export.h"
+
 namespace winnow::policy {
 
 /// One declared option of a preset or wrapper: everything that the parser, the printer and `winnow methods` need to
 /// know.
-struct Option {
+struct WINNOW_EXPORT Option {
   struct Integer {
     int value;
     int least;
@@ -44,7 +46,7 @@ struct Option {
 };
 
 /// Values for all declared options, in canonical form. Reading one that was not declared is a programming error.
-class Options {
+class WINNOW_EXPORT Options {
  public:
   explicit Options(const std::vector<Option>& declared);
   void set(const std::string& name, std::string canonical) { values_.at(name) = std::move(canonical); }
@@ -58,8 +60,5 @@ class Options {
  private:
   std::map<std::string, std::string> values_;
 };
-
-/// `the nearest of the known names, and all of them`, for errors.
-std::string suggest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace winnow::policy

@@ -1,0 +1,51 @@
+#include <winnow/policy/score.h>
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "my_methods.h"
+
+using namespace winnow::policy;
+
+namespace {
+
+float length(const std::vector<float>& row) {
+  float sum = 0;
+  for (const float x : row) sum += x * x;
+  return std::sqrt(sum);
+}
+
+/// The attention of the observed queries, mean over the query heads that share a KV head, times the value's length.
+Scores attention_times_length(const LayerView& layer, const Forced& /*forced*/) {
+  Scores scores = reduce_group(layer.observations[0], layer.shape, Reduce::mean);
+  std::vector<float> value(static_cast<std::size_t>(layer.shape.head_dim));
+  for (int head = 0; head < scores.heads(); ++head) {
+    for (int token = 0; token < layer.tokens(); ++token) {
+      layer.value(head, token, value);
+      scores.head(head)[static_cast<std::size_t>(token)] *= length(value);
+    }
+  }
+  return scores;
+}
+
+}  // namespace
+
+Preset attended_values() {
+  Preset preset;
+  preset.name = "attended-values";
+  preset.summary = "what the last queries attend to, weighted by the length of the values";
+  preset.paper = "an example";
+  preset.options = {{"window", Option::Integer{16, 1, 65536}, "last queries that are observed, and always stay"}};
+  preset.build = [](const Options& options) {
+    const int window = options.integer("window");
+    Method method;
+    method.observe = observe_last(window);
+    method.forced = {"the window", [window](const Prompt&, int) { return Forced{0, window}; }};
+    method.least = {"the window", [window](const Prompt&) { return window; }};
+    method.score = {"attention of the window, times the value's length", attention_times_length};
+    method.schedule = Schedule::once;
+    return method;
+  };
+  return preset;
+}

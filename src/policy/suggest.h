@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace winnow::policy {
+
+/// `the nearest of the known names, and all of them`, for errors.
+std::string suggest(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace winnow::policy

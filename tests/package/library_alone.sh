@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# library_alone.sh CMAKE SOURCE TINY [OPTION…]: builds the library with all that can be left out left out, where what is then not needed cannot
+# be found, installs it, and builds and runs the examples against it. OPTIONs go to CMake.
+set -euo pipefail
+cmake=$1 source=$2 tiny=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/package/examples.sh
+. "$source/tests/package/examples.sh"
+
+absent=()
+for package in CLI11 GTest ICU MPI OpenSSL; do absent+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
+for found in EDIT_INCLUDE EDIT_LIBRARY HIREDIS_INCLUDE HIREDIS_LIBRARY LMDB_INCLUDE LMDB_LIBRARY; do absent+=("-D$found=$found-NOTFOUND"); done
+# Nothing is measured here, so that it may be compiled fast.
+"$cmake" -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 "${@:4}" "${absent[@]}" \
+  -DWINNOW_BUILD_CLI=OFF -DWINNOW_BUILD_EVAL=OFF -DWINNOW_STORES=OFF "-DCMAKE_INSTALL_PREFIX=$work/prefix" >"$work/log" || { cat "$work/log"; exit 1; }
+"$cmake" --build "$work/build" --target install >"$work/log" || { cat "$work/log"; exit 1; }
+
+library=$(find "$work/prefix" -name libwinnow.so)
+if ldd "$library" | grep -E 'lib(edit|icu|lmdb|hiredis|ssl|crypto)'; then echo "the library needs these"; exit 1; fi
+[ ! -e "$work/prefix/bin/winnow" ]
+
+"$tiny" "$work/tiny.gguf"
+run_examples "$cmake" "$source" "$work"
+"$cmake" -S "$source/tests/package/no_stores" -B "$work/no_stores" "-DCMAKE_PREFIX_PATH=$work/prefix" >/dev/null
+"$cmake" --build "$work/no_stores" >/dev/null
+said=$("$work/no_stores/no_stores" "$work/documents" redis://localhost)
+expected="documents cannot be kept in $work/documents: this winnow was built without LMDB
+documents cannot be kept on a Redis server: this winnow was built without hiredis"
+[ "$said" = "$expected" ] || { echo "$said"; exit 1; }
+[ ! -e "$work/documents" ]

@@ -1,0 +1,16 @@
+// Prints how a library without stores refuses the places that it is given.
+#include <winnow/documents.h>
+#include <winnow/error.h>
+
+#include <iostream>
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    try {
+      const winnow::DocumentStore store(argv[i]);
+      std::cout << "opened " << argv[i] << "\n";
+    } catch (const winnow::UsageError& error) {
+      std::cout << error.what() << "\n";
+    }
+  }
+}
