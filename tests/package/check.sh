@@ -3,6 +3,7 @@
 # command.
 set -euo pipefail
 cmake=$1 build=$2 source=$3 tiny=$4
+trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # shellcheck source=tests/package/examples.sh

@@ -8,7 +8,7 @@ run_examples() {
   done
   "$work/ask/ask" "$work/tiny.gguf" "$text" "and then" | tail -n 1 | grep -q '^64 entries per head'
   for spec in value-norm:recent=4 'ada(attended-values:window=8)' attended-values:positions=cache; do
-    said=$("$work/my-method/my-method" "$work/tiny.gguf" "$spec" 48 "$text" "and then" | head -n 1)
+    said=$("$work/my-method/my-method" "$work/tiny.gguf" "$spec" 48 "$text" "and then")
     [[ $said == "$spec keeps 48 entries per head of "* ]] || { echo "my-method says: $said"; return 1; }
   done
   said=$("$work/my-method/my-method" "$work/tiny.gguf" value-nrom 48 "$text" "and then" 2>&1) && return 1
