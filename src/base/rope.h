@@ -18,6 +18,8 @@ struct Rope {
   std::vector<float> frequency;  ///< [n_rot / 2] radians per position; elements from n_rot on are not rotated
   float magnitude = 1.0F;
 
+  bool operator==(const Rope&) const = default;
+
   int rotated_dims() const { return 2 * static_cast<int>(frequency.size()); }
 
   /// Turns a head that is rotated to position p so that it is rotated to p + shift, in place.

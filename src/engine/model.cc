@@ -20,7 +20,7 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
 std::size_t most_tokens(const model::Hparams& hparams, const ModelOptions& options) {
   constexpr double kContexts = 64;
   if (options.rope_freq_base > 0) return std::numeric_limits<std::size_t>::max();
-  return static_cast<std::size_t>(kContexts * hparams.ctx_train / hparams.rope_freq_scale);
+  return static_cast<std::size_t>(kContexts * hparams.ctx_train / hparams.kinds.front().rope_freq_scale);
 }
 
 }  // namespace

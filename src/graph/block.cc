@@ -14,17 +14,18 @@ ggml_tensor* linear(ggml_context* context, Linear& products, ggml_tensor* weight
 }
 
 /// [heads * d, rows] -> normalised where the model does that, rotated, [d, heads, rows] contiguous.
-ggml_tensor* rotated_heads(ggml_context* context, const model::Weights& weights, ggml_tensor* x, ggml_tensor* head_norm,
-                           ggml_tensor* positions) {
+ggml_tensor* rotated_heads(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* x,
+                           ggml_tensor* head_norm, ggml_tensor* positions) {
   const auto& h = weights.hparams();
-  x = ggml_reshape_3d(context, x, h.head_dim, x->ne[0] / h.head_dim, x->ne[1]);
+  const auto& s = h.layer(layer);
+  x = ggml_reshape_3d(context, x, s.head_dim, x->ne[0] / s.head_dim, x->ne[1]);
   if (head_norm != nullptr) x = norm(context, h, x, head_norm);
-  const int mode = h.rope.pairing == Rope::Pairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+  const int mode = s.rope.pairing == Rope::Pairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
   constexpr float kNoYarn = 0;
   constexpr float kBetaFast = 32;  // of YaRN alone
   constexpr float kBetaSlow = 1;
-  return ggml_rope_ext(context, x, positions, weights.rope_factors(), h.rope.rotated_dims(), mode, h.ctx_train,
-                       h.rope_freq_base, h.rope_freq_scale, kNoYarn, 1, kBetaFast, kBetaSlow);
+  return ggml_rope_ext(context, x, positions, weights.rope_factors(), s.rope.rotated_dims(), mode, h.ctx_train,
+                       s.rope_freq_base, s.rope_freq_scale, kNoYarn, 1, kBetaFast, kBetaSlow);
 }
 
 void watch(const ggml_tensor& node, const Hole& hole, Worker worker) {
@@ -47,13 +48,13 @@ void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   (*stage.hole->attention)->stage(stage.number, tensors, Worker{index, count});
 }
 
-ggml_tensor* add_attention(ggml_context* context, const model::Hparams& h, Hole& hole, ggml_tensor* q, ggml_tensor* k,
+ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, Hole& hole, ggml_tensor* q, ggml_tensor* k,
                            ggml_tensor* v) {
   ggml_tensor* inputs[] = {q, k, v};
   ggml_tensor* out = nullptr;
   for (int i = 0; i < AttentionOp::kStages; ++i) {
     hole.stages[i] = {&hole, i};
-    out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(h.n_head) * h.head_dim,
+    out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(s.n_head) * s.head_dim,
                                   hole.tensors.rows, 1, 1, inputs, 3, run_stage, GGML_N_TASKS_MAX, &hole.stages[i])
                  : ggml_custom_inplace(context, out, inputs, 3, run_stage, GGML_N_TASKS_MAX, &hole.stages[i]);
   }
@@ -78,10 +79,13 @@ ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Wei
   hole.tensors.layer = layer;
   hole.tensors.rows = static_cast<int>(hidden->ne[1]);
   ggml_tensor* const x = norm(context, h, hidden, w.attn_norm);
-  ggml_tensor* const q = rotated_heads(context, weights, linear(context, products, w.wq, w.bq, x), w.q_norm, positions);
-  ggml_tensor* const k = rotated_heads(context, weights, linear(context, products, w.wk, w.bk, x), w.k_norm, positions);
+  const auto rotated = [&](ggml_tensor* projected, ggml_tensor* head_norm) {
+    return rotated_heads(context, weights, layer, projected, head_norm, positions);
+  };
+  ggml_tensor* const q = rotated(linear(context, products, w.wq, w.bq, x), w.q_norm);
+  ggml_tensor* const k = rotated(linear(context, products, w.wk, w.bk, x), w.k_norm);
   ggml_tensor* const v = linear(context, products, w.wv, w.bv, x);
-  ggml_tensor* const attended = add_attention(context, h, hole, q, k, v);
+  ggml_tensor* const attended = add_attention(context, h.layer(layer), hole, q, k, v);
   hidden = ggml_add_inplace(context, hidden, linear(context, products, w.wo, w.bo, attended));
   return ggml_add_inplace(context, hidden, feed_forward(context, products, h, w, norm(context, h, hidden, w.ffn_norm)));
 }
@@ -90,7 +94,8 @@ ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const 
                                  ggml_tensor* hidden, ggml_tensor* positions) {
   const auto& w = weights.layer(layer);
   ggml_tensor* const x = norm(context, weights.hparams(), hidden, w.attn_norm);
-  ggml_tensor* const k = rotated_heads(context, weights, linear(context, products, w.wk, w.bk, x), w.k_norm, positions);
+  ggml_tensor* const projected = linear(context, products, w.wk, w.bk, x);
+  ggml_tensor* const k = rotated_heads(context, weights, layer, projected, w.k_norm, positions);
   ggml_tensor* const v = linear(context, products, w.wv, w.bv, x);
   return ggml_concat(context, ggml_reshape_2d(context, k, v->ne[0], v->ne[1]), v, 0);
 }

@@ -182,7 +182,8 @@ void Executor::keys_and_values(int layer, const float* hidden, std::span<const s
   ggml_tensor* const p = s.projection_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.projection_plan.finish(add_keys_and_values(context, s.projection_plan.linear(), s.weights, layer, x, p), rows);
   s.compute(s.projection_plan);
-  const auto width = static_cast<std::size_t>(h.n_head_kv) * static_cast<std::size_t>(h.head_dim);
+  const auto& spec = h.layer(layer);
+  const auto width = static_cast<std::size_t>(spec.n_head_kv) * static_cast<std::size_t>(spec.head_dim);
   const float* from = s.projection_plan.result();
   if (!all_finite({from, 2 * width * static_cast<std::size_t>(rows)})) throw not_finite(s.weights, layer);
   for (int row = 0; row < rows; ++row, from += 2 * width) {

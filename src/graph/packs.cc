@@ -64,14 +64,14 @@ std::size_t Packs::bytes(int rows) const {
   if (packing_ == Packing::none ||
       (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).ffn_up).of_pass))
     return 0;
-  return PackedSet::bytes(packing_ == Packing::resident ? all_matrices() : matrices_of(0));
+  return PackedSet::bytes(packing_ == Packing::resident ? all_matrices() : matrices_of(largest_layer()));
 }
 
 void Packs::begin_pass(int rows, std::size_t spare) {
   if (packing_ == Packing::resident) {
     pack_all(spare);
   } else if (bytes(rows) > 0) {
-    allocate(spare, matrices_of(0));
+    allocate(spare, matrices_of(largest_layer()));
   }
 }
 
@@ -124,6 +124,15 @@ void Packs::fill(const std::vector<const ggml_tensor*>& matrices) {
 std::vector<const ggml_tensor*> Packs::matrices_of(int layer) const {
   const auto& w = weights_.layer(layer);
   return {w.wq, w.wk, w.wv, w.wo, w.ffn_gate, w.ffn_up, w.ffn_down};
+}
+
+/// The one whose packed matrices take the most bytes; of equals the first.
+int Packs::largest_layer() const {
+  int largest = 0;
+  for (int layer = 1; layer < weights_.hparams().n_layer; ++layer) {
+    if (PackedSet::bytes(matrices_of(layer)) > PackedSet::bytes(matrices_of(largest))) largest = layer;
+  }
+  return largest;
 }
 
 std::vector<const ggml_tensor*> Packs::all_matrices() const {

@@ -41,6 +41,7 @@ class Packs {
 
  private:
   std::vector<const ggml_tensor*> matrices_of(int layer) const;
+  int largest_layer() const;
   std::vector<const ggml_tensor*> all_matrices() const;
   void pack_all(std::size_t spare);
   bool allocate(std::size_t spare, const std::vector<const ggml_tensor*>& room_for);

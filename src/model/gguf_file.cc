@@ -52,22 +52,8 @@ std::optional<std::string> GgufKeys::text(const std::string& key) const {
 std::optional<std::int64_t> GgufKeys::integer(const std::string& key) const {
   const auto id = gguf_find_key(gguf_, key.c_str());
   if (id < 0) return std::nullopt;
-  if (gguf_get_kv_type(gguf_, id) == GGUF_TYPE_ARRAY) {
-    const auto type = gguf_get_arr_type(gguf_, id);
-    const auto n = gguf_get_arr_n(gguf_, id);
-    if (n == 0 || !integer_at(type, gguf_get_arr_data(gguf_, id), 0)) wrong_type(key, id, "an integer");
-    const auto first = integer_at(type, gguf_get_arr_data(gguf_, id), 0);
-    for (std::size_t i = 1; i < n; ++i) {
-      const auto other = integer_at(type, gguf_get_arr_data(gguf_, id), i);
-      if (other != first) {
-        throw ModelError(fmt::format("{}: key {} differs between layers ({} and {}), which is not supported", path_,
-                                     brief(key), *first, *other));
-      }
-    }
-    return first;
-  }
   const auto type = gguf_get_kv_type(gguf_, id);
-  if (type == GGUF_TYPE_STRING) wrong_type(key, id, "an integer");
+  if (type == GGUF_TYPE_STRING || type == GGUF_TYPE_ARRAY) wrong_type(key, id, "an integer");
   const auto value = integer_at(type, gguf_get_val_data(gguf_, id), 0);
   if (!value) wrong_type(key, id, "an integer");
   return value;
@@ -112,6 +98,53 @@ int GgufKeys::required(const std::string& key, int least, int most) const {
   const auto value = integer(key, least, most);
   if (!value) throw ModelError(fmt::format("{}: key {} is missing", path_, brief(key)));
   return *value;
+}
+
+std::int64_t GgufKeys::array_of_layers(const std::string& key, int layers) const {
+  const auto id = gguf_find_key(gguf_, key.c_str());
+  if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY) return -1;
+  const auto count = gguf_get_arr_n(gguf_, id);
+  if (count != static_cast<std::size_t>(layers))
+    throw ModelError(fmt::format("{}: key {} has {} values for {} layers", path_, brief(key), count, layers));
+  return id;
+}
+
+std::optional<std::vector<int>> GgufKeys::integers(const std::string& key, int layers, int least, int most) const {
+  const auto id = array_of_layers(key, layers);
+  if (id < 0) {
+    const auto one = integer(key, least, most);
+    return one ? std::optional(std::vector<int>(static_cast<std::size_t>(layers), *one)) : std::nullopt;
+  }
+  const auto type = gguf_get_arr_type(gguf_, id);
+  if (type == GGUF_TYPE_STRING) wrong_type(key, id, "integers");
+  std::vector<int> out;
+  for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers); ++layer) {
+    const auto value = integer_at(type, gguf_get_arr_data(gguf_, id), layer);
+    if (!value) wrong_type(key, id, "integers");
+    if (*value < least || *value > most)
+      throw ModelError(fmt::format("{}: key {} is {} in layer {}, expected {} to {}", path_, brief(key), *value, layer,
+                                   least, most));
+    out.push_back(static_cast<int>(*value));
+  }
+  return out;
+}
+
+std::optional<std::vector<double>> GgufKeys::numbers(const std::string& key, int layers, double least,
+                                                     double most) const {
+  const auto id = array_of_layers(key, layers);
+  if (id < 0) {
+    const auto one = number(key, least, most);
+    return one ? std::optional(std::vector<double>(static_cast<std::size_t>(layers), *one)) : std::nullopt;
+  }
+  if (gguf_get_arr_type(gguf_, id) != GGUF_TYPE_FLOAT32) wrong_type(key, id, "numbers");
+  const auto* const values = static_cast<const float*>(gguf_get_arr_data(gguf_, id));
+  const std::vector<double> out(values, values + layers);
+  for (std::size_t layer = 0; layer < out.size(); ++layer) {
+    if (!(out[layer] >= least && out[layer] <= most))
+      throw ModelError(fmt::format("{}: key {} is {:g} in layer {}, expected {:g} to {:g}", path_, brief(key),
+                                   out[layer], layer, least, most));
+  }
+  return out;
 }
 
 }  // namespace winnow::model

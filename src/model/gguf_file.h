@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace winnow::model {
 
@@ -20,7 +21,7 @@ class GgufKeys {
   GgufKeys(const gguf_context* gguf, std::string path) : gguf_(gguf), path_(std::move(path)) {}
 
   std::optional<std::string> text(const std::string& key) const;
-  /// Any integer type, and arrays of equal integers (some files give per-layer counts).
+  /// Any integer type.
   std::optional<std::int64_t> integer(const std::string& key) const;
   /// The same, but where the key is there it must lie in [least, most].
   std::optional<int> integer(const std::string& key, int least, int most) const;
@@ -31,11 +32,16 @@ class GgufKeys {
   std::optional<std::int64_t> array_length(const std::string& key) const;
   /// The same as integer(), but the key must be there and lie in [least, most].
   int required(const std::string& key, int least, int most) const;
+  /// One for each layer: an array has as many, a single number is that of all. Each must lie in [least, most].
+  std::optional<std::vector<int>> integers(const std::string& key, int layers, int least, int most) const;
+  std::optional<std::vector<double>> numbers(const std::string& key, int layers, double least, double most) const;
 
   const std::string& path() const { return path_; }
 
  private:
   [[noreturn]] void wrong_type(const std::string& key, std::int64_t id, const char* expected) const;
+  /// Which key is an array for so many layers; negative: none. Throws ModelError when it has another length.
+  std::int64_t array_of_layers(const std::string& key, int layers) const;
 
   const gguf_context* gguf_;
   std::string path_;

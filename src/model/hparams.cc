@@ -2,13 +2,14 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "base/printable.h"
 #include "model/gguf_file.h"
+#include "model/read_layer_specs.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -58,59 +59,13 @@ void refuse_unknown_features(const GgufKeys& keys, const std::string& arch) {
   }
 }
 
-/// 1 / factor, from the file or from what the user says against it.
-float freq_scale(const GgufKeys& keys, const std::string& arch, const LoadOptions& options) {
-  if (!options.rope_scaling.empty()) {
-    const std::string_view text = options.rope_scaling;
-    constexpr std::string_view kLinear = "linear:";
-    float factor = 1;
-    if (text == "none") return 1;
-    if (text.starts_with(kLinear)) {
-      const auto digits = text.substr(kLinear.size());
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
-      if (error == std::errc() && end == digits.data() + digits.size() && std::isfinite(1 / factor) && factor > 0)
-        return 1 / factor;
-    }
-    throw UsageError(fmt::format("RoPE scaling '{}' is not supported: use none or linear:FACTOR", text));
-  }
-  const auto type = keys.text(arch + ".rope.scaling.type").value_or("linear");
-  constexpr double kLargestFactor = 1e6;
-  auto factor = keys.number(arch + ".rope.scaling.factor", 0, kLargestFactor);
-  if (!factor) factor = keys.number(arch + ".rope.scale_linear", 0, kLargestFactor);
-  if (type == "none") return 1;
-  if (type != "linear") {
-    throw ModelError(
-        fmt::format("{}: RoPE scaling '{}' is not supported (none and linear are; --rope-scaling overrides the file)",
-                    keys.path(), brief(type)));
-  }
-  if (!factor || *factor == 0) return 1;
-  if (*factor < 1 / kLargestFactor)
-    throw ModelError(fmt::format("{}: {}.rope.scaling.factor is {:g}, expected {:g} to {:g}", keys.path(), arch,
-                                 *factor, 1 / kLargestFactor, kLargestFactor));
-  return static_cast<float>(1 / *factor);
-}
-
-void fill_rope(Hparams& h, const GgufKeys& keys, const Traits& traits, const LoadOptions& options) {
-  const int n_rot = keys.integer(h.arch + ".rope.dimension_count", 0, kMostWidth).value_or(h.head_dim);
-  if (n_rot < 2 || n_rot > h.head_dim || n_rot % 2 != 0) {
-    throw ModelError(fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(),
-                                 h.arch, n_rot, h.head_dim));
-  }
-  if (options.rope_freq_base < 0 || !std::isfinite(options.rope_freq_base)) {
-    throw UsageError(fmt::format("the RoPE frequency base is {}: it must be above 0", options.rope_freq_base));
-  }
-  h.rope_freq_base = options.rope_freq_base > 0
-                         ? options.rope_freq_base
-                         : static_cast<float>(keys.number(h.arch + ".rope.freq_base", 1e-6, 1e30).value_or(10000));
-  h.rope_freq_scale = freq_scale(keys, h.arch, options);
-  h.rope.pairing = traits.pairing;
-  for (int i = 0; i < n_rot / 2; ++i) {
-    const double frequency = h.rope_freq_scale * std::pow(static_cast<double>(h.rope_freq_base), -2.0 * i / n_rot);
-    h.rope.frequency.push_back(static_cast<float>(frequency));
-  }
-}
-
 }  // namespace
+
+void Hparams::add(const LayerSpec& layer) {
+  const auto found = std::find(kinds.begin(), kinds.end(), layer);
+  kind_of.push_back(static_cast<int>(found - kinds.begin()));
+  if (found == kinds.end()) kinds.push_back(layer);
+}
 
 std::string supported_architectures() {
   std::string out;
@@ -130,29 +85,20 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   h.n_embd = keys.required(h.arch + ".embedding_length", 1, kMostWidth);
   if (h.n_embd % 8 != 0)
     throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
-  h.n_ff = keys.required(h.arch + ".feed_forward_length", 1, 1 << 22);
-  h.n_head = keys.required(h.arch + ".attention.head_count", 1, 4096);
-  h.n_head_kv = keys.integer(h.arch + ".attention.head_count_kv", 1, 4096).value_or(h.n_head);
-  if (h.n_head_kv < 1 || h.n_head_kv > h.n_head || h.n_head % h.n_head_kv != 0) {
-    throw ModelError(fmt::format("{}: {} query heads cannot share {} KV heads", path, h.n_head, h.n_head_kv));
-  }
-  h.head_dim = keys.integer(h.arch + ".attention.key_length", 1, kMostWidth).value_or(h.n_embd / h.n_head);
-  const auto value_dim = keys.integer(h.arch + ".attention.value_length", 1, kMostWidth).value_or(h.head_dim);
-  if (value_dim != h.head_dim) {
-    throw ModelError(fmt::format("{}: keys of {} and values of {} dimensions: different lengths are not supported",
-                                 path, h.head_dim, value_dim));
-  }
-  if (h.head_dim < 1 || h.head_dim > 256)
-    throw ModelError(fmt::format("{}: the head dimension is {}, supported are 1 to 256", path, h.head_dim));
+  for (const auto& layer : read_layer_specs(keys, {h.arch, h.n_layer, h.n_embd, traits.pairing}, options)) h.add(layer);
+  if (h.kinds.size() > 1) throw ModelError(fmt::format("{}: layers of different shapes are not supported", path));
+  h.n_head = h.kinds[0].n_head;
+  h.n_head_kv = h.kinds[0].n_head_kv;
+  h.head_dim = h.kinds[0].head_dim;
+  h.attention_scale = h.kinds[0].attention_scale;
+  h.rope = h.kinds[0].rope;
   h.ctx_train = keys.required(h.arch + ".context_length", 1, 1 << 30);
   h.rms_eps = static_cast<float>(keys.number(h.arch + ".attention.layer_norm_rms_epsilon", 0, 1).value_or(1e-5));
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));
   if (h.n_vocab < 1) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
   h.embedding_scale = traits.scaled_embedding ? std::sqrt(static_cast<float>(h.n_embd)) : 1.0F;
-  h.attention_scale = 1.0F / std::sqrt(static_cast<float>(h.head_dim));
   h.activation = traits.activation;
   h.qk_norm = traits.qk_norm;
-  fill_rope(h, keys, traits, options);
   return h;
 }
 

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "base/rope.h"
+#include "model/layer_spec.h"
 
 struct gguf_context;
 
@@ -18,27 +19,31 @@ struct LoadOptions {
 };
 
 /// What a GGUF says about its network, checked, with every default filled in. Architectures differ in these fields
-/// alone.
+/// alone. Layers of the same shapes share one LayerSpec.
 struct Hparams {
   std::string arch;  ///< GGUF's general.architecture
   std::string name;
   int n_layer = 0;
   int n_embd = 0;
-  int n_ff = 0;
   int n_head = 0;
   int n_head_kv = 0;
   int head_dim = 0;
+  float attention_scale = 0;
+  Rope rope;
   int n_vocab = 0;
   int ctx_train = 0;
   float rms_eps = 0;
   float embedding_scale = 1;  ///< gemma: sqrt(n_embd)
-  float attention_scale = 0;  ///< on q·k
   Activation activation = Activation::silu;
-  bool qkv_bias = false;  ///< biases are there: qwen2
-  bool qk_norm = false;   ///< RMS norm of every head's q and k before RoPE: qwen3
-  float rope_freq_base = 10000;
-  float rope_freq_scale = 1;  ///< 1 / factor of linear scaling
-  Rope rope;                  ///< the same as frequencies, rope_freqs' factors included
+  bool qk_norm = false;          ///< RMS norm of every head's q and k before RoPE: qwen3
+  std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
+  std::vector<int> kind_of;      ///< [n_layer]
+
+  const LayerSpec& layer(int l) const {
+    return kinds[static_cast<std::size_t>(kind_of[static_cast<std::size_t>(l)])];
+  }
+  /// Adds the last layer so far.
+  void add(const LayerSpec& layer);
 };
 
 /// Reads and checks the keys of a GGUF; frequencies are filled in without rope_freqs' factors. Throws ModelError that

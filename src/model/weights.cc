@@ -191,8 +191,9 @@ class Loader {
 LayerWeights load_layer(Loader& loader, const Hparams& h, int index) {
   const auto name = [index](const char* part) { return fmt::format("blk.{}.{}", index, part); };
   const std::int64_t embd = h.n_embd;
-  const std::int64_t q = static_cast<std::int64_t>(h.n_head) * h.head_dim;
-  const std::int64_t kv = static_cast<std::int64_t>(h.n_head_kv) * h.head_dim;
+  const LayerSpec& spec = h.layer(index);
+  const std::int64_t q = static_cast<std::int64_t>(spec.n_head) * spec.head_dim;
+  const std::int64_t kv = static_cast<std::int64_t>(spec.n_head_kv) * spec.head_dim;
   LayerWeights w;
   w.attn_norm = loader.mapped(name("attn_norm.weight"), {embd});
   w.wq = loader.matrix(name("attn_q.weight"), {embd, q});
@@ -204,17 +205,21 @@ LayerWeights load_layer(Loader& loader, const Hparams& h, int index) {
   w.bv = loader.mapped_if_there(name("attn_v.bias"), {kv});
   w.bo = loader.mapped_if_there(name("attn_output.bias"), {embd});
   if (h.qk_norm) {
-    w.q_norm = loader.mapped(name("attn_q_norm.weight"), {h.head_dim});
-    w.k_norm = loader.mapped(name("attn_k_norm.weight"), {h.head_dim});
+    w.q_norm = loader.mapped(name("attn_q_norm.weight"), {spec.head_dim});
+    w.k_norm = loader.mapped(name("attn_k_norm.weight"), {spec.head_dim});
   }
   w.ffn_norm = loader.mapped(name("ffn_norm.weight"), {embd});
-  w.ffn_gate = loader.matrix(name("ffn_gate.weight"), {embd, h.n_ff});
-  w.ffn_up = loader.matrix(name("ffn_up.weight"), {embd, h.n_ff});
-  w.ffn_down = loader.matrix(name("ffn_down.weight"), {h.n_ff, embd});
+  w.ffn_gate = loader.matrix(name("ffn_gate.weight"), {embd, spec.n_ff});
+  w.ffn_up = loader.matrix(name("ffn_up.weight"), {embd, spec.n_ff});
+  w.ffn_down = loader.matrix(name("ffn_down.weight"), {spec.n_ff, embd});
   return w;
 }
 
+/// One tensor is for all layers, which must rotate as many pairs as it has factors.
 void divide_frequencies(Rope& rope, const ggml_tensor& factors, const std::string& path) {
+  if (rope.frequency.size() != static_cast<std::size_t>(factors.ne[0]))
+    throw ModelError(fmt::format("{}: tensor {} has {} factors for layers that rotate {} pairs", path,
+                                 ggml_get_name(&factors), factors.ne[0], rope.frequency.size()));
   for (std::size_t i = 0; i < rope.frequency.size(); ++i) {
     const float factor = static_cast<const float*>(factors.data)[i];
     rope.frequency[i] /= factor;
@@ -253,11 +258,13 @@ std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const LoadOp
   w.token_embedding = loader.mapped("token_embd.weight", {h.n_embd, h.n_vocab});
   w.output_norm = loader.mapped("output_norm.weight", {h.n_embd});
   w.output = loader.matrix(loader.has("output.weight") ? "output.weight" : "token_embd.weight", {h.n_embd, h.n_vocab});
-  w.rope_factors = loader.mapped_if_there("rope_freqs.weight", {h.rope.rotated_dims() / 2});
+  w.rope_factors = loader.mapped_if_there("rope_freqs.weight", {h.kinds.front().rope.rotated_dims() / 2});
   for (int i = 0; i < h.n_layer; ++i) w.layers.push_back(load_layer(loader, h, i));
   loader.finish();
 
-  if (w.rope_factors != nullptr) divide_frequencies(h.rope, *w.rope_factors, file.path());
+  if (w.rope_factors == nullptr) return weights;
+  for (auto& kind : h.kinds) divide_frequencies(kind.rope, *w.rope_factors, file.path());
+  h.rope = h.kinds.front().rope;
   return weights;
 }
 

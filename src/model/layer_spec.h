@@ -1,0 +1,23 @@
+#pragma once
+
+#include "base/rope.h"
+
+namespace winnow::model {
+
+/// The shapes of one layer. Layers of a network may differ in all of them.
+struct LayerSpec {
+  int n_head = 0;             ///< query heads; head h reads KV head h / group()
+  int n_head_kv = 0;          ///< divides n_head
+  int head_dim = 0;           ///< of queries, keys and values
+  int n_ff = 0;               ///< width of the feed-forward part
+  float attention_scale = 0;  ///< on q·k
+  int window = 0;             ///< keys that a query sees, its own included; 0: all up to its own
+  float rope_freq_base = 10000;
+  float rope_freq_scale = 1;  ///< 1 / factor of linear scaling
+  Rope rope;                  ///< the same as frequencies, rope_freqs' factors included
+
+  int group() const { return n_head / n_head_kv; }
+  bool operator==(const LayerSpec&) const = default;
+};
+
+}  // namespace winnow::model
