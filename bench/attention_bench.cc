@@ -56,14 +56,14 @@ void prefill(benchmark::State& state, Products products, const std::vector<Obser
   fill(scratch, n);
   const auto q = noise(static_cast<std::size_t>(kChunk) * 576, 2);
   std::vector<float> out(q.size());
-  PrefillAttention attention(account, kSmall, threads, products);
+  PrefillAttention attention(account, threads, products);
   for (auto _ : state) {
     std::vector<Observation> observations;
     for (const auto& o : what) observations.emplace_back(o, kSmall.query_heads, n);
     std::vector<Observation*> pointers;
     for (auto& o : observations) pointers.push_back(&o);
     for (int first = 0; first < n; first += kChunk) {
-      attention.begin(scratch, q.data(), out.data(), first, std::min(kChunk, n - first), pointers);
+      attention.begin(kSmall, scratch, q.data(), out.data(), first, std::min(kChunk, n - first), pointers);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }
@@ -113,7 +113,8 @@ void decode_step(benchmark::State& state) {
   const Lanes lanes(account, static_cast<ElementType>(state.range(2)), static_cast<int>(state.range(0)));
   const auto q = noise(576, 4);
   std::vector<float> out(576);
-  DecodeAttention attention(account, kSmall, {}, threads);
+  const Rope rope;
+  DecodeAttention attention(account, threads);
   std::atomic<int> arrived{0};
   for (auto _ : state) {
     arrived = 0;
@@ -125,7 +126,7 @@ void decode_step(benchmark::State& state) {
         while (arrived.load() < waits * threads) std::this_thread::yield();
       };
       for (int layer = 0; layer < Lanes::kLayers; ++layer) {
-        if (w.index == 0) attention.begin(lanes.layer(layer), q.data(), out.data(), 1);
+        if (w.index == 0) attention.begin(kSmall, rope, lanes.layer(layer), q.data(), out.data(), 1);
         barrier();
         attention.run(w);
         barrier();

@@ -68,9 +68,9 @@ void last_chunk(benchmark::State& state) {
   const auto scratch = long_prompt(account, shape);
   const auto q = noise(static_cast<std::size_t>(kChunk * shape.query_heads * shape.head_dim), 2);
   std::vector<float> out(q.size());
-  attention::PrefillAttention attention(account, shape, 1);
+  attention::PrefillAttention attention(account, 1);
   for (auto _ : state) {
-    attention.begin(scratch, q.data(), out.data(), kTokens - kChunk, kChunk, {});
+    attention.begin(shape, scratch, q.data(), out.data(), kTokens - kChunk, kChunk, {});
     attention.run({});
     attention.reduce({});
   }

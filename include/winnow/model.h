@@ -14,6 +14,15 @@
 
 namespace winnow {
 
+/// The attention of one layer.
+struct LayerInfo {
+  int n_head = 0;  ///< query heads
+  int n_head_kv = 0;
+  int head_dim = 0;
+
+  bool operator==(const LayerInfo&) const = default;
+};
+
 struct ModelInfo {
   std::string path;
   std::string arch;         ///< GGUF's general.architecture
@@ -21,12 +30,14 @@ struct ModelInfo {
   std::string weight_type;  ///< most frequent type of the matrices, such as `q4_1`
   int n_layer = 0;
   int n_embd = 0;
-  int n_head = 0;
+  int n_head = 0;  ///< of the first layer, as the next two; `layers` has all
   int n_head_kv = 0;
   int head_dim = 0;
   int n_vocab = 0;
   int ctx_train = 0;
-  std::size_t weight_bytes = 0;  ///< memory that the weights take
+  std::size_t weight_bytes = 0;        ///< memory that the weights take
+  std::size_t kv_bytes_per_token = 0;  ///< an f16 key and value of every head and layer
+  std::vector<LayerInfo> layers = {};  ///< [n_layer]
 };
 
 /// What a user may say against the file.

@@ -19,8 +19,9 @@ struct SavedInfo {
   std::string model_arch;
   std::uint64_t model_hash = 0;
   int n_layer = 0;
-  int n_head_kv = 0;
+  int n_head_kv = 0;  ///< of the first layer, as the next one; `layers` has all
   int head_dim = 0;
+  std::vector<LayerInfo> layers = {};  ///< [n_layer]
   int tokens_seen = 0;
   Transcript transcript;
   double entries_per_head_mean = 0;

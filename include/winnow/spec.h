@@ -69,9 +69,9 @@ class WINNOW_EXPORT Budget {
   Unit unit() const { return unit_; }
   double amount() const { return amount_; }
 
-  /// Entries per KV head when `tokens` have been seen and an entry of one head in one layer takes `entry_bytes`;
-  /// rounded down.
-  int entries(int tokens, std::size_t entry_bytes, int layers, int kv_heads) const;
+  /// Entries per KV head when `tokens` have been seen and one entry in each KV head of each layer takes `entry_bytes`
+  /// together; rounded down.
+  int entries(int tokens, std::size_t entry_bytes) const;
 
   bool operator==(const Budget&) const = default;
 

@@ -23,29 +23,33 @@ bool has_products(Products products);
 
 /// What each query of a chunk sees of a layer's scratch.
 struct Sight {
-  std::span<const std::int32_t> leading;  ///< [count] rows [0, leading[i]); ascending
+  std::span<const std::int32_t> leading;  ///< [count] rows before leading[i]; ascending
   std::span<const std::int32_t> own =
       {};  ///< [count] one row more, which is not among them; negative: none. Empty: none for all
+  std::span<const std::int32_t> from =
+      {};  ///< [count] of the leading rows those from this one on; ascending. Empty: all
 };
 
 /// Attention of a chunk of queries over a layer's scratch: of a prompt, where query i sees rows [0, first + i] (the
-/// rows of the chunk itself included), or of any tokens that see leading rows. Online softmax in f32, tile by tile; no
+/// rows of the chunk itself included) or the last of them in the layer's window, or of any tokens that see leading
+/// rows. Chunks may be of different layers. Online softmax in f32, tile by tile; no
 /// [queries, keys] matrix is ever stored, except the probability tiles of observed rows of one query block. Used as:
 /// begin() by one thread, run() by the team, a barrier, reduce() by the team.
 class PrefillAttention {
  public:
   /// REQUIRES: has_products(products).
-  PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads, Products products = Products::f32);
+  PrefillAttention(MemoryAccount& account, int max_threads, Products products = Products::f32);
   ~PrefillAttention();
 
   /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last
   /// chunk's reduce() is done. They record what these rows give to `recorded` alone; the probabilities are those of the
-  /// whole rows. REQUIRES: observers have room for all keys that are recorded and seen, and a power only with all keys.
-  /// Throws MemoryError, and is then to be called again before run(). run() and reduce() do not throw.
-  void begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
+  /// whole rows. REQUIRES: observers have room for all keys that are recorded and seen, and a power only with all keys
+  /// and without a window. Throws MemoryError, and is then to be called again before run(). run() and reduce() do not
+  /// throw.
+  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
              std::span<Observation* const> observers, KeyRange recorded = {});
   /// The same for queries that see what `sight` says; nobody looks on. A query that sees nothing gives zeros.
-  void begin(const cache::LayerScratch& scratch, const float* q, float* out, const Sight& sight);
+  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, const Sight& sight);
   /// From the next run() on the logarithm of each query's sum of exp(logit), [count][H_q], goes to `sums`; null:
   /// nowhere.
   void record_logsums(float* sums);
@@ -87,12 +91,13 @@ struct DecodeRead {
 /// nothing gives zeros.
 class DecodeAttention {
  public:
-  DecodeAttention(MemoryAccount& account, const Shape& shape, const Rope& rope, int max_threads);
+  DecodeAttention(MemoryAccount& account, int max_threads);
   ~DecodeAttention();
 
-  /// q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` sorted by (row, kv_head). Throws
-  /// MemoryError; run() and merge() do not throw.
-  void begin(std::span<const DecodeRead> reads, const float* q, float* out, int rows);
+  /// One layer's step. q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` sorted by (row, kv_head).
+  /// The tables of a `rope` are made once: it must outlive this. Throws MemoryError; run() and merge() do not throw.
+  void begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q, float* out,
+             int rows);
   void run(Worker worker);
   void merge(Worker worker);
 

@@ -258,14 +258,14 @@ int LayerLanes::together(int head, int slot) const {
   return slot < in_block ? in_block - slot : kPage - (slot - in_block) % kPage;
 }
 
-LaneSet::LaneSet(const LaneShape& shape, int layers, MemoryAccount* parent)
+LaneSet::LaneSet(std::span<const LaneShape> shapes, MemoryAccount* parent)
     : account_(std::make_unique<MemoryAccount>(parent)) {
-  layers_.reserve(static_cast<std::size_t>(layers));
-  for (int layer = 0; layer < layers; ++layer) layers_.emplace_back(*account_, shape);
+  layers_.reserve(shapes.size());
+  for (const auto& shape : shapes) layers_.emplace_back(*account_, shape);
 }
 
 LaneSet LaneSet::clone(MemoryAccount* parent) const {
-  LaneSet out(layers_.front().shape(), 0, parent);
+  LaneSet out({}, parent);
   for (const auto& layer : layers_) out.layers_.push_back(layer.clone(*out.account_));
   return out;
 }

@@ -23,7 +23,7 @@ enum class Lying : std::uint8_t {
   at_position,  ///< where they stood in the text
 };
 
-/// What every lane of a sequence has in common.
+/// What every lane of a layer has in common.
 struct LaneShape {
   int kv_heads = 0;
   int head_dim = 0;
@@ -258,7 +258,8 @@ void LayerLanes::for_each_stretch(int head, const Each& each) {
 /// All lanes of one sequence, with an account of their own.
 class LaneSet {
  public:
-  LaneSet(const LaneShape& shape, int layers, MemoryAccount* parent);
+  /// `shapes`: of each layer.
+  LaneSet(std::span<const LaneShape> shapes, MemoryAccount* parent);
   LaneSet clone(MemoryAccount* parent) const;
 
   LayerLanes& layer(int l) { return layers_[static_cast<std::size_t>(l)]; }

@@ -1,16 +1,27 @@
 #include "cache/scratch.h"
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
 
 namespace winnow::cache {
 
 LayerScratch::LayerScratch(MemoryAccount& account, ElementType type, int kv_heads, int head_dim, int capacity)
-    : type_(type), kv_heads_(kv_heads), head_dim_(head_dim), capacity_(capacity) {
-  const std::size_t bytes =
-      static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(capacity) * row_bytes(type, head_dim);
-  keys_ = Buffer(account, bytes, "one layer's keys");
-  values_ = Buffer(account, bytes, "one layer's values");
+    : LayerScratch(account, type, std::array{KvHeads{kv_heads, head_dim}}, capacity) {}
+
+LayerScratch::LayerScratch(MemoryAccount& account, ElementType type, std::span<const KvHeads> layers, int capacity)
+    : type_(type), heads_(layers.front()), capacity_(capacity) {
+  std::size_t token = 0;
+  for (const auto& heads : layers)
+    token = std::max(token, static_cast<std::size_t>(heads.count) * row_bytes(type, heads.dim));
+  keys_ = Buffer(account, token * static_cast<std::size_t>(capacity), "one layer's keys");
+  values_ = Buffer(account, token * static_cast<std::size_t>(capacity), "one layer's values");
   positions_.reserve(static_cast<std::size_t>(capacity));
+}
+
+void LayerScratch::begin_layer(const KvHeads& heads) {
+  truncate(0);
+  heads_ = heads;
 }
 
 void LayerScratch::truncate(int count) { positions_.resize(static_cast<std::size_t>(count)); }
@@ -24,9 +35,9 @@ int LayerScratch::extend(std::span<const std::int32_t> positions) {
 }
 
 void LayerScratch::store(int row, const float* keys, const float* values) {
-  const std::size_t bytes = row_bytes(type_, head_dim_);
-  const auto dim = static_cast<std::size_t>(head_dim_);
-  for (int head = 0; head < kv_heads_; ++head) {
+  const std::size_t bytes = row_bytes(type_, heads_.dim);
+  const auto dim = static_cast<std::size_t>(heads_.dim);
+  for (int head = 0; head < heads_.count; ++head) {
     const std::size_t at =
         (static_cast<std::size_t>(head) * static_cast<std::size_t>(capacity_) + static_cast<std::size_t>(row)) * bytes;
     const std::size_t from = static_cast<std::size_t>(head) * dim;
@@ -39,9 +50,9 @@ Rows LayerScratch::keys(int head) const { return rows(keys_, head); }
 Rows LayerScratch::values(int head) const { return rows(values_, head); }
 
 Rows LayerScratch::rows(const Buffer& buffer, int head) const {
-  const std::size_t bytes = row_bytes(type_, head_dim_);
+  const std::size_t bytes = row_bytes(type_, heads_.dim);
   return {buffer.data() + static_cast<std::size_t>(head) * static_cast<std::size_t>(capacity_) * bytes, bytes, size(),
-          head_dim_, type_};
+          heads_.dim, type_};
 }
 
 }  // namespace winnow::cache

@@ -9,13 +9,23 @@
 
 namespace winnow::cache {
 
+/// KV heads of one layer.
+struct KvHeads {
+  int count = 0;
+  int dim = 0;  ///< d
+};
+
 /// The full keys and values of ONE layer while a prompt passes through it; the next layer reuses the memory. Keys are
 /// rotated to their own positions. Layout [H_kv][capacity][d], so that a head's rows lie together.
 class LayerScratch {
  public:
   /// Room for `capacity` tokens. `type` is f16, bf16 or f32. Throws MemoryError.
   LayerScratch(MemoryAccount& account, ElementType type, int kv_heads, int head_dim, int capacity);
+  /// The same for any of some layers; it begins as the first one's. REQUIRES: one layer at least.
+  LayerScratch(MemoryAccount& account, ElementType type, std::span<const KvHeads> layers, int capacity);
 
+  /// Forgets all tokens; those to come are of a layer with these heads. REQUIRES: one of those that there is room for.
+  void begin_layer(const KvHeads& heads);
   /// Forgets all tokens from `count` on.
   void truncate(int count);
   /// Makes room for rows [size, size + positions.size()) at the given positions; store() then fills them. Returns the
@@ -29,16 +39,15 @@ class LayerScratch {
   std::span<const std::int32_t> positions() const { return positions_; }
   int size() const { return static_cast<int>(positions_.size()); }
   int capacity() const { return capacity_; }
-  int kv_heads() const { return kv_heads_; }
-  int head_dim() const { return head_dim_; }
+  int kv_heads() const { return heads_.count; }
+  int head_dim() const { return heads_.dim; }
   ElementType type() const { return type_; }
 
  private:
   Rows rows(const Buffer& buffer, int head) const;
 
   ElementType type_;
-  int kv_heads_;
-  int head_dim_;
+  KvHeads heads_;
   int capacity_;
   Buffer keys_;
   Buffer values_;

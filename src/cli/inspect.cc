@@ -1,6 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -27,20 +28,42 @@ nlohmann::ordered_json messages_json(const std::vector<Message>& messages) {
   return out;
 }
 
+bool are_equal(const std::vector<LayerInfo>& layers) {
+  return std::all_of(layers.begin(), layers.end(), [&](const LayerInfo& layer) { return layer == layers.front(); });
+}
+
+/// `equal` where all layers have the same heads; else how many have which, in the order of their first ones.
+std::string heads_of(const std::vector<LayerInfo>& layers, const std::string& equal) {
+  if (are_equal(layers)) return equal;
+  std::string out;
+  for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
+    if (std::find(layers.begin(), layer, *layer) != layer) continue;
+    const auto count = std::count(layers.begin(), layers.end(), *layer);
+    out += fmt::format("{}{} layer{} of {} query heads on {} KV heads of {} dimensions", out.empty() ? "" : ", ", count,
+                       count == 1 ? "" : "s", layer->n_head, layer->n_head_kv, layer->head_dim);
+  }
+  return out;
+}
+
+/// Adds the heads of each layer where they differ.
+void add_layers(nlohmann::ordered_json& to, const std::vector<LayerInfo>& layers) {
+  if (are_equal(layers)) return;
+  for (const auto& layer : layers)
+    to["layers"].push_back({{"n_head", layer.n_head}, {"n_head_kv", layer.n_head_kv}, {"head_dim", layer.head_dim}});
+}
+
 nlohmann::ordered_json saved_json(const SavedInfo& s) {
   const Conversation& conversation = s.transcript.conversation;
+  nlohmann::ordered_json model{
+      {"name", s.model_name}, {"arch", s.model_arch},     {"hash", fmt::format("{:016x}", s.model_hash)},
+      {"n_layer", s.n_layer}, {"n_head_kv", s.n_head_kv}, {"head_dim", s.head_dim}};
+  add_layers(model, s.layers);
   return {{"path", s.path},
           {"format_version", s.version},
           {"spec", s.cache.spec.print()},
           {"budget", s.cache.budget ? nlohmann::ordered_json(s.cache.budget->print()) : nlohmann::ordered_json()},
           {"kv_type", s.cache.kv_type.print()},
-          {"model",
-           {{"name", s.model_name},
-            {"arch", s.model_arch},
-            {"hash", fmt::format("{:016x}", s.model_hash)},
-            {"n_layer", s.n_layer},
-            {"n_head_kv", s.n_head_kv},
-            {"head_dim", s.head_dim}}},
+          {"model", model},
           {"tokens", s.tokens_seen},
           {"tokens_unread", s.transcript.tokens.size() - static_cast<std::size_t>(s.tokens_seen)},
           {"prompt", name_of(conversation.format)},
@@ -62,15 +85,15 @@ void show_saved(const std::string& path, OutputForm form) {
     write_stdout(saved_json(s).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
     show(fmt::format(
-        "{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {} layers, {} KV heads of {} "
-        "dimensions\n"
+        "{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {}\n"
         "  a text of {}, {} messages, {} prompt, ends {}\n"
         "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
         s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : brief(s.model_name),
-        brief(s.model_arch), s.model_hash, s.n_layer, s.n_head_kv, s.head_dim, format_bytes(conversation.text.size()),
-        conversation.messages.size(), name_of(conversation.format), where_it_ends(conversation),
-        s.entries_per_head_mean, s.tokens_seen, s.entries_min, s.entries_max, format_bytes(s.bytes),
-        s.damage.empty() ? "hold" : "do not hold"));
+        brief(s.model_arch), s.model_hash,
+        heads_of(s.layers, fmt::format("{} layers, {} KV heads of {} dimensions", s.n_layer, s.n_head_kv, s.head_dim)),
+        format_bytes(conversation.text.size()), conversation.messages.size(), name_of(conversation.format),
+        where_it_ends(conversation), s.entries_per_head_mean, s.tokens_seen, s.entries_min, s.entries_max,
+        format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
   }
   if (!s.damage.empty()) throw InputError(s.damage);
 }
@@ -78,32 +101,33 @@ void show_saved(const std::string& path, OutputForm form) {
 void show_model(const std::string& path, OutputForm form) {
   const auto model = Model::load(path);
   const auto& m = model->info();
-  // An f16 key and value of every head and layer.
-  const std::size_t token_bytes = 4U * static_cast<std::size_t>(m.n_layer) * static_cast<std::size_t>(m.n_head_kv) *
-                                  static_cast<std::size_t>(m.head_dim);
   if (form == OutputForm::json) {
-    const nlohmann::ordered_json out{{"path", m.path},
-                                     {"arch", m.arch},
-                                     {"name", m.name},
-                                     {"weight_type", m.weight_type},
-                                     {"n_layer", m.n_layer},
-                                     {"n_embd", m.n_embd},
-                                     {"n_head", m.n_head},
-                                     {"n_head_kv", m.n_head_kv},
-                                     {"head_dim", m.head_dim},
-                                     {"n_vocab", m.n_vocab},
-                                     {"ctx_train", m.ctx_train},
-                                     {"weight_bytes", m.weight_bytes},
-                                     {"kv_bytes_per_token", token_bytes}};
+    nlohmann::ordered_json out{{"path", m.path},
+                               {"arch", m.arch},
+                               {"name", m.name},
+                               {"weight_type", m.weight_type},
+                               {"n_layer", m.n_layer},
+                               {"n_embd", m.n_embd},
+                               {"n_head", m.n_head},
+                               {"n_head_kv", m.n_head_kv},
+                               {"head_dim", m.head_dim},
+                               {"n_vocab", m.n_vocab},
+                               {"ctx_train", m.ctx_train},
+                               {"weight_bytes", m.weight_bytes},
+                               {"kv_bytes_per_token", m.kv_bytes_per_token}};
+    add_layers(out, m.layers);
     return write_stdout(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
-  show(
-      fmt::format("{}\n  {} ({}), {} weights, {}\n  {} layers, {} query heads on {} KV heads of {} dimensions, {} "
-                  "tokens in the vocabulary\n"
-                  "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",
-                  m.path, m.arch, m.name.empty() ? "unnamed" : brief(m.name), m.weight_type,
-                  format_bytes(m.weight_bytes), m.n_layer, m.n_head, m.n_head_kv, m.head_dim, m.n_vocab, m.ctx_train,
-                  format_bytes(token_bytes), format_bytes(token_bytes * static_cast<std::size_t>(m.ctx_train))));
+  show(fmt::format(
+      "{}\n  {} ({}), {} weights, {}\n  {}, {} "
+      "tokens in the vocabulary\n"
+      "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",
+      m.path, m.arch, m.name.empty() ? "unnamed" : brief(m.name), m.weight_type, format_bytes(m.weight_bytes),
+
+      heads_of(m.layers, fmt::format("{} layers, {} query heads on {} KV heads of {} dimensions", m.n_layer, m.n_head,
+                                     m.n_head_kv, m.head_dim)),
+      m.n_vocab, m.ctx_train, format_bytes(m.kv_bytes_per_token),
+      format_bytes(m.kv_bytes_per_token * static_cast<std::size_t>(m.ctx_train))));
 }
 
 struct Arguments {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cache/lanes.h"
+#include "engine/layers.h"
 #include "model/hparams.h"
 #include "policy/method.h"
 #include "winnow/session.h"
@@ -16,8 +17,8 @@ struct Cache::Impl {
   const model::Hparams* hparams = nullptr;
   MemoryAccount* account = nullptr;  ///< the session's; the lanes report to it
   cache::LaneSet lanes;
-  int seen = 0;  ///< tokens seen, and so the position of the next one
-  policy::Terms terms;
+  int seen = 0;                         ///< tokens seen, and so the position of the next one
+  std::vector<policy::Terms> terms;     ///< [layer]
   std::vector<std::vector<int>> limit;  ///< [layer][KV head] entries that a per-step method keeps
 
   /// Entries that the last step's queries read, over all layers and KV heads. Negative: no step yet.
@@ -26,16 +27,4 @@ struct Cache::Impl {
   const policy::Method& method() const { return options.spec.method(); }
 };
 
-namespace engine {
-
-/// The shape of the lanes that `options` asks for.
-cache::LaneShape lane_shape(const CacheOptions& options, const model::Hparams& hparams);
-
-/// Entries per KV head that `options` allows after `tokens` tokens; `tokens` for methods without a budget.
-int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
-
-/// Entries per KV head that are kept after `tokens` tokens: the budget's, or all.
-int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
-
-}  // namespace engine
 }  // namespace winnow

@@ -22,15 +22,15 @@ class LaneAttention : public graph::AttentionOp {
                 std::span<const Watched> watched, float* probabilities)
       : attention_(attention),
         hparams_(hparams),
-        shape_{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
+        most_heads_(most_heads(hparams)),
         rows_(rows),
         watched_(watched),
         probabilities_(probabilities),
-        plans_(rows.size() * static_cast<std::size_t>(hparams.n_head_kv)) {
+        plans_(rows.size() * static_cast<std::size_t>(most_heads_.kv)) {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const auto& method = rows[row].cache->method();
-      const int together = method.one_set_per_layer ? hparams.n_head_kv : 1;
-      for (int head = 0; method.step && head < hparams.n_head_kv; head += together)
+      const int together = method.one_set_per_layer ? most_heads_.kv : 1;
+      for (int head = 0; method.step && head < most_heads_.kv; head += together)
         followings_.push_back({row, head, head + together});
     }
   }
@@ -62,13 +62,13 @@ class LaneAttention : public graph::AttentionOp {
   /// a sequence's rows follow one another, since what later ones read depends on earlier ones. The last thread to be
   /// done gathers what all will read.
   void store(const Tensors& tensors, Worker worker) {
+    const int heads = spec_of(tensors.layer).n_head_kv;
     try {
       int task = 0;
       for (int row = 0; row < tensors.rows;) {
         const int end = end_of_sequence(row);
-        const int together =
-            rows_[static_cast<std::size_t>(row)].cache->method().heads_read_alike ? hparams_.n_head_kv : 1;
-        for (int head = 0; head < hparams_.n_head_kv; head += together) {
+        const int together = rows_[static_cast<std::size_t>(row)].cache->method().heads_read_alike ? heads : 1;
+        for (int head = 0; head < heads; head += together) {
           if (task++ % worker.count == worker.index) store_heads(tensors, row, end, head, head + together);
         }
         row = end;
@@ -85,7 +85,8 @@ class LaneAttention : public graph::AttentionOp {
     try {
       reads_.clear();
       for (int row = 0; row < tensors.rows; ++row) read(tensors.layer, row);
-      attention_.begin(reads_, tensors.q, tensors.out, tensors.rows);
+      const auto& spec = spec_of(tensors.layer);
+      attention_.begin(shape_of(spec), spec.rope, reads_, tensors.q, tensors.out, tensors.rows);
       to_follow_.reset(static_cast<int>(followings_.size()));
     } catch (...) {
       keep_error();
@@ -95,6 +96,11 @@ class LaneAttention : public graph::AttentionOp {
   void keep_error() {
     const std::lock_guard lock(error_mutex_);
     error_ = std::current_exception();
+  }
+
+  const model::LayerSpec& spec_of(int layer) const { return hparams_.layer(layer); }
+  static const policy::Terms& terms(const StepRow& step, int layer) {
+    return step.cache->terms[static_cast<std::size_t>(layer)];
   }
 
   /// Rows of one sequence stand together.
@@ -114,10 +120,11 @@ class LaneAttention : public graph::AttentionOp {
 
   void enter(const Tensors& tensors, int row, int head) {
     const auto& step = rows_[static_cast<std::size_t>(row)];
-    const auto dim = static_cast<std::size_t>(hparams_.head_dim);
-    const std::size_t offset = (static_cast<std::size_t>(row) * static_cast<std::size_t>(hparams_.n_head_kv) +
-                                static_cast<std::size_t>(head)) *
-                               dim;
+    const auto& spec = spec_of(tensors.layer);
+    const auto dim = static_cast<std::size_t>(spec.head_dim);
+    const std::size_t offset =
+        (static_cast<std::size_t>(row) * static_cast<std::size_t>(spec.n_head_kv) + static_cast<std::size_t>(head)) *
+        dim;
     const std::span<const float> key(tensors.k + offset, dim);
     const std::span<const float> value(tensors.v + offset, dim);
     auto& lanes = step.cache->lanes.layer(tensors.layer);
@@ -125,14 +132,14 @@ class LaneAttention : public graph::AttentionOp {
     if (method.evict &&
         lanes.length(head) >=
             step.cache->limit[static_cast<std::size_t>(tensors.layer)][static_cast<std::size_t>(head)]) {
-      lanes.replace(head, method.evict.call(lanes, head, step.cache->terms), step.position, key, value);
+      lanes.replace(head, method.evict.call(lanes, head, terms(step, tensors.layer)), step.position, key, value);
     } else {
       lanes.append(head, step.position, key, value);
     }
   }
 
   std::span<cache::AttendPlan> plans_of(int row) {
-    const auto heads = static_cast<std::size_t>(hparams_.n_head_kv);
+    const auto heads = static_cast<std::size_t>(most_heads_.kv);
     return std::span(plans_).subspan(static_cast<std::size_t>(row) * heads, heads);
   }
 
@@ -143,9 +150,10 @@ class LaneAttention : public graph::AttentionOp {
     const auto plans = plans_of(row);
     for (int head = first_head; head < end_head; ++head) plans[static_cast<std::size_t>(head)].clear();
     if (method.attend) {
-      const auto width = static_cast<std::ptrdiff_t>(hparams_.n_head) * hparams_.head_dim;
-      method.attend.call({tensors.layer, shape_, lanes, step.position, step.cache->terms, tensors.q + row * width,
-                          first_head, end_head},
+      const auto shape = shape_of(spec_of(tensors.layer));
+      const auto width = static_cast<std::ptrdiff_t>(shape.query_heads) * shape.head_dim;
+      method.attend.call({tensors.layer, shape, lanes, step.position, terms(step, tensors.layer),
+                          tensors.q + row * width, first_head, end_head},
                          plans);
     }
     for (int head = first_head; head < end_head; ++head) {
@@ -159,7 +167,7 @@ class LaneAttention : public graph::AttentionOp {
 
   void read(int layer, int row) {
     const auto plans = plans_of(row);
-    for (int head = 0; head < hparams_.n_head_kv; ++head) {
+    for (int head = 0; head < spec_of(layer).n_head_kv; ++head) {
       for (const auto& range : plans[static_cast<std::size_t>(head)]) read_range(layer, row, head, range);
     }
   }
@@ -183,8 +191,8 @@ class LaneAttention : public graph::AttentionOp {
 
   /// Layers in turn have one of two places: those of one are still looked at while those of the next come in.
   float* probabilities_of(const Watched& watched, int layer, int kv_head) const {
-    const int group = hparams_.n_head / hparams_.n_head_kv;
-    const std::ptrdiff_t place = layer % 2 * static_cast<std::ptrdiff_t>(hparams_.n_head) * watched.stride;
+    const int group = spec_of(layer).group();
+    const std::ptrdiff_t place = layer % 2 * static_cast<std::ptrdiff_t>(most_heads_.query) * watched.stride;
     return probabilities_ + watched.first + place + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
   }
 
@@ -212,24 +220,27 @@ class LaneAttention : public graph::AttentionOp {
   }
 
   void follow(int layer, const Following& following) const {
+    const auto shape = shape_of(spec_of(layer));
+    if (following.first_head >= shape.kv_heads) return;
     auto& cache = *rows_[following.row].cache;
     const Watched& watched = watched_[following.row];
     const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
-    cache.method().step.call({layer, shape_, cache.lanes.layer(layer), rows_[following.row].position, cache.terms,
-                              cache.limit[static_cast<std::size_t>(layer)], following.first_head, following.end_head,
-                              probabilities, watched.stride});
+    cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[following.row].position,
+                              terms(rows_[following.row], layer), cache.limit[static_cast<std::size_t>(layer)],
+                              following.first_head, std::min(following.end_head, shape.kv_heads), probabilities,
+                              watched.stride});
   }
 
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
-  attention::Shape shape_;
+  MostHeads most_heads_;
   std::span<const StepRow> rows_;
   std::span<const Watched> watched_;
   float* probabilities_;
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
-  std::vector<cache::AttendPlan> plans_;  ///< [rows][H_kv]
-  std::vector<Following> followings_;
+  std::vector<cache::AttendPlan> plans_;  ///< [rows][most KV heads of a layer]
+  std::vector<Following> followings_;     ///< in the layer with the most KV heads; others have some of them
   WorkQueue to_follow_;
   std::atomic<int> stored_ = 0;  ///< threads that are done with storing
   std::mutex error_mutex_;
@@ -286,7 +297,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     const auto& method = row.cache->method();
     const bool watches = method.step && method.watches == policy::Attention::seen;
     auto& w = watched.emplace_back(Watched{floats, watches ? longest_lane(*row.cache) + 1 : 0});
-    floats += std::ptrdiff_t{2} * hparams_.n_head * w.stride;
+    floats += std::ptrdiff_t{2} * most_heads(hparams_).query * w.stride;
   }
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
   if (probabilities_.size() < bytes)

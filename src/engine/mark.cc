@@ -31,9 +31,9 @@ void Cache::go_back(CacheMark mark) {
     return;
   }
   for (int layer = 0; layer < impl_->lanes.layers(); ++layer) {
-    for (int head = 0; head < impl_->hparams->n_head_kv; ++head)
-      drop_from(impl_->lanes.layer(layer), head, mark.tokens_seen);
-    impl_->lanes.layer(layer).reserve(0);  // frees what is not needed any more
+    auto& lanes = impl_->lanes.layer(layer);
+    for (int head = 0; head < lanes.shape().kv_heads; ++head) drop_from(lanes, head, mark.tokens_seen);
+    lanes.reserve(0);  // frees what is not needed any more
   }
   impl_->seen = mark.tokens_seen;
   impl_->attended = -1;  // of a step that has not been

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "cache/element.h"
 #include "engine/model_impl.h"
 
 namespace winnow {
@@ -12,8 +13,26 @@ namespace {
 
 ModelInfo describe(const std::string& path, const model::Weights& weights) {
   const auto& h = weights.hparams();
-  return {path,        h.arch,     h.name,    weights.weight_type(), h.n_layer,      h.n_embd, h.n_head,
-          h.n_head_kv, h.head_dim, h.n_vocab, h.ctx_train,           weights.bytes()};
+  ModelInfo info;
+  info.path = path;
+  info.arch = h.arch;
+  info.name = h.name;
+  info.weight_type = weights.weight_type();
+  info.n_layer = h.n_layer;
+  info.n_embd = h.n_embd;
+  info.n_head = h.layer(0).n_head;
+  info.n_head_kv = h.layer(0).n_head_kv;
+  info.head_dim = h.layer(0).head_dim;
+  info.n_vocab = h.n_vocab;
+  info.ctx_train = h.ctx_train;
+  info.weight_bytes = weights.bytes();
+  for (int layer = 0; layer < h.n_layer; ++layer) {
+    const auto& spec = h.layer(layer);
+    info.layers.push_back({spec.n_head, spec.n_head_kv, spec.head_dim});
+    info.kv_bytes_per_token +=
+        2 * static_cast<std::size_t>(spec.n_head_kv) * cache::row_bytes(ElementType::f16, spec.head_dim);
+  }
+  return info;
 }
 
 /// 64 contexts, as RoPE's scaling widens them; no limit where the user has set the frequencies.

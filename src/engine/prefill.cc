@@ -27,11 +27,9 @@ struct Prefill::Branch {
   int own = 0;        ///< tokens of its question
   int tokens = 0;     ///< of the whole prompt
   std::vector<Cache> caches;
-  std::vector<std::vector<int>> layer_budgets;       ///< [cache][layer]
-  std::vector<int> budgets;                          ///< [cache]
+  std::vector<std::vector<int>> budgets;             ///< [cache][layer]
   std::vector<std::vector<std::size_t>> observed;    ///< [cache] indices into observations, in the method's order
-  std::vector<attention::Observe> wanted;            ///< without repeats
-  std::vector<attention::Observation> observations;  ///< of the layer that is being read
+  std::vector<attention::Observation> observations;  ///< of the layer that is being read, without repeats
   std::map<int, attention::QueryMoments> moments;    ///< by the prompt's first token that enters them
   std::vector<Replay> replays;                       ///< without repeats
   std::vector<std::size_t> replay_of;                ///< [cache] index into replays; beyond them: none
@@ -45,36 +43,25 @@ struct Prefill::Branch {
 
   void add(const CacheOptions& options, const PrefillContext& context) {
     const auto& hparams = context.hparams;
-    const auto& method = options.spec.method();
-    const int budget = budget_entries(options, hparams, tokens);
-    const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv, hparams.head_dim};
-    layer_budgets.push_back(policy::spread_over_layers(method, budget, hparams.n_layer, prompt));
-    budgets.push_back(budget);
-    auto& indices = observed.emplace_back();
-    for (const auto& what : observed_by(options, hparams, tokens)) {
-      const auto found = std::find(wanted.begin(), wanted.end(), what);
-      indices.push_back(static_cast<std::size_t>(found - wanted.begin()));
-      if (found == wanted.end()) wanted.push_back(what);
-    }
-    add_replay(passages_of(options, hparams, tokens), hparams.n_head);
-    caches.emplace_back(std::make_unique<Cache::Impl>(Cache::Impl{
-        options,
-        &hparams,
-        &context.account,
-        cache::LaneSet(lane_shape(options, hparams), hparams.n_layer, &context.account),
-        tokens,
-        policy::Terms{prompt, budget, method.forced ? method.forced.call(prompt, budget) : policy::Forced{}},
-        {}}));
+    budgets.push_back(layer_budgets(options, hparams, tokens));
+    add_replay(passages_of(options, hparams, tokens));
+    caches.emplace_back(std::make_unique<Cache::Impl>(Cache::Impl{options,
+                                                                  &hparams,
+                                                                  &context.account,
+                                                                  empty_lanes(options, hparams, context.account),
+                                                                  tokens,
+                                                                  terms_of(options, hparams, tokens),
+                                                                  {}}));
   }
 
-  void add_replay(const std::vector<policy::Passage>& passages, int query_heads) {
+  void add_replay(const std::vector<policy::Passage>& passages) {
     constexpr auto kNone = ~std::size_t{0};
     const auto found =
         std::find_if(replays.begin(), replays.end(), [&](const Replay& r) { return r.passages == passages; });
     replay_of.push_back(passages.empty() ? kNone : static_cast<std::size_t>(found - replays.begin()));
     if (passages.empty() || found != replays.end()) return;
     const attention::Observe largest{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max};
-    replays.push_back({passages, {}, attention::Observation(largest, query_heads, tokens)});
+    replays.push_back({passages, {}, attention::Observation(largest, 0, tokens)});
   }
 
   const attention::Observation* replayed(std::size_t cache) const {
@@ -83,15 +70,28 @@ struct Prefill::Branch {
   }
 
   /// `past` tokens come before the prompt.
-  void begin_layer(const model::Hparams& hparams, int past) {
+  void begin_layer(int layer, const model::LayerSpec& spec, int past) {
     observations.clear();
-    for (auto& replay : replays) replay.observation.clear();
-    for (const auto& what : wanted) observations.emplace_back(what, hparams.n_head, tokens);
+    observed.clear();
     moments.clear();
+    for (auto& replay : replays) replay.observation.begin_layer(spec.n_head);
     for (const auto& cache : caches) {
-      const int first = cache.impl().method().query_moments_from;
-      if (first >= 0) moments.try_emplace(first, hparams.n_head, hparams.head_dim, hparams.rope, past + first);
+      const auto& method = cache.impl().method();
+      auto& indices = observed.emplace_back();
+      for (const auto& what : observed_by(method, cache.impl().terms[static_cast<std::size_t>(layer)]))
+        indices.push_back(observe(what, spec.n_head));
+      const int first = method.query_moments_from;
+      if (first >= 0) moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
     }
+  }
+
+  /// The index of an observation.
+  std::size_t observe(const attention::Observe& what, int query_heads) {
+    const auto found =
+        std::find_if(observations.begin(), observations.end(), [&](const auto& o) { return o.what() == what; });
+    const auto index = static_cast<std::size_t>(found - observations.begin());
+    if (found == observations.end()) observations.emplace_back(what, query_heads, tokens);
+    return index;
   }
 };
 
@@ -100,8 +100,8 @@ Prefill::Prefill(const PrefillContext& context, std::span<const Token> text,
     : context_(context),
       text_(text.begin(), text.end()),
       branches_(branches_of(context, static_cast<int>(text.size()), questions, caches)),
-      scratch_(context.account, scratch_type(context.options.precision, caches), context.hparams.n_head_kv,
-               context.hparams.head_dim, longest(branches_)) {
+      scratch_(context.account, scratch_type(context.options.precision, caches), kv_heads_of(context.hparams),
+               longest(branches_)) {
   std::vector<Token> rows = text_;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     branches_[i].first_row = static_cast<int>(rows.size());
@@ -164,11 +164,11 @@ std::vector<Prefilled> Prefill::run() {
 void Prefill::run_layer(int layer) {
   Watchers everyone;
   for (auto& branch : branches_) {
-    branch.begin_layer(context_.hparams, past_tokens());
+    branch.begin_layer(layer, context_.hparams.layer(layer), past_tokens());
     everyone.add(branch.watchers());
   }
   const int text = static_cast<int>(text_.size());
-  scratch_.truncate(0);
+  scratch_.begin_layer(kv_heads_of(context_.hparams.layer(layer)));
   run_rows(layer, 0, text, 0, everyone);
   for (auto& branch : branches_) {
     scratch_.truncate(text);
@@ -209,30 +209,31 @@ void Prefill::run_rows(int layer, int first_row, int count, int first_position, 
 std::unique_ptr<PromptAttention> Prefill::attention_of(int layer, int first, const Watchers& watchers) {
   if (context_.past != nullptr)
     return std::make_unique<LaterAttention>(*context_.past, layer, scratch_, first, watchers);
-  return std::make_unique<ChunkAttention>(context_.attention, scratch_, first, watchers);
+  return std::make_unique<ChunkAttention>(context_.attention, shape_of(context_.hparams.layer(layer)), scratch_, first,
+                                          watchers);
 }
 
 void Prefill::compress(int layer, Branch& branch) {
-  const auto& hparams = context_.hparams;
-  const attention::Shape shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale};
+  const auto& spec = context_.hparams.layer(layer);
   for (std::size_t i = 0; i < branch.caches.size(); ++i) {
     auto& cache = branch.caches[i].impl();
     attention::Observed seen;
     for (const auto index : branch.observed[i]) seen.add(branch.observations[index]);
     const auto moments = branch.moments.find(cache.method().query_moments_from);
-    const policy::LayerView view{layer,         hparams.n_layer,
-                                 shape,         &scratch_,
-                                 seen,          moments == branch.moments.end() ? nullptr : &moments->second,
-                                 &hparams.rope, branch.replayed(i)};
-    const int layer_budget = branch.layer_budgets[i][static_cast<std::size_t>(layer)];
-    const auto plan = policy::plan(cache.method(), view, branch.budgets[i], layer_budget);
+    const policy::LayerView view{layer,          context_.hparams.n_layer,
+                                 shape_of(spec), &scratch_,
+                                 seen,           moments == branch.moments.end() ? nullptr : &moments->second,
+                                 &spec.rope,     branch.replayed(i)};
+    const auto& terms = cache.terms[static_cast<std::size_t>(layer)];
+    const int layer_budget = branch.budgets[i][static_cast<std::size_t>(layer)];
+    const auto plan = policy::plan(cache.method(), view, terms.budget, layer_budget);
     const Charge counted(context_.account, plan.bytes());
     cache.lanes.layer(layer).commit(plan, scratch_);
     if (cache.method().summary_rows > 0)
       cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().summary_block + 1);
-    if (cache.method().settle) cache.method().settle.call(view, cache.lanes.layer(layer), cache.terms);
+    if (cache.method().settle) cache.method().settle.call(view, cache.lanes.layer(layer), terms);
     auto& limit = cache.limit.emplace_back();
-    for (int head = 0; head < hparams.n_head_kv; ++head) {
+    for (int head = 0; head < spec.n_head_kv; ++head) {
       limit.push_back(plan.keeps_all() ? layer_budget
                                        : static_cast<int>(plan.heads[static_cast<std::size_t>(head)].size()));
     }

@@ -11,6 +11,7 @@
 #include "graph/executor.h"
 #include "model/hparams.h"
 #include "model/vocab.h"
+#include "policy/method.h"
 #include "winnow/session.h"
 
 namespace winnow::engine {
@@ -64,14 +65,17 @@ class Prefill {
   int rows_done_ = 0;
 };
 
-/// What a cache's method wants to see of the attention of a prompt of so many tokens.
-std::vector<attention::Observe> observed_by(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+/// What a method wants to see of the attention of a prompt in a layer.
+std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms);
 
 /// Bytes of the hidden states of so many rows.
 std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
 
 /// The type of the scratch: one that loses nothing which a lane would keep.
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
+
+/// Bytes of one token's keys and values in a scratch, in the layer where they take the most.
+std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type);
 
 /// What factors of attention are rounded to.
 attention::Products products_of(Precision precision);

@@ -8,12 +8,11 @@ namespace winnow::engine {
 
 namespace {
 
-/// What all caches together want to see, without repeats.
-std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, const model::Hparams& hparams,
-                                          int tokens) {
+/// What all caches together want to see of a layer, without repeats. `terms` [cache]
+std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, std::span<const policy::Terms> terms) {
   std::vector<attention::Observe> wanted;
-  for (const auto& options : caches) {
-    for (const auto& what : observed_by(options, hparams, tokens)) {
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    for (const auto& what : observed_by(caches[i].spec.method(), terms[i])) {
       if (std::find(wanted.begin(), wanted.end(), what) == wanted.end()) wanted.push_back(what);
     }
   }
@@ -34,11 +33,48 @@ std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& opti
 
 std::size_t lane_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const int entries = kept_entries(options, hparams, tokens);
-  cache::LaneShape shape = lane_shape(options, hparams);
-  shape.followers =
-      std::min(shape.followers, static_cast<double>(tokens - entries) / std::max(1, entries));  // no more is left
-  return static_cast<std::size_t>(entries) * static_cast<std::size_t>(hparams.n_head_kv) *
-         static_cast<std::size_t>(hparams.n_layer) * cache::entry_bytes(shape);
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
+    shape.followers =
+        std::min(shape.followers, static_cast<double>(tokens - entries) / std::max(1, entries));  // no more is left
+    bytes += static_cast<std::size_t>(shape.kv_heads) * cache::entry_bytes(shape);
+  }
+  return static_cast<std::size_t>(entries) * bytes;
+}
+
+/// What looking at a layer's attention and planning what it keeps takes.
+struct LayerBytes {
+  std::size_t observed = 0;  ///< of all prompts
+  std::size_t work = 0;      ///< of one of them
+  std::size_t planned = 0;   ///< one plan at a time
+
+  void raise(const LayerBytes& other) {
+    observed = std::max(observed, other.observed);
+    work = std::max(work, other.work);
+    planned = std::max(planned, other.planned);
+  }
+};
+
+/// `again` [prompt]
+LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hparams, const SessionOptions& options,
+                       std::span<const int> prompts, std::span<const ReplaySize> again,
+                       std::span<const CacheOptions> caches) {
+  const attention::Shape shape = shape_of(layer);
+  LayerBytes out;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const int tokens = prompts[i];
+    std::vector<policy::Terms> terms;
+    for (const auto& c : caches) {
+      terms.push_back({prompt_of(layer, tokens), budget_entries(c, hparams, tokens), {}});
+      out.planned = std::max(out.planned, policy::plan_bytes(c.spec.method(), shape, tokens, terms.back().budget));
+    }
+    const auto wanted = wanted_by(caches, terms);
+    out.observed += (wanted.size() + static_cast<std::size_t>(again[i].times)) *
+                    static_cast<std::size_t>(layer.n_head) * static_cast<std::size_t>(tokens) * sizeof(float);
+    out.work = std::max(out.work, work_bytes(shape, options, tokens, wanted));
+  }
+  return out;
 }
 
 }  // namespace
@@ -48,11 +84,8 @@ attention::Products products_of(Precision precision) {
   return precision != Precision::f32 && attention::has_products(Products::bf16) ? Products::bf16 : Products::f32;
 }
 
-std::vector<attention::Observe> observed_by(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const auto& method = options.spec.method();
-  if (!method.observe) return {};
-  return method.observe.call({tokens, hparams.n_head / hparams.n_head_kv, hparams.head_dim},
-                             budget_entries(options, hparams, tokens));
+std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms) {
+  return method.observe ? method.observe.call(terms.prompt, terms.budget) : std::vector<attention::Observe>();
 }
 
 std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {
@@ -72,31 +105,30 @@ ElementType scratch_type(Precision precision, std::span<const CacheOptions> cach
   return ElementType::f32;
 }
 
+std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type) {
+  std::size_t most = 0;
+  for (const auto& heads : kv_heads_of(hparams))
+    most = std::max(most, 2 * static_cast<std::size_t>(heads.count) * cache::row_bytes(type, heads.dim));
+  return most;
+}
+
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
                           int shared, int rows, std::span<const int> prompts, std::span<const CacheOptions> caches) {
-  const attention::Shape heads{hparams.n_head, hparams.n_head_kv, hparams.head_dim};
   int longest = shared;
-  std::size_t observed = 0;
-  std::size_t work = 0;
-  std::size_t planned = 0;  // one plan at a time
   std::size_t lanes = 0;
+  std::vector<ReplaySize> again;
   for (const int tokens : prompts) {
-    const ReplaySize again = replay_size(caches, hparams, vocab, tokens);
-    longest = std::max(longest, tokens + again.longest);
-    rows += again.all;
-    const auto wanted = wanted_by(caches, hparams, tokens);
-    observed += (wanted.size() + static_cast<std::size_t>(again.times)) * static_cast<std::size_t>(hparams.n_head) *
-                static_cast<std::size_t>(tokens) * sizeof(float);
-    work = std::max(work, work_bytes(heads, options, tokens, wanted));
-    for (const auto& c : caches) {
-      planned =
-          std::max(planned, policy::plan_bytes(c.spec.method(), heads, tokens, budget_entries(c, hparams, tokens)));
-      lanes += lane_bytes(c, hparams, tokens);
-    }
+    again.push_back(replay_size(caches, hparams, vocab, tokens));
+    longest = std::max(longest, tokens + again.back().longest);
+    rows += again.back().all;
+    for (const auto& c : caches) lanes += lane_bytes(c, hparams, tokens);
   }
-  const std::size_t row = cache::row_bytes(scratch_type(options.precision, caches), hparams.head_dim);
-  const std::size_t scratch = 2 * static_cast<std::size_t>(hparams.n_head_kv) * row * static_cast<std::size_t>(longest);
-  return hidden_bytes(hparams, static_cast<std::size_t>(rows)) + scratch + observed + work + planned + lanes;
+  LayerBytes most;
+  for (const auto& kind : hparams.kinds) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches));
+  const std::size_t scratch =
+      scratch_bytes(hparams, scratch_type(options.precision, caches)) * static_cast<std::size_t>(longest);
+  return hidden_bytes(hparams, static_cast<std::size_t>(rows)) + scratch + most.observed + most.work + most.planned +
+         lanes;
 }
 
 }  // namespace winnow::engine

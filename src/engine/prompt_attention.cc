@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/layers.h"
+
 namespace winnow::engine {
 
 void PromptAttention::stage(int number, const Tensors& tensors, Worker worker) noexcept {
@@ -42,12 +44,17 @@ void PromptAttention::store(const Tensors& tensors, Worker worker) {
 }
 
 void ChunkAttention::begin(const Tensors& tensors) {
-  attention_.begin(scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations, watchers_.recorded);
+  attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations,
+                   watchers_.recorded);
 }
 
 LaterAttention::LaterAttention(Past& past, int layer, cache::LayerScratch& scratch, int first, const Watchers& watchers)
-    : PromptAttention(scratch, first, watchers), past_(past), lanes_(past.lanes.layer(layer)) {
-  for (int head = 0; head < past.shape.kv_heads; ++head) {
+    : PromptAttention(scratch, first, watchers),
+      past_(past),
+      rope_(past.hparams.layer(layer).rope),
+      shape_(shape_of(past.hparams.layer(layer))),
+      lanes_(past.lanes.layer(layer)) {
+  for (int head = 0; head < shape_.kv_heads; ++head) {
     slots_.push_back(lanes_.slots_before(head, past.tokens));
     entries_.push_back(slots_.back() + lanes_.followers(head).of(0, slots_.back()).count());
   }
@@ -56,15 +63,15 @@ LaterAttention::LaterAttention(Past& past, int layer, cache::LayerScratch& scrat
 void LaterAttention::begin(const Tensors& tensors) {
   rows_ = tensors.rows;
   stride_ = *std::max_element(entries_.begin(), entries_.end()) + first_ + rows_;
-  const auto bytes = static_cast<std::size_t>(rows_) * static_cast<std::size_t>(past_.shape.query_heads) *
+  const auto bytes = static_cast<std::size_t>(rows_) * static_cast<std::size_t>(shape_.query_heads) *
                      static_cast<std::size_t>(stride_) * sizeof(float);
   if (past_.probabilities.size() < bytes)
     past_.probabilities = Buffer(past_.account, bytes + bytes / 2, "attention probabilities of a turn");
   reads_.clear();
   for (int row = first_; row < first_ + rows_; ++row) {
-    for (int head = 0; head < past_.shape.kv_heads; ++head) read(row, head);
+    for (int head = 0; head < shape_.kv_heads; ++head) read(row, head);
   }
-  past_.attention.begin(reads_, tensors.q, tensors.out, rows_);
+  past_.attention.begin(shape_, rope_, reads_, tensors.q, tensors.out, rows_);
 }
 
 void LaterAttention::read(int row, int head) {
@@ -84,7 +91,7 @@ void LaterAttention::read(int row, int head) {
       piece.first += slots_[h] - lanes_.length(head);  // numbered behind all slots of the lane
     attention::DecodeRead read{row - first_, head, piece};
     if (is_observed(row)) {
-      read.probabilities = probabilities_of(row, head * past_.shape.group()) + piece.first;
+      read.probabilities = probabilities_of(row, head * shape_.group()) + piece.first;
       read.probabilities_stride = stride_;
     }
     reads_.push_back(read);
@@ -97,12 +104,12 @@ bool LaterAttention::is_observed(int row) const {
 }
 
 float* LaterAttention::probabilities_of(int row, int query_head) const {
-  const auto index = static_cast<std::ptrdiff_t>(row - first_) * past_.shape.query_heads + query_head;
+  const auto index = static_cast<std::ptrdiff_t>(row - first_) * shape_.query_heads + query_head;
   return past_.probabilities.as<float>().data() + index * stride_;
 }
 
 void LaterAttention::observe(Worker worker) {
-  for (int head = worker.index; head < past_.shape.query_heads; head += worker.count) {
+  for (int head = worker.index; head < shape_.query_heads; head += worker.count) {
     for (auto* const observation : watchers_.observations) {
       for (int row = first_; row < first_ + rows_; ++row) {
         if (observation->what().rows.contains(row, observation->size())) observe_row(*observation, row, head);
@@ -113,7 +120,7 @@ void LaterAttention::observe(Worker worker) {
 
 void LaterAttention::observe_row(attention::Observation& observation, int row, int head) const {
   const auto& what = observation.what();
-  const int past = entries_[static_cast<std::size_t>(head / past_.shape.group())];
+  const int past = entries_[static_cast<std::size_t>(head / shape_.group())];
   const float* const p = probabilities_of(row, head);
   float power = 1;
   double sum = 1;

@@ -9,6 +9,7 @@
 #include "cache/lanes.h"
 #include "cache/scratch.h"
 #include "graph/attention_op.h"
+#include "model/hparams.h"
 #include "winnow/policy/attention.h"
 
 namespace winnow::engine {
@@ -58,9 +59,9 @@ class PromptAttention : public graph::AttentionOp {
 /// Of a prompt that stands alone.
 class ChunkAttention : public PromptAttention {
  public:
-  ChunkAttention(attention::PrefillAttention& attention, cache::LayerScratch& scratch, int first,
-                 const Watchers& watchers)
-      : PromptAttention(scratch, first, watchers), attention_(attention) {}
+  ChunkAttention(attention::PrefillAttention& attention, const attention::Shape& shape, cache::LayerScratch& scratch,
+                 int first, const Watchers& watchers)
+      : PromptAttention(scratch, first, watchers), attention_(attention), shape_(shape) {}
 
  private:
   void begin(const Tensors& tensors) override;
@@ -69,13 +70,14 @@ class ChunkAttention : public PromptAttention {
   void observe(Worker /*worker*/) override {}
 
   attention::PrefillAttention& attention_;
+  attention::Shape shape_;
 };
 
 /// What a prompt comes behind: of these lanes, the entries that stand before it in the text.
 struct Past {
   MemoryAccount& account;
   attention::DecodeAttention& attention;
-  attention::Shape shape;
+  const model::Hparams& hparams;
   const cache::LaneSet& lanes;
   int tokens = 0;             ///< position of the prompt's first token
   Buffer probabilities = {};  ///< of one layer, for the rows that are observed
@@ -103,6 +105,8 @@ class LaterAttention : public PromptAttention {
   float* probabilities_of(int row, int query_head) const;
 
   Past& past_;
+  const Rope& rope_;
+  attention::Shape shape_;
   const cache::LayerLanes& lanes_;
   std::vector<int> slots_;    ///< [H_kv] of the lanes that are read
   std::vector<int> entries_;  ///< [H_kv] the same with their followers

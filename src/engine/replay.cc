@@ -22,7 +22,7 @@ int rows_of(const policy::Passage& passage, const model::Vocab& vocab) {
 std::vector<policy::Passage> passages_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
   if (!method.replay || tokens <= budget_entries(options, hparams, tokens)) return {};
-  return method.replay.call({tokens, hparams.n_head / hparams.n_head_kv, hparams.head_dim});
+  return method.replay.call(prompt_of(hparams.layer(0), tokens));
 }
 
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt, const model::Vocab& vocab) {

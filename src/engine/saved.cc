@@ -42,13 +42,52 @@ auto as_typed(const ByteCursor& from, const Read& read) {
   }
 }
 
+/// What stands for the heads of all layers where those of each layer follow.
+constexpr SavedHeads kHeadsDiffer{};
+
+void put_heads(ByteSink& to, const SavedHeads& heads) {
+  for (const auto number : {heads.kv_heads, heads.group, heads.head_dim}) put(to, number);
+}
+
 void write_model(ByteSink& to, const ModelIdentity& model) {
   put(to, std::string_view(model.name));
   put(to, std::string_view(model.arch));
   put(to, model.file);
   put(to, model.rope);
-  for (const auto number : {model.layers, model.kv_heads, model.group, model.head_dim, model.vocabulary})
-    put(to, number);
+  const bool uniform = model.heads.size() == 1;
+  put(to, model.layers);
+  put_heads(to, uniform ? model.heads.front() : kHeadsDiffer);
+  put(to, model.vocabulary);
+  if (uniform) return;
+  for (const auto& heads : model.heads) put_heads(to, heads);
+}
+
+std::int32_t take_count(ByteCursor& from) {
+  const auto count = from.take<std::int32_t>("the model's shape");
+  if (count < 1) from.fail(fmt::format("the model's shape has a {}, expected 1 or more", count));
+  return count;
+}
+
+SavedHeads read_heads(ByteCursor& from) {
+  SavedHeads heads;
+  for (auto* const number : {&heads.kv_heads, &heads.group, &heads.head_dim})
+    *number = from.take<std::int32_t>("the model's shape");
+  return heads;
+}
+
+/// The heads of each layer of a model whose layers differ.
+std::vector<SavedHeads> read_layers_heads(ByteCursor& from, std::int32_t layers) {
+  if (static_cast<std::size_t>(layers) > from.left() / sizeof(SavedHeads))
+    from.fail(fmt::format("the heads of {} layers do not fit in the {} bytes left", layers, from.left()));
+  std::vector<SavedHeads> out(static_cast<std::size_t>(layers));
+  for (auto& heads : out) heads = read_heads(from);
+  return out;
+}
+
+void check_heads(const SavedHeads& heads, const ByteCursor& from) {
+  for (const auto number : {heads.kv_heads, heads.group, heads.head_dim}) {
+    if (number < 1) from.fail(fmt::format("the model's shape has a {}, expected 1 or more", number));
+  }
 }
 
 ModelIdentity read_model(ByteCursor& from) {
@@ -57,10 +96,11 @@ ModelIdentity read_model(ByteCursor& from) {
   model.arch = from.text("the model's architecture");
   model.file = from.take<std::uint64_t>("the model's hash");
   model.rope = from.take<std::uint64_t>("the hash of its RoPE");
-  for (auto* const number : {&model.layers, &model.kv_heads, &model.group, &model.head_dim, &model.vocabulary}) {
-    *number = from.take<std::int32_t>("the model's shape");
-    if (*number < 1) from.fail(fmt::format("the model's shape has a {}, expected 1 or more", *number));
-  }
+  model.layers = take_count(from);
+  model.heads = {read_heads(from)};
+  model.vocabulary = take_count(from);
+  if (model.heads.front() == kHeadsDiffer) model.heads = read_layers_heads(from, model.layers);
+  for (const auto& heads : model.heads) check_heads(heads, from);
   return model;
 }
 
@@ -154,18 +194,16 @@ Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
 /// That the numbers are those which this program would have settled: a spec's defaults may differ between versions, and
 /// later steps rely on them.
 void check_terms(const SavedHead& head, const model::Hparams& hparams, const ByteCursor& from) {
-  const auto& method = head.options.spec.method();
   if (head.spec_full != head.options.spec.print_full()) {
     throw InputError(fmt::format("{} was saved with {}, which this program reads as {}", from.source(), head.spec_full,
                                  head.options.spec.print_full()));
   }
   const auto& prompt = head.terms.prompt;
-  if (prompt.tokens < 1 || prompt.tokens > head.seen || prompt.group != head.model.group) {
+  if (prompt.tokens < 1 || prompt.tokens > head.seen || prompt.group != head.model.of_layer(0).group) {
     from.fail(fmt::format("its prompt has {} tokens, {} have been seen", prompt.tokens, head.seen));
   }
-  const int budget = budget_entries(head.options, hparams, prompt.tokens);
-  as_typed(from, [&] { return policy::spread_over_layers(method, budget, hparams.n_layer, prompt); });
-  const auto forced = method.forced ? method.forced.call(prompt, budget) : policy::Forced{};
+  as_typed(from, [&] { return layer_budgets(head.options, hparams, prompt.tokens); });
+  const auto [unused, budget, forced] = terms_of(head.options, hparams, prompt.tokens).front();
   if (head.terms.budget != budget || head.terms.forced.sinks != forced.sinks ||
       head.terms.forced.recent != forced.recent) {
     from.fail(fmt::format(
@@ -176,13 +214,13 @@ void check_terms(const SavedHead& head, const model::Hparams& hparams, const Byt
 }
 
 /// What the methods take for granted of a layer's lanes while decoding.
-void check_layer(const cache::LayerLanes& lanes, std::span<const int> limit, const SavedHead& head,
-                 const ByteCursor& from) {
+void check_layer(const model::LayerSpec& spec, const cache::LayerLanes& lanes, std::span<const int> limit,
+                 const SavedHead& head, const ByteCursor& from) {
   const auto& method = head.options.spec.method();
-  for (int h = 0; h < head.model.kv_heads; ++h) {
+  for (int h = 0; h < lanes.shape().kv_heads; ++h) {
     const int most = limit[static_cast<std::size_t>(h)];
     if (most < (method.evict ? 1 : 0)) from.fail(fmt::format("a lane may have {} entries", most));
-    if (!method.evicts() && lanes.length(h) != head.seen) {
+    if (!method.evicts() && !is_whole_lane(spec, lanes.length(h), head.seen)) {
       from.fail(fmt::format("a lane has {} entries, {} keeps all {}", lanes.length(h), method.name, head.seen));
     }
     if (method.one_set_per_layer && (lanes.length(h) != lanes.length(0) || most != limit[0])) {
@@ -200,23 +238,28 @@ std::vector<float> read_logits(ByteCursor from, int vocabulary) {
   return logits;
 }
 
+std::vector<SavedHeads> heads_of(const model::Hparams& hparams) {
+  std::vector<SavedHeads> heads;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const auto& spec = hparams.layer(layer);
+    heads.push_back({spec.n_head_kv, spec.group(), spec.head_dim});
+  }
+  const bool uniform = std::all_of(heads.begin(), heads.end(), [&](const auto& h) { return h == heads.front(); });
+  if (uniform) heads.resize(1);
+  return heads;
+}
+
 std::string layer_name(int layer) { return fmt::format("layer {}", layer); }
 
 }  // namespace
 
 ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash) {
   Hasher rope;
-  rope.add(std::as_bytes(std::span(hparams.rope.frequency)));
-  rope.add(std::as_bytes(std::span(&hparams.rope.magnitude, 1)));
-  return {hparams.name,
-          hparams.arch,
-          file_hash,
-          rope.value(),
-          hparams.n_layer,
-          hparams.n_head_kv,
-          hparams.n_head / hparams.n_head_kv,
-          hparams.head_dim,
-          hparams.n_vocab};
+  for (const auto& kind : hparams.kinds) {
+    rope.add(std::as_bytes(std::span(kind.rope.frequency)));
+    rope.add(std::as_bytes(std::span(&kind.rope.magnitude, 1)));
+  }
+  return {hparams.name, hparams.arch, file_hash, rope.value(), hparams.n_layer, heads_of(hparams), hparams.n_vocab};
 }
 
 void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what) {
@@ -259,12 +302,13 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
   if (head.seen < 1 || head.seen > kMostTokens)
     from.fail(fmt::format("{} tokens have been seen, expected 1 to {}", head.seen, kMostTokens));
   head.terms = read_terms(from);
-  head.terms.prompt.head_dim = head.model.head_dim;
-  const auto heads = static_cast<std::size_t>(head.model.kv_heads);
-  if (heads * static_cast<std::size_t>(head.model.layers) > from.left() / sizeof(std::int32_t))
-    from.fail(fmt::format("its head has no room for the limits of {} layers of {} KV heads", head.model.layers, heads));
-  for (int layer = 0; layer < head.model.layers; ++layer)
+  head.terms.prompt.head_dim = head.model.of_layer(0).head_dim;
+  for (int layer = 0; layer < head.model.layers; ++layer) {
+    const auto heads = static_cast<std::size_t>(head.model.of_layer(layer).kv_heads);
+    if (heads > from.left() / sizeof(std::int32_t))
+      from.fail(fmt::format("its head has no room for the limits of {} KV heads of layer {}", heads, layer));
     from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
+  }
   head.transcript = read_transcript(from, head.seen, head.model.vocabulary);
   from.finish("the head");
   return head;
@@ -273,7 +317,8 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
 void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity& model, std::span<const float> logits,
                     const Transcript& transcript) {
   MemorySink head;
-  SavedHead{cache.options, cache.options.spec.print_full(), model, cache.seen, cache.terms, cache.limit, transcript}
+  SavedHead{cache.options, cache.options.spec.print_full(), model, cache.seen, cache.terms.front(), cache.limit,
+            transcript}
       .write(head);
   const int summaries = summaries_of(cache.method(), cache.seen);
   std::vector<std::size_t> lengths{head.bytes().size()};
@@ -298,18 +343,19 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
   check_model(head.model, model, from.name());
   check_terms(head, hparams, contents);
 
-  cache::LaneSet lanes(lane_shape(head.options, hparams), hparams.n_layer, &account);
+  cache::LaneSet lanes = empty_lanes(head.options, hparams, account);
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     reader.verify(layer_section(layer), layer_name(layer));
     ByteCursor section = reader.section(layer_section(layer));
     lanes.layer(layer).load(section, head.seen, summaries_of(head.options.spec.method(), head.seen));
-    check_layer(lanes.layer(layer), head.limit[static_cast<std::size_t>(layer)], head, section);
+    check_layer(hparams.layer(layer), lanes.layer(layer), head.limit[static_cast<std::size_t>(layer)], head, section);
   }
   const int last = reader.count() - 1;
   reader.verify(last, "its logits");
   auto logits = read_logits(reader.section(last), hparams.n_vocab);
-  auto sequence = std::make_unique<Cache::Impl>(
-      Cache::Impl{head.options, &hparams, &account, std::move(lanes), head.seen, head.terms, std::move(head.limit)});
+  auto terms = terms_of(head.options, hparams, head.terms.prompt.tokens);
+  auto sequence = std::make_unique<Cache::Impl>(Cache::Impl{head.options, &hparams, &account, std::move(lanes),
+                                                            head.seen, std::move(terms), std::move(head.limit)});
   return {Cache(std::move(sequence)), std::move(logits), std::move(head.transcript)};
 }
 

@@ -16,6 +16,15 @@ namespace winnow::engine {
 
 inline constexpr cache::FileFormat kSavedFormat{{'w', 'i', 'n', 'n', 'o', 'w', 'k', 'v'}, 2, "a saved cache"};
 
+/// Heads of one layer, as files have them.
+struct SavedHeads {
+  std::int32_t kv_heads = 0;
+  std::int32_t group = 0;  ///< query heads of a KV head
+  std::int32_t head_dim = 0;
+
+  bool operator==(const SavedHeads&) const = default;
+};
+
 /// What tells a model from others.
 struct ModelIdentity {
   std::string name;
@@ -23,11 +32,10 @@ struct ModelIdentity {
   std::uint64_t file = 0;  ///< hash of its bytes
   std::uint64_t rope = 0;  ///< hash of the RoPE frequencies, which options can change
   std::int32_t layers = 0;
-  std::int32_t kv_heads = 0;
-  std::int32_t group = 0;  ///< query heads of a KV head
-  std::int32_t head_dim = 0;
+  std::vector<SavedHeads> heads;  ///< [layer], or one for all layers where they are equal
   std::int32_t vocabulary = 0;
 
+  const SavedHeads& of_layer(int layer) const { return heads[heads.size() == 1 ? 0 : static_cast<std::size_t>(layer)]; }
   bool operator==(const ModelIdentity&) const = default;
 };
 
@@ -42,7 +50,7 @@ struct SavedHead {
   std::string spec_full;  ///< as the writer understood the spec
   ModelIdentity model;
   std::int32_t seen = 0;
-  policy::Terms terms;
+  policy::Terms terms;                  ///< of the first layer, from which those of the others follow
   std::vector<std::vector<int>> limit;  ///< [layer][KV head]
   Transcript transcript;
 

@@ -43,7 +43,8 @@ std::string read_layers(const cache::SectionReader& reader, const engine::SavedH
   for (int layer = 0; layer < head.model.layers; ++layer) {
     if (!verified(engine::layer_section(layer), fmt::format("layer {}", layer))) continue;
     ByteCursor contents = reader.section(engine::layer_section(layer));
-    for (const int length : cache::LayerLanes::saved_lengths(contents, head.model.kv_heads)) lengths.add(length);
+    for (const int length : cache::LayerLanes::saved_lengths(contents, head.model.of_layer(layer).kv_heads))
+      lengths.add(length);
   }
   verified(reader.count() - 1, "its logits");
   return damage;
@@ -68,8 +69,12 @@ SavedInfo describe_saved(const std::string& path) {
   info.model_arch = head.model.arch;
   info.model_hash = head.model.file;
   info.n_layer = head.model.layers;
-  info.n_head_kv = head.model.kv_heads;
-  info.head_dim = head.model.head_dim;
+  info.n_head_kv = head.model.of_layer(0).kv_heads;
+  info.head_dim = head.model.of_layer(0).head_dim;
+  for (int layer = 0; layer < head.model.layers; ++layer) {
+    const auto& heads = head.model.of_layer(layer);
+    info.layers.push_back({heads.kv_heads * heads.group, heads.kv_heads, heads.head_dim});
+  }
   info.tokens_seen = head.seen;
   info.transcript = head.transcript;
   info.entries_per_head_mean = lengths.mean();

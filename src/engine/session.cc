@@ -56,9 +56,8 @@ void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) 
 /// How tokens that come later in a sequence are compressed: as a prompt of their own that no budget is too small for.
 CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hparams, int tokens) {
   CacheOptions options = sequence.options;
-  const policy::Prompt prompt{tokens, hparams.n_head / hparams.n_head_kv, hparams.head_dim};
-  const int budget =
-      std::max(engine::budget_entries(options, hparams, tokens), policy::least_budget(sequence.method(), prompt));
+  const int budget = std::max(engine::budget_entries(options, hparams, tokens),
+                              engine::least_budget(sequence.method(), hparams, tokens));
   options.budget = Budget::parse(std::to_string(budget));
   return options;
 }
@@ -67,9 +66,10 @@ CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hp
 void check_whole(const Cache::Impl& cache) {
   if (cache.method().evicts()) return;
   for (int layer = 0; layer < cache.lanes.layers(); ++layer) {
-    for (int head = 0; head < cache.hparams->n_head_kv; ++head) {
-      const int entries = cache.lanes.layer(layer).length(head);
-      if (entries == cache.seen) continue;
+    const auto& lanes = cache.lanes.layer(layer);
+    for (int head = 0; head < lanes.shape().kv_heads; ++head) {
+      const int entries = lanes.length(head);
+      if (engine::is_whole_lane(cache.hparams->layer(layer), entries, cache.seen)) continue;
       throw UsageError(
           fmt::format("a cache that was put together from documents cannot be saved: it keeps {} of {} tokens", entries,
                       cache.seen));
@@ -118,10 +118,9 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
     : model(std::move(m)),
       options(with_defaults(o)),
       hparams(model->impl().weights->hparams()),
-      shape{hparams.n_head, hparams.n_head_kv, hparams.head_dim, hparams.attention_scale},
       executor(*model->impl().weights, options.threads, account, packing_of(options)),
-      prefill_attention(account, shape, options.threads, engine::products_of(options.precision)),
-      decode_attention(account, shape, hparams.rope, options.threads),
+      prefill_attention(account, options.threads, engine::products_of(options.precision)),
+      decode_attention(account, options.threads),
       stepper(executor, decode_attention, hparams, account) {}
 
 Session::Impl::PackedPass::PackedPass(Impl& impl, std::size_t rows, std::size_t need) : executor(impl.executor) {
@@ -167,7 +166,7 @@ void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> token
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
   const PackedPass packed(*this, tokens.size(), need);
-  engine::Past past{account, decode_attention, shape, sequence.lanes, sequence.seen - count};
+  engine::Past past{account, decode_attention, hparams, sequence.lanes, sequence.seen - count};
   const engine::PrefillContext context{executor, prefill_attention, hparams,  model->impl().vocab,
                                        account,  options,           progress, &past};
   const std::vector<std::vector<Token>> nothing_more(1);

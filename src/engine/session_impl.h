@@ -46,7 +46,6 @@ struct Session::Impl {
   SessionOptions options;
   MemoryAccount account;  // before everything that reports to it
   const model::Hparams& hparams;
-  attention::Shape shape;
   graph::Executor executor;
   attention::PrefillAttention prefill_attention;
   attention::DecodeAttention decode_attention;

@@ -110,8 +110,7 @@ std::string Group::why_not(const Model& model, const CacheOptions& cache) const 
                        counts_entries ? "" : fmt::format(" holds {}", entries));
   }
   if (cache.budget->unit() != Budget::Unit::percent) return {};
-  const int least = policy::least_budget(cache.spec.method(),
-                                         {tokens, model.info().n_head / model.info().n_head_kv, model.info().head_dim});
+  const int least = engine::least_budget(cache.spec.method(), model.impl().weights->hparams(), tokens);
   if (entries >= least) return {};
   return fmt::format("{} of {} tokens are {}, {} needs {}", cache.budget->print(), tokens, entries, cache.spec.print(),
                      least);

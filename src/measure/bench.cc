@@ -119,17 +119,10 @@ class Runner {
     options.sharing = peer::Sharing::buffer_for_each;
     options.threads = plan_.session.threads;
     options.flash_attention = engine == Engine::llama_cpp_fa ? peer::FlashAttention::on : peer::FlashAttention::off;
-    return llama_contender(loaded.peer, options, token_bytes());
+    return llama_contender(loaded.peer, options, model().info().kv_bytes_per_token);
   }
 
   const Model& model() const { return *loaded_.front().model; }
-
-  std::size_t token_bytes() const {
-    constexpr std::size_t kKeyAndValueF16 = 4;
-    const auto& info = model().info();
-    return static_cast<std::size_t>(info.n_layer) * static_cast<std::size_t>(info.n_head_kv * info.head_dim) *
-           kKeyAndValueF16;
-  }
 
   void measure(const std::vector<Side>& sides, Row test) {
     std::vector<Row> rows;

@@ -46,7 +46,9 @@ Work work_of_reading(const Model& model, int tokens, int depth) {
   const Matrices output = output_of(weights);
   const double n = tokens;
   const double pairs = n * depth + n * (n + 1) / 2;
-  const double attention = 4.0 * h.n_layer * h.n_head * h.head_dim * pairs;
+  double width = 0;
+  for (int l = 0; l < h.n_layer; ++l) width += static_cast<double>(h.layer(l).n_head) * h.layer(l).head_dim;
+  const double attention = 4.0 * width * pairs;
   return {2 * (layers.weights * n + output.weights) + attention, layers.bytes + output.bytes};
 }
 

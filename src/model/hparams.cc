@@ -86,12 +86,6 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Lo
   if (h.n_embd % 8 != 0)
     throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
   for (const auto& layer : read_layer_specs(keys, {h.arch, h.n_layer, h.n_embd, traits.pairing}, options)) h.add(layer);
-  if (h.kinds.size() > 1) throw ModelError(fmt::format("{}: layers of different shapes are not supported", path));
-  h.n_head = h.kinds[0].n_head;
-  h.n_head_kv = h.kinds[0].n_head_kv;
-  h.head_dim = h.kinds[0].head_dim;
-  h.attention_scale = h.kinds[0].attention_scale;
-  h.rope = h.kinds[0].rope;
   h.ctx_train = keys.required(h.arch + ".context_length", 1, 1 << 30);
   h.rms_eps = static_cast<float>(keys.number(h.arch + ".attention.layer_norm_rms_epsilon", 0, 1).value_or(1e-5));
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));

@@ -25,11 +25,6 @@ struct Hparams {
   std::string name;
   int n_layer = 0;
   int n_embd = 0;
-  int n_head = 0;
-  int n_head_kv = 0;
-  int head_dim = 0;
-  float attention_scale = 0;
-  Rope rope;
   int n_vocab = 0;
   int ctx_train = 0;
   float rms_eps = 0;
@@ -39,9 +34,7 @@ struct Hparams {
   std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
   std::vector<int> kind_of;      ///< [n_layer]
 
-  const LayerSpec& layer(int l) const {
-    return kinds[static_cast<std::size_t>(kind_of[static_cast<std::size_t>(l)])];
-  }
+  const LayerSpec& layer(int l) const { return kinds[static_cast<std::size_t>(kind_of[static_cast<std::size_t>(l)])]; }
   /// Adds the last layer so far.
   void add(const LayerSpec& layer);
 };

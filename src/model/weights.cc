@@ -264,7 +264,6 @@ std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const LoadOp
 
   if (w.rope_factors == nullptr) return weights;
   for (auto& kind : h.kinds) divide_frequencies(kind.rope, *w.rope_factors, file.path());
-  h.rope = h.kinds.front().rope;
   return weights;
 }
 

@@ -57,10 +57,9 @@ Asked ask_once(Session& session, std::span<const std::shared_ptr<const Document>
   cache.budget = options.budget;
   cache.kv_type = options.kv_type;
   const auto rows = static_cast<std::size_t>(joint.tokens()) + question.size();
-  const auto width =
-      static_cast<std::size_t>(s.hparams.n_head_kv) *
-      cache::row_bytes(engine::scratch_type(s.options.precision, std::span(&cache, 1)), s.hparams.head_dim);
-  check_memory(2 * rows * width + engine::hidden_bytes(s.hparams, question.size()),
+  const std::size_t token =
+      engine::scratch_bytes(s.hparams, engine::scratch_type(s.options.precision, std::span(&cache, 1)));
+  check_memory(rows * token + engine::hidden_bytes(s.hparams, question.size()),
                fmt::format("asking about {} documents of {} tokens", joint.count(), joint.tokens()));
   const Session::Impl::Stops stopping(s);
   Asked asked{Cache(nullptr), {}, all_blocks(joint), joint.tokens(), 1, 0, 0, {}, {}};

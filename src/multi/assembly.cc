@@ -78,18 +78,14 @@ bool has(std::span<const std::int32_t> ascending, std::int32_t x) {
 
 std::unique_ptr<Cache::Impl> empty_cache(Session::Impl& session, const CacheOptions& options, int tokens) {
   const auto& h = session.hparams;
-  const policy::Prompt prompt{tokens, h.n_head / h.n_head_kv, h.head_dim};
-  const auto& method = options.spec.method();
-  const int budget = engine::budget_entries(options, h, tokens);
-  policy::spread_over_layers(method, budget, h.n_layer, prompt);  // checks the budget
-  return std::make_unique<Cache::Impl>(
-      Cache::Impl{options,
-                  &h,
-                  &session.account,
-                  cache::LaneSet(engine::lane_shape(options, h), h.n_layer, &session.account),
-                  tokens,
-                  policy::Terms{prompt, budget, method.forced ? method.forced.call(prompt, budget) : policy::Forced{}},
-                  {}});
+  engine::layer_budgets(options, h, tokens);  // checks the budget
+  return std::make_unique<Cache::Impl>(Cache::Impl{options,
+                                                   &h,
+                                                   &session.account,
+                                                   engine::empty_lanes(options, h, session.account),
+                                                   tokens,
+                                                   engine::terms_of(options, h, tokens),
+                                                   {}});
 }
 
 }  // namespace
@@ -111,7 +107,7 @@ void Assembly::layer(int layer, const Stretches& kept, Pass& pass, std::span<con
 void Assembly::loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
                             std::span<const std::int32_t> fused) {
   session_.check_stop();
-  Before before(scratch_, fused, z(joint_.hparams().n_head_kv) * z(joint_.hparams().head_dim));
+  Before before(scratch_, fused, z(scratch_.scratch().kv_heads()) * z(scratch_.scratch().head_dim()));
   stop_some(layer, pass, recomputed, top);
   if (pass.rows() > 0) {
     pass.run(layer, scratch_.scratch(), plan_rows(layer, pass, recomputed));
@@ -159,23 +155,27 @@ RowPlan Assembly::plan_rows(int layer, const Pass& pass, std::span<const std::in
 }
 
 void Assembly::commit(int layer, const cache::KeepPlan& plan) {
-  const auto& h = session_.hparams;
+  const auto& spec = session_.hparams.layer(layer);
+  const int layers = session_.hparams.n_layer;
   auto& cache = *cache_;
+  const auto& terms = cache.terms[z(layer)];
   auto& lanes = cache.lanes.layer(layer);
   lanes.commit(plan, scratch_.scratch());
   const auto& method = cache.method();
   if (method.summary_rows > 0) lanes.reserve_summaries(joint_.tokens() / method.summary_block + 1);
   if (method.settle) {
-    const policy::LayerView view{layer, h.n_layer, session_.shape, &scratch_.scratch(), {}, nullptr, &h.rope, nullptr};
-    method.settle.call(view, lanes, cache.terms);
+    const policy::LayerView view{layer,      layers, engine::shape_of(spec), &scratch_.scratch(), {}, nullptr,
+                                 &spec.rope, nullptr};
+    method.settle.call(view, lanes, terms);
   }
-  cache.limit.emplace_back(z(h.n_head_kv), cache.terms.budget);
-  for (int head = 0; head < h.n_head_kv; ++head) count_.kept += lanes.length(head);
-  if (session_.progress) session_.progress(static_cast<double>(layer + 1) / h.n_layer);
+  cache.limit.emplace_back(z(spec.n_head_kv), terms.budget);
+  for (int head = 0; head < spec.n_head_kv; ++head) count_.kept += lanes.length(head);
+  lanes_ += spec.n_head_kv;
+  if (session_.progress) session_.progress(static_cast<double>(layer + 1) / layers);
 }
 
 Cache Assembly::finish() {
-  count_.kept /= session_.hparams.n_head_kv;
+  count_.kept = count_.kept * session_.hparams.n_layer / lanes_;
   return Cache(std::move(cache_));
 }
 

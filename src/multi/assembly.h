@@ -46,7 +46,8 @@ class Assembly {
   const Joint& joint_;
   JointScratch scratch_;
   std::unique_ptr<Cache::Impl> cache_;
-  EntryCount count_;
+  EntryCount count_;        ///< of all heads until finish()
+  std::int64_t lanes_ = 0;  ///< that were filled
 };
 
 }  // namespace winnow::multi

@@ -31,8 +31,8 @@ std::size_t product(std::initializer_list<std::int32_t> factors, std::size_t mos
   return out;
 }
 
-FactSizes sizes_of(const engine::SavedHead& saved, std::size_t most) {
-  const auto& m = saved.model;
+FactSizes sizes_of(const engine::SavedHead& saved, int layer, std::size_t most) {
+  const auto& m = saved.model.of_layer(layer);
   const auto middle = static_cast<std::int32_t>(BlockLayout{saved.seen}.middle());
   return {product({m.group, m.kv_heads, m.head_dim}, most), product({m.kv_heads, m.head_dim}, most),
           product({middle, m.kv_heads, m.head_dim}, most), static_cast<std::size_t>(middle),
@@ -124,8 +124,8 @@ void DocumentHead::write(ByteSink& to) const {
   put(to, static_cast<std::uint32_t>(head.bytes().size()));
   to.write(head.bytes());
   put(to, static_cast<std::uint32_t>(layers.size()));
-  const FactSizes sizes = sizes_of(saved, SIZE_MAX - 1);
-  for (const auto& layer : layers) write_facts(to, layer, sizes);
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    write_facts(to, layers[i], sizes_of(saved, static_cast<int>(i), SIZE_MAX - 1));
 }
 
 DocumentHead DocumentHead::read(ByteCursor& from) {
@@ -143,8 +143,8 @@ DocumentHead DocumentHead::read(ByteCursor& from) {
   if (facts != 0 && facts != layers) from.fail(fmt::format("{} of {} layers have facts", facts, layers));
   if (facts != 0 && !(out.saved.options.spec == Spec()))
     from.fail(fmt::format("it was compressed by {} and has facts all the same", out.saved.options.spec.print()));
-  const FactSizes sizes = sizes_of(out.saved, from.left());
-  for (std::uint32_t i = 0; i < facts; ++i) out.layers.push_back(read_facts(from, out.layout(), sizes));
+  for (std::uint32_t i = 0; i < facts; ++i)
+    out.layers.push_back(read_facts(from, out.layout(), sizes_of(out.saved, static_cast<int>(i), from.left())));
   from.finish("its facts");
   return out;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check_memory.h"
+#include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
 #include "engine/session_impl.h"
@@ -31,52 +32,61 @@ class Reading {
       : session_(session),
         n_(static_cast<int>(tokens.size())),
         scratch_(session.account, engine::scratch_type(session.options.precision, std::span(&options, 1)),
-                 session.hparams.n_head_kv, session.hparams.head_dim, n_),
+                 engine::kv_heads_of(session.hparams), n_),
         hidden_(session.account, engine::hidden_bytes(session.hparams, tokens.size()),
                 "the hidden states of the document"),
-        queries_(session.account, tokens.size() * query_width() * sizeof(float), "one layer's queries"),
-        logsums_(tokens.size() * z(session.hparams.n_head)),
-        all_({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, session.hparams.n_head, n_),
-        diagonal_({{ObservedRows::Kind::band, 0, {}}, Reduction::sum}, session.hparams.n_head, n_) {
+        queries_(session.account, tokens.size() * most_query_width(session.hparams) * sizeof(float),
+                 "one layer's queries"),
+        logsums_(tokens.size() * z(engine::most_heads(session.hparams).query)),
+        all_({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, 0, n_),
+        diagonal_({{ObservedRows::Kind::band, 0, {}}, Reduction::sum}, 0, n_) {
     session_.executor.embed(tokens, hidden_.as<float>().data());
   }
 
   LayerFacts layer(int layer) {
-    scratch_.truncate(0);
-    all_.clear();
-    diagonal_.clear();
+    const auto& spec = session_.hparams.layer(layer);
+    const auto shape = engine::shape_of(spec);
+    scratch_.begin_layer(engine::kv_heads_of(spec));
+    all_.begin_layer(spec.n_head);
+    diagonal_.begin_layer(spec.n_head);
     for (int done = 0; done < n_; done += session_.options.chunk)
       chunk(layer, done, std::min(session_.options.chunk, n_ - done));
-    return facts_of({session_.shape, &scratch_, queries_.as<float>(), logsums_, &all_, &diagonal_});
+    return facts_of({shape, &scratch_, queries_.as<float>(), logsums_, &all_, &diagonal_});
   }
 
   const cache::LayerScratch& scratch() const { return scratch_; }
 
   static std::size_t bytes(const model::Hparams& h, int tokens) {
-    return z(tokens) * (z(h.n_head) * z(h.head_dim) + 3 * z(h.n_head)) * sizeof(float);
+    return z(tokens) * (most_query_width(h) + 3 * z(engine::most_heads(h).query)) * sizeof(float);
   }
 
  private:
-  std::size_t query_width() const { return z(session_.hparams.n_head) * z(session_.hparams.head_dim); }
+  static std::size_t query_width(const attention::Shape& shape) { return z(shape.query_heads) * z(shape.head_dim); }
+  static std::size_t most_query_width(const model::Hparams& h) {
+    std::size_t most = 0;
+    for (const auto& kind : h.kinds) most = std::max(most, query_width(engine::shape_of(kind)));
+    return most;
+  }
 
   void chunk(int layer, int first, int count) {
-    const auto& h = session_.hparams;
+    const auto shape = engine::shape_of(session_.hparams.layer(layer));
+    const std::size_t width = query_width(shape);
     auto& attention = session_.prefill_attention;
     std::vector<std::int32_t> rows(z(count));
     std::iota(rows.begin(), rows.end(), first);
     scratch_.extend(rows);
     attention::Observation* const observers[] = {&all_, &diagonal_};
     const auto begin = [&](const auto& tensors) {
-      attention.record_logsums(logsums_.data() + z(first) * z(h.n_head));
-      attention.begin(scratch_, tensors.q, tensors.out, first, count, observers);
+      attention.record_logsums(logsums_.data() + z(first) * z(shape.query_heads));
+      attention.begin(shape, scratch_, tensors.q, tensors.out, first, count, observers);
     };
     const auto keep_queries = [&](const auto& tensors, Worker worker) {
-      const std::size_t bytes = query_width() * sizeof(float);
+      const std::size_t bytes = width * sizeof(float);
       for (int row = worker.index; row < count; row += worker.count)
-        std::memcpy(queries_.data() + z(first + row) * bytes, tensors.q + z(row) * query_width(), bytes);
+        std::memcpy(queries_.data() + z(first + row) * bytes, tensors.q + z(row) * width, bytes);
     };
     RowAttention op(attention, scratch_, rows, begin, keep_queries);
-    float* const hidden = hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(first) * h.n_embd;
+    float* const hidden = hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(first) * session_.hparams.n_embd;
     struct Unset {
       attention::PrefillAttention& attention;
       ~Unset() { attention.record_logsums(nullptr); }
@@ -89,7 +99,7 @@ class Reading {
   int n_;
   cache::LayerScratch scratch_;
   Buffer hidden_;
-  Buffer queries_;                ///< [N][H_q][d]
+  Buffer queries_;                ///< [N][H_q][d] of the layer
   CountedVector<float> logsums_;  ///< [N][H_q]
   attention::Observation all_;
   attention::Observation diagonal_;
@@ -105,21 +115,20 @@ Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const
   check_memory(need, fmt::format("reading a document of {} tokens", n));
   const Session::Impl::Stops stopping(session);
   const Session::Impl::PackedPass packed(session, tokens.size(), need);
-  auto cache = std::make_unique<Cache::Impl>(
-      Cache::Impl{options,
-                  &h,
-                  &session.account,
-                  cache::LaneSet(engine::lane_shape(options, h), h.n_layer, &session.account),
-                  n,
-                  policy::Terms{{n, h.n_head / h.n_head_kv, h.head_dim}, n, {}},
-                  {}});
+  auto cache = std::make_unique<Cache::Impl>(Cache::Impl{options,
+                                                         &h,
+                                                         &session.account,
+                                                         engine::empty_lanes(options, h, session.account),
+                                                         n,
+                                                         engine::terms_of(options, h, n),
+                                                         {}});
   const CountingScope counting(session.account);
   Reading reading(session, tokens, options);
   DocumentHead head;
   for (int layer = 0; layer < h.n_layer; ++layer) {
     head.layers.push_back(reading.layer(layer));
     cache->lanes.layer(layer).commit({}, reading.scratch());
-    cache->limit.emplace_back(z(h.n_head_kv), n);
+    cache->limit.emplace_back(z(h.layer(layer).n_head_kv), n);
     if (session.progress) session.progress(static_cast<double>(layer + 1) / h.n_layer);
   }
   return {Cache(std::move(cache)), std::move(head)};
@@ -167,12 +176,8 @@ Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& 
             : Ingested{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), DocumentHead{}};
   const auto& cache = out.cache.impl();
   const Conversation words{text.text, {}, PromptFormat::raw, text.control};
-  out.head.saved = {options,
-                    options.spec.print_full(),
-                    engine::identity_of(s.hparams, s.model->hash()),
-                    cache.seen,
-                    cache.terms,
-                    cache.limit,
+  out.head.saved = {options,        options.spec.print_full(), engine::identity_of(s.hparams, s.model->hash()),
+                    cache.seen,     cache.terms.front(),       cache.limit,
                     {words, tokens}};
   return out;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/layers.h"
+
 namespace winnow::multi {
 
 namespace {
@@ -96,20 +98,24 @@ Stretches stretches_of(const Joint& joint, std::span<const std::int32_t> positio
 }
 
 JointScratch::JointScratch(MemoryAccount& account, ElementType type, const Joint& joint, int capacity, KeyPlaces places)
-    : joint_(joint),
-      places_(places),
-      scratch_(account, type, joint.hparams().n_head_kv, joint.hparams().head_dim, capacity) {
-  const auto& rope = joint.hparams().rope;
-  for (int i = 0; i < joint.count(); ++i) {
-    auto& angles = angles_.emplace_back();
-    if (places == KeyPlaces::raw || joint.offset(i) == 0) continue;
-    angles.resize(z(rope.rotated_dims()));
-    rope.angles(joint.offset(i), angles.data());
+    : joint_(joint), places_(places), scratch_(account, type, engine::kv_heads_of(joint.hparams()), capacity) {
+  for (const auto& kind : joint.hparams().kinds) {
+    auto& of_kind = angles_.emplace_back(z(joint.count()));
+    for (int i = 0; i < joint.count(); ++i) {
+      if (places == KeyPlaces::raw || joint.offset(i) == 0) continue;
+      of_kind[z(i)].resize(z(kind.rope.rotated_dims()));
+      kind.rope.angles(joint.offset(i), of_kind[z(i)].data());
+    }
   }
 }
 
+void JointScratch::begin_layer(int layer) {
+  layer_ = layer;
+  scratch_.begin_layer(engine::kv_heads_of(joint_.hparams().layer(layer)));
+}
+
 void JointScratch::load(int layer, const Stretches& stretches) {
-  scratch_.truncate(0);
+  begin_layer(layer);
   append(layer, stretches);
   loaded_ = scratch_.size();
 }
@@ -144,18 +150,19 @@ void JointScratch::load_part(const LayerPart& part, int document, int row) {
 }
 
 void JointScratch::move(int document, std::span<float> keys) {
-  const auto& angles = angles_[z(document)];
+  const auto& hparams = joint_.hparams();
+  const auto& angles = angles_[z(hparams.kind_of[z(layer_)])][z(document)];
   if (angles.empty()) return;
   for (std::size_t at = 0; at < keys.size(); at += z(scratch_.head_dim()))
-    joint_.hparams().rope.turn(keys.data() + at, angles.data());
+    hparams.layer(layer_).rope.turn(keys.data() + at, angles.data());
 }
 
 std::vector<std::vector<std::int32_t>> JointScratch::load_all(int layer) {
+  begin_layer(layer);
   const auto heads = z(scratch_.kv_heads());
   const auto dim = z(scratch_.head_dim());
   const auto width = heads * dim;
   std::vector<std::vector<std::int32_t>> kept(heads);
-  scratch_.truncate(0);
   scratch_.extend(positions_of(joint_, joint_.everything()));
   loaded_ = scratch_.size();
   for (int i = 0; i < joint_.count(); ++i) {

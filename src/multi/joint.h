@@ -86,6 +86,7 @@ class JointScratch {
 
  private:
   void gather(cache::Rows (cache::LayerScratch::*of)(int) const, int row, std::span<float> out) const;
+  void begin_layer(int layer);
   void load_part(const LayerPart& part, int document, int row);
   void move(int document, std::span<float> keys);
 
@@ -93,7 +94,9 @@ class JointScratch {
   KeyPlaces places_;
   cache::LayerScratch scratch_;
   int loaded_ = 0;
-  std::vector<std::vector<float>> angles_;  ///< [document] by which its keys turn; empty: they stay
+  int layer_ = 0;
+  /// [kind of layers][document] by which its keys are rotated further; empty: they stay
+  std::vector<std::vector<std::vector<float>>> angles_;
 };
 
 }  // namespace winnow::multi

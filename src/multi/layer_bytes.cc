@@ -43,11 +43,11 @@ std::vector<Extent> read_extents(std::span<const std::byte> bytes, int heads, co
 
 }  // namespace
 
-PlainLayer::PlainLayer(const engine::SavedHead& head)
-    : heads_(head.model.kv_heads),
+PlainLayer::PlainLayer(const engine::SavedHead& head, int layer)
+    : heads_(head.model.of_layer(layer).kv_heads),
       tokens_(head.seen),
-      key_row_(cache::row_bytes(head.options.kv_type.key, head.model.head_dim)),
-      value_row_(cache::row_bytes(head.options.kv_type.value, head.model.head_dim)),
+      key_row_(cache::row_bytes(head.options.kv_type.key, head.model.of_layer(layer).head_dim)),
+      value_row_(cache::row_bytes(head.options.kv_type.value, head.model.of_layer(layer).head_dim)),
       table_(static_cast<std::size_t>(heads_) * kExtent),
       keys_(static_cast<std::size_t>(tokens_) * sizeof(std::int32_t)),
       values_(keys_ + static_cast<std::size_t>(tokens_) * key_row_),
@@ -71,7 +71,7 @@ Hasher hasher_of(int layer, int block) {
 }
 
 SummingSink::SummingSink(const engine::SavedHead& head, int layer, ByteSink* to) : to_(to) {
-  if (is_plain(head)) plain_.emplace_back(head);
+  if (is_plain(head)) plain_.emplace_back(head, layer);
   const int blocks = plain_.empty() ? 0 : BlockLayout{head.seen}.blocks();
   for (int block = -1; block < blocks; ++block) hashers_.push_back(hasher_of(layer, block));
 }
@@ -98,9 +98,9 @@ LayerSums SummingSink::sums() const {
   return out;
 }
 
-void check_plain_table(const engine::SavedHead& head, std::span<const std::span<const std::byte>> table,
+void check_plain_table(const engine::SavedHead& head, int layer, std::span<const std::span<const std::byte>> table,
                        const std::string& what) {
-  for (const auto& extent : read_extents(table.front(), head.model.kv_heads, what)) {
+  for (const auto& extent : read_extents(table.front(), head.model.of_layer(layer).kv_heads, what)) {
     if (extent.entries != static_cast<std::uint32_t>(head.seen))
       fail(what, fmt::format("a lane has {} entries of {} tokens", extent.entries, head.seen));
   }
@@ -116,22 +116,23 @@ void check_plain_table(const engine::SavedHead& head, std::span<const std::span<
   }
 }
 
-std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<const std::byte> layer,
+std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes,
                                       const std::string& what) {
+  const auto& heads = head.model.of_layer(layer);
   const auto& type = head.options.kv_type;
-  const std::size_t key_row = cache::row_bytes(type.key, head.model.head_dim);
-  const std::size_t value_row = cache::row_bytes(type.value, head.model.head_dim);
+  const std::size_t key_row = cache::row_bytes(type.key, heads.head_dim);
+  const std::size_t value_row = cache::row_bytes(type.value, heads.head_dim);
   const std::size_t columns = head.options.spec.method().columns.size() * sizeof(float);
-  std::size_t at = static_cast<std::size_t>(head.model.kv_heads) * kExtent;
+  std::size_t at = static_cast<std::size_t>(heads.kv_heads) * kExtent;
   std::vector<KeptLane> out;
-  for (const auto& extent : read_extents(layer, head.model.kv_heads, what)) {
+  for (const auto& extent : read_extents(bytes, heads.kv_heads, what)) {
     const std::size_t entries = extent.entries;
     if (entries > static_cast<std::size_t>(head.seen) ||
-        at + entries * (sizeof(std::int32_t) + key_row + value_row + columns) > layer.size())
-      fail(what, fmt::format("a lane has {} entries of {} tokens in {} bytes", entries, head.seen, layer.size() - at));
+        at + entries * (sizeof(std::int32_t) + key_row + value_row + columns) > bytes.size())
+      fail(what, fmt::format("a lane has {} entries of {} tokens in {} bytes", entries, head.seen, bytes.size() - at));
     KeptLane lane;
     lane.positions.resize(entries);
-    if (entries > 0) std::memcpy(lane.positions.data(), layer.data() + at, entries * sizeof(std::int32_t));
+    if (entries > 0) std::memcpy(lane.positions.data(), bytes.data() + at, entries * sizeof(std::int32_t));
     auto sorted = lane.positions;
     std::sort(sorted.begin(), sorted.end());
     if (entries > 0 && (sorted.front() < 0 || sorted.back() >= head.seen ||
@@ -144,7 +145,7 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<c
     at = lane.values.end + entries * columns;
     out.push_back(std::move(lane));
   }
-  if (at != layer.size()) fail(what, fmt::format("{} bytes are left after its lanes", layer.size() - at));
+  if (at != bytes.size()) fail(what, fmt::format("{} bytes are left after its lanes", bytes.size() - at));
   return out;
 }
 
@@ -164,13 +165,14 @@ void check_layer(const engine::SavedHead& head, int layer, std::span<const std::
     fail(what, fmt::format("the checksum of block {} is {:016x}, expected {:016x}", wrong.first - sums.blocks.begin(),
                            *wrong.first, *wrong.second));
   if (!is_plain(head)) {
-    read_kept_lanes(head, bytes, what);
+    read_kept_lanes(head, layer, bytes, what);
     return;
   }
-  const PlainLayer plain(head);
+  const PlainLayer plain(head, layer);
   std::vector<std::span<const std::byte>> table{store::part_of(bytes, plain.extents())};
-  for (int h = 0; h < head.model.kv_heads; ++h) table.push_back(store::part_of(bytes, plain.positions(h)));
-  check_plain_table(head, table, what);
+  for (int h = 0; h < head.model.of_layer(layer).kv_heads; ++h)
+    table.push_back(store::part_of(bytes, plain.positions(h)));
+  check_plain_table(head, layer, table, what);
 }
 
 }  // namespace winnow::multi

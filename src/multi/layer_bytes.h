@@ -15,7 +15,7 @@ namespace winnow::multi {
 /// Where things lie in a layer whose lanes have an entry for each token, in order.
 class PlainLayer {
  public:
-  explicit PlainLayer(const engine::SavedHead& head);
+  PlainLayer(const engine::SavedHead& head, int layer);
 
   std::size_t size() const { return table_ + static_cast<std::size_t>(heads_) * lane_; }
   store::ByteRange extents() const { return {0, table_}; }
@@ -89,13 +89,13 @@ struct KeptLane {
   store::ByteRange values;
 };
 
-/// Where the lanes of such a layer lie. Throws InputError for what cannot be.
-std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, std::span<const std::byte> layer,
+/// Where the lanes of such a layer lie in its bytes. Throws InputError for what cannot be.
+std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes,
                                       const std::string& what);
 
 /// That the extents and positions of a plain layer say what they must. `table` are extents() and the positions of each
 /// head.
-void check_plain_table(const engine::SavedHead& head, std::span<const std::span<const std::byte>> table,
+void check_plain_table(const engine::SavedHead& head, int layer, std::span<const std::span<const std::byte>> table,
                        const std::string& what);
 
 /// Everything that can be wrong with a layer's bytes. Throws InputError that begins with `what`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/layers.h"
 #include "engine/prefill.h"
 
 namespace winnow::multi {
@@ -50,7 +51,8 @@ Pass::Pass(Session::Impl& session, std::span<const Token> tokens, std::span<cons
 
 Pass::KeysAndValues Pass::project(int layer, std::span<const int> rows) {
   const auto& h = session_.hparams;
-  const auto width = z(h.n_head_kv) * z(h.head_dim);
+  const auto& spec = h.layer(layer);
+  const auto width = z(spec.n_head_kv) * z(spec.head_dim);
   KeysAndValues out{std::vector<float>(rows.size() * width), std::vector<float>(rows.size() * width)};
   const auto most = std::min(rows.size(), z(session_.options.chunk));
   Buffer some(session_.account, engine::hidden_bytes(h, most), "the hidden states of a chunk");
@@ -68,13 +70,14 @@ Pass::KeysAndValues Pass::project(int layer, std::span<const int> rows) {
 }
 
 void Pass::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std::span<double> query_sum) {
+  const auto shape = engine::shape_of(session_.hparams.layer(layer));
   for (int done = 0; done < rows(); done += session_.options.chunk) {
     const auto first = z(done);
     const auto n = z(std::min(session_.options.chunk, rows() - done));
     const attention::Sight sight{std::span(plan.leading).subspan(first, n), std::span(plan.own).subspan(first, n)};
     RowAttention op(
         session_.prefill_attention, scratch, std::span(plan.store).subspan(first, n),
-        [&](const auto& tensors) { session_.prefill_attention.begin(scratch, tensors.q, tensors.out, sight); },
+        [&](const auto& tensors) { session_.prefill_attention.begin(shape, scratch, tensors.q, tensors.out, sight); },
         [&](const auto& tensors, Worker worker) { add_queries(tensors, query_sum, worker); });
     session_.executor.run_layer(layer, hidden(done), std::span(positions_).subspan(first, n), op);
     op.rethrow();

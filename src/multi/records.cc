@@ -55,11 +55,13 @@ constexpr std::int32_t kMostHeads = 1 << 12;       ///< so that sizes stay below
 constexpr std::int32_t kMostDimensions = 1 << 16;  ///< of a head
 
 void check_shape(const engine::ModelIdentity& model, const ByteCursor& from) {
-  if (model.kv_heads > kMostHeads || model.head_dim > kMostDimensions)
-    from.fail(fmt::format("its model has {} KV heads of {} dimensions", model.kv_heads, model.head_dim));
+  for (const auto& heads : model.heads) {
+    if (heads.kv_heads > kMostHeads || heads.head_dim > kMostDimensions)
+      from.fail(fmt::format("its model has {} KV heads of {} dimensions", heads.kv_heads, heads.head_dim));
+  }
 }
 
-LayerSums read_sums(ByteCursor& from, const engine::SavedHead& head) {
+LayerSums read_sums(ByteCursor& from, const engine::SavedHead& head, int layer) {
   LayerSums out;
   out.size = from.take<std::uint64_t>("a layer's size");
   out.table = from.take<std::uint64_t>("a layer's checksum");
@@ -68,9 +70,9 @@ LayerSums read_sums(ByteCursor& from, const engine::SavedHead& head) {
     from.fail(fmt::format("the checksums of {} blocks do not fit in {} bytes", blocks, from.left()));
   out.blocks.resize(blocks);
   from.read(std::span<std::uint64_t>(out.blocks), "the blocks' checksums");
-  if (is_plain(head) && out.size != PlainLayer(head).size())
-    from.fail(
-        fmt::format("a layer of {} tokens has {} bytes, expected {}", head.seen, out.size, PlainLayer(head).size()));
+  if (!is_plain(head)) return out;
+  if (const auto size = PlainLayer(head, layer).size(); out.size != size)
+    from.fail(fmt::format("a layer of {} tokens has {} bytes, expected {}", head.seen, out.size, size));
   return out;
 }
 
@@ -186,7 +188,7 @@ StoredHead StoredHead::read(std::span<const std::byte> bytes, const std::string&
     out.head = DocumentHead::read(written);
     check_shape(out.head.saved.model, from);
     for (int layer = 0; layer < out.head.saved.model.layers; ++layer)
-      out.sums.push_back(read_sums(from, out.head.saved));
+      out.sums.push_back(read_sums(from, out.head.saved, layer));
     return out;
   });
 }

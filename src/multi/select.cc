@@ -22,13 +22,13 @@ double cosine(const Vector& a, const Vector& b) {
 }
 
 /// Heads [n][d], moved by a document's offset; each repeated `times` times side by side.
-Vector moved(std::span<const float> heads, const model::Hparams& h, int offset, int times) {
-  const auto d = z(h.head_dim);
+Vector moved(std::span<const float> heads, const model::LayerSpec& spec, int offset, int times) {
+  const auto d = z(spec.head_dim);
   Vector out;
   for (std::size_t at = 0; at < heads.size(); at += d) {
     std::vector<float> head(heads.begin() + static_cast<std::ptrdiff_t>(at),
                             heads.begin() + static_cast<std::ptrdiff_t>(at + d));
-    h.rope.shift(head.data(), offset);
+    spec.rope.shift(head.data(), offset);
     for (int i = 0; i < times; ++i) out.insert(out.end(), head.begin(), head.end());
   }
   return out;
@@ -44,14 +44,12 @@ struct View {
 class Layer {
  public:
   Layer(const Joint& joint, int layer, const Vector& question, Personalize personalize) : joint_(joint), layer_(layer) {
-    const auto& h = joint.hparams();
-    const int group = h.n_head / h.n_head_kv;
-    const auto width = z(h.n_head_kv) * z(h.head_dim);
+    const auto width = z(spec().n_head_kv) * z(spec().head_dim);
     for (int i = 0; i < joint.count(); ++i) {
       auto& view = views_.emplace_back();
       const auto& keys = facts(i).block_keys;
       for (std::size_t at = 0; at < keys.size(); at += width)
-        view.blocks.push_back(moved(std::span(keys).subspan(at, width), h, joint.offset(i), group));
+        view.blocks.push_back(moved(std::span(keys).subspan(at, width), spec(), joint.offset(i), spec().group()));
     }
     give_queries(question, personalize);
     for (auto& view : views_) {
@@ -64,7 +62,6 @@ class Layer {
   /// The share of a document's middle blocks that matter more than its edges.
   double share(int i) const {
     const auto& v = view(i);
-    const auto& h = joint_.hparams();
     if (v.blocks.size() < 2) return 0;
     const auto& all = facts(i).representatives;
     const auto important = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
@@ -76,12 +73,13 @@ class Layer {
     });
     const double most = v.product[static_cast<std::size_t>(important - all.begin())];
     const double least = v.product[static_cast<std::size_t>(unimportant - all.begin())];
-    const double anchor = dot(v.query, moved(facts(i).edge_key, h, joint_.offset(i), h.n_head / h.n_head_kv));
+    const double anchor = dot(v.query, moved(facts(i).edge_key, spec(), joint_.offset(i), spec().group()));
     if (most <= least || anchor <= least || anchor > most) return 0;
     return (most - anchor) / (most - least);
   }
 
  private:
+  const model::LayerSpec& spec() const { return joint_.hparams().layer(layer_); }
   const LayerFacts& facts(int i) const { return joint_.document(i).head().layers[z(layer_)]; }
 
   void give_queries(const Vector& question, Personalize personalize) {
@@ -89,7 +87,7 @@ class Layer {
     for (auto& view : views_) view.query = question;
     if (n == 1 || personalize == Personalize::off) return;
     for (int j = 0; j < n; ++j) {
-      const Vector local = moved(facts(j).local_query, joint_.hparams(), joint_.offset(j), 1);
+      const Vector local = moved(facts(j).local_query, spec(), joint_.offset(j), 1);
       const double weight = std::abs(cosine(question, local)) / (n - 1);
       for (int i = 0; i < n; ++i) {
         for (std::size_t c = 0; i != j && c < local.size(); ++c) views_[z(i)].query[c] += weight * local[c];

@@ -27,7 +27,7 @@ int usual_deciding_layers(int layers);
 /// Middle blocks, [layer][document], ascending, counted from the first middle block.
 using MiddleBlocks = std::vector<std::vector<std::vector<int>>>;
 
-/// `question` [layer][H_q * d]: the mean query, rotated.
+/// `question` [layer][H_q · d]: the mean query, rotated.
 MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<double>> question,
                            const SelectOptions& options);
 

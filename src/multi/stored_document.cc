@@ -43,7 +43,6 @@ class StoredDocument : public Document {
         content_(std::move(content)),
         stored_(std::move(stored)),
         what_(std::move(what)),
-        plain_(stored_.head.saved),
         verified_(stored_.sums.size() * static_cast<std::size_t>(1 + layout().blocks())) {
     auto all = std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(tokens()));
     std::iota(all->begin(), all->end(), 0);
@@ -56,8 +55,8 @@ class StoredDocument : public Document {
 
  private:
   BlockLayout layout() const { return stored_.head.layout(); }
-  int heads() const { return stored_.head.saved.model.kv_heads; }
-  int dim() const { return stored_.head.saved.model.head_dim; }
+  const engine::SavedHeads& heads(int layer) const { return stored_.head.saved.model.of_layer(layer); }
+  PlainLayer plain(int layer) const { return {stored_.head.saved, layer}; }
   const KvType& type() const { return stored_.head.saved.options.kv_type; }
   std::string layer_name(int layer) const { return fmt::format("layer {} of {}", layer, what_); }
   std::atomic<bool>& verified(int layer, int block) const {
@@ -81,7 +80,6 @@ class StoredDocument : public Document {
   ContentRecord content_;
   StoredHead stored_;
   std::string what_;
-  PlainLayer plain_;
   mutable std::vector<std::atomic<bool>> verified_;  ///< [layer][table, then blocks]
   std::shared_ptr<const std::vector<std::int32_t>> positions_;
 };
@@ -108,7 +106,7 @@ void StoredDocument::verify_table(int layer, std::span<const Span> table) const 
   for (const auto& part : table) hasher.add(part);
   const auto expected = stored_.sums[static_cast<std::size_t>(layer)].table;
   if (hasher.value() != expected) fail_sum(layer, "its positions", hasher.value(), expected);
-  check_plain_table(stored_.head.saved, table, layer_name(layer));
+  check_plain_table(stored_.head.saved, layer, table, layer_name(layer));
   verified(layer, -1) = true;
 }
 
@@ -116,13 +114,14 @@ void StoredDocument::verify_table(int layer, std::span<const Span> table) const 
 void StoredDocument::verify_blocks(int layer, const Stretch& blocks, std::span<const Span> lanes,
                                    Checked checked) const {
   const auto first = layout().begin(blocks.begin);
+  const PlainLayer plain = this->plain(layer);
   for (int block = blocks.begin; block < blocks.end; ++block) {
     if (checked == Checked::once && verified(layer, block)) continue;
     const auto begin = static_cast<std::size_t>(layout().begin(block) - first);
     const auto count = static_cast<std::size_t>(layout().end(block) - layout().begin(block));
     Hasher hasher = hasher_of(layer, block);
     for (std::size_t i = 0; i < lanes.size(); ++i) {
-      const std::size_t row = i % 2 == 0 ? plain_.key_row() : plain_.value_row();
+      const std::size_t row = i % 2 == 0 ? plain.key_row() : plain.value_row();
       hasher.add(lanes[i].subspan(begin * row, count * row));
     }
     const auto expected = stored_.sums[static_cast<std::size_t>(layer)].blocks[static_cast<std::size_t>(block)];
@@ -132,26 +131,29 @@ void StoredDocument::verify_blocks(int layer, const Stretch& blocks, std::span<c
 }
 
 LayerPart StoredDocument::read(int layer, std::span<const Stretch> stretches) const {
+  const PlainLayer plain = this->plain(layer);
+  const int heads = this->heads(layer).kv_heads;
+  const int dim = this->heads(layer).head_dim;
   std::vector<store::ByteRange> ranges;
   std::vector<Stretch> blocks;  ///< that a stretch touches: a checksum needs them whole
   for (const auto& stretch : stretches) {
     blocks.push_back({stretch.begin / kBlock, (std::max(stretch.begin + 1, stretch.end) + kBlock - 1) / kBlock});
     const int begin = layout().begin(blocks.back().begin);
     const int end = layout().end(blocks.back().end - 1);
-    for (int h = 0; h < heads(); ++h) {
-      ranges.push_back(plain_.keys(h, begin, end));
-      ranges.push_back(plain_.values(h, begin, end));
+    for (int h = 0; h < heads; ++h) {
+      ranges.push_back(plain.keys(h, begin, end));
+      ranges.push_back(plain.values(h, begin, end));
     }
   }
   const bool first = !verified(layer, -1);
-  if (first) ranges.push_back(plain_.extents());
-  for (int h = 0; first && h < heads(); ++h) ranges.push_back(plain_.positions(h));
+  if (first) ranges.push_back(plain.extents());
+  for (int h = 0; first && h < heads; ++h) ranges.push_back(plain.positions(h));
 
   const store::Lease found = lease(layer, ranges);
   const auto held = std::make_shared<Held>();
   held->lease = found.hold;
   held->all = positions_;
-  const std::size_t lanes = 2 * static_cast<std::size_t>(heads());
+  const std::size_t lanes = 2 * static_cast<std::size_t>(heads);
   if (first) verify_table(layer, std::span(found.parts).subspan(stretches.size() * lanes));
   LayerPart out;
   for (std::size_t i = 0; i < stretches.size(); ++i) {
@@ -161,8 +163,8 @@ LayerPart StoredDocument::read(int layer, std::span<const Stretch> stretches) co
     const int count = stretches[i].end - stretches[i].begin;
     auto& stretch = out.stretches.emplace_back();
     for (std::size_t h = 0; h < parts.size(); h += 2) {
-      const auto keys = rows_of(parts[h], plain_.key_row(), dim(), type().key, *held);
-      const auto values = rows_of(parts[h + 1], plain_.value_row(), dim(), type().value, *held);
+      const auto keys = rows_of(parts[h], plain.key_row(), dim, type().key, *held);
+      const auto values = rows_of(parts[h + 1], plain.value_row(), dim, type().value, *held);
       stretch.push_back({std::span(*positions_)
                              .subspan(static_cast<std::size_t>(stretches[i].begin), static_cast<std::size_t>(count)),
                          keys.slice(skipped, count), values.slice(skipped, count)});
@@ -186,15 +188,17 @@ LayerPart StoredDocument::read_all(int layer) const {
   }
   const auto held = std::make_shared<Held>();
   held->lease = found.hold;
-  auto lanes = read_kept_lanes(stored_.head.saved, bytes, layer_name(layer));
+  const PlainLayer plain = this->plain(layer);
+  const int dim = heads(layer).head_dim;
+  auto lanes = read_kept_lanes(stored_.head.saved, layer, bytes, layer_name(layer));
   LayerPart out;
   auto& stretch = out.stretches.emplace_back();
   for (auto& lane : lanes) {
     held->positions.push_back(
         std::move(lane.positions));  // the spans below are into the vectors' own memory, which moves with them
     stretch.push_back({held->positions.back(),
-                       rows_of(store::part_of(bytes, lane.keys), plain_.key_row(), dim(), type().key, *held),
-                       rows_of(store::part_of(bytes, lane.values), plain_.value_row(), dim(), type().value, *held)});
+                       rows_of(store::part_of(bytes, lane.keys), plain.key_row(), dim, type().key, *held),
+                       rows_of(store::part_of(bytes, lane.values), plain.value_row(), dim, type().value, *held)});
   }
   out.lease = held;
   return out;

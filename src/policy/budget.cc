@@ -73,7 +73,7 @@ std::string Budget::print() const {
   return fmt::format("{}KiB", amount_ / 1024);
 }
 
-int Budget::entries(int tokens, std::size_t entry_bytes, int layers, int kv_heads) const {
+int Budget::entries(int tokens, std::size_t entry_bytes) const {
   const auto whole = [](double x) {
     return static_cast<int>(std::min(std::floor(x), static_cast<double>(std::numeric_limits<int>::max())));
   };
@@ -85,7 +85,7 @@ int Budget::entries(int tokens, std::size_t entry_bytes, int layers, int kv_head
       // could become one less.
       return whole(amount_ * tokens / 100 * (1 + 2 * std::numeric_limits<double>::epsilon()));
     case Unit::bytes:
-      return whole(amount_ / (static_cast<double>(entry_bytes) * layers * kv_heads));
+      return whole(amount_ / static_cast<double>(entry_bytes));
   }
   return 0;
 }

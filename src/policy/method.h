@@ -66,8 +66,9 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
 /// ranks them, columns, merged vectors.
 std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int budget);
 
-/// Entries per KV head of each layer, [L]; checks the budget against what the method forces. Throws UsageError with
-/// both numbers, and std::logic_error when the method's part gives numbers that do not add up.
-std::vector<int> spread_over_layers(const Method& method, int budget, int layers, const Prompt& prompt);
+/// Entries per KV head of each layer, [L]; checks the budget against what the method forces. `layers` [L] are the same
+/// prompt to each layer. Throws UsageError with both numbers, and std::logic_error when the method's part gives numbers
+/// that do not add up.
+std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const Prompt> layers);
 
 }  // namespace winnow::policy

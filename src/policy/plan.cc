@@ -35,6 +35,15 @@ void check_budget(const Method& method, int budget, const Prompt& prompt) {
   }
 }
 
+Forced most_forced(const Method& method, int budget, std::span<const Prompt> layers) {
+  Forced most;
+  for (const auto& prompt : layers) {
+    const Forced forced = method.forced.call(prompt, budget);
+    if (forced.total() > most.total()) most = forced;
+  }
+  return most;
+}
+
 /// Selected entries for each head, [H_kv].
 std::vector<int> spread_over_heads(const Method& method, const Scores& scores, int mean, const Forced& forced) {
   if (!method.over_heads) return std::vector<int>(static_cast<std::size_t>(scores.heads()), mean);
@@ -96,13 +105,17 @@ int least_budget(const Method& method, const Prompt& prompt) {
   return method.schedule == Schedule::once ? std::min(least, prompt.tokens) : least;  // the others' lanes grow
 }
 
-std::vector<int> spread_over_layers(const Method& method, int budget, int layers, const Prompt& prompt) {
-  const bool fits = prompt.tokens <= budget;
+std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const Prompt> layers) {
+  const int tokens = layers.front().tokens;
+  const int count = static_cast<int>(layers.size());
+  const bool fits = tokens <= budget;
   // Where everything fits no budget is too small, unless the lanes will grow into it.
-  if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) check_budget(method, budget, prompt);
-  if (fits || !method.over_layers) return std::vector<int>(static_cast<std::size_t>(layers), budget);
-  auto budgets = method.over_layers.call(budget, layers, prompt.tokens, method.forced.call(prompt, budget));
-  check_spread(method.name, budgets, layers, budget);
+  if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) {
+    for (const auto& prompt : layers) check_budget(method, budget, prompt);
+  }
+  if (fits || !method.over_layers) return std::vector<int>(layers.size(), budget);
+  auto budgets = method.over_layers.call(budget, count, tokens, most_forced(method, budget, layers));
+  check_spread(method.name, budgets, count, budget);
   return budgets;
 }
 

@@ -37,8 +37,8 @@ std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const 
                           const std::vector<float>& q, int rows, int threads) {
   MemoryAccount account;
   std::vector<float> out(q.size(), std::nanf(""));
-  DecodeAttention attention(account, shape, rope, threads);
-  attention.begin(reads, q.data(), out.data(), rows);
+  DecodeAttention attention(account, threads);
+  attention.begin(shape, rope, reads, q.data(), out.data(), rows);
   on_team(threads, [&](Worker w) { attention.run(w); });
   on_team(threads, [&](Worker w) { attention.merge(w); });
   return out;
@@ -384,9 +384,10 @@ TEST(Decode, MemoryIsCountedAndGivenBack) {
   MemoryAccount account;
   {
     const Batch batch;
-    DecodeAttention attention(account, batch.shape, {}, 2);
+    const Rope rope;
+    DecodeAttention attention(account, 2);
     std::vector<float> out(batch.q.size());
-    attention.begin(batch.reads, batch.q.data(), out.data(), Batch::kRows);
+    attention.begin(batch.shape, rope, batch.reads, batch.q.data(), out.data(), Batch::kRows);
     EXPECT_GT(account.held(), 0U);
   }
   EXPECT_EQ(account.held(), 0U);

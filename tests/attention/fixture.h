@@ -115,10 +115,14 @@ struct Prompt {
     return std::span(q).subspan((z(token) * z(shape.query_heads) + z(head)) * z(shape.head_dim), z(shape.head_dim));
   }
 
+  int first_seen(int token) const { return shape.window == 0 ? 0 : std::max(0, token + 1 - shape.window); }
+
   reference::Result expected(int token, int head) const {
     const int kv = head / shape.group();
-    return reference::attend(query(token, head), decoded(scratch.keys(kv), 0, token + 1),
-                             decoded(scratch.values(kv), 0, token + 1), static_cast<double>(shape.scale), rounding());
+    const int first = first_seen(token);
+    return reference::attend(query(token, head), decoded(scratch.keys(kv), first, token + 1),
+                             decoded(scratch.values(kv), first, token + 1), static_cast<double>(shape.scale),
+                             rounding());
   }
 
   reference::Rounding rounding() const {
@@ -140,10 +144,10 @@ struct Prompt {
                              KeyRange recorded = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
-    PrefillAttention attention(account, shape, threads, products);
+    PrefillAttention attention(account, threads, products);
     for (int at = first; at < n; at += chunk) {
-      attention.begin(scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at),
-                      observations, recorded);
+      attention.begin(shape, scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at,
+                      std::min(chunk, n - at), observations, recorded);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }

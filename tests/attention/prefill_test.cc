@@ -129,8 +129,8 @@ TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
     for (int i : {0, 1}) {
       Prompt& p = i == 0 ? prompt : poisoned;
       out[i].resize(30 * row);
-      PrefillAttention attention(p.account, p.shape, 1, products);
-      attention.begin(p.scratch, p.q.data(), out[i].data(), 40, 30, {});
+      PrefillAttention attention(p.account, 1, products);
+      attention.begin(p.shape, p.scratch, p.q.data(), out[i].data(), 40, 30, {});
       attention.run({});
     }
     EXPECT_EQ(out[0], out[1]);
@@ -202,6 +202,7 @@ TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
 struct Seen {
   std::vector<std::int32_t> leading;
   std::vector<std::int32_t> own;
+  std::vector<std::int32_t> from = {};
 
   Seen(int rows, int queries, unsigned seed) {
     std::mt19937 random(seed);
@@ -212,10 +213,20 @@ struct Seen {
       own.push_back(random() % 2 == 0 ? -1 : n + static_cast<int>(random() % static_cast<unsigned>(rows - n)));
   }
 
+  /// Hides some of the first rows, sometimes all leading ones.
+  void hide_first(unsigned seed) {
+    std::mt19937 random(seed);
+    for (const int n : leading) {
+      const int first = static_cast<int>(random() % static_cast<unsigned>(n + 1));
+      from.push_back(from.empty() ? 0 : std::max(from.back(), random() % 8 == 0 ? n : first / 4));
+    }
+  }
+
   reference::Result expected(const Prompt& prompt, int query, int head) const {
     const int kv = head / prompt.shape.group();
-    auto keys = decoded(prompt.scratch.keys(kv), 0, leading[z(query)]);
-    auto values = decoded(prompt.scratch.values(kv), 0, leading[z(query)]);
+    const int first = from.empty() ? 0 : from[z(query)];
+    auto keys = decoded(prompt.scratch.keys(kv), first, leading[z(query)]);
+    auto values = decoded(prompt.scratch.values(kv), first, leading[z(query)]);
     if (const int row = own[z(query)]; row >= 0) {
       for (const auto& [rows, into] :
            {std::pair(prompt.scratch.keys(kv), &keys), std::pair(prompt.scratch.values(kv), &values)}) {
@@ -232,9 +243,9 @@ struct Seen {
     const std::size_t d = z(prompt.shape.head_dim);
     std::vector<float> out(leading.size() * z(heads) * d, std::nanf(""));
     std::vector<float> sums(leading.size() * z(heads), std::nanf(""));
-    PrefillAttention attention(prompt.account, prompt.shape, threads, prompt.products);
+    PrefillAttention attention(prompt.account, threads, prompt.products);
     attention.record_logsums(sums.data());
-    attention.begin(prompt.scratch, prompt.q.data(), out.data(), {leading, own});
+    attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), out.data(), {leading, own, from});
     on_team(threads, [&](Worker w) { attention.run(w); });
     on_team(threads, [&](Worker w) { attention.reduce(w); });
     for (std::size_t i = 0; i < sums.size() && !testing::Test::HasFatalFailure(); ++i) {
@@ -273,13 +284,54 @@ TEST(Prefill, QueriesMaySeeAnyNumberOfLeadingRowsAndOneMore) {
       Prompt prompt(shape_of(2, group, 80), rows, kScratchTypes[z(rows) % 3]);
       prompt.q = noise(z(queries) * z(prompt.shape.query_heads * prompt.shape.head_dim), 9);
       const Seen seen(rows, queries, 3);
+      Seen some = seen;
+      some.hide_first(4);
       on_every_kernel([&](Products products) {
         prompt.products = products;
         seen.check(prompt, 2);
+        some.check(prompt, 2);
       });
       if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+TEST(Prefill, AWindowEndsWithTheQuerysOwnKey) {
+  Prompt prompt(shape_of(2, 3, 64), 530, ElementType::f16);
+  for (const int window : {1, 2, 63, 64, 65, 200, 529, 530, 1000}) {
+    SCOPED_TRACE("window " + std::to_string(window));
+    prompt.shape.window = window;
+    for (const Products products : all_products()) {
+      prompt.products = products;
+      const Expected all(prompt, 0);
+      on_every_target([&] {
+        for (const int chunk : {7, 512}) all.check(prompt.prefill(0, chunk, 2));
+      });
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Prefill, KeysThatHaveLeftTheWindowAreNotObserved) {
+  Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f32);
+  prompt.shape.window = 100;
+  std::vector<double> want(300);
+  std::vector<double> error(300);
+  for (int t = 250; t < 300; ++t) {
+    const auto row = prompt.expected(t, 0);
+    for (std::size_t j = 0; j < row.weight.size(); ++j) {
+      want[z(prompt.first_seen(t)) + j] += row.weight[j];
+      error[z(prompt.first_seen(t)) + j] += row.weight_error[j] + 50 * reference::kRoundoff * row.weight[j];
+    }
+  }
+  on_every_kernel([&](Products products) {
+    if (products != Products::f32) return;
+    Observation last({{ObservedRows::Kind::last, 50, {}}, Reduction::sum}, 3, prompt.n);
+    Observation* const observers[] = {&last};
+    prompt.prefill(0, 128, 2, observers);
+    expect_close(last.head(0), want, error, "the last 50 rows");
+    for (int j = 0; j <= 150; ++j) ASSERT_EQ(last.head(0)[z(j)], 0.0F) << "key " << j;
+  });
 }
 
 TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
@@ -289,8 +341,8 @@ TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
   on_every_kernel([&](Products products) {
     prompt.products = products;
     std::vector<float> out(prompt.q.size());
-    PrefillAttention attention(prompt.account, prompt.shape, 1, products);
-    attention.begin(prompt.scratch, prompt.q.data(), out.data(), {leading});
+    PrefillAttention attention(prompt.account, 1, products);
+    attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), out.data(), {leading});
     attention.run({});
     EXPECT_EQ(out, prompt.prefill(0, 200, 1));
   });
@@ -319,9 +371,9 @@ TEST(Prefill, TilesThatOthersConfiguredStayAsTheyAre) {
 
 TEST(Prefill, AnEmptyChunkWritesNothing) {
   Prompt prompt(shape_of(1, 3, 64), 8, ElementType::f16);
-  PrefillAttention attention(prompt.account, prompt.shape, 1);
+  PrefillAttention attention(prompt.account, 1);
   float untouched = 5;
-  attention.begin(prompt.scratch, prompt.q.data(), &untouched, 8, 0, {});
+  attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), &untouched, 8, 0, {});
   attention.run({});
   attention.reduce({});
   EXPECT_EQ(untouched, 5);

@@ -133,14 +133,15 @@ void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::st
   // What is left of the prompt and the turn share each row's attention.
   Network network(path_, 1, 1, prompt + kTurn);
   const auto& h = network.hparams();
-  std::vector<std::vector<std::vector<double>>> score(z(h.n_layer), std::vector<std::vector<double>>(z(h.n_head_kv)));
+  std::vector<std::vector<std::vector<double>>> score(z(h.n_layer),
+                                                      std::vector<std::vector<double>>(z(h.layer(0).n_head_kv)));
   for (auto& layer : score) {
     for (auto& head : layer) head.resize(z(kTurn));
   }
   network.attention().set_watcher(
       [&](int layer, const DenseAttention::Row& row, int query_head, std::span<const double> weights) {
         if (row.position < prompt + kTurn - kWindow) return;
-        const int head = query_head / (h.n_head / h.n_head_kv);
+        const int head = query_head / (h.layer(layer).group());
         double sum = 0;
         for (const auto p : before[z(layer)][z(head)]) sum += p <= row.position ? weights[z(p)] : 0;
         for (int j = prompt; j <= row.position; ++j) score[z(layer)][z(head)][z(j - prompt)] += weights[z(j)] / sum;

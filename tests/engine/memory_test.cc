@@ -18,7 +18,7 @@ constexpr int kTokens = 1300;
 /// Bytes that the entries, followers and summaries of a cache take by themselves.
 double needed(const Cache& cache, const model::Hparams& hparams) {
   const auto& method = cache.impl().method();
-  auto shape = engine::lane_shape(cache.options(), hparams);
+  auto shape = engine::lane_shape(cache.options(), hparams.layer(0));
   shape.followers = 0;
   const auto stats = cache.stats();
   const double followers = method.retrieves ? 0 : stats.attended_per_head_mean - stats.entries_per_head_mean;
@@ -27,7 +27,7 @@ double needed(const Cache& cache, const model::Hparams& hparams) {
   const double of_head = stats.entries_per_head_mean * static_cast<double>(cache::entry_bytes(shape)) +
                          followers * static_cast<double>(cache::Followers::bytes(shape.state_columns)) +
                          blocks * static_cast<double>(cache::summary_bytes(shape));
-  return of_head * hparams.n_layer * hparams.n_head_kv;
+  return of_head * hparams.n_layer * hparams.layer(0).n_head_kv;
 }
 
 TEST(Memory, is_what_the_entries_take) {
@@ -63,7 +63,7 @@ TEST(Memory, is_what_the_entries_take) {
         << o.spec.print() << ", " << o.kv_type.print() << (o.budget ? " @ " + o.budget->print() : "");
     EXPECT_GE(held, needed(cache, hparams) * (o.spec.method().summary_rows > 0 ? 0.5 : 1)) << o.spec.print();
     if (o.spec.method().evicts()) {
-      EXPECT_EQ(cache.stats().entries_per_head_mean, o.budget->entries(kTokens, 1, 1, 1)) << o.spec.print();
+      EXPECT_EQ(cache.stats().entries_per_head_mean, o.budget->entries(kTokens, 1)) << o.spec.print();
     }
   }
 }

@@ -48,7 +48,7 @@ class ReplayTest : public testing::Test {
     const int n = static_cast<int>(text.size());
     Network network(path_, 1, 1, 2 * n + 200);
     const auto& h = network.hparams();
-    Scores out(z(h.n_layer), std::vector<std::vector<double>>(z(h.n_head_kv), std::vector<double>(z(n))));
+    Scores out(z(h.n_layer), std::vector<std::vector<double>>(z(h.layer(0).n_head_kv), std::vector<double>(z(n))));
     for (int first = 0; first < n; first += chunk) {
       const int end = std::min(n, first + chunk);
       auto tokens = text;
@@ -58,7 +58,7 @@ class ReplayTest : public testing::Test {
       for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
       network.attention().set_watcher(
           [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
-            auto& score = out[z(layer)][z(head / (h.n_head / h.n_head_kv))];
+            auto& score = out[z(layer)][z(head / (h.layer(layer).group()))];
             for (int j = first; row.position >= n && j < end; ++j) score[z(j)] = std::max(score[z(j)], weights[z(j)]);
           });
       network.step(tokens, rows);

@@ -26,7 +26,7 @@ void read_layer(const StoredHead& stored, std::span<const std::byte> layer) {
   auto sums = sink.sums();
   winnow::multi::check_layer(stored.head.saved, 0, layer, sums, "the layer");
   if (winnow::multi::is_plain(stored.head.saved)) return;
-  for (const auto& lane : winnow::multi::read_kept_lanes(stored.head.saved, layer, "the layer")) {
+  for (const auto& lane : winnow::multi::read_kept_lanes(stored.head.saved, 0, layer, "the layer")) {
     if (lane.keys.end > layer.size() || lane.values.end > layer.size()) std::abort();
   }
 }

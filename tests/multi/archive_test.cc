@@ -177,7 +177,7 @@ TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
   const auto document = tiny_.read(500);
   put("a", document);
   const auto record = content("a");
-  const PlainLayer plain(document.head.saved);
+  const PlainLayer plain(document.head.saved, 0);
   damage(record.layer_key(1),
          [&](store::Bytes& v) { v[plain.values(1, 5 * kBlock, 6 * kBlock).begin + 3] ^= std::byte{1}; });
 

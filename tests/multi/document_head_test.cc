@@ -85,7 +85,7 @@ TEST_F(DocumentHeadTest, EveryCutIsRefused) {
 TEST_F(DocumentHeadTest, NoByteThatIsFlippedIsFollowedBlindly) {
   StoredHead stored{tiny_.read(70).head, {}};
   for (int layer = 0; layer < 2; ++layer) stored.sums.push_back(SummingSink(stored.head.saved, layer, nullptr).sums());
-  for (auto& sums : stored.sums) sums.size = PlainLayer(stored.head.saved).size();
+  for (auto& sums : stored.sums) sums.size = PlainLayer(stored.head.saved, 0).size();
   const auto bytes = stored.bytes();
   EXPECT_EQ(StoredHead::read(bytes, "it").sums, stored.sums);
   for (std::size_t at = 0; at < bytes.size(); ++at) {

@@ -33,8 +33,8 @@ class MultiTest : public testing::Test {
     return model;
   }
 
-  MultiTest() {
-    write_tiny_gguf(tiny(), path_);
+  explicit MultiTest(const TinyModel& tiny = MultiTest::tiny()) {
+    write_tiny_gguf(tiny, path_);
     model_ = Model::load(path_);
     session_ = std::make_unique<Session>(model_, SessionOptions{2, Precision::f32, 100});
   }

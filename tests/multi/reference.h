@@ -41,8 +41,9 @@ class Attention : public graph::AttentionOp {
 
   void stage(int number, const Tensors& t, Worker worker) noexcept override {
     if (worker.index != 0 || number > 1) return;
-    const std::size_t kv = static_cast<std::size_t>(h_.n_head_kv * h_.head_dim);
-    const std::size_t all = static_cast<std::size_t>(h_.n_head * h_.head_dim);
+    const auto& spec = h_.layer(t.layer);
+    const std::size_t kv = static_cast<std::size_t>(spec.n_head_kv * spec.head_dim);
+    const std::size_t all = static_cast<std::size_t>(spec.n_head * spec.head_dim);
     if (number == 0) {
       queries.clear();
       for (int row = 0; row < t.rows; ++row) {
@@ -55,7 +56,8 @@ class Attention : public graph::AttentionOp {
     }
     for (int row = 0; row < t.rows; ++row) {
       const auto seen = seen_by(row);
-      for (int head = 0; head < h_.n_head; ++head) attend(row, head, seen, t.out + static_cast<std::size_t>(row) * all);
+      for (int head = 0; head < spec.n_head; ++head)
+        attend(spec, row, head, seen, t.out + static_cast<std::size_t>(row) * all);
     }
   }
 
@@ -72,9 +74,9 @@ class Attention : public graph::AttentionOp {
     return seen;
   }
 
-  void attend(int row, int head, const Seen& seen, float* out) {
-    const std::size_t d = static_cast<std::size_t>(h_.head_dim);
-    const std::size_t first = static_cast<std::size_t>(head / (h_.n_head / h_.n_head_kv)) * d;
+  void attend(const model::LayerSpec& spec, int row, int head, const Seen& seen, float* out) {
+    const std::size_t d = static_cast<std::size_t>(spec.head_dim);
+    const std::size_t first = static_cast<std::size_t>(head / (spec.n_head / spec.n_head_kv)) * d;
     const double* const q = queries[static_cast<std::size_t>(row)].data() + static_cast<std::size_t>(head) * d;
     Vector weight;
     double most = -INFINITY;
@@ -260,19 +262,20 @@ class SamKv {
 
   Layer ingest_layer(const Document& doc, Rows& rows, int l) {
     const int n = doc.n();
-    const int group = h_.n_head / h_.n_head_kv;
+    const auto& spec = h_.layer(l);
+    const int group = spec.n_head / spec.n_head_kv;
     Layer out;
     std::vector<Vector> mean(at(n), Vector(at(n)));  // [key][query], over the heads
-    out.received.assign(at(h_.n_head_kv), Vector(at(n)));
+    out.received.assign(at(spec.n_head_kv), Vector(at(n)));
     rows.attention.watch = [&](int i, int head, int j, double weight) {
-      mean[at(j)][at(i)] += weight / h_.n_head;
+      mean[at(j)][at(i)] += weight / spec.n_head;
       if (i > j) out.received[at(head / group)][at(j)] += weight / group;
     };
     rows.run(l, out.entries, [](int) { return true; });
     int edges = 0;
     int locals = 0;
     out.edge_key.assign(out.entries[0].key.size(), 0);
-    out.local_query.assign(at(h_.n_head * h_.head_dim), 0);
+    out.local_query.assign(at(spec.n_head * spec.head_dim), 0);
     for (int t = 0; t < n; ++t) {
       const int b = t / 64;
       const auto& key = out.entries[t].key;
@@ -309,35 +312,37 @@ class SamKv {
     }
   }
 
-  /// Heads of a document, moved to its joint place.
-  std::vector<float> moved(std::span<const float> heads, int document) const {
+  /// Heads of a layer of a document, moved to its joint place.
+  std::vector<float> moved(int l, std::span<const float> heads, int document) const {
+    const auto& spec = h_.layer(l);
     std::vector<float> out;
-    for (std::size_t i = 0; i < heads.size(); i += at(h_.head_dim)) {
-      const auto head = turned(heads.subspan(i, at(h_.head_dim)), h_.rope.frequency,
-                               h_.rope.pairing == Rope::Pairing::adjacent, offset_[at(document)]);
+    for (std::size_t i = 0; i < heads.size(); i += at(spec.head_dim)) {
+      const auto head = turned(heads.subspan(i, at(spec.head_dim)), spec.rope.frequency,
+                               spec.rope.pairing == Rope::Pairing::adjacent, offset_[at(document)]);
       out.insert(out.end(), head.begin(), head.end());
     }
     return out;
   }
-  Vector moved(const Vector& heads, int document) const {
+  Vector moved(int l, const Vector& heads, int document) const {
     const std::vector<float> narrow(heads.begin(), heads.end());
-    const auto out = moved(std::span<const float>(narrow), document);
+    const auto out = moved(l, std::span<const float>(narrow), document);
     return {out.begin(), out.end()};
   }
   /// Each key head stands beside the query heads that read it.
-  Vector key_of(const Vector& heads, int document) const {
-    const Vector one = moved(heads, document);
+  Vector key_of(int l, const Vector& heads, int document) const {
+    const auto& spec = h_.layer(l);
+    const Vector one = moved(l, heads, document);
     Vector out;
-    for (int head = 0; head < h_.n_head; ++head) {
-      const auto first = one.begin() + (head / (h_.n_head / h_.n_head_kv)) * h_.head_dim;
-      out.insert(out.end(), first, first + h_.head_dim);
+    for (int head = 0; head < spec.n_head; ++head) {
+      const auto first = one.begin() + (head / (spec.n_head / spec.n_head_kv)) * spec.head_dim;
+      out.insert(out.end(), first, first + spec.head_dim);
     }
     return out;
   }
 
   Entry stored(int document, int l, int token) const {
     const auto& e = docs_[at(document)]->layers[at(l)].entries.at(token);
-    return {moved(std::span<const float>(e.key), document), e.value};
+    return {moved(l, std::span<const float>(e.key), document), e.value};
   }
 
   int documents() const { return static_cast<int>(docs_.size()); }
@@ -385,7 +390,7 @@ class SamKv {
     for (int l = 0; l < h_.n_layer; ++l) {
       Entries edges = entries_of(r.kept[at(l)], l);
       rows.run(l, edges, [](int) { return true; });
-      Vector mean(at(h_.n_head * h_.head_dim));
+      Vector mean(at(h_.layer(l).n_head * h_.layer(l).head_dim));
       for (const auto& q : rows.attention.queries) {
         for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += q[i] / static_cast<double>(question.size());
       }
@@ -410,7 +415,7 @@ class SamKv {
     for (int i = 0; i < documents(); ++i) {
       for (int j = 0; j < documents(); ++j) {
         if (j == i) continue;
-        const Vector local = moved(docs_[at(j)]->layers[at(l)].local_query, j);
+        const Vector local = moved(l, docs_[at(j)]->layers[at(l)].local_query, j);
         const double cosine = dot(question, local) / std::sqrt(dot(question, question) * dot(local, local));
         for (std::size_t c = 0; c < local.size(); ++c) out[at(i)][c] += std::abs(cosine) * local[c] / (documents() - 1);
       }
@@ -429,9 +434,9 @@ class SamKv {
         important = b;
       if (unimportant < 0 || layer.mean.at(b) <= layer.mean.at(unimportant)) unimportant = b;
     }
-    const double most = dot(query, key_of(layer.block_key.at(important), i));
-    const double least = dot(query, key_of(layer.block_key.at(unimportant), i));
-    const double anchor = dot(query, key_of(layer.edge_key, i));
+    const double most = dot(query, key_of(l, layer.block_key.at(important), i));
+    const double least = dot(query, key_of(l, layer.block_key.at(unimportant), i));
+    const double anchor = dot(query, key_of(l, layer.edge_key, i));
     if (most <= least || !(anchor > least && anchor <= most)) return 0;
     return (most - anchor) / (most - least);
   }
@@ -449,7 +454,7 @@ class SamKv {
     for (int i = 0; i < documents(); ++i) {
       std::vector<Offer> own;
       for (const auto& [b, mean] : docs_[at(i)]->layers[at(l)].block_key) {
-        const Vector key = key_of(mean, i);
+        const Vector key = key_of(l, mean, i);
         const double product = dot(query[at(i)], key);
         own.push_back({i, b, product, product / std::sqrt(dot(query[at(i)], query[at(i)]) * dot(key, key))});
       }

@@ -25,10 +25,10 @@ inline std::vector<Token> some_tokens(int n, unsigned seed) {
 }
 
 /// Facts that could be, and mean nothing.
-inline multi::LayerFacts some_facts(const engine::SavedHead& saved, unsigned seed) {
+inline multi::LayerFacts some_facts(const engine::SavedHead& saved, int layer, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
-  const auto& m = saved.model;
+  const auto& m = saved.model.of_layer(layer);
   const multi::BlockLayout layout{saved.seen};
   const auto floats = [&](int n) {
     std::vector<float> out(static_cast<std::size_t>(n));
@@ -62,12 +62,12 @@ inline SomeDocument document_of(Session& session, const std::vector<Token>& toke
                     options.spec.print_full(),
                     model,
                     sequence.seen,
-                    sequence.terms,
+                    sequence.terms.front(),
                     sequence.limit,
                     {Conversation{"some words", {}, PromptFormat::raw, {}}, tokens}};
   if (options.spec == Spec()) {
     for (int layer = 0; layer < model.layers; ++layer)
-      out.head.layers.push_back(some_facts(out.head.saved, static_cast<unsigned>(layer)));
+      out.head.layers.push_back(some_facts(out.head.saved, layer, static_cast<unsigned>(layer)));
   }
   return out;
 }

@@ -112,7 +112,8 @@ class FakeLayer {
 
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
-    const auto budgets = policy::spread_over_layers(spec.method(), budget, layers, {n_, group_, kDim});
+    const std::vector<policy::Prompt> prompts(static_cast<std::size_t>(layers), {n_, group_, kDim});
+    const auto budgets = policy::spread_over_layers(spec.method(), budget, prompts);
     cache::KeepPlan out;
     look(spec.method(), budget, layer, layers, [&](const policy::LayerView& view) {
       out = policy::plan(spec.method(), view, budget, budgets[static_cast<std::size_t>(layer)]);

@@ -125,9 +125,9 @@ TEST(BudgetText, reads_and_prints) {
 }
 
 TEST(BudgetText, entries) {
-  EXPECT_EQ(Budget::parse("512").entries(10000, 260, 30, 3), 512);
-  EXPECT_EQ(Budget::parse("10%").entries(1009, 260, 30, 3), 100);
-  EXPECT_EQ(Budget::parse("1MiB").entries(10000, 260, 30, 3), 1048576 / (260 * 90));
+  EXPECT_EQ(Budget::parse("512").entries(10000, 260 * 90), 512);
+  EXPECT_EQ(Budget::parse("10%").entries(1009, 260 * 90), 100);
+  EXPECT_EQ(Budget::parse("1MiB").entries(10000, 260 * 90), 1048576 / (260 * 90));
 }
 
 TEST(KvTypeText, reads_and_prints) {

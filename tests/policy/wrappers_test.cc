@@ -123,7 +123,8 @@ TEST(Ada, never_selects_less_score_than_uniform) {
 }
 
 std::vector<int> layer_budgets(const std::string& spec, int budget, int layers, int tokens) {
-  return policy::spread_over_layers(Spec::parse(spec).method(), budget, layers, {tokens, 1});
+  return policy::spread_over_layers(Spec::parse(spec).method(), budget,
+                                    std::vector<policy::Prompt>(static_cast<std::size_t>(layers), {tokens, 1}));
 }
 
 TEST(Pyramid, follows_the_formula_and_adds_up) {

@@ -37,20 +37,36 @@ class Writer {
   }
   void real(const std::string& key, float value) { gguf_set_val_f32(gguf_.get(), (m_.arch + key).c_str(), value); }
 
+  /// One number, or an array where layers are given one by one.
+  void numbers(const std::string& key, int TinyLayer::*of) {
+    if (m_.layers.empty()) return number(key, m_.layer(0).*of);
+    std::vector<std::int32_t> values;
+    for (const auto& layer : m_.layers) values.push_back(layer.*of);
+    gguf_set_arr_data(gguf_.get(), (m_.arch + key).c_str(), GGUF_TYPE_INT32, values.data(), values.size());
+  }
+
+  void rope_bases() {
+    if (m_.layers.empty()) return real(".rope.freq_base", 10000);
+    std::vector<float> bases;
+    for (const auto& layer : m_.layers) bases.push_back(layer.rope_freq_base);
+    gguf_set_arr_data(gguf_.get(), (m_.arch + ".rope.freq_base").c_str(), GGUF_TYPE_FLOAT32, bases.data(),
+                      bases.size());
+  }
+
   void keys() {
     gguf_set_val_str(gguf_.get(), "general.architecture", m_.arch.c_str());
     gguf_set_val_str(gguf_.get(), "general.name", "tiny");
     number(".block_count", m_.n_layer);
     number(".context_length", m_.ctx_train);
     number(".embedding_length", m_.n_embd);
-    number(".feed_forward_length", m_.n_ff);
-    number(".attention.head_count", m_.n_head);
-    number(".attention.head_count_kv", m_.n_head_kv);
-    number(".attention.key_length", m_.head_dim);
-    number(".attention.value_length", m_.head_dim);
-    number(".rope.dimension_count", m_.head_dim);
+    numbers(".feed_forward_length", &TinyLayer::n_ff);
+    numbers(".attention.head_count", &TinyLayer::n_head);
+    numbers(".attention.head_count_kv", &TinyLayer::n_head_kv);
+    numbers(".attention.key_length", &TinyLayer::head_dim);
+    numbers(".attention.value_length", &TinyLayer::head_dim);
+    numbers(".rope.dimension_count", &TinyLayer::n_rot);
     real(".attention.layer_norm_rms_epsilon", 1e-5F);
-    real(".rope.freq_base", 10000);
+    rope_bases();
     if (m_.linear_scaling != 0) {
       gguf_set_val_str(gguf_.get(), (m_.arch + ".rope.scaling.type").c_str(), "linear");
       real(".rope.scaling.factor", m_.linear_scaling);
@@ -88,14 +104,15 @@ class Writer {
   }
 
   void tensors() {
-    const int q = m_.n_head * m_.head_dim;
-    const int kv = m_.n_head_kv * m_.head_dim;
     matrix("token_embd.weight", m_.n_embd, kVocabulary, 1);
     norm("output_norm.weight", m_.n_embd);
     if (!m_.tied) matrix("output.weight", m_.n_embd, kVocabulary, 1);
     if (m_.rope_factors) vector("rope_freqs.weight", m_.head_dim / 2, 1, 8);
     for (int i = 0; i < m_.n_layer; ++i) {
       const std::string block = "blk." + std::to_string(i) + ".";
+      const TinyLayer layer = m_.layer(i);
+      const int q = layer.n_head * layer.head_dim;
+      const int kv = layer.n_head_kv * layer.head_dim;
       norm(block + "attn_norm.weight", m_.n_embd);
       matrix(block + "attn_q.weight", m_.n_embd, q, 2);  // logits of some size, so that attention is not flat
       matrix(block + "attn_k.weight", m_.n_embd, kv, 2);
@@ -107,13 +124,13 @@ class Writer {
         vector(block + "attn_v.bias", kv, -1, 1);
       }
       if (m_.arch == "qwen3") {
-        norm(block + "attn_q_norm.weight", m_.head_dim);
-        norm(block + "attn_k_norm.weight", m_.head_dim);
+        norm(block + "attn_q_norm.weight", layer.head_dim);
+        norm(block + "attn_k_norm.weight", layer.head_dim);
       }
       norm(block + "ffn_norm.weight", m_.n_embd);
-      matrix(block + "ffn_gate.weight", m_.n_embd, m_.n_ff, 1);
-      matrix(block + "ffn_up.weight", m_.n_embd, m_.n_ff, 1);
-      matrix(block + "ffn_down.weight", m_.n_ff, m_.n_embd, 1);
+      matrix(block + "ffn_gate.weight", m_.n_embd, layer.n_ff, 1);
+      matrix(block + "ffn_up.weight", m_.n_embd, layer.n_ff, 1);
+      matrix(block + "ffn_down.weight", layer.n_ff, m_.n_embd, 1);
     }
   }
 
@@ -149,6 +166,15 @@ class Writer {
 };
 
 }  // namespace
+
+TinyModel tiny_of_different_layers() {
+  TinyModel model;
+  model.ctx_train = 4096;
+  model.layers = {
+      {6, 2, 64, 64, 10000, 128}, {4, 4, 32, 32, 1000000, 160}, {3, 1, 96, 48, 500, 96}, {6, 3, 64, 64, 1000000, 128}};
+  model.n_layer = static_cast<int>(model.layers.size());
+  return model;
+}
 
 void write_tiny_gguf(const TinyModel& model, const std::string& path) { Writer(model).write(path); }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,12 +11,13 @@
 
 namespace winnow::attention {
 
-/// Heads of one attention layer. Query head h reads KV head h / group().
+/// Attention of one layer. Query head h reads KV head h / group().
 struct Shape {
   int query_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
   float scale = 0.0F;  ///< on q·k, usually 1/sqrt(head_dim)
+  int window = 0;      ///< keys that a query of a prompt sees, its own included; 0: all up to its own
 
   int group() const { return query_heads / kv_heads; }
 };
@@ -69,8 +69,11 @@ class WINNOW_EXPORT Observation {
   const Observe& what() const { return what_; }
   int query_heads() const { return query_heads_; }
   int size() const { return n_; }
-  /// As if nothing had been seen.
-  void clear() { std::fill(values_.begin(), values_.end(), 0.0F); }
+  /// Of another layer: as if nothing had been seen, with room for so many query heads.
+  void begin_layer(int query_heads) {
+    query_heads_ = query_heads;
+    values_.assign(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n_), 0.0F);
+  }
   /// Statistics of one query head, [n].
   std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
   std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }

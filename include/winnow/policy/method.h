@@ -37,7 +37,7 @@ namespace winnow::policy {
 struct StepView;
 struct AttendView;
 
-/// What a part may know before anything has been read.
+/// What a part may know of a layer before anything has been read.
 struct Prompt {
   int tokens = 0;
   int group = 1;     ///< query heads of a KV head
@@ -91,7 +91,7 @@ struct Forced {
   int total() const { return sinks + recent; }
 };
 
-/// What is settled for a sequence when its prompt has been compressed.
+/// What is settled for a layer of a sequence when its prompt has been compressed.
 struct Terms {
   Prompt prompt;
   int budget = 0;  ///< entries per KV head, the mean
@@ -107,7 +107,8 @@ struct Part {
 };
 
 using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
-/// Entries per KV head and layer, [L], from the mean B over layers; the sum is L * B exactly.
+/// Entries per KV head and layer, [L], from the mean B over layers; the sum is L * B exactly. `Forced` is that of the
+/// layer that forces the most.
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
 /// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
 using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
@@ -145,7 +146,8 @@ struct Passage {
   bool operator==(const Passage&) const = default;
 };
 
-/// What is read once more, passage by passage; each of them sees the prompt alone. Not called where everything stays.
+/// What is read once more by all layers (the prompt is the first one's), passage by passage; each of them sees the
+/// prompt alone. Not called where everything stays.
 using ReplayPart = Part<std::vector<Passage>(const Prompt&)>;
 
 /// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for

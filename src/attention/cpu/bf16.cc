@@ -55,18 +55,26 @@ struct Lanes {
   int width;
   float* base;
   float* sum;
-  __m512i visible;  ///< keys of the step that a lane sees
+  __m512i end = {};    ///< of the step's keys that a lane sees
+  __m512i first = {};  ///< one of them, where some lane does not see the step's first ones
 };
 
-template <bool kMasked>
+template <Hidden kHidden>
+HWY_INLINE __mmask16 sees(const Lanes& l, int key) {
+  const __mmask16 leading = _mm512_cmpgt_epi32_mask(l.end, _mm512_set1_epi32(key));
+  if constexpr (kHidden == Hidden::last) return leading;
+  return _mm512_mask_cmple_epi32_mask(leading, l.first, _mm512_set1_epi32(key));
+}
+
+template <Hidden kHidden>
 HWY_INLINE __m512 largest(const Lanes& l) {
   const __m512 nothing = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 top[4] = {nothing, nothing, nothing, nothing};
   for (int key = 0; key < kKeys; key += 4) {
     for (int i = 0; i < 4; ++i) {
       const __m512 x = _mm512_loadu_ps(l.logits + static_cast<std::ptrdiff_t>(key + i) * kStrip);
-      if constexpr (kMasked) {
-        top[i] = _mm512_mask_max_ps(top[i], _mm512_cmpgt_epi32_mask(l.visible, _mm512_set1_epi32(key + i)), top[i], x);
+      if constexpr (kHidden != Hidden::none) {
+        top[i] = _mm512_mask_max_ps(top[i], sees<kHidden>(l, key + i), top[i], x);
       } else {
         top[i] = _mm512_max_ps(top[i], x);
       }
@@ -92,23 +100,23 @@ HWY_INLINE __m512 raised_base(const Lanes& l, __m512 top) {
   return base;
 }
 
-template <bool kMasked>
+template <Hidden kHidden>
 HWY_INLINE __m512 probability(const Lanes& l, int key, __m512 base) {
   const __m512 p = exp2_of(_mm512_sub_ps(_mm512_loadu_ps(l.logits + static_cast<std::ptrdiff_t>(key) * kStrip), base));
-  return kMasked ? _mm512_maskz_mov_ps(_mm512_cmpgt_epi32_mask(l.visible, _mm512_set1_epi32(key)), p) : p;
+  return kHidden == Hidden::none ? p : _mm512_maskz_mov_ps(sees<kHidden>(l, key), p);
 }
 
-template <bool kMasked>
+template <Hidden kHidden>
 HWY_INLINE void soften(const Lanes& l) {
   const __m512 nothing = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
-  __m512 base = raised_base(l, largest<kMasked>(l));
+  __m512 base = raised_base(l, largest<kHidden>(l));
   // Where nothing was seen yet, -inf - -inf must not become NaN.
   base = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(base, nothing, _CMP_NEQ_OQ), base);
   __m512 sums[2] = {_mm512_loadu_ps(l.sum), _mm512_setzero_ps()};
   for (int key = 0; key < kKeys; key += 4) {
     for (int i = 0; i < 2; ++i) {
-      const __m512 even = probability<kMasked>(l, key + 2 * i, base);
-      const __m512 odd = probability<kMasked>(l, key + 2 * i + 1, base);
+      const __m512 even = probability<kHidden>(l, key + 2 * i, base);
+      const __m512 odd = probability<kHidden>(l, key + 2 * i + 1, base);
       sums[i] = _mm512_add_ps(sums[i], _mm512_add_ps(even, odd));
       _mm512_storeu_si512(l.p + static_cast<std::ptrdiff_t>(key / 2 + i) * kStrip, pairs_of(even, odd));
     }
@@ -123,25 +131,34 @@ void multiply(const StripProduct& product, Start start) {
   kBest(product, start);
 }
 
-/// Where each strip's lanes end to see.
+/// Where a strip's lanes begin and end to see.
 struct Limits {
-  float least;
-  float most;
+  float least_first = 0;
+  float most_first = 0;
+  float least_last = 0;
+  float most_last = 0;
 };
 
 Limits limits_of(const Block& b, int lane) {
   const auto [least, most] = std::minmax_element(b.limit + lane, b.limit + lane + kStrip);
-  return {*least, *most};
+  if (b.from == nullptr) return {.least_last = *least, .most_last = *most};
+  const auto [first, last] = std::minmax_element(b.first + lane, b.first + lane + kStrip);
+  return {*first, *last, *least, *most};
 }
 
-template <bool kMasked>
+/// Where a key stands in a step that begins at `first`.
+HWY_INLINE __m512i place_in_step(const float* keys, int first) {
+  return _mm512_cvtps_epi32(_mm512_sub_ps(_mm512_loadu_ps(keys), _mm512_set1_ps(static_cast<float>(first))));
+}
+
+template <Hidden kHidden>
 HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w) {
   float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(lane) * b.width;
   for (int i = 0; i < kStrip; i += kVector) {
-    const __m512 last =
-        _mm512_sub_ps(_mm512_loadu_ps(b.limit + lane + i), _mm512_set1_ps(static_cast<float>(first - 1)));
-    soften<kMasked>(
-        {w.logits + i, w.p + i, o + i, b.width, b.base + lane + i, b.sum + lane + i, _mm512_cvtps_epi32(last)});
+    Lanes lanes{w.logits + i, w.p + i, o + i, b.width, b.base + lane + i, b.sum + lane + i};
+    lanes.end = place_in_step(b.limit + lane + i, first - 1);
+    if constexpr (kHidden == Hidden::first_and_last) lanes.first = place_in_step(b.first + lane + i, first);
+    soften<kHidden>(lanes);
   }
 }
 
@@ -149,10 +166,12 @@ HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w)
 void fold_strip(const Block& b, int first, int lane, const Limits& limits, const Work& w) {
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(lane) * b.width;
   multiply({w.keys, w.queries + at / 2, w.logits, kKeys, b.width}, Start::from_zero);
-  if (limits.least >= static_cast<float>(first + kKeys - 1)) {
-    soften_strip<false>(b, first, lane, w);
+  if (limits.most_first > static_cast<float>(first)) {
+    soften_strip<Hidden::first_and_last>(b, first, lane, w);
+  } else if (limits.least_last < static_cast<float>(first + kKeys - 1)) {
+    soften_strip<Hidden::last>(b, first, lane, w);
   } else {
-    soften_strip<true>(b, first, lane, w);
+    soften_strip<Hidden::none>(b, first, lane, w);
   }
   multiply({w.values, w.p, b.o_lanes + at, b.width, kKeys}, Start::from_memory);
 }
@@ -161,7 +180,8 @@ void fold_strip(const Block& b, int first, int lane, const Limits& limits, const
 void run_strip(const Block& b, int first, int lane, Work w) {
   const int tile = first / kKeys;
   const Limits limits = limits_of(b, lane);
-  const bool sees_some = limits.most >= static_cast<float>(first);
+  const bool sees_some =
+      limits.most_last >= static_cast<float>(first) && limits.least_first < static_cast<float>(first + kKeys);
   if (b.retains(tile)) {
     w.p = reinterpret_cast<std::uint32_t*>(b.tile_of(tile).row(0, lane));
     if (!sees_some) std::fill_n(w.p, kKeys / 2 * kStrip, 0U);
@@ -196,7 +216,7 @@ void run_tiles_bf16(const Block& b) {
   Work w;
   cut(b.width, b.lanes, b.work, w);
   pack_queries(b, w.queries);
-  for (int first = 0; first < b.visible_keys(); first += kKeys) {
+  for (int first = b.first_tile() * kKeys; first < b.visible_keys(); first += kKeys) {
     pack_rows(b, first, std::min(kKeys, b.visible_keys() - first), w.keys, w.values);
     for (int lane = 0; lane < b.lanes; lane += kStrip) run_strip(b, first, lane, w);
   }

@@ -32,6 +32,7 @@ void begin_block(const Block& b) {
   std::fill_n(b.base, b.lanes, kNothing);
   std::fill_n(b.sum, b.lanes, 0.0F);
   std::fill_n(b.limit, b.lanes, static_cast<float>(b.leading[0] - 1));
+  if (b.from != nullptr) std::fill_n(b.first, b.lanes, static_cast<float>(b.from[0]));
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int lane = g * b.tokens + t;
@@ -40,6 +41,7 @@ void begin_block(const Block& b) {
       float* const to = b.q_lanes + b.first_of(lane);
       for (int i = 0; i < b.head_dim; ++i) to[static_cast<std::ptrdiff_t>(i) * b.strip] = q[i] * scale;
       b.limit[lane] = static_cast<float>(b.leading[t] - 1);
+      if (b.from != nullptr) b.first[lane] = static_cast<float>(b.from[t]);
     }
   }
 }

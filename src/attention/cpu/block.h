@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,9 @@ constexpr int tile_keys(Products products) { return products == Products::f32 ? 
 inline constexpr int kRegisterRows = 8;
 /// Queries of a block of f32 are padded to a multiple of this many: the widest vector of any target.
 inline constexpr int kLanePadding = 16;
+
+/// Which keys of a tile some lane does not see.
+enum class Hidden : std::uint8_t { none, last, first_and_last };
 
 /// What the sums of a product begin with.
 enum class Start : std::uint8_t { from_zero, from_memory };
@@ -61,8 +65,9 @@ struct Block {
   int head_dim = 0;
   float scale = 0;
   int first_key = 0;                      ///< of a prompt: the place of token 0, which observers know it by
-  const std::int32_t* leading = nullptr;  ///< [tokens] token t sees keys [0, leading[t]); ascending
+  const std::int32_t* leading = nullptr;  ///< [tokens] token t sees keys before leading[t]; ascending
   const std::int32_t* own = nullptr;      ///< [tokens] and this one; negative: none. Null: none for all
+  const std::int32_t* from = nullptr;     ///< [tokens] of the leading keys those from this one on; ascending. Null: all
   float* logsum = nullptr;                ///< first token, first head: [tokens][logsum_stride]; may be null
   int logsum_stride = 0;
   cache::Rows keys;
@@ -77,6 +82,7 @@ struct Block {
   float* base = nullptr;      ///< [lanes] what exponentials are relative to: about the largest logit, in units of ln 2
   float* sum = nullptr;       ///< [lanes]
   float* limit = nullptr;     ///< [lanes] last leading key that a lane sees
+  float* first = nullptr;     ///< [lanes] first one; REQUIRES: set where `from` is
   float* tile = nullptr;      ///< f32 [keys of a tile][width]
   std::byte* work = nullptr;  ///< work_bytes()
   // Tiles [first_retained, end_retained) of probabilities are retained.
@@ -91,6 +97,11 @@ struct Block {
   }
   int visible_keys() const { return leading[tokens - 1]; }
   int tiles() const { return padded(visible_keys(), tile_keys(products)) / tile_keys(products); }
+  /// The first one that a token sees some of, or that is retained.
+  int first_tile() const {
+    const int seen = from == nullptr ? 0 : from[0] / tile_keys(products);
+    return retained_tiles() > 0 ? std::min(seen, first_retained) : seen;
+  }
   int retained_tiles() const { return end_retained - first_retained; }
   bool retains(int number) const { return number >= first_retained && number < end_retained; }
   /// REQUIRES: retains(number).

@@ -83,18 +83,10 @@ struct DecodeAttention::Impl {
     bool operator==(const Turned&) const = default;
   };
 
-  Impl(MemoryAccount& a, const Shape& s, const Rope& r, int threads)
-      : account(a), shape(s), rope(r), turns(a, rope), threads_(threads) {
-    const auto width = static_cast<std::size_t>(shape.head_dim);
-    const auto group = static_cast<std::size_t>(shape.group());
-    const auto rows = static_cast<std::size_t>(cpu::kTogether * cpu::decoded_width(shape.head_dim));
-    const auto split = static_cast<std::size_t>(cpu::split_width(shape.head_dim, turns.pairs(), turns.width()));
-    per_thread = 2 * group * kStretchKeys + rows +
-                 (group * (width + split) + 15) / 16 * 16;  // whole cache lines: threads share none
-    per_item = group * (width + 2);
-    work = Buffer(account, static_cast<std::size_t>(threads_) * per_thread * sizeof(float), "attention's work space");
-  }
+  Impl(MemoryAccount& a, int threads) : account(a), threads_(threads) {}
 
+  void set_layer(const Shape& layer, const Rope& rope);
+  cpu::TurnTable* table_of(const Rope& rope);
   void add_items(std::span<const DecodeRead> reads);
   void add_rows(const DecodeRead& rows, const DecodeRead* follow);
   void add_followers(const DecodeRead& read, int first, int end);
@@ -124,8 +116,8 @@ struct DecodeAttention::Impl {
 
   MemoryAccount& account;
   Shape shape;
-  Rope rope;
-  cpu::TurnTable turns;
+  std::vector<std::unique_ptr<cpu::TurnTable>> tables;  ///< one for each Rope so far
+  cpu::TurnTable* turns = nullptr;                      ///< the layer's
   int threads_;
   const float* q = nullptr;
   float* out = nullptr;
@@ -139,12 +131,36 @@ struct DecodeAttention::Impl {
   WorkQueue merges;
 };
 
-DecodeAttention::DecodeAttention(MemoryAccount& account, const Shape& shape, const Rope& rope, int max_threads)
-    : impl_(std::make_unique<Impl>(account, shape, rope, max_threads)) {}
+DecodeAttention::DecodeAttention(MemoryAccount& account, int max_threads)
+    : impl_(std::make_unique<Impl>(account, max_threads)) {}
 DecodeAttention::~DecodeAttention() = default;
 
-void DecodeAttention::begin(std::span<const DecodeRead> reads, const float* q, float* out, int rows) {
+void DecodeAttention::Impl::set_layer(const Shape& layer, const Rope& rope) {
+  shape = layer;
+  if (turns == nullptr || &turns->rope() != &rope) turns = table_of(rope);
+  const auto width = static_cast<std::size_t>(shape.head_dim);
+  const auto group = static_cast<std::size_t>(shape.group());
+  const auto rows = static_cast<std::size_t>(cpu::kTogether * cpu::decoded_width(shape.head_dim));
+  const auto split = static_cast<std::size_t>(cpu::split_width(shape.head_dim, turns->pairs(), turns->width()));
+  per_thread = 2 * group * kStretchKeys + rows +
+               (group * (width + split) + 15) / 16 * 16;  // whole cache lines: threads share none
+  per_item = group * (width + 2);
+  const std::size_t bytes = static_cast<std::size_t>(threads_) * per_thread * sizeof(float);
+  if (work.size() < bytes) work = Buffer(account, bytes, "attention's work space");
+}
+
+/// Layers share a Rope, so that there are few.
+cpu::TurnTable* DecodeAttention::Impl::table_of(const Rope& rope) {
+  for (const auto& table : tables) {
+    if (&table->rope() == &rope) return table.get();
+  }
+  return tables.emplace_back(std::make_unique<cpu::TurnTable>(account, rope)).get();
+}
+
+void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q,
+                            float* out, int rows) {
   auto& s = *impl_;
+  s.set_layer(shape, rope);
   s.q = q;
   s.out = out;
   s.items.clear();
@@ -168,7 +184,7 @@ void DecodeAttention::Impl::add_items(std::span<const DecodeRead> reads) {
   const bool some_follow =
       std::any_of(reads.begin(), reads.end(), [](const DecodeRead& r) { return r.piece.founders != nullptr; });
   for (const auto& read : reads) {
-    if (read.piece.turns != nullptr) turns.reserve(read.piece.turns_end);
+    if (read.piece.turns != nullptr) turns->reserve(read.piece.turns_end);
     if (!some_follow) {
       add_rows(read, nullptr);
       continue;
@@ -221,7 +237,7 @@ void DecodeAttention::Impl::turn_queries(const Turned& want, float* queries) con
   const float* const from = q + (static_cast<std::ptrdiff_t>(want.row) * shape.kv_heads + want.kv_head) * n;
   for (std::ptrdiff_t i = 0; i < n; ++i) queries[i] = from[i] * shape.scale;
   for (int g = 0; g < shape.group(); ++g)
-    rope.shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
+    turns->rope().shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
 }
 
 void DecodeAttention::Impl::set_rows(const Item& item, cpu::Stretch& stretch) {
@@ -268,7 +284,7 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Turned& t
   stretch.q = queries;
   stretch.heads = shape.group();
   set_rows(item, stretch);
-  stretch.table = &turns;
+  stretch.table = turns;
   stretch.o = parts.as<float>().data() + index * per_item;
   stretch.m = stretch.o + group * shape.head_dim;
   stretch.d = stretch.m + group;

@@ -79,8 +79,8 @@ void multiply(const float* a, int a_row, int a_step, const float* b, int rows, i
 }
 
 /// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what
-/// was summed before shrinks. kMasked: the tile reaches beyond what some lane sees, or beyond the keys.
-template <bool kMasked>
+/// was summed before shrinks. Keys beyond the last one count as hidden.
+template <Hidden kHidden>
 void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
@@ -91,8 +91,11 @@ void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
     for (int i = 0; i < rows; ++i) {
       float* const at = s + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
       V x = hn::Load(d, at);
-      if (kMasked) {
-        x = hn::IfThenElse(hn::Le(hn::Set(d, static_cast<float>(first + i)), limit), x, hn::Set(d, kNothing));
+      if (kHidden != Hidden::none) {
+        const V key = hn::Set(d, static_cast<float>(first + i));
+        auto seen = hn::Le(key, limit);
+        if (kHidden == Hidden::first_and_last) seen = hn::And(seen, hn::Ge(key, hn::Load(d, b.first + lane)));
+        x = hn::IfThenElse(seen, x, hn::Set(d, kNothing));
         hn::Store(x, d, at);
       }
       top = hn::Max(top, x);
@@ -117,20 +120,23 @@ void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
   }
 }
 
+void soften(const Block& b, int first, int rows, float* p) {
+  if (b.from != nullptr && first < b.from[b.tokens - 1]) return softmax_tile<Hidden::first_and_last>(b, first, rows, p);
+  if (first + rows > b.leading[0]) return softmax_tile<Hidden::last>(b, first, rows, p);
+  softmax_tile<Hidden::none>(b, first, rows, p);
+}
+
 void run_tiles(const Block& b) {
   constexpr int kKeys = tile_keys(Products::f32);
   const int width = b.width;
-  for (int first = 0, tile = 0; first < b.visible_keys(); first += kKeys, ++tile) {
+  for (int tile = b.first_tile(); tile < b.tiles(); ++tile) {
+    const int first = tile * kKeys;
     const int count = std::min(kKeys, b.visible_keys() - first);
     const int rows = padded(count, kRegisterRows);
     float* const p = b.retains(tile) ? b.tile_of(tile).floats : reinterpret_cast<float*>(b.work);
     load_tile(b.keys, first, count, width, b.tile);
     multiply<Start::from_zero>(b.tile, width, 1, b.q_lanes, rows, width, b.lanes, p);
-    if (first + rows <= b.leading[0]) {
-      softmax_tile<false>(b, first, rows, p);
-    } else {
-      softmax_tile<true>(b, first, rows, p);
-    }
+    soften(b, first, rows, p);
     if (b.retains(tile)) std::copy_n(b.base, b.lanes, b.weight_of(tile));
     load_tile(b.values, first, count, width, b.tile);
     multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.lanes, b.o_lanes);

@@ -89,8 +89,7 @@ struct PrefillAttention::Impl {
     std::size_t floats = 0;  ///< of work space
   };
 
-  Impl(MemoryAccount& a, const Shape& s, int threads, Products p)
-      : account(a), shape(s), products(p), work(static_cast<std::size_t>(threads)) {}
+  Impl(MemoryAccount& a, int threads, Products p) : account(a), products(p), work(static_cast<std::size_t>(threads)) {}
 
   void make_items();
   Item make_item(int kv_head, int first_token, int tokens);
@@ -109,21 +108,22 @@ struct PrefillAttention::Impl {
   int last_seen(const Item& item) const {
     return leading[static_cast<std::size_t>(item.first_token + item.tokens - 1)];
   }
-  void begin(const cache::LayerScratch& rows, const float* queries, float* outputs,
+  void begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries, float* outputs,
              std::span<Observation* const> observers);
   float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
-  Shape shape;
   Products products;
+  Shape shape;
   const cache::LayerScratch* scratch = nullptr;
   const float* q = nullptr;
   float* out = nullptr;
   int first = 0;  ///< of a prompt: the place of the chunk's first token
   int count = 0;
-  std::vector<std::int32_t> leading;  ///< [count]
-  std::vector<std::int32_t> own;      ///< [count] or empty
-  float* logsums = nullptr;           ///< [count][H_q]
+  std::vector<std::int32_t> leading;    ///< [count]
+  std::vector<std::int32_t> own;        ///< [count] or empty
+  std::vector<std::int32_t> seen_from;  ///< [count] or empty
+  float* logsums = nullptr;             ///< [count][H_q]
   KeyRange recorded;
   int observed_tokens = 0;  ///< tokens of a block that retains its probabilities
   std::vector<Observation*> observations;
@@ -157,12 +157,12 @@ std::size_t observing_bytes(const Shape& shape, Products products, int threads, 
 
 bool has_products(Products products) { return products == Products::f32 || multiplies_bf16(); }
 
-PrefillAttention::PrefillAttention(MemoryAccount& account, const Shape& shape, int max_threads, Products products)
-    : impl_(std::make_unique<Impl>(account, shape, max_threads, products)) {}
+PrefillAttention::PrefillAttention(MemoryAccount& account, int max_threads, Products products)
+    : impl_(std::make_unique<Impl>(account, max_threads, products)) {}
 PrefillAttention::~PrefillAttention() = default;
 
-void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-                             std::span<Observation* const> observations, KeyRange recorded) {
+void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
+                             int first, int count, std::span<Observation* const> observations, KeyRange recorded) {
   auto& s = *impl_;
   s.first = first;
   s.count = count;
@@ -170,23 +170,29 @@ void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q,
   s.leading.resize(static_cast<std::size_t>(count));
   std::iota(s.leading.begin(), s.leading.end(), first + 1);
   s.own.clear();
-  s.begin(scratch, q, out, observations);
+  s.seen_from.clear();
+  for (int i = first; shape.window > 0 && i < first + count; ++i)
+    s.seen_from.push_back(std::max(0, i + 1 - shape.window));
+  s.begin(shape, scratch, q, out, observations);
 }
 
-void PrefillAttention::begin(const cache::LayerScratch& scratch, const float* q, float* out, const Sight& sight) {
+void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
+                             const Sight& sight) {
   auto& s = *impl_;
   s.first = 0;
   s.count = static_cast<int>(sight.leading.size());
   s.recorded = {};
   s.leading.assign(sight.leading.begin(), sight.leading.end());
   s.own.assign(sight.own.begin(), sight.own.end());
-  s.begin(scratch, q, out, {});
+  s.seen_from.assign(sight.from.begin(), sight.from.end());
+  s.begin(shape, scratch, q, out, {});
 }
 
 void PrefillAttention::record_logsums(float* sums) { impl_->logsums = sums; }
 
-void PrefillAttention::Impl::begin(const cache::LayerScratch& rows, const float* queries, float* outputs,
-                                   std::span<Observation* const> observers) {
+void PrefillAttention::Impl::begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries,
+                                   float* outputs, std::span<Observation* const> observers) {
+  shape = layer;
   scratch = &rows;
   q = queries;
   out = outputs;
@@ -255,6 +261,7 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.first_key = first + item.first_token + from;
   b.leading = leading.data() + item.first_token + from;
   if (!own.empty()) b.own = own.data() + item.first_token + from;
+  if (!seen_from.empty()) b.from = seen_from.data() + item.first_token + from;
   if (logsums != nullptr) {
     b.logsum_stride = shape.query_heads;
     b.logsum =
@@ -273,6 +280,7 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.base = take(n);
   b.sum = take(n);
   b.limit = take(n);
+  if (b.from != nullptr) b.first = take(n);
   l.mask = take(n);
   l.weight = take(n);
   b.tile = take(static_cast<std::size_t>(cpu::tile_keys(Products::f32)) * width);

@@ -42,6 +42,7 @@ class TurnTable {
   /// Makes sure of positions [0, end). Throws MemoryError.
   void reserve(std::int32_t end);
 
+  const Rope& rope() const { return *rope_; }
   int pairs() const { return static_cast<int>(rope_->frequency.size()); }
   /// Whole vectors of every target that have room for the pairs; what is behind the last pair is 0.
   int width() const { return (pairs() + kVector - 1) / kVector * kVector; }

@@ -7,7 +7,7 @@ namespace {
 /// What infllm goes by, [column][KV head][entry]: attention that each token received in its own document.
 cache::KeepPlan received(const Joint& joint, int layer) {
   cache::KeepPlan plan;
-  auto& heads = plan.state.emplace_back(static_cast<std::size_t>(joint.hparams().n_head_kv));
+  auto& heads = plan.state.emplace_back(static_cast<std::size_t>(joint.hparams().layer(layer).n_head_kv));
   for (int i = 0; i < joint.count(); ++i) {
     const auto& of = joint.document(i).head().layers[static_cast<std::size_t>(layer)].received;
     const auto tokens = static_cast<std::ptrdiff_t>(joint.document(i).tokens());

@@ -47,7 +47,6 @@ class SamKv {
   /// Reads the question over the initial and local blocks: its mean query in each layer.
   std::vector<std::vector<double>> mean_queries() {
     const StageTimer timer(context_.asked, "question");
-    const auto& h = context_.hparams();
     const auto edges = joint_.edges();
     const int seen = static_cast<int>(positions_of(joint_, edges).size());
     const int count = static_cast<int>(context_.question.size());
@@ -69,7 +68,8 @@ class SamKv {
       session.check_stop();
       scratch.load(layer, edges);
       scratch.scratch().extend(positions);
-      auto& sum = out.emplace_back(z(h.n_head) * z(h.head_dim));
+      const auto& spec = context_.hparams().layer(layer);
+      auto& sum = out.emplace_back(z(spec.n_head) * z(spec.head_dim));
       pass.run(layer, scratch.scratch(), plan, sum);
       for (double& x : sum) x /= count;
     }

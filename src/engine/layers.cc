@@ -1,0 +1,94 @@
+#include "engine/layers.h"
+
+#include <algorithm>
+
+namespace winnow::engine {
+
+attention::Shape shape_of(const model::LayerSpec& spec) {
+  return {spec.n_head, spec.n_head_kv, spec.head_dim, spec.attention_scale, spec.window};
+}
+
+cache::KvHeads kv_heads_of(const model::LayerSpec& spec) { return {spec.n_head_kv, spec.head_dim}; }
+
+std::vector<cache::KvHeads> kv_heads_of(const model::Hparams& hparams) {
+  std::vector<cache::KvHeads> out;
+  for (const auto& kind : hparams.kinds) out.push_back(kv_heads_of(kind));
+  return out;
+}
+
+MostHeads most_heads(const model::Hparams& hparams) {
+  MostHeads most;
+  for (const auto& kind : hparams.kinds) most = {std::max(most.query, kind.n_head), std::max(most.kv, kind.n_head_kv)};
+  return most;
+}
+
+cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec) {
+  const auto& method = options.spec.method();
+  return {spec.n_head_kv,
+          spec.head_dim,
+          options.kv_type,
+          static_cast<int>(method.columns.size()),
+          method.positions == policy::Positions::text ? nullptr : &spec.rope,
+          method.positions == policy::Positions::rank ? cache::Lying::at_rank : cache::Lying::at_position,
+          method.summary_rows * spec.head_dim,
+          method.followers};
+}
+
+cache::LaneSet empty_lanes(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account) {
+  std::vector<cache::LaneShape> shapes;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) shapes.push_back(lane_shape(options, hparams.layer(layer)));
+  return cache::LaneSet(shapes, &account);
+}
+
+std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams) {
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const auto& spec = hparams.layer(layer);
+    bytes += static_cast<std::size_t>(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec));
+  }
+  return bytes;
+}
+
+bool is_whole_lane(const model::LayerSpec& spec, int entries, int seen) {
+  if (spec.window == 0) return entries == seen;
+  return entries >= std::min(seen, spec.window - 1) && entries <= std::min(seen, spec.window);
+}
+
+policy::Prompt prompt_of(const model::LayerSpec& spec, int tokens) { return {tokens, spec.group(), spec.head_dim}; }
+
+std::vector<policy::Prompt> prompts_of(const model::Hparams& hparams, int tokens) {
+  std::vector<policy::Prompt> out;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) out.push_back(prompt_of(hparams.layer(layer), tokens));
+  return out;
+}
+
+std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  const auto& method = options.spec.method();
+  const int budget = budget_entries(options, hparams, tokens);
+  std::vector<policy::Terms> out;
+  for (const auto& prompt : prompts_of(hparams, tokens))
+    out.push_back({prompt, budget, method.forced ? method.forced.call(prompt, budget) : policy::Forced{}});
+  return out;
+}
+
+std::vector<int> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  return policy::spread_over_layers(options.spec.method(), budget_entries(options, hparams, tokens),
+                                    prompts_of(hparams, tokens));
+}
+
+int least_budget(const policy::Method& method, const model::Hparams& hparams, int tokens) {
+  int least = 0;
+  for (const auto& kind : hparams.kinds) least = std::max(least, policy::least_budget(method, prompt_of(kind, tokens)));
+  return least;
+}
+
+int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  if (!options.spec.method().needs_budget()) return tokens;
+  return options.budget->entries(tokens, entry_bytes(options, hparams));
+}
+
+int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  return options.spec.method().evicts() ? std::min(tokens, budget_entries(options, hparams, tokens)) : tokens;
+}
+
+}  // namespace winnow::engine

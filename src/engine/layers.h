@@ -1,0 +1,57 @@
+#pragma once
+
+#include <vector>
+
+#include "attention/attention.h"
+#include "cache/lanes.h"
+#include "cache/scratch.h"
+#include "model/hparams.h"
+#include "policy/method.h"
+#include "winnow/session.h"
+
+/// What the layers of a model are to attention, caches and methods.
+namespace winnow::engine {
+
+attention::Shape shape_of(const model::LayerSpec& spec);
+
+cache::KvHeads kv_heads_of(const model::LayerSpec& spec);
+/// Of each kind of layers: what a scratch must have room for.
+std::vector<cache::KvHeads> kv_heads_of(const model::Hparams& hparams);
+
+/// The most query heads and KV heads that a layer has.
+struct MostHeads {
+  int query = 0;
+  int kv = 0;
+};
+MostHeads most_heads(const model::Hparams& hparams);
+
+/// The shape of a layer's lanes that `options` asks for. `spec` outlives it.
+cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec);
+/// The lanes of all layers, empty.
+cache::LaneSet empty_lanes(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account);
+/// Bytes that one entry takes in each KV head of each layer, together.
+std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams);
+
+/// Whether a lane of so many entries can be one from which no method has evicted anything after `seen` tokens: it has
+/// all of them, or those of the layer's window with or without the one that the next token hides.
+bool is_whole_lane(const model::LayerSpec& spec, int entries, int seen);
+
+/// A prompt of so many tokens as a layer has it.
+policy::Prompt prompt_of(const model::LayerSpec& spec, int tokens);
+/// [layer]
+std::vector<policy::Prompt> prompts_of(const model::Hparams& hparams, int tokens);
+
+/// What is settled for a prompt of so many tokens, [layer].
+std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+/// Entries per KV head of each layer, [layer]. Throws UsageError when the budget is too small for the method.
+std::vector<int> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+/// The least budget, in entries per KV head, with which the method works on a prompt in every layer.
+int least_budget(const policy::Method& method, const model::Hparams& hparams, int tokens);
+
+/// Entries per KV head that `options` allows after `tokens` tokens; `tokens` for methods without a budget.
+int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+
+/// Entries per KV head that are kept after `tokens` tokens: the budget's, or all.
+int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+
+}  // namespace winnow::engine
