@@ -112,6 +112,29 @@ TEST_F(BadModel, shapes_and_keys_that_do_not_fit) {
   expect_in("is there twice", error());
 }
 
+TEST_F(BadModel, layers_that_do_not_fit) {
+  const auto error_of_layers = [&](const auto& change) {
+    return error_with([&](test::TinyModel& m) {
+      m.layers.resize(2);
+      change(m.layers);
+    });
+  };
+  EXPECT_EQ(error_of_layers([](auto& layers) { layers[1].head_dim = layers[1].n_rot = 32; }), "");
+  expect_in("key llama.feed_forward_length has 3 values for 2 layers",
+            error_of_layers([](auto& layers) { layers.resize(3); }));
+  expect_in("5 query heads cannot share 2 KV heads", error_of_layers([](auto& layers) { layers[1].n_head = 5; }));
+  expect_in("the head dimension is 288", error_of_layers([](auto& layers) { layers[1].head_dim = 288; }));
+  expect_in("key llama.rope.freq_base is 0 in layer 1, expected 1e-06 to 1e+30",
+            error_of_layers([](auto& layers) { layers[1].rope_freq_base = 0; }));
+  expect_in("rope.dimension_count is 66, expected an even number from 2 to 64",
+            error_of_layers([](auto& layers) { layers[1].n_rot = 66; }));
+  expect_in("has 32 factors for layers that rotate 16 pairs", error_with([](test::TinyModel& m) {
+              m.rope_factors = true;
+              m.layers.resize(2);
+              m.layers[1].n_rot = 32;
+            }));
+}
+
 TEST_F(BadModel, a_hostile_header_asks_for_no_memory) {
   auto bytes = good_;
   for (std::size_t i = 8; i < 24; ++i) bytes[i] = '\x7f';
