@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A thin front for CMake's presets. `make demo` and `make test` install what is missing, build and run; the rest is for developers.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention kernels alone, on random data: prefill of a whole layer and one decode step, by model shape and number of
 // threads.
 #include <benchmark/benchmark.h>

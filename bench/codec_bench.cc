@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encoding and decoding of keys and values, row by row, as lanes are filled and as stretches are read that attention
 // cannot use as they lie.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A conversation for `winnow_stream_perplexity --chat`: the dialogues of LongBench's samsum prompts, one message a line.
 
 dialogues.py samsum.jsonl > talk.txt

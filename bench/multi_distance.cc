@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How near each method of asking over several documents stays to one joint prefill, and how well it answers:
 // recompute's greedy answer is forced through all of them, and their distributions are compared; then each answers by
 // itself.

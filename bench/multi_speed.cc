@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What asking over several documents costs beside one joint prefill: interleaved repetitions over documents of the same
 // length.
 //   winnow_multi_speed MODEL [--documents 8] [--length 900] [--repetitions 3] [--method recompute --method samkv]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What bf16 costs: a prompt is read in bf16 and in f32, then f32's greedy tokens are forced through decode steps of
 // both and their distributions compared.
 //   winnow_precision MODEL FILE.jsonl … [--prompts 1] [--tokens 7000] [--steps 64]

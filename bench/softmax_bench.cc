@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The softmax of a tile of logits as the f32 attention kernel does it, lanes side by side: by its own base-2
 // exponential, by Highway's, and by the standard library's one number at a time.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From nothing to the first token of a short prompt: loading the model, making a session and reading, by winnow and by
 // llama.cpp in turns.
 //   winnow_start_speed MODEL [--tokens 16] [--repetitions 9] [--threads 0] [--cold]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many questions a second one asker and several at once get answered over a store of many documents, and whether
 // all get the answers that one alone got.
 //   winnow_store_asks MODEL TEXT [--documents 200] [--length 64] [--askers 8] [--asks 32] [--method samkv --method

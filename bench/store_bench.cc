@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in
 // memory. Every second block of each layer is read: for the first time, when its checksum is computed, and again, when
 // its rows are copied, as one who attends to them would touch them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Perplexity of a long text or conversation that is read token by token through a per-step method, far beyond the
 // context a model was trained with. Prints one CSV row for each window of tokens: position, perplexity of the window,
 // bytes held, time per token: elapsed, and of all processors together, which other work on the machine disturbs less.

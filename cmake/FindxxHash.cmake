@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # xxHash::xxhash from the library's header and file: Debian's package has no CMake configuration.
 find_path(xxHash_INCLUDE_DIR xxhash.h)
 find_library(xxHash_LIBRARY xxhash)

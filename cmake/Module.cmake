@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # winnow_module(NAME SOURCES... DEPS... PRIVATE_DEPS...): one static library for one folder of src/.
 # A folder may include the headers of those in its DEPS, and of theirs: tests/includes checks it. Outside of a shared library only what is
 # marked with WINNOW_EXPORT is visible.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # MPI shares an evaluation among processes where it is there; without it `winnow eval --shard` and `merge` do so by hand. Only the command links it.
 set(WINNOW_MPI AUTO CACHE STRING "Use MPI: AUTO (where it is found), ON, OFF")
 set_property(CACHE WINNOW_MPI PROPERTY STRINGS AUTO ON OFF)

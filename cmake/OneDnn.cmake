@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # oneDNN multiplies long prompts in bf16 where it is there; without it ggml does everything. It must run on libgomp's threads or on none, since each call is kept
 # on its thread through libgomp. (Debian's package for find_package asks for OpenCL, which is not needed.)
 include(CheckCXXSourceCompiles)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The library that is installed: its modules in one shared object, so that a user's project links one thing and sees only include/winnow.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Where documents can be stored. winnow_lmdb and winnow_redis are what each store needs. A place of a kind that is not built is refused by a
 # sentence.
 set(WINNOW_STORES "lmdb;redis" CACHE STRING "Stores of documents: lmdb (a folder), redis (a server; by hiredis and OpenSSL), both, or OFF")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bash completion for winnow: commands, options as --help lists them, methods as `winnow methods` does.
 _winnow_docs_commands() { winnow docs --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
 

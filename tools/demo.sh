@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Asks one question about a long text three times: with the full cache, and with two methods at the same small budget. WINNOW is the command, WINNOW_MODEL the model.
 set -euo pipefail
 cd "$(dirname "$0")/.."

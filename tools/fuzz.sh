@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # fuzz.sh BUILD SECONDS [TARGET…]: runs fuzz targets of a build (all of them) for that long each, as many at once as there
 # are processors. What was learnt stays in BUILD/corpus, findings in BUILD/findings.
 set -euo pipefail

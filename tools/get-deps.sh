@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama for
 # CMAKE_PREFIX_PATH (empty: CMake finds them by itself). Instant and silent when nothing is missing; needs the network only
 # for what is.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs Python with kvpress, PyTorch and what they need, in an environment of its own that is made in the user's cache when it is first needed.
 # Arguments are Python's.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """winnow beside PyTorch and kvpress on this machine: reading a prompt and decoding behind it, in turns.
 
 speed.py --model MODEL.gguf --winnow PROGRAM [--text FILE] [--tokens 8192] [--new 128] [--budget 512] [--threads 2] [--repetitions 3] [--types float32 bfloat16]

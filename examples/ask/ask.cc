@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a text, keeps 64 entries per KV head, and answers.
 //   ask MODEL.gguf TEXT QUESTION
 #include <winnow/error.h>

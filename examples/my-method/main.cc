@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds two methods to winnow, then reads a text, keeps what a spec and a budget say, and answers.
 //   my-method MODEL.gguf SPEC BUDGET TEXT QUESTION
 #include <winnow/error.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/cpu.h"
 
 #if defined(__x86_64__) && defined(__linux__)

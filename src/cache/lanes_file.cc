@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LayerLanes in files.
 #include <spdlog/fmt/fmt.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How lanes are filled: from a prompt, and with what other lanes hold.
 #include <algorithm>
 #include <cstring>

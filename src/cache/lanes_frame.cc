@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a lane's entries lie: rotated to their positions, or un-rotated with ranks.
 #include <algorithm>
 #include <numeric>

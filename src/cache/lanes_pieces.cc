@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What attention reads of a lane.
 #include <algorithm>
 

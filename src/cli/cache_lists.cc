@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/cache_lists.h"
 
 #include <CLI/CLI.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `winnow docs`: documents that are read once and kept.
 #include "cli/docs.h"
 

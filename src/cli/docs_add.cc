@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `winnow docs add`: reads documents and keeps them.
 #include <spdlog/fmt/fmt.h>
 

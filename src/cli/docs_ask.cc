@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `winnow docs ask`: puts documents together for a question.
 #include <spdlog/fmt/fmt.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `winnow docs calibrate`: which layers should decide how many blocks samkv takes.
 #include <spdlog/fmt/fmt.h>
 

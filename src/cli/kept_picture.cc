@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <langinfo.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/ioctl.h>

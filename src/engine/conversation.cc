@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From words to tokens: prompts and conversations.
 #include <spdlog/fmt/fmt.h>
 

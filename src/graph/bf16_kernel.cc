@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "graph/bf16_kernel.h"
 
 #ifdef WINNOW_HAS_ONEDNN

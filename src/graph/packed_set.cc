@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "graph/packed_set.h"
 
 #include <ggml.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/model_file.h"
 
 #include <spdlog/fmt/fmt.h>

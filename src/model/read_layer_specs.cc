@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/read_layer_specs.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looking after a store: what is damaged, and what may go.
 #include <spdlog/fmt/fmt.h>
 

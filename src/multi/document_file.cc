@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A document in a file of its own: its label, its head, its layers.
 #include <spdlog/fmt/fmt.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is kept of a document beside its keys and values, as bytes: docs/file-formats.md.
 #include <spdlog/fmt/fmt.h>
 

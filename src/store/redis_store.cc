@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records are fields of one hash, which is watched while a step is made; values are strings. A value is written before
 // the step that makes it known, with a time to live that this step takes away: what a killed process leaves behind
 // vanishes by itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "store/redis_stream.h"
 
 #include <openssl/err.h>

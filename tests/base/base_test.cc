@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counted memory and RoPE shifts.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A CPU quota as the kernel's files say it.
 #include "base/cores.h"
 

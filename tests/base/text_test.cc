@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts from outside: their lines, JSON in them, and how they are shown.
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lanes against a plain model: for each head a list of entries.
 #include "cache/lanes.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Input that is no good: exit code, one sentence on stderr with what matters in it, nothing on stdout."""
 
 import json

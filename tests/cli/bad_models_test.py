@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model files that are no good or go bad while they are used, and too little memory for a good one: exit code 1, one
 sentence on stderr with what matters in it, nothing on stdout."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`winnow bench`: which tests it makes of its lists, what its rows say, what it refuses."""
 
 import csv

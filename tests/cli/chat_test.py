@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `winnow chat` does with lines from a script and from a terminal."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `winnow docs` keeps, and what it says when it cannot."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`mpirun winnow eval`: the records of several processes are those of one, in its order; a process that dies costs what it was at."""
 
 import json

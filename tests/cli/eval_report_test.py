@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`winnow eval report -o report.html`: figures computed here from records made here, nothing from outside, nothing that is not escaped."""
 
 import html.parser

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`winnow eval`: records that survive kills, shards that add up, bad lines and folders that are named."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`winnow run --jsonl`: what is answered is kept, what is in the answers' file stays, and a run goes on where another one ended."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `winnow inspect --kept` shows of what a run has kept, and what it says of files that are no such thing."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program under test, which ctest names in the environment: WINNOW, and MAKE_TINY_GGUF for small random models."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `winnow run`, `methods` and `inspect` print, on a small random model."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`winnow tune`: the cheapest spec that keeps what was asked, from records that `winnow eval` could have made."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the documents, so that they cannot fall behind the program. Each fenced block and each document's links are a case.
 
     ```sh run     bash runs the block in an empty folder with model.gguf, long.txt and prompts.jsonl

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions about a text that is read once, and chats: as if each had been read by itself.
 #include "winnow/chat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns of a conversation that are compressed when they end.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversations: the tokens of their turns, and caches that take a turn back.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A network whose layers differ in heads, KV heads, head size and RoPE: each goes by its own.
 #include "engine/layers.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a cache holds is what its entries take: for every method, encoding and budget.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights that hold NaN, and values that grow too large: an error that names the tensor or the layer, not an answer.
 #include <ggml.h>
 #include <gtest/gtest.h>

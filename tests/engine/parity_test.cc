@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions, from tokens to logits, against llama.cpp through libllama on the same file.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is told about memory is what the process takes: its own malloc counts every byte that anybody allocates.
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a replay shows, against a network with textbook attention.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A saved sequence goes on like the one that was not, and files that are not whole are refused.
 #include "engine/saved.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a session promises, on small random networks.
 #include "winnow/session.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ada-KV's theorems on the real model's attention (Feng et al., 2024, section 3): budgets by need never keep less
 // attention than uniform ones, and the loss of attention bounds what eviction does to the output.
 #include <gtest/gtest.h>

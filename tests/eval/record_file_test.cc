@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens to records when the system's calls fail: nothing is lost, and the error is named for what it is.
 #include "eval/record_file.h"
 

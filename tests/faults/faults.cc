@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library for LD_PRELOAD: one call of one function fails, or ends the process as a power cut would.
 //   WINNOW_FAULT=FUNCTION:N:WHAT   the N-th call (from 1) fails with the error number WHAT, or the process is killed
 //                                  before it where WHAT is `kill`

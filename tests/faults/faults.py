@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a user has is never lost: every command that writes is run with each call to the system failing in turn, or with
 the process killed at it. Afterwards what was there is there, and the same command, given again, does its work.
 

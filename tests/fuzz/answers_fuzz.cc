@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as the file of answers that `run --jsonl -o` goes on with: refused and left as it is, or only a last line
 // that is not whole is taken back.
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers of `run --jsonl`: whole, without the last line feed, cut at several places, and what is none.
 #include "fuzz/seeds.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any lines as a conversation: each is refused with an Error, or does what it says, and the next ones go on from there.
 // It takes place in a folder of its own, and commands name files of that folder alone.
 #include <cstdio>

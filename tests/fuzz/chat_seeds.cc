@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversations that use each command.
 #include "fuzz/seeds.h"
 

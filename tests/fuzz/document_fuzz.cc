@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as the head of a stored document with one of its layers, with checksums that hold: refused with an
 // InputError, or read, and then nothing that is found in them may lie outside of them. The first four bytes say how
 // long the head is.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads and layers of documents, whole and compressed.
 #include <string>
 

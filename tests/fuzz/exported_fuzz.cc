@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as an exported document whose checksums hold, those of the file and that of the head: refused with an
 // Error, or imported, listed, verified and read.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any header before a megabyte of weights, as a model file: refused with an Error, or loaded; then its vocabulary must
 // be usable and its network must run: it reads a few tokens and is asked for a few more. The byte before the header
 // says what the weights are, since no value of a weight can be wrong: zeros, small numbers, any bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a file of kept positions: refused with an InputError, or drawn.
 #include <algorithm>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What --dump-kept writes, for one head and for some.
 #include "fuzz/seeds.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An LMDB file of a store with any bytes of its trees' pages changed: refused with an InputError, or read and changed,
 // and then nothing else is harmed. Four bytes are a change: a place's number, and what its byte is changed by.
 #include <cstdlib>

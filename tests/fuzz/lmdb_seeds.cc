@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes of one byte and of some that lie together.
 #include <string>
 

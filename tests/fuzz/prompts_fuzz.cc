@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as the prompts of `run --jsonl`: each line is a prompt, or refused by a sentence with its number.
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prompts of `run --jsonl`: with and without an id, texts with escapes, an empty line, lines that are none.
 #include "fuzz/seeds.h"
 

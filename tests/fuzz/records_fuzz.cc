@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as the records of an evaluation: refused with an InputError, or reported as tables.
 #include <cstdlib>
 

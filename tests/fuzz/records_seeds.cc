@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records of an evaluation: scored, skipped, with values and labels, a last line that was cut.
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as the answers of a Redis server, one for each command: a length of four bytes, then so many. Whatever they
 // are, what is asked for comes as it should or an InputError does.
 #include <sys/time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a server answers that holds two documents, and one that holds nothing.
 #include <cstdint>
 #include <string>

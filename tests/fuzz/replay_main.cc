@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TARGET_replay: the target's seeds as a plain test. Each is run as it is, cut at some places and with some bytes
 // changed, the same ones every time. A finding ends the process, as it does under libFuzzer.
 #include <algorithm>

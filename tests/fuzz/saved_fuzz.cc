@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a saved cache, with checksums that hold: refused with an Error, or loaded, and then the next steps must
 // not leave their lanes.
 #include <string>

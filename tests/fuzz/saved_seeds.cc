@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Caches of methods that keep everything, evict once or at every step, with state, summaries and un-rotated keys.
 #include <string>
 #include <vector>

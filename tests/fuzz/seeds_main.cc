@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TARGET_seeds FOLDER: writes the target's seeds for libFuzzer.
 #include <cstdio>
 

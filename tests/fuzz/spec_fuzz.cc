@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Specs, budgets and kv types from any bytes: refused with a UsageError, or printed in a form that reads back as the
 // same.
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Specs of one method, with options, of several and of wrappers; budgets; types.
 #include "fuzz/seeds.h"
 

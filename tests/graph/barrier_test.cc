@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that wait for each other: nothing is lost when they sleep, and waiting takes no processor time.
 #include <ggml.h>
 #include <gtest/gtest.h>

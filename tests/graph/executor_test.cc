@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an executor promises besides the right numbers.
 #include "graph/executor.h"
 

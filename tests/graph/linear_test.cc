@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products in bf16 on packed weights, against double precision and against ggml's own.
 #include "graph/linear.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network without winnow's attention, logits of every token, against llama.cpp through libllama on the same file.
 #include <gtest/gtest.h>
 

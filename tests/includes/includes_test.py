@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The folders of src/ use what they may, and what they may not is found."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the folders of src/ include, and what their CMakeLists.txt says that they may use.
 
 A folder may include its own headers, those of the folders in the DEPS of its winnow_module(), of theirs in turn, and those of its own

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model files that are no good: each is refused by one sentence, none may crash.
 #include <gtest/gtest.h>
 

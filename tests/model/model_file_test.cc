@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a model's header claims, against what ggml can do and the file can hold; and that the file is opened once.
 #include <ggml-cpp.h>
 #include <gguf.h>

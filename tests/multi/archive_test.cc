@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents in a store: what is read is what was put, what is damaged is found, and many may use it at once.
 #include "multi/archive.h"
 

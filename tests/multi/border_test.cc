@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asking at its borders: what is refused, and what is defined though odd.
 #include <numeric>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents in a folder whose LMDB file was damaged: what is then listed, verified, read, asked, added and removed is
 // right, or one sentence says what is wrong.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`winnow_multi_distance` scores by the metric and the length of answers that each line names.
 
 distance.py WINNOW_MULTI_DISTANCE MAKE_TINY_GGUF

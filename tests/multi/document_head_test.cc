@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is kept of a document comes back as it was, and bytes that cannot be one are refused.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where two ways of asking must come to the same.
 #include <numeric>
 

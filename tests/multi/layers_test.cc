@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents of a network whose layers differ in heads, KV heads, head size and RoPE.
 #include <algorithm>
 

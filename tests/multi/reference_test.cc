@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SamKV against the slow reference: what is kept of documents, which blocks a question keeps, what is recomputed, and
 // the result.
 #include "reference.h"

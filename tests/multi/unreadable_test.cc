@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents whose keys and values cannot be read when they are asked about: an error or, where the caller allows, read
 // anew.
 #include <optional>

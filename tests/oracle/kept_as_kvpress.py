@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What winnow keeps of two texts is what kvpress keeps of them, on the real model, which WINNOW_TEST_MODEL names.
 
 kept_as_kvpress.py WINNOW SOURCE

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # check.sh CMAKE BUILD SOURCE TINY: installs the build, builds the example projects against the installed package alone, and runs them and the
 # command.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # run_examples CMAKE SOURCE WORK: builds the projects in examples/ against the package in WORK/prefix, and runs them on WORK/tiny.gguf.
 run_examples() {
   local cmake=$1 source=$2 work=$3 text said

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that an installed libwinnow.so exports of winnow's names those that the installed headers mark with WINNOW_EXPORT, and no other.
 
 exports.py LIBRARY INCLUDE

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # library_alone.sh CMAKE SOURCE WORK TINY [OPTION…]: builds the library with all that can be left out left out, where what is then not needed cannot
 # be found, installs it, and builds and runs the examples against it. WORK is emptied first. OPTIONs go to CMake.
 set -euo pipefail

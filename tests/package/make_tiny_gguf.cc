@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // make_tiny_gguf FILE [ARCHITECTURE [CHAT_TEMPLATE]]: a small random model.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads of a layer may follow at the same time: also a test for the thread sanitizer.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Methods that are added from outside, those of examples/my-method: what they keep, and who knows of them.
 #include <gtest/gtest.h>
 

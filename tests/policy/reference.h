@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // What the methods' references share: double precision, plain loops, straight from the definitions. Shares nothing with

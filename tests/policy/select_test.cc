@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole numbers from fractions, and the best entries of one head and of a layer.
 #include "policy/select.h"
 

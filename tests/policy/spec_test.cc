@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grammar of specs, budgets and kv types.
 #include "winnow/spec.h"
 

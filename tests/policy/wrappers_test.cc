@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spreading a budget over layers and heads, and whole chunks, by presets and by wrappers.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every kind of store does alike, and what happens where one cannot be used.
 #include "store/byte_store.h"
 

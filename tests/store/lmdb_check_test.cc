@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What LMDB has written is accepted, and what was damaged is refused before LMDB follows it.
 #include "store/lmdb_check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Redis servers: real ones, and such as answer what they should not.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers and references, among them empty ones, repeated words, punctuation, mixed scripts."""
 
 QA = [

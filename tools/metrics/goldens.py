@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes what the packages that LongBench's scripts use make of the cases: {metric: [[answer, reference, score], ...]}.
 
 The last three metrics are LongEval's and RULER's, after their scripts; RULER's have all references of an answer.

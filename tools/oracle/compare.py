@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds winnow's kept sets against kvpress's, on one model with the same f32 weights.
 
 compare.py --model MODEL.gguf --winnow PROGRAM --data FOLDER      a table over six texts

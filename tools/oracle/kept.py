@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The positions that kvpress and that winnow keep of a text: [layer][KV head][sorted positions]."""
 
 import json

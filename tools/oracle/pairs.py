@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kvpress and winnow both have: a press, and the spec that asks winnow for the same."""
 
 from dataclasses import dataclass

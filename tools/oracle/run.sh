@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs compare.py beside kvpress. Arguments are compare.py's.
 here=$(cd "$(dirname "$0")" && pwd)
 exec "$here/../peers-python.sh" "$here/compare.py" "$@"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One model for both sides: a copy of a GGUF whose weights are f32, its tokenizer, and the network that transformers makes of it."""
 
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled once for each instruction set: the guard opens again whenever foreach_target.h goes on to the next one.
 #if defined(WINNOW_ATTENTION_CPU_EXP2_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WINNOW_ATTENTION_CPU_EXP2_INL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <unicode/regex.h>
 
 #include "eval/metrics/metric.h"

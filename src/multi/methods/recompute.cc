@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/model_impl.h"
 #include "multi/ask_method.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/methods/presets.h"
 #include "policy/window.h"
 #include "winnow/policy/spread.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/counter_random.h"
 #include "policy/methods/presets.h"
 #include "policy/rows.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints how a library without stores refuses the places that it is given.
 #include <winnow/documents.h>
 #include <winnow/error.h>
