@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # check.sh CMAKE BUILD SOURCE TINY: installs the build, builds the example projects against the installed package alone, and runs them and the
 # command.
-set -euo pipefail
+set -Eeuo pipefail
 cmake=$1 build=$2 source=$3 tiny=$4
 trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
 work=$(mktemp -d)

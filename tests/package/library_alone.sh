@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # library_alone.sh CMAKE SOURCE WORK TINY [OPTION…]: builds the library with all that can be left out left out, where what is then not needed cannot
 # be found, installs it, and builds and runs the examples against it. WORK is emptied first. OPTIONs go to CMake.
-set -euo pipefail
+set -Eeuo pipefail
 cmake=$1 source=$2 work=$3 tiny=$4
 trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
 rm -rf "$work"
