@@ -15,6 +15,8 @@ namespace {
 
 using test::options_of;
 
+const std::string kText = "the first part of a text, and then the rest of it";
+
 class ChatTest : public testing::Test {
  protected:
   ChatTest() {
@@ -26,6 +28,13 @@ class ChatTest : public testing::Test {
   }
 
   Conversation about(const std::string& text) const { return {text, {}, PromptFormat::chat, {}}; }
+
+  Prompt tokenized(const std::string& question) const {
+    PromptText prompt;
+    prompt.text = kText;
+    prompt.question = question;
+    return model_->tokenize(prompt);
+  }
 
   static GenerateOptions few_tokens() {
     GenerateOptions out;
@@ -39,18 +48,16 @@ class ChatTest : public testing::Test {
   std::unique_ptr<Session> session_;
 };
 
-const std::string kText = "the first part of a text, and then the rest of it";
-
 TEST_F(ChatTest, SeveralQuestionsHaveTheTokensOfEach) {
   const std::vector<std::string> asked = {"who?", "and where is it?", ""};
   const auto [text, questions] = model_->tokenize(about(kText), asked);
   ASSERT_EQ(questions.size(), asked.size());
   for (std::size_t i = 0; i < 2; ++i) {
-    const Prompt alone = model_->tokenize(PromptText{kText, asked[i]});
+    const Prompt alone = tokenized(asked[i]);
     EXPECT_EQ(text, alone.text);
     EXPECT_EQ(questions[i], alone.question);
   }
-  EXPECT_EQ(questions[2], model_->tokenize(PromptText{kText, ""}).question);
+  EXPECT_EQ(questions[2], tokenized("").question);
   EXPECT_THROW(model_->tokenize(about(""), std::vector<std::string>{"", ""}), InputError);
 }
 
