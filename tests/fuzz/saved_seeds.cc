@@ -9,6 +9,9 @@
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {
   winnow::Session session(seed_model(), {1, winnow::Precision::automatic, 512});
+  using winnow::Role;
+  const winnow::Conversation conversation{
+      "a text", {{Role::system, "be brief"}, {Role::user, "a question"}, {Role::assistant, "an answer"}}};
   std::vector<winnow::Token> tokens;
   for (winnow::Token token = 3; token < 80; ++token) tokens.push_back(token);
   for (const char* spec :
@@ -19,7 +22,6 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
     if (std::string(spec) != "full") options.budget = winnow::Budget::parse("64");
     options.kv_type = winnow::KvType::parse("q8_0/q4_0");
     const auto prefilled = session.prefill(tokens, std::span(&options, 1));
-    session.save(folder / spec, prefilled.caches.front(), prefilled.logits,
-                 {{"a text", {"a question", "an answer"}, "be brief"}, tokens});
+    session.save(folder / spec, prefilled.caches.front(), prefilled.logits, {conversation, tokens});
   }
 }

@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 run_examples "$cmake" "$source" "$work"
 "$work/prefix/bin/winnow" --version | grep -q '^winnow '
 
-library=$(readlink -f "$work"/prefix/lib*/libwinnow.so "$work"/prefix/lib/*/libwinnow.so 2>/dev/null | head -n 1)
+library=$(find "$work/prefix" -name libwinnow.so -exec readlink -f {} +)
 python3 "$source/tests/package/exports.py" "$library" "$work/prefix/include"
 version=$("$work/prefix/bin/winnow" --version | sed -n 's/^winnow \([0-9]*\.[0-9]*\)\..*/\1/p')
 readelf -d "$library" | grep -q "\[libwinnow.so.$version\]"
