@@ -40,7 +40,7 @@ AnswerStart Questions::ask(std::size_t question) {
     return ask_text(questions_[question], is_last ? std::move(*text_) : copy_of(*text_));
   }
   auto& [caches, logits] = read_[question];
-  AnswerStart out{{}, std::vector(caches.size(), std::move(logits)), stats_of(caches)};
+  AnswerStart out{{}, std::vector(caches.size(), logits), stats_of(caches)};
   out.caches = std::move(caches);
   return out;
 }
