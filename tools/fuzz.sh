@@ -3,7 +3,7 @@
 # fuzz.sh BUILD SECONDS [TARGET…]: runs fuzz targets of a build (all of them) for that long each, as many at once as there
 # are processors. What was learnt stays in BUILD/corpus, findings in BUILD/findings.
 set -euo pipefail
-readonly build=$1 seconds=$2
+build=$(realpath "$1") && readonly build seconds=$2  # targets may change the folder
 shift 2
 if [ $# = 0 ]; then
   for program in "$build"/tests/fuzz/*_fuzz; do set -- "$@" "$(basename "$program" _fuzz)"; done

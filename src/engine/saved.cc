@@ -85,9 +85,12 @@ std::vector<SavedHeads> read_layers_heads(ByteCursor& from, std::int32_t layers)
   return out;
 }
 
+constexpr std::int32_t kMostHeads = 1 << 15;  ///< and dimensions of one: their products are numbers, too
+
 void check_heads(const SavedHeads& heads, const ByteCursor& from) {
   for (const auto number : {heads.kv_heads, heads.group, heads.head_dim}) {
-    if (number < 1) from.fail(fmt::format("the model's shape has a {}, expected 1 or more", number));
+    if (number < 1 || number > kMostHeads)
+      from.fail(fmt::format("the model's shape has a {}, expected 1 to {}", number, kMostHeads));
   }
 }
 

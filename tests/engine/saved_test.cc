@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "engine/model_impl.h"
 #include "support/cache_options.h"
+#include "support/refusal.h"
 #include "support/reseal.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -201,6 +202,20 @@ TEST_F(SavedTest, a_method_that_was_added_is_known_when_it_is_loaded) {
   auto restored = through_file(prefilled.caches.front(), {});
   EXPECT_EQ(restored.cache.options().spec.print(), "my-knorm");
   expect_same(prefilled.caches.front(), restored);
+}
+
+TEST_F(SavedTest, heads_that_cannot_be_are_refused) {
+  const auto prefilled = prefill(options_of("full"), 20);
+  through_file(prefilled.caches.front(), prefilled.logits);
+  std::ifstream in(path_, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const auto shape = bytes.find(u32(3) + u32(2) + u32(3) + u32(32));  // layers, KV heads, group, head size
+  ASSERT_NE(shape, std::string::npos);
+  bytes.replace(shape + 8, 4, u32(1U << 30U));
+  test::reseal(std::as_writable_bytes(std::span(bytes)));
+  std::ofstream(path_, std::ios::binary) << bytes;
+  const auto said = test::refusal([&] { describe_saved(path_); });
+  EXPECT_NE(said.find("shape has a 1073741824, expected 1 to 32768"), std::string::npos) << said;
 }
 
 TEST_F(SavedTest, says_what_it_is) {
