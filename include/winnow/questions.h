@@ -37,7 +37,6 @@ class WINNOW_EXPORT Questions {
   Questions(Session& session, Prefilled text, std::vector<std::vector<Token>> questions);
 
   std::size_t size() const { return questions_.size(); }
-  const std::vector<Token>& tokens(std::size_t question) const { return questions_[question]; }
   /// The text as all questions find it; null where each has been read together with the text.
   const Prefilled* text() const { return text_ ? &*text_ : nullptr; }
 

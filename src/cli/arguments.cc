@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "cli/counts.h"
+#include "cli/output.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
 
@@ -157,6 +158,12 @@ void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOpt
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
   add_model_option(command, options);
   add_machine_options(command, arguments, options);
+}
+
+Conversation conversation_of(const CommonOptions& options) {
+  Conversation out = before_question(options.prompt);
+  if (!options.file.empty()) out.text = read_text(options.file);
+  return out;
 }
 
 std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o) {

@@ -24,12 +24,6 @@ namespace {
 /// Somebody at a terminal sees what went wrong and goes on; a script wants to know at the end.
 enum class Audience : std::uint8_t { person, script };
 
-Conversation conversation_of(const CommonOptions& options) {
-  Conversation out = before_question(options.prompt);
-  if (!options.file.empty()) out.text = read_text(options.file);
-  return out;
-}
-
 /// Lines from a person or a script, said to the model or done as commands.
 class ChatLoop {
  public:

@@ -120,11 +120,9 @@ void show_model(const std::string& path, OutputForm form) {
     return write_stdout(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   show(fmt::format(
-      "{}\n  {} ({}), {} weights, {}\n  {}, {} "
-      "tokens in the vocabulary\n"
+      "{}\n  {} ({}), {} weights, {}\n  {}, {} tokens in the vocabulary\n"
       "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",
       m.path, m.arch, m.name.empty() ? "unnamed" : brief(m.name), m.weight_type, format_bytes(m.weight_bytes),
-
       heads_of(m.layers, fmt::format("{} layers, {} query heads on {} KV heads of {} dimensions", m.n_layer, m.n_head,
                                      m.n_head_kv, m.head_dim)),
       m.n_vocab, m.ctx_train, format_bytes(m.kv_bytes_per_token),

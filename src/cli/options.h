@@ -25,6 +25,9 @@ struct CommonOptions {
   bool quiet = false;
 };
 
+/// The conversation before its first question: the prompt's form, and the text of -f. Throws InputError.
+Conversation conversation_of(const CommonOptions& options);
+
 /// What `winnow run` was asked for; everything that can be judged without a model has been.
 struct RunOptions : CommonOptions {
   std::vector<std::string> questions;  ///< none: the text alone

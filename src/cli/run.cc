@@ -33,8 +33,7 @@ class Run {
       load();
       return;
     }
-    conversation_ = before_question(options.prompt);
-    if (!options.file.empty()) conversation_.text = read_text(options.file);
+    conversation_ = conversation_of(options);
     tokenize();
     seen_ = text_.size();
   }
