@@ -37,7 +37,7 @@ void on_team(int threads, const Stage& stage) {
 }
 
 void fill(cache::LayerScratch& scratch, int n) {
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
+  std::vector<std::int32_t> positions(n);
   scratch.extend(positions);
   const auto width = static_cast<std::size_t>(scratch.kv_heads()) * static_cast<std::size_t>(scratch.head_dim());
   const auto rows = noise(width * 256, 1);
@@ -48,8 +48,8 @@ void fill(cache::LayerScratch& scratch, int n) {
 }
 
 /// One layer of a prompt of n tokens, chunk by chunk; `what` is what is observed, if anything.
-void prefill(benchmark::State& state, Products products, const std::vector<Observe>& what) {
-  if (!has_products(products)) return state.SkipWithError("this machine has no kernel for bf16");
+void prefill(benchmark::State& state, ComputeType compute_type, const std::vector<Observe>& what) {
+  if (!supports(compute_type)) return state.SkipWithError("this machine has no kernel for bf16");
   const int n = static_cast<int>(state.range(0));
   const int threads = static_cast<int>(state.range(1));
   MemoryAccount account;
@@ -57,7 +57,7 @@ void prefill(benchmark::State& state, Products products, const std::vector<Obser
   fill(scratch, n);
   const auto q = noise(static_cast<std::size_t>(kChunk) * 576, 2);
   std::vector<float> out(q.size());
-  PrefillAttention attention(account, threads, products);
+  PrefillAttention attention(account, threads, compute_type);
   for (auto _ : state) {
     std::vector<Observation> observations;
     for (const auto& o : what) observations.emplace_back(o, kSmall.query_heads, n);
@@ -74,12 +74,12 @@ void prefill(benchmark::State& state, Products products, const std::vector<Obser
   state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void layer(benchmark::State& state, Products products) { prefill(state, products, {}); }
-void layer_observed_last(benchmark::State& state, Products products) {
-  prefill(state, products, {{{ObservedRows::Kind::last, 32, {}}, Reduction::sum}});
+void layer(benchmark::State& state, ComputeType compute_type) { prefill(state, compute_type, {}); }
+void layer_observed_last(benchmark::State& state, ComputeType compute_type) {
+  prefill(state, compute_type, {{{ObservedRows::Kind::last, 32, {}}, Reduction::sum}});
 }
-void layer_observed_all(benchmark::State& state, Products products) {
-  prefill(state, products, {{{ObservedRows::Kind::all, 0, {}}, Reduction::sum}});
+void layer_observed_all(benchmark::State& state, ComputeType compute_type) {
+  prefill(state, compute_type, {{{ObservedRows::Kind::all, 0, {}}, Reduction::sum}});
 }
 
 /// The lanes of all layers of a model, so that the bytes come from where they would.
@@ -98,8 +98,7 @@ struct Lanes {
     }
   }
   std::span<const DecodeRead> layer(int l) const {
-    return std::span(reads).subspan(static_cast<std::size_t>(l * kSmall.kv_heads),
-                                    static_cast<std::size_t>(kSmall.kv_heads));
+    return std::span(reads).subspan(l * kSmall.kv_heads, static_cast<std::size_t>(kSmall.kv_heads));
   }
 
   Buffer memory;
@@ -152,12 +151,12 @@ void lengths(benchmark::internal::Benchmark* b) {
 void long_prompt(benchmark::internal::Benchmark* b) {
   b->ArgNames({"n", "threads"})->Args({8192, 1})->Args({8192, 2})->UseRealTime()->Unit(benchmark::kMillisecond);
 }
-BENCHMARK_CAPTURE(layer, f32, Products::f32)->Apply(lengths);
-BENCHMARK_CAPTURE(layer, bf16, Products::bf16)->Apply(lengths);
-BENCHMARK_CAPTURE(layer_observed_last, f32, Products::f32)->Apply(long_prompt);
-BENCHMARK_CAPTURE(layer_observed_last, bf16, Products::bf16)->Apply(long_prompt);
-BENCHMARK_CAPTURE(layer_observed_all, f32, Products::f32)->Apply(long_prompt);
-BENCHMARK_CAPTURE(layer_observed_all, bf16, Products::bf16)->Apply(long_prompt);
+BENCHMARK_CAPTURE(layer, f32, ComputeType::f32)->Apply(lengths);
+BENCHMARK_CAPTURE(layer, bf16, ComputeType::bf16)->Apply(lengths);
+BENCHMARK_CAPTURE(layer_observed_last, f32, ComputeType::f32)->Apply(long_prompt);
+BENCHMARK_CAPTURE(layer_observed_last, bf16, ComputeType::bf16)->Apply(long_prompt);
+BENCHMARK_CAPTURE(layer_observed_all, f32, ComputeType::f32)->Apply(long_prompt);
+BENCHMARK_CAPTURE(layer_observed_all, bf16, ComputeType::bf16)->Apply(long_prompt);
 BENCHMARK(decode_step)
     ->ArgNames({"depth", "threads", "type"})
     ->ArgsProduct({{512, 8192}, {1, 2}, {0, 1, 2, 3, 4}})

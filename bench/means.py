@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means over the questions of `winnow_multi_distance`'s rows, one line a method, in the order of the first question.
+"""Means over the questions of `winnow_documents_distance`'s rows, one line a method, in the order of the first question.
 
 means.py rows.csv ... > means.csv
 """

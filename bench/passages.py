@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions over several documents for `winnow_multi_distance`: LongBench's hotpotqa, 2wikimqa and musique prompts, split into their passages.
+"""Questions over several documents for `winnow_documents_distance`: LongBench's hotpotqa, 2wikimqa and musique prompts, split into their passages.
 
 passages.py hotpotqa.jsonl ... > questions.jsonl
 

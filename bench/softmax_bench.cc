@@ -85,7 +85,7 @@ void tile(benchmark::State& state, const Softmax& softmax) {
 
 void standard(std::span<const float> logits, int lanes, float* p, float* sums) {
   for (int lane = 0; lane < lanes; ++lane) {
-    float top = logits[static_cast<std::size_t>(lane)];
+    float top = logits[lane];
     for (std::size_t i = static_cast<std::size_t>(lane); i < logits.size(); i += kLanes) top = std::max(top, logits[i]);
     sums[lane] = 0;
     for (std::size_t i = static_cast<std::size_t>(lane); i < logits.size(); i += kLanes)

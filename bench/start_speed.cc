@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/cores.h"
-#include "peer/llama_cpp.h"
+#include "benchmark/llama_cpp.h"
 #include "program.h"
 #include "times.h"
 #include "winnow/session.h"
@@ -63,17 +63,17 @@ void start_winnow(const Options& o, std::span<const Token> prompt, Row& row) {
 
 void start_llama(const Options& o, std::span<const Token> prompt, Row& row) {
   std::shared_ptr<llama_model> model;
-  const double loading = seconds_of([&] { model = winnow::peer::Llama::load(o.model); });
+  const double loading = seconds_of([&] { model = winnow::benchmark::Llama::load(o.model); });
   add(loading, seconds_of([&] {
-        winnow::peer::LlamaOptions options;
+        winnow::benchmark::LlamaOptions options;
         options.threads = o.threads;
-        winnow::peer::Llama(std::move(model), options).decode(prompt);
+        winnow::benchmark::Llama(std::move(model), options).decode(prompt);
       }),
       row);
 }
 
 void measure(const Options& o) {
-  const std::vector<Token> prompt(static_cast<std::size_t>(o.tokens), 1);
+  const std::vector<Token> prompt(o.tokens, 1);
   Row rows[2];
   for (int i = 0; i < o.repetitions; ++i) {
     if (o.cold) drop_pages(o.model);

@@ -78,11 +78,10 @@ class Askers {
     Logits out(z(options_.asks));
     std::atomic<int> next{0};
     const auto work = [&](winnow::Session& session) {
-      for (int i = next++; i < options_.asks; i = next++) out[z(i)] = ask(store, session, method, i);
+      for (int i = next++; i < options_.asks; i = next++) out[i] = ask(store, session, method, i);
     };
     std::vector<std::future<void>> working;
-    for (int i = 0; i < askers; ++i)
-      working.push_back(std::async(std::launch::async, work, std::ref(*sessions_[z(i)])));
+    for (int i = 0; i < askers; ++i) working.push_back(std::async(std::launch::async, work, std::ref(*sessions_[i])));
     for (auto& one : working) one.get();
     return out;
   }
@@ -90,7 +89,7 @@ class Askers {
  private:
   std::vector<float> ask(winnow::DocumentStore& store, winnow::Session& session, const std::string& method,
                          int number) const {
-    std::vector<std::shared_ptr<const winnow::multi::Document>> documents;
+    std::vector<std::shared_ptr<const winnow::documents::Document>> documents;
     for (int i = 0; i < 3; ++i)
       documents.push_back(store.open(name_of((number * 37 + i * 61) % options_.documents), session));
     winnow::AskOptions how;

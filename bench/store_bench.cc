@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "multi/archive.h"
+#include "documents/archive.h"
 #include "times.h"
 #include "winnow/error.h"
 
@@ -16,25 +16,25 @@ namespace {
 
 using winnow::bench::seconds_of;
 using winnow::bench::Times;
-using winnow::multi::Archive;
-using winnow::multi::Document;
-using winnow::multi::Stretch;
+using winnow::documents::Archive;
+using winnow::documents::Document;
+using winnow::documents::TokenRange;
 
 constexpr int kRounds = 50;
 
-std::vector<Stretch> every_second_block(const Document& document) {
+std::vector<TokenRange> every_second_block(const Document& document) {
   const auto layout = document.head().layout();
-  std::vector<Stretch> out;
+  std::vector<TokenRange> out;
   for (int block = 0; block < layout.blocks(); block += 2) out.push_back({layout.begin(block), layout.end(block)});
   return out;
 }
 
-void read(const Document& document, const std::vector<Stretch>& blocks) {
+void read(const Document& document, const std::vector<TokenRange>& blocks) {
   for (int layer = 0; layer < document.head().saved.model.layers; ++layer) document.read(layer, blocks);
 }
 
 /// Copies what is read to `to`, which grows to what is needed.
-std::size_t copy_out(const Document& document, const std::vector<Stretch>& blocks, std::vector<std::byte>& to) {
+std::size_t copy_out(const Document& document, const std::vector<TokenRange>& blocks, std::vector<std::byte>& to) {
   std::size_t bytes = 0;
   for (int layer = 0; layer < document.head().saved.model.layers; ++layer) {
     const auto part = document.read(layer, blocks);

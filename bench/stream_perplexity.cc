@@ -35,7 +35,7 @@ double log_probability(const std::vector<float>& logits, winnow::Token token) {
   const double largest = *std::max_element(logits.begin(), logits.end());
   const double sum =
       std::accumulate(logits.begin(), logits.end(), 0.0, [&](double s, float x) { return s + std::exp(x - largest); });
-  return logits[static_cast<std::size_t>(token)] - largest - std::log(sum);
+  return logits[token] - largest - std::log(sum);
 }
 
 /// Each line is a message, the user's and the model's in turn.

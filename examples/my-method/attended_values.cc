@@ -18,13 +18,13 @@ float length(const std::vector<float>& row) {
 }
 
 /// The attention of the observed queries, mean over the query heads that share a KV head, times the value's length.
-Scores attention_times_length(const LayerView& layer, const Forced& /*forced*/) {
+Scores attention_times_length(const LayerView& layer, const AlwaysKept& /*always_kept*/) {
   Scores scores = reduce_group(layer.observations[0], layer.shape, Reduce::mean);
-  std::vector<float> value(static_cast<std::size_t>(layer.shape.head_dim));
+  std::vector<float> value(layer.shape.head_dim);
   for (int head = 0; head < scores.heads(); ++head) {
     for (int token = 0; token < layer.tokens(); ++token) {
       layer.value(head, token, value);
-      scores.head(head)[static_cast<std::size_t>(token)] *= length(value);
+      scores.head(head)[token] *= length(value);
     }
   }
   return scores;
@@ -42,8 +42,8 @@ Preset attended_values() {
     const int window = options.integer("window");
     Method method;
     method.observe = observe_last(window);
-    method.forced = {"the window", [window](const Prompt&, int) { return Forced{0, window}; }};
-    method.least = {"the window", [window](const Prompt&) { return window; }};
+    method.always_kept = {"the window", [window](const LayerPrompt&, int) { return AlwaysKept{0, window}; }};
+    method.least = {"the window", [window](const LayerPrompt&) { return window; }};
     method.score = {"attention of the window, times the value's length", attention_times_length};
     method.schedule = Schedule::once;
     return method;

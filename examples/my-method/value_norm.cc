@@ -8,13 +8,13 @@ using namespace winnow::policy;
 
 namespace {
 
-Scores squared_lengths(const LayerView& layer, const Forced& /*forced*/) {
+Scores squared_lengths(const LayerView& layer, const AlwaysKept& /*always_kept*/) {
   Scores scores(layer.shape.kv_heads, layer.tokens());
-  std::vector<float> value(static_cast<std::size_t>(layer.shape.head_dim));
+  std::vector<float> value(layer.shape.head_dim);
   for (int head = 0; head < layer.shape.kv_heads; ++head) {
     for (int token = 0; token < layer.tokens(); ++token) {
       layer.value(head, token, value);
-      for (const float x : value) scores.head(head)[static_cast<std::size_t>(token)] += x * x;
+      for (const float x : value) scores.head(head)[token] += x * x;
     }
   }
   return scores;
@@ -31,8 +31,8 @@ Preset value_norm() {
   preset.build = [](const Options& options) {
     const int recent = options.integer("recent");
     Method method;
-    method.forced = {"the last tokens", [recent](const Prompt&, int) { return Forced{0, recent}; }};
-    method.least = {"the last tokens", [recent](const Prompt&) { return recent; }};
+    method.always_kept = {"the last tokens", [recent](const LayerPrompt&, int) { return AlwaysKept{0, recent}; }};
+    method.least = {"the last tokens", [recent](const LayerPrompt&) { return recent; }};
     method.score = {"squared length of the value", squared_lengths};
     method.schedule = Schedule::once;
     return method;

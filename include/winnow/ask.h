@@ -16,10 +16,10 @@
 
 namespace winnow {
 
-namespace multi {
+namespace documents {
 class Document;
 struct AskMethod;
-}  // namespace multi
+}  // namespace documents
 
 /// How documents that were read one by one are put together for a question, read from a string such as
 /// `samkv:update=overwrite` or `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to
@@ -82,7 +82,7 @@ struct RecomputedDocument {
   int index = 0;    ///< among those that were asked about
   std::string why;  ///< one sentence
   /// What was used in its stead, also for the next question; must not outlive the session.
-  std::shared_ptr<const multi::Document> document;
+  std::shared_ptr<const documents::Document> document;
 };
 
 /// A question over several documents, ready to be answered by generate().
@@ -105,7 +105,7 @@ struct Asked {
 /// be put together as it is (`reuse`). Throws InputError for no documents, an empty question, a document of another
 /// model, or one that is damaged or gone (see AskOptions::unreadable); UsageError for a method that cannot work on
 /// compressed documents; MemoryError; Interrupted.
-WINNOW_EXPORT Asked ask(Session& session, std::span<const std::shared_ptr<const multi::Document>> documents,
+WINNOW_EXPORT Asked ask(Session& session, std::span<const std::shared_ptr<const documents::Document>> documents,
                         std::span<const Token> question, const AskOptions& options);
 
 }  // namespace winnow

@@ -16,9 +16,9 @@
 
 namespace winnow {
 
-namespace multi {
+namespace documents {
 class Document;
-}  // namespace multi
+}  // namespace documents
 
 /// What a store knows of a document.
 struct DocumentInfo {
@@ -110,7 +110,7 @@ class WINNOW_EXPORT DocumentStore {
 
   /// A document to ask() about, for as long as it is held; its keys and values are read where the store has them.
   /// Throws InputError when there is none of that name, or it was read by another model than the session's.
-  std::shared_ptr<const multi::Document> open(const std::string& name, Session& session);
+  std::shared_ptr<const documents::Document> open(const std::string& name, Session& session);
 
   /// By name.
   std::vector<DocumentInfo> list() const;

@@ -142,7 +142,7 @@ class WINNOW_EXPORT Session {
   std::vector<float> extend(Cache& cache, std::span<const Token> tokens);
 
   /// Compresses the last tokens that a sequence has seen (a question and its answer) as a prompt of their own, with the
-  /// budget of the sequence, or the least that the method works with: they are read once more, layer by layer, behind
+  /// budget of the sequence, or the least that the method works with: they are read once more, layer by layer, after
   /// what is left of what came before them, which stays as it is. Nothing happens where they fit into the budget, and
   /// where the method evicts nothing, or at every step. When it throws the sequence goes on as it was. Throws
   /// UsageError when it has not seen so many tokens.

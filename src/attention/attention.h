@@ -17,13 +17,13 @@
 namespace winnow::attention {
 
 /// What the factors of q·k and of probabilities with values are rounded to; sums and softmax are in f32.
-enum class Products : std::uint8_t { f32, bf16 };
+enum class ComputeType : std::uint8_t { f32, bf16 };
 
 /// Whether this machine has a kernel for them. It has one for f32.
-bool has_products(Products products);
+bool supports(ComputeType compute_type);
 
 /// What each query of a chunk sees of a layer's scratch.
-struct Sight {
+struct VisibleRange {
   std::span<const std::int32_t> leading;  ///< [count] rows before leading[i]; ascending
   std::span<const std::int32_t> own =
       {};  ///< [count] one row more, which is not among them; negative: none. Empty: none for all
@@ -39,7 +39,7 @@ struct Sight {
 class PrefillAttention {
  public:
   /// REQUIRES: has_products(products).
-  PrefillAttention(MemoryAccount& account, int max_threads, Products products = Products::f32);
+  PrefillAttention(MemoryAccount& account, int max_threads, ComputeType compute_type = ComputeType::f32);
   ~PrefillAttention();
 
   /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last
@@ -49,8 +49,9 @@ class PrefillAttention {
   /// throw.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
              std::span<Observation* const> observers, KeyRange recorded = {});
-  /// The same for queries that see what `sight` says; nobody looks on. A query that sees nothing gives zeros.
-  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, const Sight& sight);
+  /// The same for queries that see what `visible range` says; nobody looks on. A query that sees nothing gives zeros.
+  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
+             const VisibleRange& visible);
   /// From the next run() on the logarithm of each query's sum of exp(logit), [count][H_q], goes to `sums`; null:
   /// nowhere.
   void record_logsums(float* sums);
@@ -72,7 +73,7 @@ struct Chunk {
 
 /// Bytes of the work space in which a team gathers what it observes of a chunk: probabilities of a block for each
 /// thread, statistics of each item.
-std::size_t observing_bytes(const Shape& shape, Products products, int threads, const Chunk& chunk,
+std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
                             std::span<const Observe> observed);
 
 /// What one query row of a decode step reads of one KV head.

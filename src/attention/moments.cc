@@ -5,23 +5,18 @@
 #include <numeric>
 
 #include "attention/products.h"
+#include "base/as_size.h"
 
 namespace winnow::attention {
-
-namespace {
-
-std::size_t z(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 QueryMoments::QueryMoments(int query_heads, int head_dim, const Rope& rope, int first)
     : heads_(query_heads),
       dim_(head_dim),
       rope_(&rope),
       first_(first),
-      count_(z(query_heads)),
-      sums_(z(query_heads) * z(head_dim)),
-      products_(sums_.size() * z(head_dim)) {}
+      count_(as_size(query_heads)),
+      sums_(as_size(query_heads) * as_size(head_dim)),
+      products_(sums_.size() * as_size(head_dim)) {}
 
 void QueryMoments::add(const float* q, std::span<const std::int32_t> positions, Worker worker) {
   std::vector<float> back(positions.size() * 2 * rope_->frequency.size());
@@ -33,44 +28,44 @@ void QueryMoments::add(const float* q, std::span<const std::int32_t> positions, 
 
 /// Products are added in f32 over the rows of one call, a chunk, and in double over the calls.
 void QueryMoments::add_head(const float* q, std::span<const std::int32_t> positions, const float* back, int head) {
-  const std::size_t dim = z(dim_);
+  const std::size_t dim = as_size(dim_);
   const std::size_t rows = positions.size();
   std::vector<float> row(dim);
   std::vector<float> elements(dim * rows);  // [d][rows], 0 where a row is left out
   for (std::size_t r = 0; r < rows; ++r) {
     if (positions[r] < first_) continue;
-    const float* const from = q + (r * z(heads_) + z(head)) * dim;
+    const float* const from = q + (r * as_size(heads_) + as_size(head)) * dim;
     row.assign(from, from + dim);
-    rope_->turn(row.data(), back + r * 2 * rope_->frequency.size());
-    count_[z(head)] += 1;
+    rope_->rotate(row.data(), back + r * 2 * rope_->frequency.size());
+    count_[head] += 1;
     for (std::size_t i = 0; i < dim; ++i) elements[i * rows + r] = row[i];
   }
   const PackedRows right(elements, static_cast<int>(rows));
-  std::vector<float> products(dim * z(right.stride()));
-  right.multiply(elements, products);
+  std::vector<float> dots(dim * as_size(right.stride()));
+  right.multiply(elements, dots);
   for (std::size_t i = 0; i < dim; ++i) {
-    sums_[z(head) * dim + i] =
+    sums_[as_size(head) * dim + i] =
         std::accumulate(elements.begin() + static_cast<std::ptrdiff_t>(i * rows),
-                        elements.begin() + static_cast<std::ptrdiff_t>((i + 1) * rows), sums_[z(head) * dim + i]);
-    double* const all = products_.data() + (z(head) * dim + i) * dim;
-    for (std::size_t j = 0; j < dim; ++j) all[j] += products[i * z(right.stride()) + j];
+                        elements.begin() + static_cast<std::ptrdiff_t>((i + 1) * rows), sums_[as_size(head) * dim + i]);
+    double* const all = products_.data() + (as_size(head) * dim + i) * dim;
+    for (std::size_t j = 0; j < dim; ++j) all[j] += dots[i * as_size(right.stride()) + j];
   }
 }
 
 std::vector<double> QueryMoments::mean(int head) const {
-  std::vector<double> out(sums_.begin() + static_cast<std::ptrdiff_t>(z(head) * z(dim_)),
-                          sums_.begin() + static_cast<std::ptrdiff_t>(z(head + 1) * z(dim_)));
-  for (double& x : out) x /= std::max(1.0, count_[z(head)]);
+  std::vector<double> out(sums_.begin() + static_cast<std::ptrdiff_t>(as_size(head) * as_size(dim_)),
+                          sums_.begin() + static_cast<std::ptrdiff_t>(as_size(head + 1) * as_size(dim_)));
+  for (double& x : out) x /= std::max(1.0, count_[head]);
   return out;
 }
 
 std::vector<double> QueryMoments::covariance(int head) const {
-  const std::size_t dim = z(dim_);
+  const std::size_t dim = as_size(dim_);
   const auto m = mean(head);
   std::vector<double> out(dim * dim);
   for (std::size_t i = 0; i < dim; ++i) {
     for (std::size_t j = i; j < dim; ++j) {
-      const double product = products_[(z(head) * dim + i) * dim + j] / std::max(1.0, count_[z(head)]);
+      const double product = products_[(as_size(head) * dim + i) * dim + j] / std::max(1.0, count_[head]);
       out[i * dim + j] = out[j * dim + i] = product - m[i] * m[j];
     }
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/as_size.h"
 #include "winnow/policy/attention.h"
 
 namespace winnow::attention {
@@ -20,9 +21,6 @@ bool ObservedRows::contains(int i, int n) const {
 }
 
 Observation::Observation(Observe what, int query_heads, int n)
-    : what_(std::move(what)),
-      query_heads_(query_heads),
-      n_(n),
-      values_(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n)) {}
+    : what_(std::move(what)), query_heads_(query_heads), n_(n), values_(as_size(query_heads) * as_size(n)) {}
 
 }  // namespace winnow::attention

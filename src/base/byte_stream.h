@@ -86,7 +86,7 @@ class ByteCursor {
     read(std::span<T>(&value, 1), what);
     return value;
   }
-  /// A cursor over the next so many bytes, which are then behind this one.
+  /// A cursor over the next so many bytes, which are then after this one.
   ByteCursor part(std::size_t bytes, std::string_view what);
   /// What put() has written; nothing is allocated before it is known to be there.
   std::string text(std::string_view what);

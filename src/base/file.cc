@@ -104,7 +104,7 @@ void FileSource::read(std::size_t at, std::span<std::byte> out) const {
     if (n < 0) throw InputError(fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
     if (n == 0) throw InputError(fmt::format("cannot read {}: it has become shorter than its {} bytes", path_, size_));
     at += static_cast<std::size_t>(n);
-    out = out.subspan(static_cast<std::size_t>(n));
+    out = out.subspan(n);
   }
 }
 

@@ -24,7 +24,7 @@ class LineFile {
   /// The lines are on the disk when it returns. Throws InputError (a full disk, a broken one); what was there before is
   /// as it was.
   void append(std::string_view lines) const;
-  /// Takes back what is behind so many bytes.
+  /// Takes back what is after so many bytes.
   void cut_to(std::size_t bytes) const;
 
  private:

@@ -9,7 +9,7 @@ void Rope::shift(float* head, std::int64_t positions) const {
   if (positions == 0) return;
   std::vector<float> by(2 * frequency.size());
   angles(positions, by.data());
-  turn(head, by.data());
+  rotate(head, by.data());
 }
 
 void Rope::angles(std::int64_t position, float* out) const {
@@ -21,7 +21,7 @@ void Rope::angles(std::int64_t position, float* out) const {
   }
 }
 
-void Rope::turn(float* head, const float* angles) const {
+void Rope::rotate(float* head, const float* angles) const {
   const std::size_t pairs = frequency.size();
   const std::size_t step = pairing == Pairing::adjacent ? 2 : 1;
   const std::size_t partner = pairing == Pairing::adjacent ? 1 : pairs;
@@ -30,9 +30,9 @@ void Rope::turn(float* head, const float* angles) const {
     const float s = angles[pairs + i];
     float& x = head[i * step];
     float& y = head[i * step + partner];
-    const float turned = x * c - y * s;
+    const float rotated = x * c - y * s;
     y = x * s + y * c;
-    x = turned;
+    x = rotated;
   }
 }
 

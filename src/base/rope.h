@@ -7,7 +7,7 @@
 namespace winnow {
 
 /// Rotary position embedding, whatever scaling a model uses, in its one common form: at position p the pair i of a head
-/// is turned by the angle p * frequency[i] and stretched by `magnitude` (1 unless YaRN).
+/// is rotated by the angle p * frequency[i] and stretched by `magnitude` (1 unless YaRN).
 struct Rope {
   /// Which two elements of a head form pair i.
   enum class Pairing : std::uint8_t {
@@ -31,7 +31,7 @@ struct Rope {
   /// Cosines and then sines of all pairs at a position, [2][pairs]: for many heads that turn alike.
   void angles(std::int64_t position, float* out) const;
   /// Turns a head by such angles.
-  void turn(float* head, const float* angles) const;
+  void rotate(float* head, const float* angles) const;
 };
 
 }  // namespace winnow

@@ -59,7 +59,7 @@ class TextLines {
  private:
   /// Whether a line feed or the end of the text comes next.
   bool is_at_end();
-  /// Goes behind this line; whether there may be another.
+  /// Goes after this line; whether there may be another.
   bool skip_rest();
   bool fill();
 

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/as_size.h"
+
 namespace winnow::cache {
 
 namespace {
@@ -20,8 +22,8 @@ ggml_type ggml_type_of(ElementType type) {
 
 /// Values of a row as stored: whole blocks.
 std::size_t padded(ElementType type, int dim) {
-  const auto block = static_cast<std::size_t>(ggml_blck_size(ggml_type_of(type)));
-  return (static_cast<std::size_t>(dim) + block - 1) / block * block;
+  const auto block = as_size(ggml_blck_size(ggml_type_of(type)));
+  return (as_size(dim) + block - 1) / block * block;
 }
 
 /// The conversions of the CPU backend round as the plain ones of ggml do, by vectors; on some machines they need a

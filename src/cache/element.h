@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/as_size.h"
 #include "winnow/kv_type.h"
 
 namespace winnow::cache {
@@ -25,7 +26,7 @@ struct Rows {
   int dim = 0;
   ElementType type = ElementType::f16;
 
-  const std::byte* row(int i) const { return data + static_cast<std::size_t>(i) * stride; }
+  const std::byte* row(int i) const { return data + as_size(i) * stride; }
   Rows slice(int begin, int n) const { return {row(begin), stride, n, dim, type}; }
 };
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/as_size.h"
+
 namespace winnow::cache {
 
 namespace {
@@ -35,19 +37,18 @@ std::size_t summary_bytes(const LaneShape& shape) { return row_bytes(shape.summa
 
 std::size_t entry_bytes(const LaneShape& shape) {
   return row_bytes(shape.type.key, shape.head_dim) + row_bytes(shape.type.value, shape.head_dim) +
-         (shape.has_ranks() ? 2 : 1) * sizeof(std::int32_t) +
-         static_cast<std::size_t>(shape.state_columns) * sizeof(float) +
+         (shape.has_ranks() ? 2 : 1) * sizeof(std::int32_t) + as_size(shape.state_columns) * sizeof(float) +
          static_cast<std::size_t>(
-             std::ceil(shape.followers * static_cast<double>(Followers::bytes(shape.state_columns))));
+             std::ceil(shape.merged_entries * static_cast<double>(MergedEntries::bytes(shape.state_columns))));
 }
 
 LayerLanes::Store LayerLanes::make_store(MemoryAccount& account, const LaneShape& shape, int entries) {
-  const auto n = static_cast<std::size_t>(entries);
+  const auto n = as_size(entries);
   return {Buffer(account, n * row_bytes(shape.type.key, shape.head_dim), "kept keys"),
           Buffer(account, n * row_bytes(shape.type.value, shape.head_dim), "kept values"),
           Buffer(account, n * sizeof(std::int32_t), "positions of kept entries"),
           Buffer(account, shape.has_ranks() ? n * sizeof(std::int32_t) : 0, "ranks of kept entries"),
-          Buffer(account, n * static_cast<std::size_t>(shape.state_columns) * sizeof(float), "state of kept entries")};
+          Buffer(account, n * as_size(shape.state_columns) * sizeof(float), "state of kept entries")};
 }
 
 LayerLanes::Store LayerLanes::copy_store(MemoryAccount& account, const Store& from) {
@@ -58,7 +59,7 @@ LayerLanes::Store LayerLanes::copy_store(MemoryAccount& account, const Store& fr
 
 LayerLanes::Entry LayerLanes::Store::entry(const Strides& strides, int first, int capacity, int index) const {
   // A store owns its memory; its constness is that of the lanes around it.
-  const auto at = static_cast<std::size_t>(first + index);
+  const auto at = as_size(first + index);
   const auto integers = [at](const Buffer& buffer) {
     return buffer.empty() ? nullptr : const_cast<std::int32_t*>(buffer.as<std::int32_t>().data()) + at;
   };
@@ -68,7 +69,7 @@ LayerLanes::Entry LayerLanes::Store::entry(const Strides& strides, int first, in
           integers(positions),
           integers(ranks),
           state_at == nullptr ? nullptr : state_at + static_cast<std::ptrdiff_t>(first) * strides.columns + index,
-          static_cast<std::size_t>(capacity)};
+          as_size(capacity)};
 }
 
 LayerLanes::LayerLanes(MemoryAccount& account, const LaneShape& shape)
@@ -76,10 +77,10 @@ LayerLanes::LayerLanes(MemoryAccount& account, const LaneShape& shape)
       shape_(shape),
       strides_{row_bytes(shape.type.key, shape.head_dim), row_bytes(shape.type.value, shape.head_dim),
                shape.state_columns},
-      block_first_(static_cast<std::size_t>(shape.kv_heads) + 1, 0),
-      unrotated_(static_cast<std::size_t>(shape.kv_heads), 0),
-      length_(static_cast<std::size_t>(shape.kv_heads), 0) {
-  for (int head = 0; head < shape.kv_heads; ++head) followers_.emplace_back(account, shape.state_columns);
+      block_first_(as_size(shape.kv_heads) + 1, 0),
+      unrotated_(as_size(shape.kv_heads), 0),
+      length_(as_size(shape.kv_heads), 0) {
+  for (int head = 0; head < shape.kv_heads; ++head) merged_entries_.emplace_back(account, shape.state_columns);
 }
 
 LayerLanes LayerLanes::clone(MemoryAccount& account) const {
@@ -89,7 +90,8 @@ LayerLanes LayerLanes::clone(MemoryAccount& account) const {
   out.length_ = length_;
   out.unrotated_ = unrotated_;
   out.end_ = end_;
-  for (std::size_t head = 0; head < followers_.size(); ++head) out.followers_[head] = followers_[head].clone(account);
+  for (std::size_t head = 0; head < merged_entries_.size(); ++head)
+    out.merged_entries_[head] = merged_entries_[head].clone(account);
   for (const auto& page : pages_) out.pages_.push_back(copy_store(account, page));
   for (const auto& some : summaries_) out.summaries_.push_back(copy(account, some, "summaries of blocks"));
   return out;
@@ -100,17 +102,17 @@ void LayerLanes::reserve(int count) {
   for (std::size_t head = 0; head < length_.size(); ++head) {
     longest = std::max(longest, length_[head] + count - (block_first_[head + 1] - block_first_[head]));
   }
-  const auto wanted = static_cast<std::size_t>((longest + kPage - 1) / kPage);
+  const auto wanted = as_size((longest + kPage - 1) / kPage);
   while (pages_.size() > wanted) pages_.pop_back();
   while (pages_.size() < wanted) pages_.push_back(make_store(*account_, shape_, shape_.kv_heads * kPage));
 }
 
 LayerLanes::Entry LayerLanes::entry(int head, int slot) const {
-  const int first = block_first_[static_cast<std::size_t>(head)];
-  const int in_block = block_first_[static_cast<std::size_t>(head) + 1] - first;
+  const int first = block_first_[head];
+  const int in_block = block_first_[as_size(head) + 1] - first;
   if (slot < in_block) return block_.entry(strides_, first, in_block, slot);
   const int tail = slot - in_block;
-  return pages_[static_cast<std::size_t>(tail / kPage)].entry(strides_, head * kPage, kPage, tail % kPage);
+  return pages_[tail / kPage].entry(strides_, head * kPage, kPage, tail % kPage);
 }
 
 void LayerLanes::write(int head, int slot, std::int32_t position, std::span<const float> key,
@@ -127,12 +129,11 @@ void LayerLanes::write(int head, int slot, std::int32_t position, std::span<cons
   *to.position = position;
   if (to.rank != nullptr) *to.rank = entries(head) - 1;
   raise(end_, position + 1);
-  for (int column = 0; column < shape_.state_columns; ++column)
-    to.state[static_cast<std::size_t>(column) * to.state_step] = 0.0F;
+  for (int column = 0; column < shape_.state_columns; ++column) to.state[as_size(column) * to.state_step] = 0.0F;
 }
 
 void LayerLanes::append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
-  const int slot = length_[static_cast<std::size_t>(head)]++;
+  const int slot = length_[head]++;
   write(head, slot, position, key, value);
 }
 
@@ -145,16 +146,16 @@ void LayerLanes::replace(int head, int slot, std::int32_t position, std::span<co
 
 void LayerLanes::remove(int head, int slot) {
   if (shape_.unrotates != nullptr) unrotate(head);
-  for (auto some = followers(head).of(slot); some.count() > 0; --some.end) remove_follower(head, some.end - 1);
+  for (auto some = merged_entries(head).of(slot); some.count() > 0; --some.end) remove_merged_entry(head, some.end - 1);
   if (const auto* const rank = entry(head, slot).rank; rank != nullptr) close_ranks(head, *rank);
   fill_slot(head, slot);
 }
 
 void LayerLanes::fill_slot(int head, int slot) {
-  const int last = --length_[static_cast<std::size_t>(head)];
+  const int last = --length_[head];
   if (slot != last) {
     copy_entry(entry(head, last), entry(head, slot));
-    followers(head).move(last, slot);
+    merged_entries(head).move(last, slot);
   }
 }
 
@@ -163,38 +164,37 @@ void LayerLanes::copy_entry(const Entry& from, const Entry& to) const {
   std::memcpy(to.value, from.value, strides_.value);
   *to.position = *from.position;
   if (to.rank != nullptr) *to.rank = *from.rank;
-  for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
+  for (std::size_t column = 0; column < as_size(shape_.state_columns); ++column) {
     to.state[column * to.state_step] = from.state[column * from.state_step];
   }
 }
 
-void LayerLanes::reserve_followers(int count) {
-  for (auto& followers : followers_) followers.reserve(count);
+void LayerLanes::reserve_merged_entries(int count) {
+  for (auto& merged_entries : merged_entries_) merged_entries.reserve(count);
 }
 
-void LayerLanes::follow(int head, int slot, int founder, float scale) {
-  auto& all = followers(head);
+void LayerLanes::merge_into(int head, int slot, int centre, float scale) {
+  auto& all = merged_entries(head);
   const auto own = all.of(slot);
-  for (int i = own.first; i < own.end; ++i) all.scales()[static_cast<std::size_t>(i)] *= scale;
-  all.move(slot, founder);
+  for (int i = own.first; i < own.end; ++i) all.scales()[i] *= scale;
+  all.move(slot, centre);
   const Entry from = entry(head, slot);
-  const auto index = static_cast<std::size_t>(all.add({founder, *from.position, scale}));
+  const auto index = as_size(all.add({centre, *from.position, scale}));
   if (from.rank != nullptr) all.ranks()[index] = *from.rank;
   for (int column = 0; column < shape_.state_columns; ++column) {
-    all.column(column)[index] = from.state[static_cast<std::size_t>(column) * from.state_step];
+    all.column(column)[index] = from.state[as_size(column) * from.state_step];
   }
   fill_slot(head, slot);
 }
 
-void LayerLanes::remove_follower(int head, int index) {
-  auto& all = followers(head);
-  if (shape_.has_ranks()) close_ranks(head, all.ranks()[static_cast<std::size_t>(index)]);
+void LayerLanes::remove_merged_entry(int head, int index) {
+  auto& all = merged_entries(head);
+  if (shape_.has_ranks()) close_ranks(head, all.ranks()[index]);
   all.erase({index, index + 1});
 }
 
 void LayerLanes::reserve_summaries(int blocks) {
-  const auto bytes =
-      static_cast<std::size_t>(kSummaries) * static_cast<std::size_t>(shape_.kv_heads) * summary_bytes(shape_);
+  const auto bytes = as_size(kSummaries) * as_size(shape_.kv_heads) * summary_bytes(shape_);
   while (static_cast<int>(summaries_.size()) * kSummaries < blocks) {
     auto& some = summaries_.emplace_back(*account_, bytes, "summaries of blocks");
     std::fill_n(some.data(), bytes, std::byte{});  // a block that is never summarised is saved too
@@ -202,10 +202,9 @@ void LayerLanes::reserve_summaries(int blocks) {
 }
 
 std::byte* LayerLanes::summary(int head, int block) const {
-  const auto index = static_cast<std::size_t>(head) * kSummaries + static_cast<std::size_t>(block % kSummaries);
+  const auto index = as_size(head) * kSummaries + as_size(block % kSummaries);
   // The lanes own the memory; its constness is theirs.
-  return const_cast<std::byte*>(summaries_[static_cast<std::size_t>(block / kSummaries)].data()) +
-         index * summary_bytes(shape_);
+  return const_cast<std::byte*>(summaries_[block / kSummaries].data()) + index * summary_bytes(shape_);
 }
 
 void LayerLanes::set_summary(int head, int block, std::span<const float> values) {
@@ -241,13 +240,13 @@ void LayerLanes::value(int head, int slot, std::span<float> out) const {
   decode_row(shape_.type.value, entry(head, slot).value, out);
 }
 
-int LayerLanes::length(int head) const { return length_[static_cast<std::size_t>(head)]; }
+int LayerLanes::length(int head) const { return length_[head]; }
 
 std::int32_t LayerLanes::position(int head, int slot) const { return *entry(head, slot).position; }
 
 float& LayerLanes::state(int head, int column, int slot) {
   const Entry at = entry(head, slot);
-  return at.state[static_cast<std::size_t>(column) * at.state_step];
+  return at.state[as_size(column) * at.state_step];
 }
 
 float LayerLanes::state(int head, int column, int slot) const {
@@ -255,7 +254,7 @@ float LayerLanes::state(int head, int column, int slot) const {
 }
 
 int LayerLanes::together(int head, int slot) const {
-  const int in_block = block_first_[static_cast<std::size_t>(head) + 1] - block_first_[static_cast<std::size_t>(head)];
+  const int in_block = block_first_[as_size(head) + 1] - block_first_[head];
   return slot < in_block ? in_block - slot : kPage - (slot - in_block) % kPage;
 }
 

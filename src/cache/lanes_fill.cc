@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/as_size.h"
 #include "cache/lanes.h"
 
 namespace winnow::cache {
@@ -17,7 +18,7 @@ void recode(const Rows& from, int index, ElementType type, std::byte* out) {
     std::memcpy(out, from.row(index), row_bytes(type, from.dim));
     return;
   }
-  std::vector<float> row(static_cast<std::size_t>(from.dim));
+  std::vector<float> row(from.dim);
   decode_row(from.type, from.row(index), row);
   encode_row(type, row, out);
 }
@@ -27,7 +28,7 @@ void recode(const Rows& from, int index, ElementType type, std::byte* out) {
 void LayerLanes::commit(const KeepPlan& plan, const LayerScratch& scratch) {
   std::vector<std::int32_t> all;
   if (plan.keeps_all()) {
-    all.resize(static_cast<std::size_t>(scratch.size()));
+    all.resize(scratch.size());
     std::iota(all.begin(), all.end(), 0);
   }
   const auto kept = [&](std::size_t head) -> const std::vector<std::int32_t>& {
@@ -42,37 +43,35 @@ void LayerLanes::commit(const KeepPlan& plan, const LayerScratch& scratch) {
   end_ = scratch.positions().empty() ? 0 : scratch.positions().back() + 1;
   for (std::size_t head = 0; head < length_.size(); ++head) {
     for (int slot = 0; slot < length_[head]; ++slot) {
-      commit_entry(static_cast<int>(head), slot, kept(head)[static_cast<std::size_t>(slot)], plan, scratch);
+      commit_entry(static_cast<int>(head), slot, kept(head)[slot], plan, scratch);
     }
-    if (!plan.followers.empty()) commit_followers(static_cast<int>(head), plan, scratch);
+    if (!plan.merged_entries.empty()) commit_merged_entries(static_cast<int>(head), plan, scratch);
     if (shape_.has_ranks()) rank(static_cast<int>(head));
   }
 }
 
-void LayerLanes::commit_followers(int head, const KeepPlan& plan, const LayerScratch& scratch) {
-  const auto h = static_cast<std::size_t>(head);
-  auto& followers = followers_[h];
-  followers.reserve(static_cast<int>(plan.followers[h].size()));
-  for (const auto& joined : plan.followers[h]) {
-    followers.add({joined.founder, scratch.positions()[static_cast<std::size_t>(joined.row)], joined.scale});
+void LayerLanes::commit_merged_entries(int head, const KeepPlan& plan, const LayerScratch& scratch) {
+  const auto h = as_size(head);
+  auto& merged_entries = merged_entries_[h];
+  merged_entries.reserve(static_cast<int>(plan.merged_entries[h].size()));
+  for (const auto& joined : plan.merged_entries[h]) {
+    merged_entries.add({joined.centre, scratch.positions()[joined.row], joined.scale});
   }
   for (int column = 0; column < shape_.state_columns && !plan.state.empty(); ++column) {
-    const auto& all = plan.state[static_cast<std::size_t>(column)][h];
-    std::copy(all.begin() + length(head), all.end(), followers.column(column).begin());
+    const auto& all = plan.state[column][h];
+    std::copy(all.begin() + length(head), all.end(), merged_entries.column(column).begin());
   }
 }
 
 void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepPlan& plan,
                               const LayerScratch& scratch) {
   const Entry to = entry(head, slot);
-  const std::int32_t position = scratch.positions()[static_cast<std::size_t>(from)];
-  const auto dim = static_cast<std::size_t>(shape_.head_dim);
+  const std::int32_t position = scratch.positions()[from];
+  const auto dim = as_size(shape_.head_dim);
   const auto merged = [&](const std::vector<std::vector<float>>& rows) {
-    return std::span(rows[static_cast<std::size_t>(head)]).subspan(static_cast<std::size_t>(slot) * dim, dim);
+    return std::span(rows[head]).subspan(as_size(slot) * dim, dim);
   };
-  const auto merges = [&](const std::vector<std::vector<float>>& rows) {
-    return !rows.empty() && !rows[static_cast<std::size_t>(head)].empty();
-  };
+  const auto merges = [&](const std::vector<std::vector<float>>& rows) { return !rows.empty() && !rows[head].empty(); };
   if (merges(plan.keys)) {
     encode_row(shape_.type.key, merged(plan.keys), to.key);
   } else if (is_unrotated(head)) {
@@ -89,10 +88,9 @@ void LayerLanes::commit_entry(int head, int slot, std::int32_t from, const KeepP
     encode_row(shape_.type.value, merged(plan.values), to.value);
   }
   *to.position = position;
-  for (std::size_t column = 0; column < static_cast<std::size_t>(shape_.state_columns); ++column) {
-    const auto at = static_cast<std::size_t>(slot);
-    to.state[column * to.state_step] =
-        plan.state.empty() ? 0.0F : plan.state[column][static_cast<std::size_t>(head)][at];
+  for (std::size_t column = 0; column < as_size(shape_.state_columns); ++column) {
+    const auto at = as_size(slot);
+    to.state[column * to.state_step] = plan.state.empty() ? 0.0F : plan.state[column][head][at];
   }
 }
 
@@ -106,14 +104,15 @@ void LayerLanes::put_from(std::int32_t position, LayerLanes&& others) {
   LayerLanes joined(*account_, shape_);
   std::vector<int> before;
   for (int head = 0; head < shape_.kv_heads; ++head) {
-    const auto h = static_cast<std::size_t>(head);
+    const auto h = as_size(head);
     before.push_back(slots_before(head, position));
     joined.block_first_[h + 1] = joined.block_first_[h] + before.back() + others.length(head);
-    joined.followers_[h].reserve(followers(head).of(0, before.back()).count() + others.followers(head).count());
+    joined.merged_entries_[h].reserve(merged_entries(head).of(0, before.back()).count() +
+                                      others.merged_entries(head).count());
   }
   joined.block_ = make_store(*account_, shape_, joined.block_first_.back());
   for (int head = 0; head < shape_.kv_heads; ++head) {
-    const auto h = static_cast<std::size_t>(head);
+    const auto h = as_size(head);
     if (is_unrotated(head) || others.is_unrotated(head)) {
       unrotate(head);
       others.unrotate(head);
@@ -130,15 +129,14 @@ void LayerLanes::put_from(std::int32_t position, LayerLanes&& others) {
 
 void LayerLanes::add_slots(int head, const LayerLanes& from, int slots) {
   const int first = length(head);
-  length_[static_cast<std::size_t>(head)] += slots;
+  length_[head] += slots;
   for (int slot = 0; slot < slots; ++slot) copy_entry(from.entry(head, slot), entry(head, first + slot));
-  const auto& all = from.followers(head);
+  const auto& all = from.merged_entries(head);
   const auto some = all.of(0, slots);
-  for (auto i = static_cast<std::size_t>(some.first); i < static_cast<std::size_t>(some.end); ++i) {
-    const auto index =
-        static_cast<std::size_t>(followers(head).add({first + all.slots()[i], all.positions()[i], all.scales()[i]}));
+  for (auto i = as_size(some.first); i < as_size(some.end); ++i) {
+    const auto index = as_size(merged_entries(head).add({first + all.slots()[i], all.positions()[i], all.scales()[i]}));
     for (int column = 0; column < shape_.state_columns; ++column)
-      followers(head).column(column)[index] = all.column(column)[i];
+      merged_entries(head).column(column)[index] = all.column(column)[i];
   }
 }
 

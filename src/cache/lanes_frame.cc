@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/as_size.h"
 #include "cache/lanes.h"
 
 namespace winnow::cache {
 
 void LayerLanes::unrotate(int head) {
   if (is_unrotated(head)) return;
-  unrotated_[static_cast<std::size_t>(head)] = 1;
-  std::vector<float> key(static_cast<std::size_t>(shape_.head_dim));
+  unrotated_[head] = 1;
+  std::vector<float> key(shape_.head_dim);
   for (int slot = 0; slot < length(head); ++slot) {
     const Entry at = entry(head, slot);
     decode_row(shape_.type.key, at.key, key);
@@ -23,7 +24,7 @@ void LayerLanes::unrotate(int head) {
 std::vector<std::int32_t> LayerLanes::all_positions(int head) const {
   std::vector<std::int32_t> out;
   for (int slot = 0; slot < length(head); ++slot) out.push_back(position(head, slot));
-  const auto more = followers(head).positions();
+  const auto more = merged_entries(head).positions();
   out.insert(out.end(), more.begin(), more.end());
   return out;
 }
@@ -35,10 +36,10 @@ void LayerLanes::rank(int head) {
   if (!std::is_sorted(positions.begin(), positions.end())) {
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return positions[a] < positions[b]; });
   }
-  const auto own = static_cast<std::size_t>(length(head));
+  const auto own = as_size(length(head));
   for (std::size_t r = 0; r < order.size(); ++r) {
     auto& rank =
-        order[r] < own ? *entry(head, static_cast<int>(order[r])).rank : followers(head).ranks()[order[r] - own];
+        order[r] < own ? *entry(head, static_cast<int>(order[r])).rank : merged_entries(head).ranks()[order[r] - own];
     rank = static_cast<std::int32_t>(r);
   }
 }
@@ -47,8 +48,8 @@ void LayerLanes::close_ranks(int head, std::int32_t leaving) {
   const auto close = [leaving](std::int32_t* ranks, int count) {
     for (int i = 0; i < count; ++i) ranks[i] -= ranks[i] > leaving ? 1 : 0;
   };
-  for_each_stretch(head, [&](const LaneStretch& stretch) { close(stretch.ranks, stretch.count()); });
-  close(followers(head).ranks().data(), followers(head).count());
+  for_each_span(head, [&](const LaneSpan& stretch) { close(stretch.ranks, stretch.count()); });
+  close(merged_entries(head).ranks().data(), merged_entries(head).count());
 }
 
 }  // namespace winnow::cache

@@ -5,6 +5,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "base/as_size.h"
+
 namespace winnow::cache {
 
 LayerScratch::LayerScratch(MemoryAccount& account, ElementType type, int kv_heads, int head_dim, int capacity)
@@ -13,11 +15,10 @@ LayerScratch::LayerScratch(MemoryAccount& account, ElementType type, int kv_head
 LayerScratch::LayerScratch(MemoryAccount& account, ElementType type, std::span<const KvHeads> layers, int capacity)
     : type_(type), heads_(layers.front()), capacity_(capacity) {
   std::size_t token = 0;
-  for (const auto& heads : layers)
-    token = std::max(token, static_cast<std::size_t>(heads.count) * row_bytes(type, heads.dim));
-  keys_ = Buffer(account, token * static_cast<std::size_t>(capacity), "one layer's keys");
-  values_ = Buffer(account, token * static_cast<std::size_t>(capacity), "one layer's values");
-  positions_.reserve(static_cast<std::size_t>(capacity));
+  for (const auto& heads : layers) token = std::max(token, as_size(heads.count) * row_bytes(type, heads.dim));
+  keys_ = Buffer(account, token * as_size(capacity), "one layer's keys");
+  values_ = Buffer(account, token * as_size(capacity), "one layer's values");
+  positions_.reserve(capacity);
 }
 
 void LayerScratch::begin_layer(const KvHeads& heads) {
@@ -25,7 +26,7 @@ void LayerScratch::begin_layer(const KvHeads& heads) {
   heads_ = heads;
 }
 
-void LayerScratch::truncate(int count) { positions_.resize(static_cast<std::size_t>(count)); }
+void LayerScratch::truncate(int count) { positions_.resize(count); }
 
 int LayerScratch::extend(std::span<const std::int32_t> positions) {
   const int first = size();
@@ -37,11 +38,10 @@ int LayerScratch::extend(std::span<const std::int32_t> positions) {
 
 void LayerScratch::store(int row, const float* keys, const float* values) {
   const std::size_t bytes = row_bytes(type_, heads_.dim);
-  const auto dim = static_cast<std::size_t>(heads_.dim);
+  const auto dim = as_size(heads_.dim);
   for (int head = 0; head < heads_.count; ++head) {
-    const std::size_t at =
-        (static_cast<std::size_t>(head) * static_cast<std::size_t>(capacity_) + static_cast<std::size_t>(row)) * bytes;
-    const std::size_t from = static_cast<std::size_t>(head) * dim;
+    const std::size_t at = (as_size(head) * as_size(capacity_) + as_size(row)) * bytes;
+    const std::size_t from = as_size(head) * dim;
     encode_row(type_, {keys + from, dim}, keys_.data() + at);
     encode_row(type_, {values + from, dim}, values_.data() + at);
   }
@@ -52,8 +52,7 @@ Rows LayerScratch::values(int head) const { return rows(values_, head); }
 
 Rows LayerScratch::rows(const Buffer& buffer, int head) const {
   const std::size_t bytes = row_bytes(type_, heads_.dim);
-  return {buffer.data() + static_cast<std::size_t>(head) * static_cast<std::size_t>(capacity_) * bytes, bytes, size(),
-          heads_.dim, type_};
+  return {buffer.data() + as_size(head) * as_size(capacity_) * bytes, bytes, size(), heads_.dim, type_};
 }
 
 }  // namespace winnow::cache

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/as_size.h"
 #include "base/hash.h"
 #include "winnow/error.h"
 
@@ -89,8 +90,8 @@ SectionReader::SectionReader(const ByteSource& from, const FileFormat& format) :
       rest.fail(
           fmt::format("section {} of {} claims {} bytes, {} are left", i + 1, header.sections, length, rest.left()));
     }
-    sections_.push_back({at + sizeof(std::uint64_t), static_cast<std::size_t>(length)});
-    at += kAround + static_cast<std::size_t>(length);
+    sections_.push_back({at + sizeof(std::uint64_t), as_size(length)});
+    at += kAround + as_size(length);
     rest = ByteCursor(from, at, from.size());
   }
   rest.finish("the last section");
@@ -119,8 +120,8 @@ void SectionReader::check_header(const FileFormat& format) const {
 }
 
 void SectionReader::verify(int index, const std::string& what) const {
-  const Section& section = sections_.at(static_cast<std::size_t>(index));
-  Hasher hasher = hasher_of(static_cast<std::size_t>(index), section.length);
+  const Section& section = sections_.at(as_size(index));
+  Hasher hasher = hasher_of(as_size(index), section.length);
   constexpr std::size_t kPiece = std::size_t{1} << 20U;
   std::vector<std::byte> piece(std::min(kPiece, section.length));
   ByteCursor contents = this->section(index);
@@ -136,7 +137,7 @@ void SectionReader::verify(int index, const std::string& what) const {
 }
 
 ByteCursor SectionReader::section(int index) const {
-  const Section& section = sections_.at(static_cast<std::size_t>(index));
+  const Section& section = sections_.at(as_size(index));
   return {from_, section.at, section.at + section.length};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/bench.h"
+#include "benchmark/bench.h"
 
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 
+#include "base/as_size.h"
 #include "base/cores.h"
 #include "cli/arguments.h"
 #include "cli/bench_rows.h"
@@ -26,7 +27,7 @@ namespace {
 struct Raw {
   CommonArguments common;
   CommonOptions options;
-  measure::Plan plan;
+  benchmark::Plan plan;
   CacheLists caches;
   std::vector<std::string> engines = {"winnow", "llama.cpp", "llama.cpp-fa"};
   std::string form = "md";
@@ -66,7 +67,7 @@ void check(Raw& r) {
   if (p.prompts.empty() && p.generations.empty())
     throw UsageError("nothing to measure: give tokens to read (-p) or to decode (-n)");
   p.caches = crossed(r.caches);
-  for (const auto& name : r.engines) p.engines.push_back(measure::parse_engine(name));
+  for (const auto& name : r.engines) p.engines.push_back(benchmark::parse_engine(name));
   p.session = r.options.session;
   p.loading = r.options.loading;
   if (p.session.threads == 0) p.session.threads = usable_cores();
@@ -75,14 +76,14 @@ void check(Raw& r) {
 std::vector<Token> random_tokens(const Model& model, int count) {
   std::mt19937 random(1);
   std::uniform_int_distribution<Token> any(3, model.info().n_vocab - 1);
-  std::vector<Token> out(static_cast<std::size_t>(count));
+  std::vector<Token> out(count);
   for (Token& token : out) token = any(random);
   return out;
 }
 
 std::vector<Token> tokens_of_file(const Model& model, const std::string& path, int count) {
   constexpr std::size_t kLongestPiece = 16;  // bytes, for nearly all tokens of a text
-  const auto needed = static_cast<std::size_t>(count);
+  const auto needed = as_size(count);
   auto out = model.tokenize(read_text(path).substr(0, needed * kLongestPiece));
   if (out.size() < needed)
     throw InputError(fmt::format("{}: {} tokens, and the longest test needs {}", path, out.size(), needed));
@@ -90,12 +91,12 @@ std::vector<Token> tokens_of_file(const Model& model, const std::string& path, i
   return out;
 }
 
-measure::Progress progress_on_terminal(int repetitions) {
-  measure::Progress out;
+benchmark::Progress progress_on_terminal(int repetitions) {
+  benchmark::Progress out;
   out.stop = interrupted;
   if (isatty(STDERR_FILENO) == 0) return out;
-  out.on_repetition = [repetitions](const measure::Row& row, int repetition) {
-    std::fprintf(stderr, "\r\033[K%s %s: %s %d behind %d%s, repetition %d of %d", measure::name_of(row.engine),
+  out.on_repetition = [repetitions](const benchmark::Row& row, int repetition) {
+    std::fprintf(stderr, "\r\033[K%s %s: %s %d behind %d%s, repetition %d of %d", benchmark::name_of(row.engine),
                  row.cache.spec.print().c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation,
                  row.depth, row.beside > 0 ? fmt::format(" beside {}", row.beside).c_str() : "", repetition,
                  repetitions);
@@ -107,10 +108,11 @@ measure::Progress progress_on_terminal(int repetitions) {
 void run(Raw& r) {
   check(r);
   const auto model = Model::load(r.options.model, r.options.loading);
-  const int count = measure::tokens_of(r.plan);
+  const int count = benchmark::tokens_of(r.plan);
   r.plan.tokens = r.options.file.empty() ? random_tokens(*model, count) : tokens_of_file(*model, r.options.file, count);
-  const BenchSetting setting{model->info(), r.plan.session.threads, measure::measure_roofline(r.plan.session.threads)};
-  const auto rows = measure::run(model, r.plan, progress_on_terminal(r.plan.repetitions));
+  const BenchSetting setting{model->info(), r.plan.session.threads,
+                             benchmark::measure_roofline(r.plan.session.threads)};
+  const auto rows = benchmark::run(model, r.plan, progress_on_terminal(r.plan.repetitions));
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
   const auto form = r.form == "md" ? RowForm::md : r.form == "csv" ? RowForm::csv : RowForm::json;
   form == RowForm::json ? write_stdout(print_rows(rows, setting, form)) : show(print_rows(rows, setting, form));

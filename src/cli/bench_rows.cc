@@ -16,8 +16,8 @@ namespace winnow::cli {
 
 namespace {
 
-using measure::Engine;
-using measure::Row;
+using benchmark::Engine;
+using benchmark::Row;
 using Json = nlohmann::ordered_json;
 
 /// Tokens per second.
@@ -38,7 +38,7 @@ Speed speed_of(const Row& row) {
   double squares = 0;
   for (const double s : out.samples) squares += (s - out.mean) * (s - out.mean);
   out.deviation = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
-  out.median = row.tokens() / measure::median_seconds(row);
+  out.median = row.tokens() / benchmark::median_seconds(row);
   std::tie(out.least, out.most) = std::apply([](auto a, auto b) { return std::pair(*a, *b); },
                                              std::pair(std::min_element(out.samples.begin(), out.samples.end()),
                                                        std::max_element(out.samples.begin(), out.samples.end())));
@@ -63,10 +63,10 @@ std::optional<double> over_peers(const Row& row, const std::vector<Row>& rows) {
   std::optional<double> peer;
   for (const auto& other : rows) {
     if (other.engine == Engine::winnow || !same_test(row, other)) continue;
-    const double seconds = measure::median_seconds(other);
+    const double seconds = benchmark::median_seconds(other);
     peer = peer ? std::min(*peer, seconds) : seconds;
   }
-  if (peer) *peer /= measure::median_seconds(row);
+  if (peer) *peer /= benchmark::median_seconds(row);
   return peer;
 }
 
@@ -75,23 +75,23 @@ bool same_cache(const Row& a, const Row& b) { return a.engine == b.engine && cac
 /// Speed beside other runs as a share of that alone, by the medians.
 std::optional<double> over_alone(Row row, const std::vector<Row>& rows) {
   if (row.beside == 0) return {};
-  const double seconds = measure::median_seconds(row);
+  const double seconds = benchmark::median_seconds(row);
   row.beside = 0;
   for (const auto& other : rows) {
-    if (same_cache(row, other) && same_test(row, other)) return measure::median_seconds(other) / seconds;
+    if (same_cache(row, other) && same_test(row, other)) return benchmark::median_seconds(other) / seconds;
   }
   return {};
 }
 
 double roofline_share(const Row& row, const BenchSetting& setting) {
-  return measure::least_seconds(row.work, setting.roofline) / measure::median_seconds(row);
+  return benchmark::least_seconds(row.work, setting.roofline) / benchmark::median_seconds(row);
 }
 
 Json to_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& setting) {
   const Speed speed = speed_of(row);
   const auto ratio = over_peers(row, rows);
   const auto share = over_alone(row, rows);
-  return {{"engine", measure::name_of(row.engine)},
+  return {{"engine", benchmark::name_of(row.engine)},
           {"model", setting.model.name.empty() ? setting.model.path : setting.model.name},
           {"weight_type", setting.model.weight_type},
           {"threads", setting.threads},
@@ -171,9 +171,9 @@ std::string markdown(const std::vector<Row>& rows, const BenchSetting& setting) 
       beside ? "× alone | " : "", beside ? "---:|" : "");
   for (const auto& row : rows) {
     const Speed speed = speed_of(row);
-    out +=
-        fmt::format("| {} | {} | {} | {:.1f} | {:.1f} ± {:.1f} | {} | ", measure::name_of(row.engine), cache_name(row),
-                    test_name(row), speed.median, speed.mean, speed.deviation, ratio_cell(over_peers(row, rows)));
+    out += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} ± {:.1f} | {} | ", benchmark::name_of(row.engine),
+                       cache_name(row), test_name(row), speed.median, speed.mean, speed.deviation,
+                       ratio_cell(over_peers(row, rows)));
     if (beside) out += ratio_cell(over_alone(row, rows)) + " | ";
     out += fmt::format("{} | {} | {:.0f} % |\n", format_bytes(row.bytes.kv), format_bytes(row.bytes.peak),
                        100 * roofline_share(row, setting));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/bench.h"
+#include "benchmark/bench.h"
 
 namespace winnow::cli {
 
@@ -14,10 +14,10 @@ enum class RowForm : std::uint8_t { md, csv, json };
 struct BenchSetting {
   ModelInfo model;
   int threads = 0;
-  measure::Roofline roofline;
+  benchmark::Roofline roofline;
 };
 
 /// The rows as a table for people, as lines for a spreadsheet or as a JSON array.
-std::string print_rows(const std::vector<measure::Row>& rows, const BenchSetting& setting, RowForm form);
+std::string print_rows(const std::vector<benchmark::Row>& rows, const BenchSetting& setting, RowForm form);
 
 }  // namespace winnow::cli

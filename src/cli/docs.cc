@@ -12,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/as_size.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/commands.h"

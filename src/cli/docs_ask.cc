@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/as_size.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -25,7 +26,7 @@ namespace winnow::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Documents = std::vector<std::shared_ptr<const multi::Document>>;
+using Documents = std::vector<std::shared_ptr<const documents::Document>>;
 
 struct Arguments : StoreOptions {
   CommonArguments common;
@@ -98,7 +99,7 @@ class Asking {
   /// Those that were recomputed serve the next questions too.
   void note_recomputed(const Asked& asked) {
     for (const auto& r : asked.recomputed_documents) {
-      const auto i = static_cast<std::size_t>(r.index);
+      const auto i = as_size(r.index);
       log().error("{} could not be read and was recomputed from its tokens: {}", names_[i], r.why);
       recomputed_.push_back({{"name", names_[i]}, {"why", r.why}});
       documents_[i] = r.document;

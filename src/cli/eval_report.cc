@@ -78,7 +78,7 @@ using RecordGroup = std::vector<eval::Record>;
 /// A shard's groups, those of one sample and protocol together.
 using Turns = std::vector<std::vector<RecordGroup>>;
 
-Turns turns_of(const std::string& folder) {
+Turns rotations_of(const std::string& folder) {
   Turns out;
   const auto same = [](const eval::Key& a, const eval::Key& b) {
     return a.task == b.task && a.id == b.id && a.protocol == b.protocol;
@@ -96,7 +96,7 @@ void merge(const Raw& r) {
   std::vector<Turns> shards;
   std::size_t most = 0;
   for (const auto& folder : r.folders) {
-    shards.push_back(turns_of(folder));
+    shards.push_back(rotations_of(folder));
     most = std::max(most, shards.back().size());
   }
   if (most == 0) throw InputError("there are no records to merge");

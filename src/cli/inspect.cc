@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/as_size.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/commands.h"
@@ -66,7 +67,7 @@ nlohmann::ordered_json saved_json(const SavedInfo& s) {
           {"kv_type", s.cache.kv_type.print()},
           {"model", model},
           {"tokens", s.tokens_seen},
-          {"tokens_unread", s.transcript.tokens.size() - static_cast<std::size_t>(s.tokens_seen)},
+          {"tokens_unread", s.transcript.tokens.size() - as_size(s.tokens_seen)},
           {"prompt", name_of(conversation.format)},
           {"ends", where_it_ends(conversation)},
           {"text_bytes", conversation.text.size()},
@@ -126,7 +127,7 @@ void show_model(const std::string& path, OutputForm form) {
       heads_of(m.layers, fmt::format("{} layers, {} query heads on {} KV heads of {} dimensions", m.n_layer, m.n_head,
                                      m.n_head_kv, m.head_dim)),
       m.n_vocab, m.ctx_train, format_bytes(m.kv_bytes_per_token),
-      format_bytes(m.kv_bytes_per_token * static_cast<std::size_t>(m.ctx_train))));
+      format_bytes(m.kv_bytes_per_token * as_size(m.ctx_train))));
 }
 
 struct Arguments {

@@ -27,7 +27,7 @@ class JsonlPrompts {
   /// What a line does not say is as in `defaults`. Throws InputError.
   JsonlPrompts(const std::string& path, PromptText defaults);
 
-  /// The next prompt; nothing at the end. Throws BadLine, after which the next call goes on behind that line,
+  /// The next prompt; nothing at the end. Throws BadLine, after which the next call goes on after that line,
   /// InputError when the file cannot be read, Interrupted.
   std::optional<JsonlPrompt> next();
   /// Lines so far.

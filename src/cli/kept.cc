@@ -139,12 +139,12 @@ Kept read_kept(const std::string& path) {
 
 std::vector<double> densities(const std::vector<std::int32_t>& positions, int n_prompt, int bins) {
   const auto begin = [&](int bin) { return static_cast<std::int64_t>(bin) * n_prompt / bins; };
-  std::vector<double> out(static_cast<std::size_t>(bins));
+  std::vector<double> out(bins);
   std::size_t next = 0;
   for (int bin = 0; bin < bins; ++bin) {
     int count = 0;
     for (; next < positions.size() && positions[next] < begin(bin + 1); ++next) ++count;
-    out[static_cast<std::size_t>(bin)] = static_cast<double>(count) / static_cast<double>(begin(bin + 1) - begin(bin));
+    out[bin] = static_cast<double>(count) / static_cast<double>(begin(bin + 1) - begin(bin));
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/fmt/fmt.h>
 
+#include "base/as_size.h"
 #include "cli/kept.h"
 #include "cli/output.h"
 #include "winnow/error.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int kPassages = 10;
 
-/// Where the text's tokens lie in the prompt: behind what the template puts first.
+/// Where the text's tokens lie in the prompt: after what the template puts first.
 TextTokens tokens_of(const KeptOptions& options) {
   const auto model = Model::load(options.model);
   PromptText prompt{
@@ -28,8 +29,8 @@ std::string passages(const Kept& kept, const KeptOptions& options) {
   if (options.model.empty())
     throw UsageError("--text needs the model that has read it: give -m MODEL.gguf or set WINNOW_MODEL");
   const auto text = tokens_of(options);
-  const auto end = static_cast<std::size_t>(text.first) + text.pieces.size();
-  if (end > static_cast<std::size_t>(kept.n_prompt)) {
+  const auto end = as_size(text.first) + text.pieces.size();
+  if (end > as_size(kept.n_prompt)) {
     throw InputError(
         fmt::format("{} ends at token {}, the prompt of {} at {}: it was another text, model or template (--raw)",
                     options.text, end, options.file, kept.n_prompt));

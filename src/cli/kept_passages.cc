@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/as_size.h"
 #include "cli/kept.h"
 
 namespace winnow::cli {
@@ -19,7 +20,7 @@ std::vector<std::int64_t> sums_of_heads(const Kept& kept, const TextTokens& text
   for (const auto& layer : kept.layers) {
     for (const auto& head : layer) {
       for (const auto position : head) {
-        const auto index = static_cast<std::size_t>(position - text.first);
+        const auto index = as_size(position - text.first);
         if (position >= text.first && index < text.pieces.size()) ++sums[index + 1];
       }
     }
@@ -47,10 +48,8 @@ std::vector<Passage> best_passages(const Kept& kept, const TextTokens& text, int
   const int length = std::min(kTokens, count);
   if (length == 0) return {};
   const auto sums = sums_of_heads(kept, text);
-  const auto heads_keep = [&](int first) {
-    return sums[static_cast<std::size_t>(first + length)] - sums[static_cast<std::size_t>(first)];
-  };
-  std::vector<int> order(static_cast<std::size_t>(count - length) + 1);
+  const auto heads_keep = [&](int first) { return sums[first + length] - sums[first]; };
+  std::vector<int> order(as_size(count - length) + 1);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return heads_keep(a) > heads_keep(b); });
   const double all = static_cast<double>(kept.layers.size()) * kept.heads() * length;
@@ -60,7 +59,7 @@ std::vector<Passage> best_passages(const Kept& kept, const TextTokens& text, int
     const auto over = [&](const Passage& p) { return std::abs(p.first - text.first - first) < length; };
     if (std::any_of(out.begin(), out.end(), over)) continue;
     Passage passage{text.first + first, length, static_cast<double>(heads_keep(first)) / all, {}};
-    for (int i = first; i < first + length; ++i) passage.words += text.pieces[static_cast<std::size_t>(i)];
+    for (int i = first; i < first + length; ++i) passage.words += text.pieces[i];
     out.push_back(std::move(passage));
   }
   return out;

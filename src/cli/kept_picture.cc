@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/as_size.h"
 #include "cli/kept.h"
 
 namespace winnow::cli {
@@ -36,7 +37,7 @@ const char* shade(double density, Canvas::Shades shades) {
 }
 
 std::string head_line(const Kept& kept) {
-  const auto lanes = kept.layers.size() * static_cast<std::size_t>(kept.heads());
+  const auto lanes = kept.layers.size() * as_size(kept.heads());
   std::size_t least = kept.layers.front().front().size();
   std::size_t most = least;
   for (const auto& layer : kept.layers) {

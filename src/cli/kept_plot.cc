@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/as_size.h"
 #include "cli/kept.h"
 #include "cli/output.h"
 #include "eval/report/gnuplot.h"
@@ -28,7 +29,7 @@ std::string terminal_of(const std::string& path) {
 /// What gnuplot reads: settings, then a row of densities for each head. The picture goes to its stdout.
 std::string script(const Kept& kept, const std::string& terminal) {
   const int bins = std::min(kept.n_prompt, kMostBins);
-  const auto rows = kept.layers.size() * static_cast<std::size_t>(kept.heads());
+  const auto rows = kept.layers.size() * as_size(kept.heads());
   const double share = 100.0 * static_cast<double>(kept.entries()) / (static_cast<double>(rows) * kept.n_prompt);
   std::string out = fmt::format(
       "set terminal {}\n{}set title {} noenhanced\nset xlabel 'position in the prompt'\nset ylabel 'layer'\n"

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/as_size.h"
 #include "cli/commands.h"
 #include "winnow/error.h"
 
@@ -76,7 +77,7 @@ int next_character(EditLine* edit, wchar_t* out) {
     const int got = next_byte(edit, byte);
     if (got <= 0) return got;
     const std::size_t n = std::mbrtowc(out, &byte, 1, &state);
-    if (n == static_cast<std::size_t>(-1)) state = {};  // no character: passed over
+    if (n == as_size(-1)) state = {};  // no character: passed over
     if (n <= 1) return 1;
   }
 }
@@ -109,7 +110,7 @@ class EditedLines : public LineReader {
       std::fputs("\n", out_);
       return interrupted() ? std::optional<std::string>("") : std::nullopt;
     }
-    std::string text(line, static_cast<std::size_t>(n));
+    std::string text(line, as_size(n));
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
     if (!text.empty()) remember(text);
     return text;

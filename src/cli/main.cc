@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/last_words.h"
 #include "cli/report.h"
-#include "graph/bf16_kernel.h"
+#include "network/bf16_kernel.h"
 #include "winnow/error.h"
 #include "winnow/version.h"
 
@@ -49,7 +49,7 @@ void set_signals() {
 int run_command_line(int argc, char** argv) {
   CLI::App app("Runs language models on long inputs and keeps only the KV-cache entries that matter.", "winnow");
   app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
-                                                graph::Bf16Kernel::library(), instruction_set(), kBuildType));
+                                                network::Bf16Kernel::library(), instruction_set(), kBuildType));
   app.require_subcommand(1);
   app.footer(
       "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/as_size.h"
 #include "base/format.h"
 #include "winnow/version.h"
 
@@ -21,7 +22,7 @@ using Json = nlohmann::ordered_json;
 std::size_t rss_peak() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+  return as_size(usage.ru_maxrss) * 1024;
 }
 
 double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }

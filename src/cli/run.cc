@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/as_size.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -77,7 +78,7 @@ class Run {
     const auto begin = Clock::now();
     restored_ = session_.load(options_.load_kv);
     restore_ms_ = ms_since(begin);
-    seen_ = static_cast<std::size_t>(restored_->cache.stats().tokens_seen);
+    seen_ = as_size(restored_->cache.stats().tokens_seen);
     questions_ = options_.questions.empty() ? std::vector<std::string>{""} : options_.questions;
     for (const auto& question : questions_) {
       question_tokens_.push_back(after_loaded(question));
@@ -142,7 +143,7 @@ class Run {
   }
 
   void warn_about_length() const {
-    const auto trained = static_cast<std::size_t>(session_.model().info().ctx_train);
+    const auto trained = as_size(session_.model().info().ctx_train);
     if (longest() > trained) {
       log().warn("the prompt has {} tokens, the model was trained with {}: answers may suffer", longest(), trained);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "engine/cache_impl.h"
 
 namespace winnow {
@@ -36,7 +37,7 @@ CacheStats Cache::stats() const {
       entries += of_layer.entries(head);
     }
     lanes += shape.kv_heads;
-    full_token += 2 * static_cast<std::size_t>(shape.kv_heads) * cache::row_bytes(ElementType::f16, shape.head_dim);
+    full_token += 2 * as_size(shape.kv_heads) * cache::row_bytes(ElementType::f16, shape.head_dim);
   }
   stats.entries_per_head_mean = sum / lanes;
   // Before the first step: what it will read.
@@ -45,7 +46,7 @@ CacheStats Cache::stats() const {
       impl_->attended >= 0 ? static_cast<double>(impl_->attended) / lanes : std::min(entries / lanes, budget);
   stats.bytes_held = impl_->lanes.bytes_held();
   stats.tokens_seen = impl_->seen;
-  stats.bytes_full = full_token * static_cast<std::size_t>(impl_->seen);
+  stats.bytes_full = full_token * as_size(impl_->seen);
   return stats;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/as_size.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "winnow/error.h"
@@ -85,14 +86,13 @@ Transcript Chat::with(const std::string& words) {
 
 void Chat::warn_about_length(std::size_t tokens) {
   const int trained = session_.model().info().ctx_train;
-  if (warned_ || tokens <= static_cast<std::size_t>(trained)) return;
+  if (warned_ || tokens <= as_size(trained)) return;
   warned_ = true;
   log().warn("the conversation has {} tokens, the model was trained with {}: answers may suffer", tokens, trained);
 }
 
 std::vector<float> Chat::read(const std::vector<Token>& tokens) {
-  if (cache_)
-    return session_.extend(*cache_, std::span(tokens).subspan(static_cast<std::size_t>(cache_->stats().tokens_seen)));
+  if (cache_) return session_.extend(*cache_, std::span(tokens).subspan(cache_->stats().tokens_seen));
   Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
   cache_ = std::move(prefilled.caches.front());
   settled_ = tokens.size();
@@ -105,7 +105,7 @@ Generation Chat::answer(const std::vector<float>& logits, const OnText& on_text)
 }
 
 void Chat::settle() {
-  const std::size_t seen = cache_ ? static_cast<std::size_t>(cache_->stats().tokens_seen) : settled_;
+  const std::size_t seen = cache_ ? as_size(cache_->stats().tokens_seen) : settled_;
   if (seen <= settled_) return;
   try {
     session_.compress(*cache_, std::span(transcript_.tokens).subspan(settled_, seen - settled_));
@@ -139,7 +139,7 @@ void Chat::save(const std::string& path) const {
 void Chat::load(const std::string& path) {
   Restored restored = session_.load(path);
   cache_ = std::move(restored.cache);
-  settled_ = static_cast<std::size_t>(cache_->stats().tokens_seen);
+  settled_ = as_size(cache_->stats().tokens_seen);
   cache_options_ = cache_->options();
   transcript_ = std::move(restored.transcript);
   warned_ = false;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/as_size.h"
 #include "engine/model_impl.h"
 #include "winnow/error.h"
 
@@ -21,7 +22,7 @@ void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(
 Frame frame_of(const model::Vocab& vocab, PromptFormat format, std::span<const Message> messages) {
   if (format == PromptFormat::chat) return vocab.chat_frame(messages);
   const auto is_system = [](const Message& message) { return message.role == Role::system; };
-  return Frame(messages.size() - static_cast<std::size_t>(std::ranges::count_if(messages, is_system)) + 1);
+  return Frame(messages.size() - as_size(std::ranges::count_if(messages, is_system)) + 1);
 }
 
 /// Of the messages and one more.

@@ -6,6 +6,8 @@
 #include <exception>
 #include <mutex>
 
+#include "base/as_size.h"
+
 namespace winnow::engine {
 
 namespace {
@@ -17,7 +19,7 @@ struct Watched {
 };
 
 /// Rows of any sequences at every layer of a step.
-class LaneAttention : public graph::AttentionOp {
+class LaneAttention : public network::AttentionOp {
  public:
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
                 std::span<const Watched> watched, float* probabilities)
@@ -27,12 +29,12 @@ class LaneAttention : public graph::AttentionOp {
         rows_(rows),
         watched_(watched),
         probabilities_(probabilities),
-        plans_(rows.size() * static_cast<std::size_t>(most_heads_.kv)) {
+        plans_(rows.size() * as_size(most_heads_.kv)) {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const auto& method = rows[row].cache->method();
       const int together = method.one_set_per_layer ? most_heads_.kv : 1;
       for (int head = 0; method.step && head < most_heads_.kv; head += together)
-        followings_.push_back({row, head, head + together});
+        stepping_.push_back({row, head, head + together});
     }
   }
 
@@ -42,14 +44,14 @@ class LaneAttention : public graph::AttentionOp {
         store(tensors, worker);
         break;
       case 1:
-        if (!error_) follow_layer_before(tensors.layer);
+        if (!error_) step_layer_before(tensors.layer);
         if (!error_) attention_.run(worker);
         break;
       case 2:
         if (!error_) attention_.merge(worker);
         break;
       default:
-        if (!error_ && tensors.layer + 1 == hparams_.n_layer) follow_in_turns(tensors.layer, worker);
+        if (!error_ && tensors.layer + 1 == hparams_.n_layer) step_heads(tensors.layer, worker);
         break;
     }
   }
@@ -68,7 +70,7 @@ class LaneAttention : public graph::AttentionOp {
       int task = 0;
       for (int row = 0; row < tensors.rows;) {
         const int end = end_of_sequence(row);
-        const int together = rows_[static_cast<std::size_t>(row)].cache->method().heads_read_alike ? heads : 1;
+        const int together = rows_[row].cache->method().heads_read_alike ? heads : 1;
         for (int head = 0; head < heads; head += together) {
           if (task++ % worker.count == worker.index) store_heads(tensors, row, end, head, head + together);
         }
@@ -88,7 +90,7 @@ class LaneAttention : public graph::AttentionOp {
       for (int row = 0; row < tensors.rows; ++row) read(tensors.layer, row);
       const auto& spec = spec_of(tensors.layer);
       attention_.begin(shape_of(spec), spec.rope, reads_, tensors.q, tensors.out, tensors.rows);
-      to_follow_.reset(static_cast<int>(followings_.size()));
+      to_step_.reset(static_cast<int>(stepping_.size()));
     } catch (...) {
       keep_error();
     }
@@ -100,15 +102,13 @@ class LaneAttention : public graph::AttentionOp {
   }
 
   const model::LayerSpec& spec_of(int layer) const { return hparams_.layer(layer); }
-  static const policy::Terms& terms(const StepRow& step, int layer) {
-    return step.cache->terms[static_cast<std::size_t>(layer)];
-  }
+  static const policy::Terms& terms(const StepRow& step, int layer) { return step.cache->terms[layer]; }
 
   /// Rows of one sequence stand together.
   int end_of_sequence(int row) const {
-    const auto* const cache = rows_[static_cast<std::size_t>(row)].cache;
+    const auto* const cache = rows_[row].cache;
     int end = row + 1;
-    while (end < static_cast<int>(rows_.size()) && rows_[static_cast<std::size_t>(end)].cache == cache) ++end;
+    while (end < static_cast<int>(rows_.size()) && rows_[end].cache == cache) ++end;
     return end;
   }
 
@@ -120,19 +120,15 @@ class LaneAttention : public graph::AttentionOp {
   }
 
   void enter(const Tensors& tensors, int row, int head) {
-    const auto& step = rows_[static_cast<std::size_t>(row)];
+    const auto& step = rows_[row];
     const auto& spec = spec_of(tensors.layer);
-    const auto dim = static_cast<std::size_t>(spec.head_dim);
-    const std::size_t offset =
-        (static_cast<std::size_t>(row) * static_cast<std::size_t>(spec.n_head_kv) + static_cast<std::size_t>(head)) *
-        dim;
+    const auto dim = as_size(spec.head_dim);
+    const std::size_t offset = (as_size(row) * as_size(spec.n_head_kv) + as_size(head)) * dim;
     const std::span<const float> key(tensors.k + offset, dim);
     const std::span<const float> value(tensors.v + offset, dim);
     auto& lanes = step.cache->lanes.layer(tensors.layer);
     const auto& method = step.cache->method();
-    if (method.evict &&
-        lanes.length(head) >=
-            step.cache->limit[static_cast<std::size_t>(tensors.layer)][static_cast<std::size_t>(head)]) {
+    if (method.evict && lanes.length(head) >= step.cache->limit[tensors.layer][head]) {
       lanes.replace(head, method.evict.call(lanes, head, terms(step, tensors.layer)), step.position, key, value);
     } else {
       lanes.append(head, step.position, key, value);
@@ -140,16 +136,16 @@ class LaneAttention : public graph::AttentionOp {
   }
 
   std::span<cache::AttendPlan> plans_of(int row) {
-    const auto heads = static_cast<std::size_t>(most_heads_.kv);
-    return std::span(plans_).subspan(static_cast<std::size_t>(row) * heads, heads);
+    const auto heads = as_size(most_heads_.kv);
+    return std::span(plans_).subspan(as_size(row) * heads, heads);
   }
 
   void plan(const Tensors& tensors, int row, int first_head, int end_head) {
-    const auto& step = rows_[static_cast<std::size_t>(row)];
+    const auto& step = rows_[row];
     const auto& lanes = step.cache->lanes.layer(tensors.layer);
     const auto& method = step.cache->method();
     const auto plans = plans_of(row);
-    for (int head = first_head; head < end_head; ++head) plans[static_cast<std::size_t>(head)].clear();
+    for (int head = first_head; head < end_head; ++head) plans[head].clear();
     if (method.attend) {
       const auto shape = shape_of(spec_of(tensors.layer));
       const auto width = static_cast<std::ptrdiff_t>(shape.query_heads) * shape.head_dim;
@@ -158,7 +154,7 @@ class LaneAttention : public graph::AttentionOp {
                          plans);
     }
     for (int head = first_head; head < end_head; ++head) {
-      auto& plan = plans[static_cast<std::size_t>(head)];
+      auto& plan = plans[head];
       // Where entries count as lying at their ranks, the query is at the last one.
       const bool ranked = lanes.is_unrotated(head) && lanes.shape().has_ranks();
       const std::int64_t shift = ranked ? static_cast<std::int64_t>(lanes.entries(head)) - 1 - step.position : 0;
@@ -169,13 +165,13 @@ class LaneAttention : public graph::AttentionOp {
   void read(int layer, int row) {
     const auto plans = plans_of(row);
     for (int head = 0; head < spec_of(layer).n_head_kv; ++head) {
-      for (const auto& range : plans[static_cast<std::size_t>(head)]) read_range(layer, row, head, range);
+      for (const auto& range : plans[head]) read_range(layer, row, head, range);
     }
   }
 
   void read_range(int layer, int row, int head, const cache::AttendRange& range) {
-    const Watched& watched = watched_[static_cast<std::size_t>(row)];
-    auto* const cache = rows_[static_cast<std::size_t>(row)].cache;
+    const Watched& watched = watched_[row];
+    auto* const cache = rows_[row].cache;
     const bool last = row + 1 == end_of_sequence(row);
     pieces_.clear();
     cache->lanes.layer(layer).pieces(head, range, pieces_);
@@ -198,7 +194,7 @@ class LaneAttention : public graph::AttentionOp {
   }
 
   /// Some heads of a row, whose method sees what its query attended to.
-  struct Following {
+  struct Stepping {
     std::size_t row;
     int first_head;
     int end_head;
@@ -207,29 +203,26 @@ class LaneAttention : public graph::AttentionOp {
   /// What a layer's methods do with the attention that they have seen has time until the next step. It is done beside
   /// the next layer's attention, whose many small parts even out that heads are few: three heads' worth on two threads
   /// would else take the time of four.
-  void follow_layer_before(int layer) {
+  void step_layer_before(int layer) {
     if (layer == 0) return;
-    for (int i = to_follow_.take(); i >= 0; i = to_follow_.take())
-      follow(layer - 1, followings_[static_cast<std::size_t>(i)]);
+    for (int i = to_step_.take(); i >= 0; i = to_step_.take()) step_layer(layer - 1, stepping_[i]);
   }
 
-  void follow_in_turns(int layer, Worker worker) const {
-    for (std::size_t i = static_cast<std::size_t>(worker.index); i < followings_.size();
-         i += static_cast<std::size_t>(worker.count)) {
-      follow(layer, followings_[i]);
+  void step_heads(int layer, Worker worker) const {
+    for (std::size_t i = as_size(worker.index); i < stepping_.size(); i += as_size(worker.count)) {
+      step_layer(layer, stepping_[i]);
     }
   }
 
-  void follow(int layer, const Following& following) const {
+  void step_layer(int layer, const Stepping& stepping) const {
     const auto shape = shape_of(spec_of(layer));
-    if (following.first_head >= shape.kv_heads) return;
-    auto& cache = *rows_[following.row].cache;
-    const Watched& watched = watched_[following.row];
+    if (stepping.first_head >= shape.kv_heads) return;
+    auto& cache = *rows_[stepping.row].cache;
+    const Watched& watched = watched_[stepping.row];
     const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
-    cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[following.row].position,
-                              terms(rows_[following.row], layer), cache.limit[static_cast<std::size_t>(layer)],
-                              following.first_head, std::min(following.end_head, shape.kv_heads), probabilities,
-                              watched.stride});
+    cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[stepping.row].position,
+                              terms(rows_[stepping.row], layer), cache.limit[layer], stepping.first_head,
+                              std::min(stepping.end_head, shape.kv_heads), probabilities, watched.stride});
   }
 
   attention::DecodeAttention& attention_;
@@ -241,8 +234,8 @@ class LaneAttention : public graph::AttentionOp {
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
   std::vector<cache::AttendPlan> plans_;  ///< [rows][most KV heads of a layer]
-  std::vector<Following> followings_;     ///< in the layer with the most KV heads; others have some of them
-  WorkQueue to_follow_;
+  std::vector<Stepping> stepping_;        ///< in the layer with the most KV heads; others have some of them
+  WorkQueue to_step_;
   std::atomic<int> stored_ = 0;  ///< threads that are done with storing
   std::mutex error_mutex_;
   std::exception_ptr error_;
@@ -252,7 +245,7 @@ class LaneAttention : public graph::AttentionOp {
 int growth(const Cache::Impl& cache, int layer, int count) {
   if (!cache.method().evict) return count;
   int most = 0;
-  const auto& limits = cache.limit[static_cast<std::size_t>(layer)];
+  const auto& limits = cache.limit[layer];
   for (std::size_t head = 0; head < limits.size(); ++head) {
     most = std::max(most, limits[head] - cache.lanes.layer(layer).length(static_cast<int>(head)));
   }
@@ -279,14 +272,12 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     // Rows of one sequence stand together: the first of them reserves for all.
     if (i > 0 && rows[i].cache == rows[i - 1].cache) continue;
     int count = 0;
-    while (i + static_cast<std::size_t>(count) < rows.size() &&
-           rows[i + static_cast<std::size_t>(count)].cache == rows[i].cache)
-      ++count;
+    while (i + as_size(count) < rows.size() && rows[i + as_size(count)].cache == rows[i].cache) ++count;
     for (int layer = 0; layer < hparams_.n_layer; ++layer) {
       auto& lanes = rows[i].cache->lanes.layer(layer);
       lanes.reserve(growth(*rows[i].cache, layer, count));
-      if (lanes.shape().followers > 0)
-        lanes.reserve_followers(1);  // what a full lane gives up for a token follows another
+      if (lanes.shape().merged_entries > 0)
+        lanes.reserve_merged_entries(1);  // what a full lane gives up for a token follows another
       if (lanes.shape().summary_size > 0)
         lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
     }
@@ -300,7 +291,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     auto& w = watched.emplace_back(Watched{floats, watches ? longest_lane(*row.cache) + 1 : 0});
     floats += std::ptrdiff_t{2} * most_heads(hparams_).query * w.stride;
   }
-  const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  const auto bytes = as_size(floats) * sizeof(float);
   if (probabilities_.size() < bytes)
     probabilities_ = Buffer(account_, bytes + bytes / 2, "attention probabilities of a step");
   LaneAttention attention(attention_, hparams_, rows, watched, probabilities_.as<float>().data());

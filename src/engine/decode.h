@@ -6,7 +6,7 @@
 
 #include "attention/attention.h"
 #include "engine/cache_impl.h"
-#include "graph/executor.h"
+#include "network/executor.h"
 
 namespace winnow::engine {
 
@@ -23,7 +23,7 @@ struct StepRow {
 /// when its method changes lanes while decoding, since a later row would overwrite what an earlier one reads.
 class Stepper {
  public:
-  Stepper(graph::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams,
+  Stepper(network::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams,
           MemoryAccount& account)
       : executor_(executor), attention_(attention), hparams_(hparams), account_(account) {}
 
@@ -31,7 +31,7 @@ class Stepper {
   void run(std::span<const StepRow> rows, std::span<float> logits);
 
  private:
-  graph::Executor& executor_;
+  network::Executor& executor_;
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
   MemoryAccount& account_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/as_size.h"
 #include "engine/sampler.h"
 #include "winnow/error.h"
 
@@ -69,10 +70,7 @@ struct Running {
 class Batch {
  public:
   Batch(Session& session, const GenerateOptions& options, const OnText& on_text)
-      : session_(session),
-        options_(options),
-        on_text_(on_text),
-        vocabulary_(static_cast<std::size_t>(session.model().info().n_vocab)) {}
+      : session_(session), options_(options), on_text_(on_text), vocabulary_(as_size(session.model().info().n_vocab)) {}
 
   std::vector<Generation> run(std::span<Cache* const> caches, std::span<const std::vector<float>> first) {
     results_.resize(caches.size());
@@ -110,7 +108,7 @@ class Batch {
 
   /// Samples the next token of a sequence; false when that ends it.
   bool goes_on(Running& sequence, std::span<const float> logits) {
-    auto& result = results_[static_cast<std::size_t>(sequence.index)];
+    auto& result = results_[sequence.index];
     const Token token = sequence.sampler.sample(logits);
     sequence.last = token;
     if (options_.end == EndOfSequence::stops && session_.model().ends(token)) return end(sequence, FinishReason::stop);
@@ -124,13 +122,13 @@ class Batch {
 
   bool end(Running& sequence, FinishReason reason) {
     emit(sequence, sequence.filter.finish());
-    results_[static_cast<std::size_t>(sequence.index)].finish = reason;
+    results_[sequence.index].finish = reason;
     return false;
   }
 
   void emit(const Running& sequence, const std::string& bytes) {
     if (bytes.empty()) return;
-    results_[static_cast<std::size_t>(sequence.index)].text += bytes;
+    results_[sequence.index].text += bytes;
     if (on_text_) on_text_(sequence.index, bytes);
   }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/as_size.h"
+
 namespace winnow::engine {
 
 attention::Shape shape_of(const model::LayerSpec& spec) {
@@ -29,10 +31,10 @@ cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec&
           spec.head_dim,
           options.kv_type,
           static_cast<int>(method.columns.size()),
-          method.positions == policy::Positions::text ? nullptr : &spec.rope,
-          method.positions == policy::Positions::rank ? cache::Lying::at_rank : cache::Lying::at_position,
+          method.positions == policy::Positions::absolute ? nullptr : &spec.rope,
+          method.positions == policy::Positions::cache ? cache::Lying::at_rank : cache::Lying::at_position,
           method.summary_rows * spec.head_dim,
-          method.followers};
+          method.merged_entries};
 }
 
 cache::LaneSet empty_lanes(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account) {
@@ -45,7 +47,7 @@ std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hpara
   std::size_t bytes = 0;
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
-    bytes += static_cast<std::size_t>(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec));
+    bytes += as_size(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec));
   }
   return bytes;
 }
@@ -55,10 +57,12 @@ bool is_whole_lane(const model::LayerSpec& spec, int entries, int seen) {
   return entries >= std::min(seen, spec.window - 1) && entries <= std::min(seen, spec.window);
 }
 
-policy::Prompt prompt_of(const model::LayerSpec& spec, int tokens) { return {tokens, spec.group(), spec.head_dim}; }
+policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens) {
+  return {tokens, spec.group(), spec.head_dim};
+}
 
-std::vector<policy::Prompt> prompts_of(const model::Hparams& hparams, int tokens) {
-  std::vector<policy::Prompt> out;
+std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens) {
+  std::vector<policy::LayerPrompt> out;
   for (int layer = 0; layer < hparams.n_layer; ++layer) out.push_back(prompt_of(hparams.layer(layer), tokens));
   return out;
 }
@@ -68,7 +72,8 @@ std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hp
   const int budget = budget_entries(options, hparams, tokens);
   std::vector<policy::Terms> out;
   for (const auto& prompt : prompts_of(hparams, tokens))
-    out.push_back({prompt, budget, method.forced ? method.forced.call(prompt, budget) : policy::Forced{}});
+    out.push_back(
+        {prompt, budget, method.always_kept ? method.always_kept.call(prompt, budget) : policy::AlwaysKept{}});
   return out;
 }
 

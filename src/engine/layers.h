@@ -38,9 +38,9 @@ std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hpara
 bool is_whole_lane(const model::LayerSpec& spec, int entries, int seen);
 
 /// A prompt of so many tokens as a layer has it.
-policy::Prompt prompt_of(const model::LayerSpec& spec, int tokens);
+policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens);
 /// [layer]
-std::vector<policy::Prompt> prompts_of(const model::Hparams& hparams, int tokens);
+std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens);
 
 /// What is settled for a prompt of so many tokens, [layer].
 std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/as_size.h"
 #include "base/hash.h"
 #include "cache/element.h"
 #include "engine/model_impl.h"
@@ -30,8 +31,7 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
   for (int layer = 0; layer < h.n_layer; ++layer) {
     const auto& spec = h.layer(layer);
     info.layers.push_back({spec.n_head, spec.n_head_kv, spec.head_dim});
-    info.kv_bytes_per_token +=
-        2 * static_cast<std::size_t>(spec.n_head_kv) * cache::row_bytes(ElementType::f16, spec.head_dim);
+    info.kv_bytes_per_token += 2 * as_size(spec.n_head_kv) * cache::row_bytes(ElementType::f16, spec.head_dim);
   }
   return info;
 }

@@ -5,13 +5,14 @@
 #include <map>
 #include <numeric>
 
+#include "base/as_size.h"
 #include "engine/cache_impl.h"
 #include "engine/replay.h"
 #include "policy/method.h"
 
 namespace winnow::engine {
 
-/// What is read again behind a prompt, and what that shows of the layer that is being read.
+/// What is read again after a prompt, and what that shows of the layer that is being read.
 struct Prefill::Replay {
   struct Rows {
     int first_row = 0;
@@ -59,7 +60,7 @@ struct Prefill::Branch {
     constexpr auto kNone = ~std::size_t{0};
     const auto found =
         std::find_if(replays.begin(), replays.end(), [&](const Replay& r) { return r.passages == passages; });
-    replay_of.push_back(passages.empty() ? kNone : static_cast<std::size_t>(found - replays.begin()));
+    replay_of.push_back(passages.empty() ? kNone : as_size(found - replays.begin()));
     if (passages.empty() || found != replays.end()) return;
     const attention::Observe largest{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max};
     replays.push_back({passages, {}, attention::Observation(largest, 0, tokens)});
@@ -79,7 +80,7 @@ struct Prefill::Branch {
     for (const auto& cache : caches) {
       const auto& method = cache.impl().method();
       auto& indices = observed.emplace_back();
-      for (const auto& what : observed_by(method, cache.impl().terms[static_cast<std::size_t>(layer)]))
+      for (const auto& what : observed_by(method, cache.impl().terms[layer]))
         indices.push_back(observe(what, spec.n_head));
       const int first = method.query_moments_from;
       if (first >= 0) moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
@@ -90,7 +91,7 @@ struct Prefill::Branch {
   std::size_t observe(const attention::Observe& what, int query_heads) {
     const auto found =
         std::find_if(observations.begin(), observations.end(), [&](const auto& o) { return o.what() == what; });
-    const auto index = static_cast<std::size_t>(found - observations.begin());
+    const auto index = as_size(found - observations.begin());
     if (found == observations.end()) observations.emplace_back(what, query_heads, tokens);
     return index;
   }
@@ -195,7 +196,7 @@ void Prefill::run_rows(int layer, int first_row, int count, int first_position, 
   const int chunk = context_.past == nullptr ? context_.options.chunk : LaterAttention::kRows;
   for (int done = 0; done < count; done += chunk) {
     const int n = std::min(chunk, count - done);
-    std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
+    std::vector<std::int32_t> positions(n);
     std::iota(positions.begin(), positions.end(), past_tokens() + first_position + done);
     const int first = scratch_.extend(positions);
     const auto attention = attention_of(layer, first, watchers);
@@ -225,8 +226,8 @@ void Prefill::compress(int layer, Branch& branch) {
                                  shape_of(spec), &scratch_,
                                  seen,           moments == branch.moments.end() ? nullptr : &moments->second,
                                  &spec.rope,     branch.replayed(i)};
-    const auto& terms = cache.terms[static_cast<std::size_t>(layer)];
-    const int layer_budget = branch.budgets[i][static_cast<std::size_t>(layer)];
+    const auto& terms = cache.terms[layer];
+    const int layer_budget = branch.budgets[i][layer];
     const auto plan = policy::plan(cache.method(), view, terms.budget, layer_budget);
     const Charge counted(context_.account, plan.bytes());
     cache.lanes.layer(layer).commit(plan, scratch_);
@@ -235,15 +236,14 @@ void Prefill::compress(int layer, Branch& branch) {
     if (cache.method().settle) cache.method().settle.call(view, cache.lanes.layer(layer), terms);
     auto& limit = cache.limit.emplace_back();
     for (int head = 0; head < spec.n_head_kv; ++head) {
-      limit.push_back(plan.keeps_all() ? layer_budget
-                                       : static_cast<int>(plan.heads[static_cast<std::size_t>(head)].size()));
+      limit.push_back(plan.keeps_all() ? layer_budget : static_cast<int>(plan.heads[head].size()));
     }
   }
 }
 
 std::vector<float> Prefill::logits_of(const Branch& branch) {
   const int last = branch.own > 0 ? branch.first_row + branch.own - 1 : static_cast<int>(text_.size()) - 1;
-  std::vector<float> logits(static_cast<std::size_t>(context_.hparams.n_vocab));
+  std::vector<float> logits(context_.hparams.n_vocab);
   context_.executor.logits(hidden_.as<float>().data() + static_cast<std::ptrdiff_t>(last) * context_.hparams.n_embd, 1,
                            logits.data());
   return logits;

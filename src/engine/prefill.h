@@ -9,9 +9,9 @@
 #include "attention/attention.h"
 #include "cache/scratch.h"
 #include "engine/prompt_attention.h"
-#include "graph/executor.h"
 #include "model/hparams.h"
 #include "model/vocab.h"
+#include "network/executor.h"
 #include "policy/method.h"
 #include "winnow/session.h"
 
@@ -19,14 +19,14 @@ namespace winnow::engine {
 
 /// What a prefill runs on; everything belongs to the session.
 struct PrefillContext {
-  graph::Executor& executor;
+  network::Executor& executor;
   attention::PrefillAttention& attention;
   const model::Hparams& hparams;
   const model::Vocab& vocab;
   MemoryAccount& account;
   const SessionOptions& options;
   const std::function<void(double)>& progress;
-  Past* past = nullptr;  ///< set: the prompt comes behind that
+  PastLanes* past = nullptr;  ///< set: the prompt comes after that
 };
 
 /// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every
@@ -48,7 +48,7 @@ class Prefill {
                                          std::span<const std::vector<Token>> questions,
                                          std::span<const CacheOptions> caches);
   static int longest(const std::vector<Branch>& branches);
-  /// Adds the tokens of the passages that are read again behind one prompt.
+  /// Adds the tokens of the passages that are read again after one prompt.
   void add_passages(Branch& branch, std::span<const Token> question, std::vector<Token>& rows) const;
   int past_tokens() const;
   void run_layer(int layer);
@@ -79,7 +79,7 @@ ElementType scratch_type(Precision precision, std::span<const CacheOptions> cach
 std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type);
 
 /// What factors of attention are rounded to.
-attention::Products products_of(Precision precision);
+attention::ComputeType compute_type_of(Precision precision);
 
 /// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, what is observed of its
 /// attention, what one cache's plan takes, the lanes.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "engine/cache_impl.h"
 #include "engine/prefill.h"
 #include "engine/replay.h"
@@ -26,8 +27,8 @@ std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& opti
   std::size_t most = 0;
   for (int first = 0; first < tokens && !wanted.empty(); first += options.chunk) {
     const attention::Chunk chunk{tokens, first, std::min(options.chunk, tokens - first)};
-    most = std::max(most,
-                    attention::observing_bytes(shape, products_of(options.precision), options.threads, chunk, wanted));
+    most = std::max(
+        most, attention::observing_bytes(shape, compute_type_of(options.precision), options.threads, chunk, wanted));
   }
   return most;
 }
@@ -37,11 +38,11 @@ std::size_t lane_bytes(const CacheOptions& options, const model::Hparams& hparam
   std::size_t bytes = 0;
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
-    shape.followers =
-        std::min(shape.followers, static_cast<double>(tokens - entries) / std::max(1, entries));  // no more is left
-    bytes += static_cast<std::size_t>(shape.kv_heads) * cache::entry_bytes(shape);
+    shape.merged_entries = std::min(shape.merged_entries,
+                                    static_cast<double>(tokens - entries) / std::max(1, entries));  // no more is left
+    bytes += as_size(shape.kv_heads) * cache::entry_bytes(shape);
   }
-  return static_cast<std::size_t>(entries) * bytes;
+  return as_size(entries) * bytes;
 }
 
 /// What looking at a layer's attention and planning what it keeps takes.
@@ -71,8 +72,7 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
       out.planned = std::max(out.planned, policy::plan_bytes(c.spec.method(), shape, tokens, terms.back().budget));
     }
     const auto wanted = wanted_by(caches, terms);
-    out.observed += (wanted.size() + static_cast<std::size_t>(again[i].times)) *
-                    static_cast<std::size_t>(layer.n_head) * static_cast<std::size_t>(tokens) * sizeof(float);
+    out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
     out.work = std::max(out.work, work_bytes(shape, options, tokens, wanted));
   }
   return out;
@@ -80,9 +80,9 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
 
 }  // namespace
 
-attention::Products products_of(Precision precision) {
-  using attention::Products;
-  return precision != Precision::f32 && attention::has_products(Products::bf16) ? Products::bf16 : Products::f32;
+attention::ComputeType compute_type_of(Precision precision) {
+  using attention::ComputeType;
+  return precision != Precision::f32 && attention::supports(ComputeType::bf16) ? ComputeType::bf16 : ComputeType::f32;
 }
 
 std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms) {
@@ -90,7 +90,7 @@ std::vector<attention::Observe> observed_by(const policy::Method& method, const 
 }
 
 std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {
-  return rows * static_cast<std::size_t>(hparams.n_embd) * sizeof(float);
+  return rows * as_size(hparams.n_embd) * sizeof(float);
 }
 
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches) {
@@ -109,7 +109,7 @@ ElementType scratch_type(Precision precision, std::span<const CacheOptions> cach
 std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type) {
   std::size_t most = 0;
   for (const auto& heads : kv_heads_of(hparams))
-    most = std::max(most, 2 * static_cast<std::size_t>(heads.count) * cache::row_bytes(type, heads.dim));
+    most = std::max(most, 2 * as_size(heads.count) * cache::row_bytes(type, heads.dim));
   return most;
 }
 
@@ -126,10 +126,8 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   }
   LayerBytes most;
   for (const auto& kind : hparams.kinds) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches));
-  const std::size_t scratch =
-      scratch_bytes(hparams, scratch_type(options.precision, caches)) * static_cast<std::size_t>(longest);
-  return hidden_bytes(hparams, static_cast<std::size_t>(rows)) + scratch + most.observed + most.work + most.planned +
-         lanes;
+  const std::size_t scratch = scratch_bytes(hparams, scratch_type(options.precision, caches)) * as_size(longest);
+  return hidden_bytes(hparams, as_size(rows)) + scratch + most.observed + most.work + most.planned + lanes;
 }
 
 }  // namespace winnow::engine

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/as_size.h"
 #include "engine/layers.h"
 
 namespace winnow::engine {
@@ -22,10 +23,7 @@ void PromptAttention::stage(int number, const Tensors& tensors, Worker worker) n
     default:
       if (!error_) observe(worker);
       for (auto* const moments : watchers_.moments) {
-        moments->add(
-            tensors.q,
-            scratch_.positions().subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(tensors.rows)),
-            worker);
+        moments->add(tensors.q, scratch_.positions().subspan(first_, as_size(tensors.rows)), worker);
       }
       break;
   }
@@ -49,7 +47,8 @@ void ChunkAttention::begin(const Tensors& tensors) {
                    watchers_.recorded);
 }
 
-LaterAttention::LaterAttention(Past& past, int layer, cache::LayerScratch& scratch, int first, const Watchers& watchers)
+LaterAttention::LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first,
+                               const Watchers& watchers)
     : PromptAttention(scratch, first, watchers),
       past_(past),
       rope_(past.hparams.layer(layer).rope),
@@ -57,15 +56,14 @@ LaterAttention::LaterAttention(Past& past, int layer, cache::LayerScratch& scrat
       lanes_(past.lanes.layer(layer)) {
   for (int head = 0; head < shape_.kv_heads; ++head) {
     slots_.push_back(lanes_.slots_before(head, past.tokens));
-    entries_.push_back(slots_.back() + lanes_.followers(head).of(0, slots_.back()).count());
+    entries_.push_back(slots_.back() + lanes_.merged_entries(head).of(0, slots_.back()).count());
   }
 }
 
 void LaterAttention::begin(const Tensors& tensors) {
   rows_ = tensors.rows;
   stride_ = *std::max_element(entries_.begin(), entries_.end()) + first_ + rows_;
-  const auto bytes = static_cast<std::size_t>(rows_) * static_cast<std::size_t>(shape_.query_heads) *
-                     static_cast<std::size_t>(stride_) * sizeof(float);
+  const auto bytes = as_size(rows_) * as_size(shape_.query_heads) * as_size(stride_) * sizeof(float);
   if (past_.probabilities.size() < bytes)
     past_.probabilities = Buffer(past_.account, bytes + bytes / 2, "attention probabilities of a turn");
   reads_.clear();
@@ -76,20 +74,20 @@ void LaterAttention::begin(const Tensors& tensors) {
 }
 
 void LaterAttention::read(int row, int head) {
-  const auto h = static_cast<std::size_t>(head);
-  const std::int32_t position = scratch_.positions()[static_cast<std::size_t>(row)];
-  // Where entries count as lying at their ranks, the scratch's rows have the ranks behind them.
+  const auto h = as_size(head);
+  const std::int32_t position = scratch_.positions()[row];
+  // Where entries count as lying at their ranks, the scratch's rows have the ranks after them.
   const bool ranked = lanes_.is_unrotated(head) && lanes_.shape().has_ranks();
   const std::int64_t shift = ranked ? static_cast<std::int64_t>(entries_[h]) + row - position : 0;
   pieces_.clear();
   lanes_.pieces(head, {0, slots_[h], shift}, pieces_);
   const int own = row + 1;
   pieces_.push_back({scratch_.keys(head).slice(0, own), scratch_.values(head).slice(0, own)});
-  // Of the lane, slots come before followers, in the order of their numbers.
+  // Of the lane, slots come before merged entries, in the order of their numbers.
   pieces_.back().first = entries_[h];
   for (auto& piece : pieces_) {
-    if (piece.founders != nullptr)
-      piece.first += slots_[h] - lanes_.length(head);  // numbered behind all slots of the lane
+    if (piece.centres != nullptr)
+      piece.first += slots_[h] - lanes_.length(head);  // numbered after all slots of the lane
     attention::DecodeRead read{row - first_, head, piece};
     if (is_observed(row)) {
       read.probabilities = probabilities_of(row, head * shape_.group()) + piece.first;
@@ -121,13 +119,13 @@ void LaterAttention::observe(Worker worker) {
 
 void LaterAttention::observe_row(attention::Observation& observation, int row, int head) const {
   const auto& what = observation.what();
-  const int past = entries_[static_cast<std::size_t>(head / shape_.group())];
+  const int past = entries_[head / shape_.group()];
   const float* const p = probabilities_of(row, head);
   float power = 1;
   double sum = 1;
   if (!what.power.empty()) {
     // softmax(g x) is softmax(x)^g over its sum.
-    power = what.power[what.power.size() - static_cast<std::size_t>(observation.size() - row)];
+    power = what.power[what.power.size() - as_size(observation.size() - row)];
     sum = 0;
     for (int j = 0; j <= past + row; ++j) sum += std::pow(p[j], power);
   }
@@ -137,7 +135,7 @@ void LaterAttention::observe_row(attention::Observation& observation, int row, i
   const auto out = observation.head(head);
   for (int j = first; j < end; ++j) {
     const float x = power == 1 ? p[past + j] : static_cast<float>(std::pow(p[past + j], power) / sum);
-    float& to = out[static_cast<std::size_t>(j)];
+    float& to = out[j];
     to = what.reduction == attention::Reduction::sum ? to + x : std::max(to, x);
   }
 }

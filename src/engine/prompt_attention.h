@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "cache/lanes.h"
 #include "cache/scratch.h"
-#include "graph/attention_op.h"
 #include "model/hparams.h"
+#include "network/attention_op.h"
 #include "winnow/policy/attention.h"
 
 namespace winnow::engine {
@@ -28,7 +28,7 @@ struct Watchers {
 };
 
 /// Some rows of a prompt at one layer: K and V go to the scratch, and the queries read the scratch up to themselves.
-class PromptAttention : public graph::AttentionOp {
+class PromptAttention : public network::AttentionOp {
  public:
   /// The rows are those from row `first` of the scratch on.
   PromptAttention(cache::LayerScratch& scratch, int first, const Watchers& watchers)
@@ -74,8 +74,8 @@ class ChunkAttention : public PromptAttention {
   attention::Shape shape_;
 };
 
-/// What a prompt comes behind: of these lanes, the entries that stand before it in the text.
-struct Past {
+/// What a prompt comes after: of these lanes, the entries that stand before it in the text.
+struct PastLanes {
   MemoryAccount& account;
   attention::DecodeAttention& attention;
   const model::Hparams& hparams;
@@ -84,14 +84,14 @@ struct Past {
   Buffer probabilities = {};  ///< of one layer, for the rows that are observed
 };
 
-/// Of a prompt that comes behind others: its queries read what is left of them too. Observed is their attention to the
+/// Of a prompt that comes after others: its queries read what is left of them too. Observed is their attention to the
 /// prompt.
 class LaterAttention : public PromptAttention {
  public:
   /// Rows that pass through a layer together, with the probabilities of all their queries.
   static constexpr int kRows = 64;
 
-  LaterAttention(Past& past, int layer, cache::LayerScratch& scratch, int first, const Watchers& watchers);
+  LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first, const Watchers& watchers);
 
  private:
   void begin(const Tensors& tensors) override;
@@ -105,12 +105,12 @@ class LaterAttention : public PromptAttention {
   /// Where the probabilities of a row of the scratch lie, of the lane's entries and then of the scratch.
   float* probabilities_of(int row, int query_head) const;
 
-  Past& past_;
+  PastLanes& past_;
   const Rope& rope_;
   attention::Shape shape_;
   const cache::LayerLanes& lanes_;
   std::vector<int> slots_;    ///< [H_kv] of the lanes that are read
-  std::vector<int> entries_;  ///< [H_kv] the same with their followers
+  std::vector<int> entries_;  ///< [H_kv] the same with their merged entries
   int stride_ = 0;            ///< of one query head's probabilities
   int rows_ = 0;
   std::vector<attention::DecodeRead> reads_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "engine/cache_impl.h"
 
 namespace winnow::engine {
@@ -29,11 +30,11 @@ std::vector<policy::Passage> passages_of(const CacheOptions& options, const mode
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt, const model::Vocab& vocab) {
   std::vector<Token> out = words(passage.ask, vocab);
   const auto append = [&out](std::span<const Token> more) { out.insert(out.end(), more.begin(), more.end()); };
-  const auto first = static_cast<std::size_t>(passage.first);
-  const auto cue = static_cast<std::size_t>(passage.cue);
+  const auto first = as_size(passage.first);
+  const auto cue = as_size(passage.cue);
   append(prompt.subspan(first - cue, cue));
   append(words(passage.reply, vocab));
-  append(prompt.subspan(first, static_cast<std::size_t>(passage.count)));
+  append(prompt.subspan(first, as_size(passage.count)));
   return out;
 }
 

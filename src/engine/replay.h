@@ -11,13 +11,13 @@
 
 namespace winnow::engine {
 
-/// The passages that a cache's method reads again behind a prompt of so many tokens; none where everything stays.
+/// The passages that a cache's method reads again after a prompt of so many tokens; none where everything stays.
 std::vector<policy::Passage> passages_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
 /// The tokens of a passage of `prompt`.
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt, const model::Vocab& vocab);
 
-/// Rows that some caches read again behind a prompt.
+/// Rows that some caches read again after a prompt.
 struct ReplaySize {
   int all = 0;
   int longest = 0;  ///< of one passage

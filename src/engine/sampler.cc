@@ -54,13 +54,13 @@ GeneratedToken log_probabilities(std::span<const float> logits, Token chosen, in
   const double sum =
       std::accumulate(logits.begin(), logits.end(), 0.0, [&](double s, float x) { return s + std::exp(x - largest); });
   const double log_sum = largest + std::log(sum);
-  const auto of = [&](Token id) { return TokenLogprob{id, logits[static_cast<std::size_t>(id)] - log_sum}; };
+  const auto of = [&](Token id) { return TokenLogprob{id, logits[id] - log_sum}; };
   std::vector<Token> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto end = order.begin() + std::min<std::ptrdiff_t>(count, static_cast<std::ptrdiff_t>(order.size()));
   std::partial_sort(order.begin(), end, order.end(), [&](Token a, Token b) {
-    const float x = logits[static_cast<std::size_t>(a)];
-    const float y = logits[static_cast<std::size_t>(b)];
+    const float x = logits[a];
+    const float y = logits[b];
     return x != y ? x > y : a < b;
   });
   GeneratedToken out{of(chosen), {}};

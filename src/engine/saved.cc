@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/as_size.h"
 #include "base/hash.h"
 #include "winnow/error.h"
 
@@ -78,9 +79,9 @@ SavedHeads read_heads(ByteCursor& from) {
 
 /// The heads of each layer of a model whose layers differ.
 std::vector<SavedHeads> read_layers_heads(ByteCursor& from, std::int32_t layers) {
-  if (static_cast<std::size_t>(layers) > from.left() / sizeof(SavedHeads))
+  if (as_size(layers) > from.left() / sizeof(SavedHeads))
     from.fail(fmt::format("the heads of {} layers do not fit in the {} bytes left", layers, from.left()));
-  std::vector<SavedHeads> out(static_cast<std::size_t>(layers));
+  std::vector<SavedHeads> out(layers);
   for (auto& heads : out) heads = read_heads(from);
   return out;
 }
@@ -126,7 +127,7 @@ CacheOptions read_options(ByteCursor& from, std::string& spec_full) {
 policy::Terms read_terms(ByteCursor& from) {
   policy::Terms terms;
   for (auto* const number :
-       {&terms.prompt.tokens, &terms.prompt.group, &terms.budget, &terms.forced.sinks, &terms.forced.recent})
+       {&terms.prompt.tokens, &terms.prompt.group, &terms.budget, &terms.always_kept.sinks, &terms.always_kept.recent})
     *number = from.take<std::int32_t>("what was settled for the prompt");
   return terms;
 }
@@ -186,7 +187,7 @@ Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
   out.tokens.resize(checked_count(from.take<std::uint32_t>("the tokens"), "the tokens", from));
   from.read(std::span<Token>(out.tokens), "the tokens");
   const auto count = out.tokens.size();
-  if (count < static_cast<std::size_t>(seen) || count > static_cast<std::size_t>(kMostTokens))
+  if (count < as_size(seen) || count > as_size(kMostTokens))
     from.fail(fmt::format("it has {} tokens, {} have been seen", count, seen));
   for (const Token token : out.tokens) {
     if (token < 0 || token >= vocabulary)
@@ -207,13 +208,13 @@ void check_terms(const SavedHead& head, const model::Hparams& hparams, const Byt
     from.fail(fmt::format("its prompt has {} tokens, {} have been seen", prompt.tokens, head.seen));
   }
   as_typed(from, [&] { return layer_budgets(head.options, hparams, prompt.tokens); });
-  const auto [unused, budget, forced] = terms_of(head.options, hparams, prompt.tokens).front();
-  if (head.terms.budget != budget || head.terms.forced.sinks != forced.sinks ||
-      head.terms.forced.recent != forced.recent) {
+  const auto [unused, budget, always_kept] = terms_of(head.options, hparams, prompt.tokens).front();
+  if (head.terms.budget != budget || head.terms.always_kept.sinks != always_kept.sinks ||
+      head.terms.always_kept.recent != always_kept.recent) {
     from.fail(fmt::format(
         "a budget of {} entries with {} first and {} recent ones does not follow from {} tokens ({}, {}, {})",
-        head.terms.budget, head.terms.forced.sinks, head.terms.forced.recent, prompt.tokens, budget, forced.sinks,
-        forced.recent));
+        head.terms.budget, head.terms.always_kept.sinks, head.terms.always_kept.recent, prompt.tokens, budget,
+        always_kept.sinks, always_kept.recent));
   }
 }
 
@@ -222,7 +223,7 @@ void check_layer(const model::LayerSpec& spec, const cache::LayerLanes& lanes, s
                  const SavedHead& head, const ByteCursor& from) {
   const auto& method = head.options.spec.method();
   for (int h = 0; h < lanes.shape().kv_heads; ++h) {
-    const int most = limit[static_cast<std::size_t>(h)];
+    const int most = limit[h];
     if (most < (method.evict ? 1 : 0)) from.fail(fmt::format("a lane may have {} entries", most));
     if (!method.evicts() && !is_whole_lane(spec, lanes.length(h), head.seen)) {
       from.fail(fmt::format("a lane has {} entries, {} keeps all {}", lanes.length(h), method.name, head.seen));
@@ -236,7 +237,7 @@ void check_layer(const model::LayerSpec& spec, const cache::LayerLanes& lanes, s
 
 std::vector<float> read_logits(ByteCursor from, int vocabulary) {
   if (from.left() == 0) return {};
-  std::vector<float> logits(static_cast<std::size_t>(vocabulary));
+  std::vector<float> logits(vocabulary);
   from.read(std::span<float>(logits), "the logits");
   from.finish("the logits");
   return logits;
@@ -290,7 +291,7 @@ void SavedHead::write(ByteSink& to) const {
   write_model(to, model);
   put(to, seen);
   for (const auto number :
-       {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.forced.sinks, terms.forced.recent})
+       {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.always_kept.sinks, terms.always_kept.recent})
     put(to, number);
   for (const auto& layer : limit) put(to, std::span<const int>(layer));
   write_transcript(to, transcript);
@@ -308,7 +309,7 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
   head.terms = read_terms(from);
   head.terms.prompt.head_dim = head.model.of_layer(0).head_dim;
   for (int layer = 0; layer < head.model.layers; ++layer) {
-    const auto heads = static_cast<std::size_t>(head.model.of_layer(layer).kv_heads);
+    const auto heads = as_size(head.model.of_layer(layer).kv_heads);
     if (heads > from.left() / sizeof(std::int32_t))
       from.fail(fmt::format("its head has no room for the limits of {} KV heads of layer {}", heads, layer));
     from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
@@ -352,7 +353,7 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
     reader.verify(layer_section(layer), layer_name(layer));
     ByteCursor section = reader.section(layer_section(layer));
     lanes.layer(layer).load(section, head.seen, summaries_of(head.options.spec.method(), head.seen));
-    check_layer(hparams.layer(layer), lanes.layer(layer), head.limit[static_cast<std::size_t>(layer)], head, section);
+    check_layer(hparams.layer(layer), lanes.layer(layer), head.limit[layer], head, section);
   }
   const int last = reader.count() - 1;
   reader.verify(last, "its logits");

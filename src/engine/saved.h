@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/as_size.h"
 #include "base/byte_stream.h"
 #include "cache/sections.h"
 #include "engine/cache_impl.h"
@@ -36,7 +37,7 @@ struct ModelIdentity {
   std::vector<SavedHeads> heads;  ///< [layer], or one for all layers where they are equal
   std::int32_t vocabulary = 0;
 
-  const SavedHeads& of_layer(int layer) const { return heads[heads.size() == 1 ? 0 : static_cast<std::size_t>(layer)]; }
+  const SavedHeads& of_layer(int layer) const { return heads[heads.size() == 1 ? 0 : as_size(layer)]; }
   bool operator==(const ModelIdentity&) const = default;
 };
 

@@ -29,7 +29,7 @@ struct Lengths {
   double mean() const { return lanes == 0 ? 0 : static_cast<double>(sum) / lanes; }
 };
 
-/// Computes the checksums behind the head's; what they find wrong, or nothing.
+/// Computes the checksums after the head's; what they find wrong, or nothing.
 std::string read_layers(const cache::SectionReader& reader, const engine::SavedHead& head, Lengths& lengths) {
   std::string damage;
   const auto verified = [&](int section, const std::string& what) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/as_size.h"
 #include "base/check_memory.h"
 #include "base/cores.h"
 #include "base/cpu.h"
@@ -15,7 +16,7 @@
 #include "engine/prefill.h"
 #include "engine/saved.h"
 #include "engine/session_impl.h"
-#include "graph/bf16_kernel.h"
+#include "network/bf16_kernel.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -32,17 +33,17 @@ SessionOptions with_defaults(SessionOptions options) {
   return options;
 }
 
-graph::Packing packing_of(const SessionOptions& options) {
-  if (options.precision == Precision::f32) return graph::Packing::none;
+network::Packing packing_of(const SessionOptions& options) {
+  if (options.precision == Precision::f32) return network::Packing::none;
   switch (options.pack) {
     case Pack::layer:
-      return graph::Packing::layer;
+      return network::Packing::layer;
     case Pack::resident:
-      return graph::Packing::resident;
+      return network::Packing::resident;
     case Pack::automatic:
       break;
   }
-  return graph::Packing::by_rows;
+  return network::Packing::by_rows;
 }
 
 void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) {
@@ -99,7 +100,7 @@ void SessionOptions::check() const {
   if (!multiplies_bf16())
     throw UsageError(fmt::format(
         "pack {}: packed weights are bf16, for which this machine has neither AMX nor AVX-512-BF16 (use auto)", name));
-  if (!graph::Bf16Kernel::available())
+  if (!network::Bf16Kernel::available())
     throw UsageError(fmt::format("pack {}: this build multiplies without oneDNN (use auto)", name));
 }
 
@@ -120,7 +121,7 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       options(with_defaults(o)),
       hparams(model->impl().weights->hparams()),
       executor(*model->impl().weights, options.threads, account, packing_of(options)),
-      prefill_attention(account, options.threads, engine::products_of(options.precision)),
+      prefill_attention(account, options.threads, engine::compute_type_of(options.precision)),
       decode_attention(account, options.threads),
       stepper(executor, decode_attention, hparams, account) {}
 
@@ -167,7 +168,7 @@ void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> token
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
   const PackedPass packed(*this, tokens.size(), need);
-  engine::Past past{account, decode_attention, hparams, sequence.lanes, sequence.seen - count};
+  engine::PastLanes past{account, decode_attention, hparams, sequence.lanes, sequence.seen - count};
   const engine::PrefillContext context{executor, prefill_attention, hparams,  model->impl().vocab,
                                        account,  options,           progress, &past};
   const std::vector<std::vector<Token>> nothing_more(1);
@@ -197,7 +198,7 @@ std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) 
   check_tokens(tokens, s.hparams);
   auto& sequence = cache.impl();
   const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : kExtendRows;
-  std::vector<float> logits(static_cast<std::size_t>(s.hparams.n_vocab));
+  std::vector<float> logits(s.hparams.n_vocab);
   for (std::size_t done = 0; done < tokens.size(); done += rows_at_once) {
     s.check_stop();
     std::vector<engine::StepRow> rows;
@@ -215,7 +216,7 @@ void Session::compress(Cache& cache, std::span<const Token> tokens) { impl_->com
 void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits) {
   auto& s = *impl_;
   check_tokens(tokens, s.hparams);
-  if (caches.size() != tokens.size() || logits.size() != tokens.size() * static_cast<std::size_t>(s.hparams.n_vocab)) {
+  if (caches.size() != tokens.size() || logits.size() != tokens.size() * as_size(s.hparams.n_vocab)) {
     throw UsageError(fmt::format("a step of {} caches got {} tokens and room for {} logits", caches.size(),
                                  tokens.size(), logits.size()));
   }
@@ -232,7 +233,7 @@ void Session::save(const std::string& path, const Cache& cache, std::span<const 
                    const Transcript& transcript) const {
   const auto& sequence = cache.impl();
   check_tokens(transcript.tokens, impl_->hparams);
-  if (transcript.tokens.size() < static_cast<std::size_t>(sequence.seen)) {
+  if (transcript.tokens.size() < as_size(sequence.seen)) {
     throw UsageError(fmt::format("a transcript of {} tokens is not that of a cache that has seen {}",
                                  transcript.tokens.size(), sequence.seen));
   }

@@ -8,8 +8,8 @@
 
 #include "attention/attention.h"
 #include "engine/decode.h"
-#include "graph/executor.h"
 #include "model/hparams.h"
+#include "network/executor.h"
 #include "winnow/session.h"
 
 namespace winnow {
@@ -31,7 +31,7 @@ struct Session::Impl {
     ~Stops() { executor.set_stop({}); }
     Stops(const Stops&) = delete;
     Stops& operator=(const Stops&) = delete;
-    graph::Executor& executor;
+    network::Executor& executor;
   };
 
   /// Lets the layers be packed for a pass of so many rows, which needs so many bytes besides.
@@ -40,14 +40,14 @@ struct Session::Impl {
     ~PackedPass() { executor.end_pass(); }
     PackedPass(const PackedPass&) = delete;
     PackedPass& operator=(const PackedPass&) = delete;
-    graph::Executor& executor;
+    network::Executor& executor;
   };
 
   std::shared_ptr<const Model> model;
   SessionOptions options;
   MemoryAccount account;  // before everything that reports to it
   const model::Hparams& hparams;
-  graph::Executor executor;
+  network::Executor executor;
   attention::PrefillAttention prefill_attention;
   attention::DecodeAttention decode_attention;
   engine::Stepper stepper;

@@ -4,14 +4,14 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "eval/forced.h"
 #include "eval/plan.h"
+#include "eval/teacher_forcing.h"
 
 namespace winnow::eval {
 
 namespace {
 
-/// One choice behind one cache.
+/// One choice after one cache.
 struct Line {
   Cache cache;
   Logits logits;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/as_size.h"
+
 namespace winnow::eval {
 
 namespace {
@@ -21,7 +23,7 @@ std::vector<double> log_softmax(std::span<const float> logits) {
 }  // namespace
 
 std::size_t best(std::span<const float> logits) {
-  return static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  return as_size(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
 Reference::Reference(std::span<const float> logits) : log_p_(log_softmax(logits)), best_(best(logits)) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "eval/distance.h"
-#include "eval/forced.h"
 #include "eval/plan.h"
+#include "eval/teacher_forcing.h"
 
 namespace winnow::eval {
 

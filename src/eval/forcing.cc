@@ -3,10 +3,11 @@
 
 #include <cmath>
 
+#include "base/as_size.h"
 #include "base/clock.h"
 #include "eval/distance.h"
-#include "eval/forced.h"
 #include "eval/plan.h"
+#include "eval/teacher_forcing.h"
 
 namespace winnow::eval {
 
@@ -22,7 +23,7 @@ struct Tally {
 
   void add(const Logits& logits, Token token) {
     nll -= log_probability(logits, token);
-    hits += best(logits) == static_cast<std::size_t>(token) ? 1 : 0;
+    hits += best(logits) == as_size(token) ? 1 : 0;
     ++tokens;
   }
 
@@ -44,7 +45,7 @@ Measure forcing(int every) {
     const auto begin = Clock::now();
     for (std::size_t t = 0; t + 1 < tokens.size(); ++t) {
       step(session, caches, tokens[t], logits);
-      const bool ends_stretch = every > 0 && (t + 2) % static_cast<std::size_t>(every) == 0;
+      const bool ends_stretch = every > 0 && (t + 2) % as_size(every) == 0;
       for (std::size_t i = 0; i < caches.size(); ++i) {
         tallies[i].add(logits[i], tokens[t + 1]);
         if (ends_stretch) out[i].values[fmt::format("nll@{}", t + 2)] = tallies[i].end_stretch();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "engine/cache_impl.h"
@@ -58,7 +59,7 @@ Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::v
   reading_.protocol = protocol;
   reading_.prompt = model.tokenize(sample.prompt);
   if (limits_.context == 0) limits_.context = model.info().ctx_train;
-  if (limits_.max_prompt > 0) cut_tokens_ = cut_middle(reading_.prompt, static_cast<std::size_t>(limits_.max_prompt));
+  if (limits_.max_prompt > 0) cut_tokens_ = cut_middle(reading_.prompt, as_size(limits_.max_prompt));
   hash_ = hash_text(reading_.prompt);
 }
 

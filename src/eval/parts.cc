@@ -81,7 +81,7 @@ void remove_part(const fs::path& part) {
 
 using Place = std::tuple<std::string, std::string, std::string>;  // task, id, protocol
 
-/// Where a plan measures its groups; what it does not measure comes behind.
+/// Where a plan measures its groups; what it does not measure comes after.
 class Order {
  public:
   explicit Order(const Plan& plan) {

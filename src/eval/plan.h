@@ -58,7 +58,7 @@ Measure following();
 
 /// Forces the reference, token by token, through all caches. The score is the share of its tokens that were the most
 /// probable ones, values have "nll", the mean of -ln p(token), and "perplexity", its exponential; with `every` > 0 also
-/// "nll@N" of the tokens up to the Nth behind the prompt, since the N before. The first token does not count: it comes
+/// "nll@N" of the tokens up to the Nth after the prompt, since the N before. The first token does not count: it comes
 /// from full attention whatever the method.
 Measure forcing(int every = 0);
 
@@ -68,7 +68,7 @@ enum class Likelihood : std::uint8_t {
   per_token,  ///< their mean
 };
 
-/// Reads each of the sample's choices behind a copy of each cache. The score is 1 when the likeliest one is right, the
+/// Reads each of the sample's choices after a copy of each cache. The score is 1 when the likeliest one is right, the
 /// answer is its name.
 Measure choosing(Likelihood likelihood);
 

@@ -23,11 +23,10 @@ std::uint64_t Random::next() {
 int Random::below(int n) { return static_cast<int>(((next() >> 32) * static_cast<std::uint64_t>(n)) >> 32); }
 
 std::vector<int> Random::distinct(int count, int n) {
-  std::vector<int> all(static_cast<std::size_t>(n));
+  std::vector<int> all(n);
   std::iota(all.begin(), all.end(), 0);
-  for (int i = 0; i < count; ++i)
-    std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + below(n - i))]);
-  all.resize(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) std::swap(all[i], all[i + below(n - i)]);
+  all.resize(count);
   return all;
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/as_size.h"
+
 namespace winnow::eval {
 
 /// Numbers that depend on the seed and on what they are for alone, the same on every machine (the standard's
@@ -23,7 +25,7 @@ class Random {
   template <class T>
   void shuffle(std::vector<T>& all) {
     for (std::size_t left = all.size(); left > 1; --left)
-      std::swap(all[left - 1], all[static_cast<std::size_t>(below(static_cast<int>(left)))]);
+      std::swap(all[left - 1], all[as_size(below(static_cast<int>(left)))]);
   }
 
  private:

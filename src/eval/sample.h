@@ -38,8 +38,8 @@ enum class Answer : std::uint8_t {
 /// A continuation of a prompt whose likelihood is measured.
 struct Choice {
   std::string name;
-  std::string given;   ///< read behind the prompt, …
-  std::string scored;  ///< … and what the model is to find likely behind it
+  std::string given;   ///< read after the prompt, …
+  std::string scored;  ///< … and what the model is to find likely after it
 };
 
 /// One prompt of a task with what it should be answered.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "base/clock.h"
-#include "eval/forced.h"
 #include "eval/plan.h"
+#include "eval/teacher_forcing.h"
 
 namespace winnow::eval {
 
@@ -18,7 +19,7 @@ double decode_rate(Session& session, std::vector<Cache>& caches, const std::vect
                    const Logits& logits) {
   std::vector all(caches.size(), logits);
   const auto begin = Clock::now();
-  for (int i = 0; i < kSteps; ++i) step(session, caches, tokens[static_cast<std::size_t>(i) % tokens.size()], all);
+  for (int i = 0; i < kSteps; ++i) step(session, caches, tokens[as_size(i) % tokens.size()], all);
   return 1000 * static_cast<double>(caches.size()) * kSteps / ms_since(begin);
 }
 

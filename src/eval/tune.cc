@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/as_size.h"
 #include "eval/group.h"
 #include "eval/tasks/jsonl.h"
 
@@ -58,7 +59,7 @@ std::size_t full_of(const std::vector<CacheOptions>& caches, const CacheOptions&
   const auto found = std::find_if(caches.begin(), caches.end(), [&](const CacheOptions& other) {
     return other.spec == Spec() && other.kv_type == cache.kv_type;
   });
-  return static_cast<std::size_t>(found - caches.begin());
+  return as_size(found - caches.begin());
 }
 
 }  // namespace

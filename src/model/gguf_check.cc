@@ -145,7 +145,7 @@ class Check {
   std::uint32_t alignment_ = 32;
   std::string prefix_ = ".";  ///< of the architecture's keys; no key begins so
   std::uint64_t begin_ = 0;   ///< of the first tensor, in the file
-  std::uint64_t next_ = 0;    ///< of the next one, behind begin_
+  std::uint64_t next_ = 0;    ///< of the next one, after begin_
   std::unordered_set<std::string_view> names_;
   std::unordered_set<std::string_view> tensor_names_;
   VocabularyKeys vocabulary_;

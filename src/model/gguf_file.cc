@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/as_size.h"
 #include "base/printable.h"
 #include "winnow/error.h"
 
@@ -105,7 +106,7 @@ std::int64_t GgufKeys::array_of_layers(const std::string& key, int layers) const
   const auto id = gguf_find_key(gguf_, key.c_str());
   if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY) return -1;
   const auto count = gguf_get_arr_n(gguf_, id);
-  if (count != static_cast<std::size_t>(layers))
+  if (count != as_size(layers))
     throw ModelError(fmt::format("{}: key {} has {} values for {} layers", path_, brief(key), count, layers));
   return id;
 }
@@ -114,12 +115,12 @@ std::optional<std::vector<int>> GgufKeys::integers(const std::string& key, int l
   const auto id = array_of_layers(key, layers);
   if (id < 0) {
     const auto one = integer(key, least, most);
-    return one ? std::optional(std::vector<int>(static_cast<std::size_t>(layers), *one)) : std::nullopt;
+    return one ? std::optional(std::vector<int>(layers, *one)) : std::nullopt;
   }
   const auto type = gguf_get_arr_type(gguf_, id);
   if (type == GGUF_TYPE_STRING) wrong_type(key, id, "integers");
   std::vector<int> out;
-  for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers); ++layer) {
+  for (std::size_t layer = 0; layer < as_size(layers); ++layer) {
     const auto value = integer_at(type, gguf_get_arr_data(gguf_, id), layer);
     if (!value) wrong_type(key, id, "integers");
     if (*value < least || *value > most)
@@ -135,7 +136,7 @@ std::optional<std::vector<double>> GgufKeys::numbers(const std::string& key, int
   const auto id = array_of_layers(key, layers);
   if (id < 0) {
     const auto one = number(key, least, most);
-    return one ? std::optional(std::vector<double>(static_cast<std::size_t>(layers), *one)) : std::nullopt;
+    return one ? std::optional(std::vector<double>(layers, *one)) : std::nullopt;
   }
   if (gguf_get_arr_type(gguf_, id) != GGUF_TYPE_FLOAT32) wrong_type(key, id, "numbers");
   const auto* const values = static_cast<const float*>(gguf_get_arr_data(gguf_, id));

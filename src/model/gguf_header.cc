@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "base/as_size.h"
 #include "base/printable.h"
 #include "winnow/error.h"
 
@@ -26,7 +27,7 @@ class Cursor {
   }
   std::string_view text(std::string_view what) {
     const auto length = take<std::uint64_t>(what);
-    return {reinterpret_cast<const char*>(need(length, what)), static_cast<std::size_t>(length)};
+    return {reinterpret_cast<const char*>(need(length, what)), as_size(length)};
   }
   const std::byte* need(std::uint64_t length, std::string_view what) {
     if (length > left()) {
@@ -34,7 +35,7 @@ class Cursor {
                                    at_, length, bytes_.size()));
     }
     const std::byte* const here = bytes_.data() + at_;
-    at_ += static_cast<std::size_t>(length);
+    at_ += as_size(length);
     return here;
   }
   std::size_t at() const { return at_; }
@@ -103,7 +104,7 @@ class Reader {
   void texts(std::string_view key, Value& value) {
     if (value.count > in_.left() / sizeof(std::uint64_t))
       fail(fmt::format("key {} claims {} strings, more than the file can hold", brief(key), value.count));
-    value.texts.reserve(static_cast<std::size_t>(value.count));
+    value.texts.reserve(value.count);
     for (std::uint64_t i = 0; i < value.count; ++i) value.texts.push_back(in_.text(key));
   }
 

@@ -29,7 +29,7 @@ struct TensorEntry {
   std::uint32_t dims = 0;
   std::array<std::int64_t, GGML_MAX_DIMS> shape{1, 1, 1, 1};
   std::uint32_t type = 0;    ///< ggml_type
-  std::uint64_t offset = 0;  ///< behind the header
+  std::uint64_t offset = 0;  ///< after the header
 };
 
 /// A GGUF's header taken apart. Nothing is copied: all of it points into the bytes that it was read from.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/as_size.h"
 #include "model/layer_spec.h"
 
 struct gguf_context;
@@ -35,7 +36,7 @@ struct Hparams {
   std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
   std::vector<int> kind_of;      ///< [n_layer]
 
-  const LayerSpec& layer(int l) const { return kinds[static_cast<std::size_t>(kind_of[static_cast<std::size_t>(l)])]; }
+  const LayerSpec& layer(int l) const { return kinds[as_size(kind_of[l])]; }
   /// Adds the last layer so far.
   void add(const LayerSpec& layer);
 };

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/as_size.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -26,7 +27,7 @@ MappedFile::MappedFile(const std::string& path) {
   if (S_ISDIR(info.st_mode)) throw ModelError(fmt::format("the model {} is a folder, expected a GGUF file", path));
   if (!S_ISREG(info.st_mode)) throw ModelError(fmt::format("the model {} is not a regular file", path));
   if (info.st_size == 0) throw ModelError(fmt::format("the model {} is empty (0 bytes)", path));
-  size_ = static_cast<std::size_t>(info.st_size);
+  size_ = as_size(info.st_size);
   void* const at = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (at == MAP_FAILED)
     throw ModelError(fmt::format("cannot map the {} bytes of {}: {}", size_, path, std::strerror(errno)));

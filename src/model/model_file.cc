@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/as_size.h"
 #include "model/backend_log.h"
 #include "model/gguf_check.h"
 #include "winnow/error.h"
@@ -19,7 +20,7 @@ namespace {
 std::size_t read_copy(void* copy, void* out, std::uint64_t at, std::size_t wanted) {
   const auto& bytes = *static_cast<const std::vector<std::byte>*>(copy);
   if (at >= bytes.size()) return 0;
-  const std::size_t n = std::min(wanted, bytes.size() - static_cast<std::size_t>(at));
+  const std::size_t n = std::min(wanted, bytes.size() - as_size(at));
   std::memcpy(out, bytes.data() + at, n);
   return n;
 }

@@ -126,7 +126,7 @@ void read_rope(const GgufKeys& keys, const Network& network, const LoadOptions& 
 }  // namespace
 
 std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const LoadOptions& options) {
-  std::vector<LayerSpec> specs(static_cast<std::size_t>(network.n_layer));
+  std::vector<LayerSpec> specs(network.n_layer);
   const auto widths = required(keys, network.arch + ".feed_forward_length", network.n_layer, 1 << 22);
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].n_ff = widths[i];
   read_heads(keys, network, specs);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <limits>
 
+#include "base/as_size.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -20,7 +21,7 @@ std::size_t longest_piece(const llama_vocab* vocab) {
   int longest = 1;
   for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token)
     longest = std::max(longest, -llama_token_to_piece(vocab, token, nullptr, kNoRoom, 0, true));
-  return static_cast<std::size_t>(longest);
+  return as_size(longest);
 }
 
 }  // namespace
@@ -50,10 +51,10 @@ std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control)
   try {
     int n = run();
     if (n < 0) {
-      out.resize(static_cast<std::size_t>(-n));
+      out.resize(-n);
       n = run();
     }
-    out.resize(static_cast<std::size_t>(n));
+    out.resize(n);
   } catch (const std::exception& error) {
     throw InputError(fmt::format("{}: cannot tokenize {} bytes of text: {}", path_, text.size(), error.what()));
   }
@@ -72,10 +73,10 @@ std::string Vocab::piece(Token token) const {
   };
   int n = run();
   if (n < 0) {
-    out.resize(static_cast<std::size_t>(-n));
+    out.resize(-n);
     n = run();
   }
-  out.resize(static_cast<std::size_t>(n));
+  out.resize(n);
   return out;
 }
 
@@ -93,11 +94,11 @@ std::string Vocab::rendered(const std::vector<llama_chat_message>& messages) con
   };
   int n = render();
   if (n > static_cast<int>(out.size())) {
-    out.resize(static_cast<std::size_t>(n));
+    out.resize(n);
     n = render();
   }
   if (n < 0) throw UsageError(fmt::format("{}: libllama does not know the model's chat template: use --raw", path_));
-  out.resize(static_cast<std::size_t>(n));
+  out.resize(n);
   return out;
 }
 

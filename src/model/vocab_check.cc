@@ -11,6 +11,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "base/as_size.h"
 #include "base/printable.h"
 #include "winnow/error.h"
 
@@ -58,7 +59,7 @@ void check_merges(const Value& merges, const std::string& path) {
 }
 
 void check_tokens(const std::vector<std::string_view>& tokens, const std::string& path) {
-  if (tokens.empty() || tokens.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max() / 2)) {
+  if (tokens.empty() || tokens.size() > as_size(std::numeric_limits<std::int32_t>::max() / 2)) {
     throw ModelError(fmt::format("{}: the vocabulary has {} tokens", path, tokens.size()));
   }
   std::unordered_set<std::string_view> seen;

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/as_size.h"
 #include "base/check_memory.h"
 #include "base/format.h"
 #include "base/memory.h"
@@ -145,7 +146,7 @@ class Loader {
 
   ggml_context* new_context() {
     // Room for every tensor of the file, for its trial in the mapped context, and a repacked copy of the embedding.
-    const auto count = 2 * static_cast<std::size_t>(gguf_get_n_tensors(gguf_)) + 2;
+    const auto count = 2 * as_size(gguf_get_n_tensors(gguf_)) + 2;
     check_memory(count * ggml_tensor_overhead(), "the list of tensors of " + path_);
     const ggml_init_params params{count * ggml_tensor_overhead(), nullptr, true};
     out_.contexts.emplace_back(ggml_init(params));
@@ -218,7 +219,7 @@ LayerWeights load_layer(Loader& loader, const Hparams& h, int index) {
 
 /// One tensor is for all layers, which must rotate as many pairs as it has factors.
 void divide_frequencies(Rope& rope, const ggml_tensor& factors, const std::string& path) {
-  if (rope.frequency.size() != static_cast<std::size_t>(factors.ne[0]))
+  if (rope.frequency.size() != as_size(factors.ne[0]))
     throw ModelError(fmt::format("{}: tensor {} has {} factors for layers that rotate {} pairs", path,
                                  ggml_get_name(&factors), factors.ne[0], rope.frequency.size()));
   for (std::size_t i = 0; i < rope.frequency.size(); ++i) {
@@ -269,7 +270,7 @@ std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const LoadOp
 }
 
 const Hparams& Weights::hparams() const { return impl_->hparams; }
-const LayerWeights& Weights::layer(int l) const { return impl_->layers[static_cast<std::size_t>(l)]; }
+const LayerWeights& Weights::layer(int l) const { return impl_->layers[l]; }
 ggml_tensor* Weights::token_embedding() const { return impl_->token_embedding; }
 ggml_tensor* Weights::output_norm() const { return impl_->output_norm; }
 ggml_tensor* Weights::output() const { return impl_->output; }

@@ -40,7 +40,7 @@ std::vector<int> apportion(std::span<const double> shares, int total) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return fractions[a] > fractions[b]; });
-  for (std::int64_t i = 0; i < left; ++i) ++out[order[static_cast<std::size_t>(i)]];
+  for (std::int64_t i = 0; i < left; ++i) ++out[order[i]];
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "attention/products.h"
+#include "base/as_size.h"
 #include "policy/merging.h"
 #include "policy/rows.h"
 #include "policy/step.h"
@@ -17,9 +18,9 @@ template <class Each>
 Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const Each& each) {
   Cosines out;
   for (const auto& piece : pieces) {
-    if (piece.founders != nullptr) continue;
-    out.resize(out.size() + static_cast<std::size_t>(piece.keys.count));
-    each(piece, std::span(out).last(static_cast<std::size_t>(piece.keys.count)));
+    if (piece.centres != nullptr) continue;
+    out.resize(out.size() + as_size(piece.keys.count));
+    each(piece, std::span(out).last(piece.keys.count));
   }
   return out;
 }
@@ -28,7 +29,7 @@ Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const Each& ea
 
 /// The vectors of one entry of a lane.
 struct Demotion::Entry {
-  Entry(const Demotion& d, int slot) : key(static_cast<std::size_t>(d.view_.shape.head_dim)), value(key.size()) {
+  Entry(const Demotion& d, int slot) : key(as_size(d.view_.shape.head_dim)), value(key.size()) {
     d.view_.lanes.key(d.head_, slot, key);
     d.view_.lanes.value(d.head_, slot, value);
   }
@@ -40,12 +41,12 @@ struct Demotion::Entry {
 void Demotion::demote(int slot) const {
   auto& lanes = view_.lanes;
   lanes.unrotate(head_);
-  const bool room = how_.merges() && how_.room(view_.limit[static_cast<std::size_t>(head_)]) > 0;
+  const bool room = how_.merges() && how_.room(view_.limit[head_]) > 0;
   const Target target = room ? most_alike(slot) : Target{};
   if (target.slot < 0 || target.likeness < how_.tau) return lanes.remove(head_, slot);
   const float scale = merge_vectors(slot, target.slot);
-  if (how_.merged == Merged::follows) {
-    lanes.follow(head_, slot, target.slot, scale);
+  if (how_.merged == Merged::stays) {
+    lanes.merge_into(head_, slot, target.slot, scale);
   } else {
     lanes.remove(head_, slot);
   }
@@ -56,22 +57,21 @@ std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const
   const float least = how_.least_value_cosine();
   if (!how_.rotated) {
     return cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
-      attention::cosines_where(by_value.subspan(static_cast<std::size_t>(piece.first), out.size()), least, piece.keys,
-                               entry.key, out);
+      attention::cosines_where(by_value.subspan(piece.first, out.size()), least, piece.keys, entry.key, out);
     });
   }
-  // Turning one key and not the other by the distance between them is the same as turning each to its place.
+  // Turning one key and not the other by the distance between them is the same as rotating each to its place.
   const auto& lanes = view_.lanes;
   const auto shape = lanes.shape();
   Cosines out(by_value.size());
   for (int other = 0; other < lanes.length(head_); ++other) {
-    const auto at = static_cast<std::size_t>(other);
+    const auto at = as_size(other);
     if (std::abs(by_value[at]) < least) continue;
-    Entry turned(*this, other);
-    shape.unrotates->shift(turned.key.data(),
+    Entry rotated(*this, other);
+    shape.unrotates->shift(rotated.key.data(),
                            static_cast<std::int64_t>(lanes.position(head_, other)) - lanes.position(head_, slot));
-    const auto* const row = reinterpret_cast<const std::byte*>(turned.key.data());
-    attention::cosines({row, turned.key.size() * sizeof(float), 1, shape.head_dim, ElementType::f32}, entry.key,
+    const auto* const row = reinterpret_cast<const std::byte*>(rotated.key.data());
+    attention::cosines({row, rotated.key.size() * sizeof(float), 1, shape.head_dim, ElementType::f32}, entry.key,
                        std::span(out).subspan(at, 1));
   }
   return out;
@@ -86,11 +86,11 @@ Demotion::Target Demotion::most_alike(int slot) const {
   });
   const auto by_key = cosines_of_keys(given_up, slot, pieces, by_value);
   Target best;
-  view_.lanes.for_each_stretch(head_, [&](const cache::LaneStretch& stretch) {
+  view_.lanes.for_each_span(head_, [&](const cache::LaneSpan& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {
       const int other = stretch.first + i;
-      const auto at = static_cast<std::size_t>(other);
-      if (other == slot || !evictable(view_, stretch.positions[static_cast<std::size_t>(i)])) continue;
+      const auto at = as_size(other);
+      if (other == slot || !evictable(view_, stretch.positions[i])) continue;
       const double likeness = redundancy(how_, by_key[at], by_value[at]);
       if (best.slot < 0 || likeness > best.likeness) best = {other, likeness};
     }
@@ -100,7 +100,7 @@ Demotion::Target Demotion::most_alike(int slot) const {
 
 double Demotion::class_worth(int slot) const {
   double sum = worth_(slot);
-  const auto range = view_.lanes.followers(head_).of(slot);
+  const auto range = view_.lanes.merged_entries(head_).of(slot);
   for (int i = range.first; i < range.end; ++i) sum += worth_(view_.lanes.length(head_) + i);
   return sum;
 }

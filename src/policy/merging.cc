@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attention/products.h"
+#include "base/as_size.h"
 #include "cache/element.h"
 #include "policy/rows.h"
 #include "policy/select.h"
@@ -16,7 +17,7 @@ namespace winnow::policy {
 
 namespace {
 
-/// Entries that are compared with all centers at a time.
+/// Entries that are compared with all centres at a time.
 constexpr std::size_t kTogether = 32;
 
 /// Vectors of some entries of one head, [n][d] each.
@@ -33,14 +34,13 @@ std::span<const float> row(const std::vector<float>& rows, std::size_t i, std::s
 }
 
 Vectors vectors_of(const LayerView& view, int head, std::span<const std::int32_t> entries) {
-  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  const auto dim = as_size(view.shape.head_dim);
   const auto& scratch = *view.scratch;
   Vectors out{std::vector<float>(entries.size() * dim), std::vector<float>(entries.size() * dim)};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     cache::decode_row(scratch.type(), scratch.keys(head).row(entries[i]), row(out.keys, i, dim));
     cache::decode_row(scratch.type(), scratch.values(head).row(entries[i]), row(out.values, i, dim));
-    view.rope->shift(row(out.keys, i, dim).data(),
-                     -static_cast<std::int64_t>(scratch.positions()[static_cast<std::size_t>(entries[i])]));
+    view.rope->shift(row(out.keys, i, dim).data(), -static_cast<std::int64_t>(scratch.positions()[entries[i]]));
   }
   return out;
 }
@@ -63,9 +63,9 @@ std::vector<float> directions(std::vector<float> rows, std::size_t dim) {
 /// Keys as they are compared, of length 1.
 std::vector<float> compared_keys(const Merging& how, const LayerView& view, std::span<const std::int32_t> entries,
                                  std::vector<float> keys) {
-  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  const auto dim = as_size(view.shape.head_dim);
   for (std::size_t i = 0; how.rotated && i < entries.size(); ++i) {
-    view.rope->shift(row(keys, i, dim).data(), view.scratch->positions()[static_cast<std::size_t>(entries[i])]);
+    view.rope->shift(row(keys, i, dim).data(), view.scratch->positions()[entries[i]]);
   }
   return directions(std::move(keys), dim);
 }
@@ -74,18 +74,18 @@ std::vector<float> compared_keys(const Merging& how, const LayerView& view, std:
 class Classes {
  public:
   Classes(const Merging& how, const LayerView& view, int head, std::span<const float> scores,
-          std::vector<std::int32_t> centers, std::vector<std::int32_t> others)
+          std::vector<std::int32_t> centres, std::vector<std::int32_t> others)
       : how_(how),
         view_(view),
-        dim_(static_cast<std::size_t>(view.shape.head_dim)),
+        dim_(as_size(view.shape.head_dim)),
         scores_(scores),
-        centers_(std::move(centers)),
+        centres_(std::move(centres)),
         others_(std::move(others)),
-        center_vectors_(vectors_of(view, head, centers_)),
+        centre_vectors_(vectors_of(view, head, centres_)),
         other_vectors_(vectors_of(view, head, others_)),
-        center_norms_(norms_of(center_vectors_.keys, dim_)),
+        centre_norms_(norms_of(centre_vectors_.keys, dim_)),
         other_norms_(norms_of(other_vectors_.keys, dim_)),
-        members_(centers_.size()) {
+        members_(centres_.size()) {
     assign();
   }
 
@@ -93,21 +93,21 @@ class Classes {
     return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return !members.empty(); });
   }
 
-  /// Vectors that are stored for the centers: those of classes without members are the center's own.
+  /// Vectors that are stored for the centres: those of classes without members are the centre's own.
   Vectors merged() const {
-    Vectors out = center_vectors_;
-    for (std::size_t c = 0; c < centers_.size(); ++c) {
+    Vectors out = centre_vectors_;
+    for (std::size_t c = 0; c < centres_.size(); ++c) {
       if (!members_[c].empty()) merge(c, row(out.keys, c, dim_), row(out.values, c, dim_));
     }
     return out;
   }
 
-  std::vector<cache::KeepPlan::Joined> followers() const {
+  std::vector<cache::KeepPlan::Joined> merged_entries() const {
     std::vector<cache::KeepPlan::Joined> out;
-    for (std::size_t c = 0; c < centers_.size(); ++c) {
+    for (std::size_t c = 0; c < centres_.size(); ++c) {
       for (const auto i : members_[c]) {
         out.push_back({others_[i], static_cast<std::int32_t>(c),
-                       center_norms_[c] > 0 ? other_norms_[i] / center_norms_[c] : 0.0F});
+                       centre_norms_[c] > 0 ? other_norms_[i] / centre_norms_[c] : 0.0F});
       }
     }
     return out;
@@ -115,11 +115,11 @@ class Classes {
 
  private:
   void assign() {
-    const attention::PackedRows keys(compared_keys(how_, view_, centers_, center_vectors_.keys), view_.shape.head_dim);
-    const attention::PackedRows values(directions(center_vectors_.values, dim_), view_.shape.head_dim);
+    const attention::PackedRows keys(compared_keys(how_, view_, centres_, centre_vectors_.keys), view_.shape.head_dim);
+    const attention::PackedRows values(directions(centre_vectors_.values, dim_), view_.shape.head_dim);
     const auto other_keys = compared_keys(how_, view_, others_, other_vectors_.keys);
     const auto other_values = directions(other_vectors_.values, dim_);
-    const auto stride = static_cast<std::size_t>(keys.stride());
+    const auto stride = as_size(keys.stride());
     std::vector<float> by_key(kTogether * stride);
     std::vector<float> by_value(kTogether * stride);
     for (std::size_t first = 0; first < others_.size(); first += kTogether) {
@@ -135,7 +135,7 @@ class Classes {
   void assign_one(std::size_t other, const float* by_key, const float* by_value) {
     std::size_t best = 0;
     double most = -2;
-    for (std::size_t c = 0; c < centers_.size(); ++c) {
+    for (std::size_t c = 0; c < centres_.size(); ++c) {
       const double likeness = redundancy(how_, by_key[c], by_value[c]);
       if (likeness > most) {
         most = likeness;
@@ -147,33 +147,33 @@ class Classes {
 
   void merge(std::size_t c, std::span<float> key, std::span<float> value) const {
     ClassMean mean(dim_);
-    mean.add(row(center_vectors_.keys, c, dim_), row(center_vectors_.values, c, dim_), weight(centers_[c]));
+    mean.add(row(centre_vectors_.keys, c, dim_), row(centre_vectors_.values, c, dim_), weight(centres_[c]));
     for (const auto i : members_[c])
       mean.add(row(other_vectors_.keys, i, dim_), row(other_vectors_.values, i, dim_), weight(others_[i]));
     mean.store(how_, key, value);
   }
 
-  double weight(std::int32_t entry) const { return scores_[static_cast<std::size_t>(entry)]; }
+  double weight(std::int32_t entry) const { return scores_[entry]; }
 
   const Merging& how_;
   const LayerView& view_;
   std::size_t dim_;
   std::span<const float> scores_;
-  std::vector<std::int32_t> centers_;
+  std::vector<std::int32_t> centres_;
   std::vector<std::int32_t> others_;
-  Vectors center_vectors_;
+  Vectors centre_vectors_;
   Vectors other_vectors_;
-  std::vector<float> center_norms_;
+  std::vector<float> centre_norms_;
   std::vector<float> other_norms_;
-  std::vector<std::vector<std::size_t>> members_;  ///< [center] indices into others_
+  std::vector<std::vector<std::size_t>> members_;  ///< [centre] indices into others_
 };
 
 /// The best of what is not kept, as many as there is room for.
 std::vector<std::int32_t> to_be_merged(std::span<const float> scores, const std::vector<std::int32_t>& kept, int room,
-                                       const Forced& forced) {
+                                       const AlwaysKept& always_kept) {
   std::vector<float> left(scores.begin(), scores.end());
-  for (const auto j : kept) left[static_cast<std::size_t>(j)] = std::nanf("");  // worse than any
-  return top(left, std::min(room, static_cast<int>(left.size() - kept.size())), forced);
+  for (const auto j : kept) left[j] = std::nanf("");  // worse than any
+  return top(left, std::min(room, static_cast<int>(left.size() - kept.size())), always_kept);
 }
 
 }  // namespace
@@ -237,27 +237,27 @@ void ClassMean::store(const Merging& how, std::span<float> key, std::span<float>
   }
 }
 
-void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced,
+void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const AlwaysKept& always_kept,
                   cache::KeepPlan& plan) {
   if (!how.merges()) return;
   const auto heads = plan.heads.size();
   plan.keys.resize(heads);
   plan.values.resize(heads);
-  if (how.merged == Merged::follows) plan.followers.resize(heads);
+  if (how.merged == Merged::stays) plan.merged_entries.resize(heads);
   for (std::size_t h = 0; h < heads; ++h) {
     const int head = static_cast<int>(h);
     const auto& kept = plan.heads[h];
-    const std::vector<std::int32_t> centers(kept.begin(), kept.end() - forced.recent);
-    const Classes classes(how, view, head, scores.head(head), centers,
-                          to_be_merged(scores.head(head), kept, how.room(static_cast<int>(kept.size())), forced));
+    const std::vector<std::int32_t> centres(kept.begin(), kept.end() - always_kept.recent);
+    const Classes classes(how, view, head, scores.head(head), centres,
+                          to_be_merged(scores.head(head), kept, how.room(static_cast<int>(kept.size())), always_kept));
     if (!classes.any()) continue;
     Vectors vectors = classes.merged();
-    const auto last = vectors_of(view, head, std::span(kept).last(static_cast<std::size_t>(forced.recent)));
+    const auto last = vectors_of(view, head, std::span(kept).last(always_kept.recent));
     vectors.keys.insert(vectors.keys.end(), last.keys.begin(), last.keys.end());
     vectors.values.insert(vectors.values.end(), last.values.begin(), last.values.end());
     plan.keys[h] = std::move(vectors.keys);
     plan.values[h] = std::move(vectors.values);
-    if (how.merged == Merged::follows) plan.followers[h] = classes.followers();
+    if (how.merged == Merged::stays) plan.merged_entries[h] = classes.merged_entries();
   }
 }
 

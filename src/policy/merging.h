@@ -9,7 +9,7 @@
 
 #include "policy/method.h"
 
-/// Entries that share vectors: EMS (Li et al., 2024, section 4). A class has a center, whose direction and value become
+/// Entries that share vectors: EMS (Li et al., 2024, section 4). A class has a centre, whose direction and value become
 /// means over the class, and members.
 namespace winnow::policy {
 
@@ -18,25 +18,25 @@ enum class Compare : std::uint8_t { key, value, both };
 
 /// What becomes of an entry that is merged.
 enum class Merged : std::uint8_t {
-  follows,   ///< it stays as a follower of its center, at its own place and with its own key length
-  vanishes,  ///< the center stands for it
+  stays,     ///< it stays as a merged entry of its centre, at its own place and with its own key length
+  vanishes,  ///< the centre stands for it
 };
 
 struct Merging {
-  double gamma = 4;  ///< entries that take part in attention, centers and last tokens included, for each of the budget
+  double gamma = 4;  ///< entries that take part in attention, centres and last tokens included, for each of the budget
   double tau = 0.6;  ///< what is less alike than this is not merged but goes; from 1 on that is everything
   Compare compare = Compare::both;
   bool clamp = false;     ///< cosines below 0 count as 0
   bool rotated = false;   ///< keys are compared as they are rotated, not before RoPE
   bool normalize = true;  ///< a class's direction has length 1
-  Merged merged = Merged::follows;
+  Merged merged = Merged::stays;
 
   /// Equal entries are alike by 1, give or take a rounding, which must not decide: a `tau` of 1 merges nothing.
   bool merges() const { return gamma > 1 && tau < 1; }
   /// Least magnitude of a cosine of values with which an entry can be joined, whatever its key: the cosine of keys need
   /// not be known where that of values is less.
   float least_value_cosine() const;
-  /// Followers that a lane of a budget may have.
+  /// Merged entries that a lane of a budget may have.
   int room(int budget) const;
 };
 
@@ -63,14 +63,14 @@ class ClassMean {
 };
 
 /// What goes joins the most alike of the entries that stay, but for the last tokens: fills plan.keys and plan.values of
-/// the classes with members, and plan.followers. Weights are the scores.
-void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const Forced& forced,
+/// the classes with members, and plan.merged entries. Weights are the scores.
+void merge_prompt(const Merging& how, const LayerView& view, const Scores& scores, const AlwaysKept& always_kept,
                   cache::KeepPlan& plan);
 
-/// A center of a lane is given up for another: joins it or, where none is alike, leaves with its followers.
+/// A centre of a lane is given up for another: joins it or, where none is alike, leaves with its merged entries.
 class Demotion {
  public:
-  /// What an entry is worth: by slot, then by follower.
+  /// What an entry is worth: by slot, then by merged entry.
   using Worth = std::function<double(int entry)>;
 
   Demotion(const Merging& how, const StepView& view, int head, Worth worth)
@@ -81,7 +81,7 @@ class Demotion {
 
  private:
   struct Entry;
-  /// A center that is most alike, and how alike: -1 if there is no other. Where none is alike enough to be joined, any.
+  /// A centre that is most alike, and how alike: -1 if there is no other. Where none is alike enough to be joined, any.
   struct Target {
     int slot = -1;
     double likeness = 0;

@@ -8,8 +8,9 @@
 
 #include "attention/attention.h"
 #include "attention/moments.h"
+#include "base/as_size.h"
+#include "cache/keep_plan.h"
 #include "cache/lanes.h"
-#include "cache/plan.h"
 #include "cache/scratch.h"
 #include "winnow/policy/method.h"
 
@@ -30,10 +31,10 @@ struct StepView {
   const float* probabilities = nullptr;
   int stride = 0;
 
-  /// Attention probabilities of one query head over its KV head's lane, by slot, then over the followers.
+  /// Attention probabilities of one query head over its KV head's lane, by slot, then over the merged entries.
   std::span<const float> attention(int query_head) const {
     const int entries = lanes.entries(query_head / shape.group());
-    return {probabilities + static_cast<std::ptrdiff_t>(query_head) * stride, static_cast<std::size_t>(entries)};
+    return {probabilities + static_cast<std::ptrdiff_t>(query_head) * stride, as_size(entries)};
   }
 };
 
@@ -49,14 +50,14 @@ struct AttendView {
   int end_head = 0;
 
   std::span<const float> query_of(int head) const {
-    const auto dim = static_cast<std::size_t>(shape.head_dim);
-    return {query + static_cast<std::size_t>(head) * dim, dim};
+    const auto dim = as_size(shape.head_dim);
+    return {query + as_size(head) * dim, dim};
   }
 };
 
 /// Least budget with which `method` works on a prompt: what it forces and one entry more, but never more than the whole
 /// prompt, unless its lanes grow into the budget while decoding.
-int least_budget(const Method& method, const Prompt& prompt);
+int least_budget(const Method& method, const LayerPrompt& prompt);
 
 /// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from
 /// spread_over_layers(), in entries per KV head. n <= the mean budget keeps all. Throws std::logic_error when a part's
@@ -70,6 +71,6 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
 /// Entries per KV head of each layer, [L]; checks the budget against what the method forces. `layers` [L] are the same
 /// prompt to each layer. Throws UsageError with both numbers, and std::logic_error when the method's part gives numbers
 /// that do not add up.
-std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const Prompt> layers);
+std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const LayerPrompt> layers);
 
 }  // namespace winnow::policy

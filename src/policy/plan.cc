@@ -27,7 +27,7 @@ void check_spread(const std::string& method, std::span<const int> numbers, int c
   }
 }
 
-void check_budget(const Method& method, int budget, const Prompt& prompt) {
+void check_budget(const Method& method, int budget, const LayerPrompt& prompt) {
   const int least = least_budget(method, prompt);
   if (budget < least) {
     throw UsageError(
@@ -36,48 +36,48 @@ void check_budget(const Method& method, int budget, const Prompt& prompt) {
   }
 }
 
-Forced most_forced(const Method& method, int budget, std::span<const Prompt> layers) {
-  Forced most;
+AlwaysKept most_always_kept(const Method& method, int budget, std::span<const LayerPrompt> layers) {
+  AlwaysKept most;
   for (const auto& prompt : layers) {
-    const Forced forced = method.forced.call(prompt, budget);
-    if (forced.total() > most.total()) most = forced;
+    const AlwaysKept always_kept = method.always_kept.call(prompt, budget);
+    if (always_kept.total() > most.total()) most = always_kept;
   }
   return most;
 }
 
 /// Selected entries for each head, [H_kv].
-std::vector<int> spread_over_heads(const Method& method, const Scores& scores, int mean, const Forced& forced) {
-  if (!method.over_heads) return std::vector<int>(static_cast<std::size_t>(scores.heads()), mean);
-  auto counts = method.over_heads.call(mean, scores, forced);
+std::vector<int> spread_over_heads(const Method& method, const Scores& scores, int mean,
+                                   const AlwaysKept& always_kept) {
+  if (!method.over_heads) return std::vector<int>(scores.heads(), mean);
+  auto counts = method.over_heads.call(mean, scores, always_kept);
   check_spread(method.name, counts, scores.heads(), mean);
   return counts;
 }
 
 std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerView& view, const Scores& scores,
-                                              std::span<const int> counts, const Forced& forced) {
-  if (method.select) return method.select.call(view, scores, counts, forced);
+                                              std::span<const int> counts, const AlwaysKept& always_kept) {
+  if (method.select) return method.select.call(view, scores, counts, always_kept);
   std::vector<std::vector<std::int32_t>> out;
-  for (int head = 0; head < scores.heads(); ++head)
-    out.push_back(top(scores.head(head), counts[static_cast<std::size_t>(head)], forced));
+  for (int head = 0; head < scores.heads(); ++head) out.push_back(top(scores.head(head), counts[head], always_kept));
   return out;
 }
 
 /// What is selected by rank, and then what is drawn.
 std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, const LayerView& view,
                                                        const Scores& scores, std::span<const int> counts,
-                                                       const Forced& forced) {
-  if (!method.draw) return select(method, view, scores, counts, forced);
+                                                       const AlwaysKept& always_kept) {
+  if (!method.draw) return select(method, view, scores, counts, always_kept);
   std::vector<int> ranked;
   for (const int count : counts) {
     const double drawn = method.drawn * count;
     ranked.push_back(apportion(std::vector<double>{count - drawn, drawn}, count)[0]);
   }
-  auto out = select(method, view, scores, ranked, forced);
-  method.draw.call(view, scores, out, counts, forced);
+  auto out = select(method, view, scores, ranked, always_kept);
+  method.draw.call(view, scores, out, counts, always_kept);
   return out;
 }
 
-/// [column][head][kept entry, then follower] from the columns of all entries.
+/// [column][head][kept entry, then merged entry] from the columns of all entries.
 std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores>& columns,
                                                         const cache::KeepPlan& plan) {
   std::vector<std::vector<std::vector<float>>> out;
@@ -88,11 +88,9 @@ std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores
       auto& values =
           heads.emplace_back(plan.keeps_all() ? std::vector<float>(all.begin(), all.end()) : std::vector<float>());
       if (plan.keeps_all()) continue;
-      for (const auto j : plan.heads[static_cast<std::size_t>(head)])
-        values.push_back(all[static_cast<std::size_t>(j)]);
-      if (plan.followers.empty()) continue;
-      for (const auto& joined : plan.followers[static_cast<std::size_t>(head)])
-        values.push_back(all[static_cast<std::size_t>(joined.row)]);
+      for (const auto j : plan.heads[head]) values.push_back(all[j]);
+      if (plan.merged_entries.empty()) continue;
+      for (const auto& joined : plan.merged_entries[head]) values.push_back(all[joined.row]);
     }
   }
   return out;
@@ -100,13 +98,13 @@ std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores
 
 }  // namespace
 
-int least_budget(const Method& method, const Prompt& prompt) {
+int least_budget(const Method& method, const LayerPrompt& prompt) {
   if (!method.needs_budget()) return 0;
   const int least = method.least.call(prompt) + 1;
   return method.schedule == Schedule::once ? std::min(least, prompt.tokens) : least;  // the others' lanes grow
 }
 
-std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const Prompt> layers) {
+std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const LayerPrompt> layers) {
   const int tokens = layers.front().tokens;
   const int count = static_cast<int>(layers.size());
   const bool fits = tokens <= budget;
@@ -115,7 +113,7 @@ std::vector<int> spread_over_layers(const Method& method, int budget, std::span<
     for (const auto& prompt : layers) check_budget(method, budget, prompt);
   }
   if (fits || !method.over_layers) return std::vector<int>(layers.size(), budget);
-  auto budgets = method.over_layers.call(budget, count, tokens, most_forced(method, budget, layers));
+  auto budgets = method.over_layers.call(budget, count, tokens, most_always_kept(method, budget, layers));
   check_spread(method.name, budgets, count, budget);
   return budgets;
 }
@@ -125,16 +123,16 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
   const int tokens = view.tokens();
   const bool fits = !method.evicts() || tokens <= budget;
   if (fits && !method.state) return out;
-  const Forced forced =
-      fits ? Forced{tokens, 0} : method.forced.call({tokens, view.shape.group(), view.shape.head_dim}, budget);
-  const Scores scores = method.score ? method.score.call(view, forced) : Scores(view.shape.kv_heads, tokens);
+  const AlwaysKept always_kept =
+      fits ? AlwaysKept{tokens, 0} : method.always_kept.call({tokens, view.shape.group(), view.shape.head_dim}, budget);
+  const Scores scores = method.score ? method.score.call(view, always_kept) : Scores(view.shape.kv_heads, tokens);
   if (!fits) {
-    const auto counts = spread_over_heads(method, scores, layer_budget - forced.total(), forced);
-    for (const auto& selected : select_and_draw(method, view, scores, counts, forced))
-      out.heads.push_back(with_forced(selected, tokens, forced));
+    const auto counts = spread_over_heads(method, scores, layer_budget - always_kept.total(), always_kept);
+    for (const auto& selected : select_and_draw(method, view, scores, counts, always_kept))
+      out.heads.push_back(with_always_kept(selected, tokens, always_kept));
   }
-  if (!fits && method.merge) method.merge.call(view, scores, forced, out);
-  if (method.state) out.state = kept_state(method.state.call(view, scores, forced), out);
+  if (!fits && method.merge) method.merge.call(view, scores, always_kept, out);
+  if (method.state) out.state = kept_state(method.state.call(view, scores, always_kept), out);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "policy/method.h"
 #include "policy/select.h"
 
@@ -9,17 +10,16 @@ namespace winnow::policy {
 std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int budget) {
   const bool fits = !method.evicts() || tokens <= budget;
   if (fits && !method.state) return 0;
-  const auto heads = static_cast<std::size_t>(shape.kv_heads);
-  const std::size_t entries = heads * static_cast<std::size_t>(tokens);
+  const auto heads = as_size(shape.kv_heads);
+  const std::size_t entries = heads * as_size(tokens);
   const std::size_t scores = entries * sizeof(float);
   const std::size_t columns = method.state ? scores * method.columns.size() : 0;
   if (fits) return scores + columns;
   const std::size_t ranking = method.over_heads ? top_of_layer_bytes(entries) : 0;
   const std::size_t sides =
-      method.positions == Positions::text ? 1 : 2;  // keys can be merged where they are un-rotated
-  const std::size_t merged = method.merge ? sides * heads * static_cast<std::size_t>(budget) *
-                                                static_cast<std::size_t>(shape.head_dim) * sizeof(float)
-                                          : 0;
+      method.positions == Positions::absolute ? 1 : 2;  // keys can be merged where they are un-rotated
+  const std::size_t merged =
+      method.merge ? sides * heads * as_size(budget) * as_size(shape.head_dim) * sizeof(float) : 0;
   return scores + std::max({columns + merged, ranking});
 }
 

@@ -25,7 +25,7 @@ Preset with_positions(Preset preset) {
        "whether entries count as lying where they were in the text, or at their index in the cache"});
   preset.build = [build = std::move(preset.build)](const Options& options) {
     Method method = build(options);
-    if (options.text("positions") == "cache") method.positions = Positions::rank;
+    if (options.text("positions") == "cache") method.positions = Positions::cache;
     return method;
   };
   return preset;
@@ -121,12 +121,12 @@ std::vector<PartInfo> parts_of(const Method& method) {
           {"score", text(method.score, "none")},
           {"budget over layers", text(method.over_layers, "uniform")},
           {"budget over heads", text(method.over_heads, "uniform")},
-          {"forced", text(method.forced, "none")},
+          {"forced", text(method.always_kept, "none")},
           {"select", text(method.select, "the best of each head")},
           {"schedule", schedule_text(method)},
           {"evict", method.step ? method.step.text : text(method.evict, "none")},
           {"attend", text(method.attend, "to all that is kept")},
-          {"positions", method.positions == Positions::rank ? "the index in the cache" : "the place in the text"}};
+          {"positions", method.positions == Positions::cache ? "the index in the cache" : "the place in the text"}};
 }
 
 }  // namespace

@@ -19,18 +19,19 @@ void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::
   const int blocks = static_cast<int>(out.size());
   for (int block = 0; block < blocks;) {
     const auto some = lanes.summaries(head, block, blocks);
-    attention::add_products(vector, some, out.subspan(static_cast<std::size_t>(block)));
+    attention::add_products(vector, some, out.subspan(block));
     block += some.count;
   }
 }
 
-Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const Forced&)> score) {
+Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score) {
   Method method;
-  method.forced = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens",
-                   [sinks](const Prompt& prompt, int) {
-                     return Forced{std::min(sinks, prompt.tokens), 0};
-                   }};
-  method.least = {method.forced.text, [sinks](const Prompt& prompt) { return std::min(sinks, prompt.tokens); }};
+  method.always_kept = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens",
+                        [sinks](const LayerPrompt& prompt, int) {
+                          return AlwaysKept{std::min(sinks, prompt.tokens), 0};
+                        }};
+  method.least = {method.always_kept.text,
+                  [sinks](const LayerPrompt& prompt) { return std::min(sinks, prompt.tokens); }};
   method.score = {std::move(text), std::move(score)};
   method.schedule = Schedule::once;
   return method;

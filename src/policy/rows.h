@@ -12,7 +12,7 @@ namespace winnow::policy {
 /// Calls each(j, row) for all rows, decoded to f32 one after the other.
 template <class Each>
 void for_each_row(const cache::Rows& rows, const Each& each) {
-  std::vector<float> row(static_cast<std::size_t>(rows.dim));
+  std::vector<float> row(rows.dim);
   for (int j = 0; j < rows.count; ++j) {
     cache::decode_row(rows.type, rows.row(j), row);
     each(j, std::span<const float>(row));
@@ -27,6 +27,6 @@ void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::
                                  std::span<float> out);
 
 /// A method that ranks entries by their own rows once, when the prompt has been read, and forces the first `sinks`.
-Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const Forced&)> score);
+Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score);
 
 }  // namespace winnow::policy

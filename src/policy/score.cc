@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/as_size.h"
 #include "winnow/error.h"
 
 namespace winnow::policy {
@@ -19,14 +20,14 @@ double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
 ObservePart observe_last(int count) {
   return {count == 1 ? "attention of the last query"
                      : "sum of the attention of the last " + std::to_string(count) + " queries",
-          [count](const Prompt&, int) {
+          [count](const LayerPrompt&, int) {
             return std::vector<attention::Observe>{
                 {{attention::ObservedRows::Kind::last, count, {}}, attention::Reduction::sum}};
           }};
 }
 
 ObservePart observe_all() {
-  return {"sum of the attention of all queries", [](const Prompt&, int) {
+  return {"sum of the attention of all queries", [](const LayerPrompt&, int) {
             return std::vector<attention::Observe>{
                 {{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}};
           }};
@@ -72,15 +73,15 @@ void pool(std::span<float> scores, const Pooling& how) {
     double result = *begin;
     for (auto x = begin + 1; x != end; ++x) result = how.pool == Pool::max ? larger(result, *x) : result + *x;
     if (how.pool == Pool::mean) result /= static_cast<double>(how.pad == Pad::valid ? end - begin : how.kernel);
-    scores[static_cast<std::size_t>(j)] = static_cast<float>(result);
+    scores[j] = static_cast<float>(result);
   }
 }
 
-void pool_evictable(Scores& scores, const Forced& forced, const Pooling& how) {
-  const int evictable = scores.size() - forced.total();
+void pool_evictable(Scores& scores, const AlwaysKept& always_kept, const Pooling& how) {
+  const int evictable = scores.size() - always_kept.total();
   if (evictable <= 0) return;
   for (int head = 0; head < scores.heads(); ++head) {
-    pool(scores.head(head).subspan(static_cast<std::size_t>(forced.sinks), static_cast<std::size_t>(evictable)), how);
+    pool(scores.head(head).subspan(always_kept.sinks, as_size(evictable)), how);
   }
 }
 

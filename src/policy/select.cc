@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/as_size.h"
+
 namespace winnow::policy {
 
 namespace {
@@ -33,19 +35,18 @@ std::int32_t rank_of(float score) {
 }
 
 /// The evictable entries of all heads.
-CountedVector<Candidate> evictable_of(const Scores& scores, const Forced& forced) {
-  const int evictable = std::max(0, scores.size() - forced.total());
-  CountedVector<Candidate> out(static_cast<std::size_t>(scores.heads()) * static_cast<std::size_t>(evictable));
+CountedVector<Candidate> evictable_of(const Scores& scores, const AlwaysKept& always_kept) {
+  const int evictable = std::max(0, scores.size() - always_kept.total());
+  CountedVector<Candidate> out(as_size(scores.heads()) * as_size(evictable));
   auto next = out.begin();
   for (int head = 0; head < scores.heads(); ++head) {
-    for (int j = forced.sinks; j < forced.sinks + evictable; ++j)
-      *next++ = {scores.head(head)[static_cast<std::size_t>(j)], j, head};
+    for (int j = always_kept.sinks; j < always_kept.sinks + evictable; ++j) *next++ = {scores.head(head)[j], j, head};
   }
   return out;
 }
 
 void cut_to_best(CountedVector<Candidate>& candidates, int count) {
-  const auto most = static_cast<std::size_t>(std::max(0, count));
+  const auto most = as_size(std::max(0, count));
   if (most >= candidates.size()) return;
   std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(most), candidates.end());
   candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(most), candidates.end());
@@ -53,41 +54,42 @@ void cut_to_best(CountedVector<Candidate>& candidates, int count) {
 
 }  // namespace
 
-std::vector<std::int32_t> top(std::span<const float> scores, int count, const Forced& forced) {
-  const int evictable = static_cast<int>(scores.size()) - forced.sinks - forced.recent;
+std::vector<std::int32_t> top(std::span<const float> scores, int count, const AlwaysKept& always_kept) {
+  const int evictable = static_cast<int>(scores.size()) - always_kept.sinks - always_kept.recent;
   const int most = std::min(count, evictable);
   if (most <= 0) return {};
-  std::vector<std::int32_t> ranks(static_cast<std::size_t>(evictable));
-  std::transform(scores.begin() + forced.sinks, scores.end() - forced.recent, ranks.begin(), rank_of);
+  std::vector<std::int32_t> ranks(evictable);
+  std::transform(scores.begin() + always_kept.sinks, scores.end() - always_kept.recent, ranks.begin(), rank_of);
   auto cut = ranks;
   std::nth_element(cut.begin(), cut.begin() + (most - 1), cut.end(), std::greater());
-  const std::int32_t least = cut[static_cast<std::size_t>(most - 1)];
+  const std::int32_t least = cut[most - 1];
   // Of those that are just good enough the first are too many.
   auto surplus = std::count_if(ranks.begin(), ranks.end(), [least](std::int32_t rank) { return rank >= least; }) - most;
   std::vector<std::int32_t> out;
-  out.reserve(static_cast<std::size_t>(most));
+  out.reserve(most);
   for (int i = 0; i < evictable; ++i) {
-    const std::int32_t rank = ranks[static_cast<std::size_t>(i)];
-    if (rank > least || (rank == least && surplus-- <= 0)) out.push_back(forced.sinks + i);
+    const std::int32_t rank = ranks[i];
+    if (rank > least || (rank == least && surplus-- <= 0)) out.push_back(always_kept.sinks + i);
   }
   return out;
 }
 
-std::vector<int> top_of_layer(const Scores& scores, int count, const Forced& forced) {
-  auto candidates = evictable_of(scores, forced);
+std::vector<int> top_of_layer(const Scores& scores, int count, const AlwaysKept& always_kept) {
+  auto candidates = evictable_of(scores, always_kept);
   cut_to_best(candidates, count);
-  std::vector<int> out(static_cast<std::size_t>(scores.heads()));
-  for (const auto& c : candidates) ++out[static_cast<std::size_t>(c.head)];
+  std::vector<int> out(scores.heads());
+  for (const auto& c : candidates) ++out[c.head];
   return out;
 }
 
 std::size_t top_of_layer_bytes(std::size_t entries) { return entries * sizeof(Candidate); }
 
-std::vector<std::int32_t> with_forced(std::span<const std::int32_t> selected, int n, const Forced& forced) {
-  std::vector<std::int32_t> out(static_cast<std::size_t>(forced.sinks));
+std::vector<std::int32_t> with_always_kept(std::span<const std::int32_t> selected, int n,
+                                           const AlwaysKept& always_kept) {
+  std::vector<std::int32_t> out(always_kept.sinks);
   std::iota(out.begin(), out.end(), 0);
   out.insert(out.end(), selected.begin(), selected.end());
-  for (int j = n - forced.recent; j < n; ++j) out.push_back(j);
+  for (int j = n - always_kept.recent; j < n; ++j) out.push_back(j);
   return out;
 }
 

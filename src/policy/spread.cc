@@ -15,37 +15,36 @@ namespace winnow::policy {
 
 namespace {
 
-std::vector<int> blend(int mean, const Scores& scores, const Forced& forced, double floor) {
+std::vector<int> blend(int mean, const Scores& scores, const AlwaysKept& always_kept, double floor) {
   const int total = mean * scores.heads();
   std::vector<double> shares;
-  for (const int count : top_of_layer(scores, total, forced)) shares.push_back((1 - floor) * count + floor * mean);
+  for (const int count : top_of_layer(scores, total, always_kept)) shares.push_back((1 - floor) * count + floor * mean);
   return apportion(shares, total);
 }
 
-std::vector<int> hard(int mean, Scores scores, const Forced& forced, double floor) {
+std::vector<int> hard(int mean, Scores scores, const AlwaysKept& always_kept, double floor) {
   const int safe = static_cast<int>(std::floor(floor * mean));
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    for (const auto j : top(of_head, safe, forced))
-      of_head[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
+    for (const auto j : top(of_head, safe, always_kept)) of_head[j] = std::numeric_limits<float>::infinity();
   }
-  return top_of_layer(scores, mean * scores.heads(), forced);
+  return top_of_layer(scores, mean * scores.heads(), always_kept);
 }
 
 }  // namespace
 
 LayerBudgetPart pyramid(double beta) {
   return {fmt::format("falling linearly, the last layer's share a {}th of the mean", beta),
-          [beta](int budget, int layers, int tokens, const Forced& forced) {
-            const double mean = budget - forced.total();
-            const double most = std::min(2 * mean - mean / beta, static_cast<double>(tokens - forced.total()));
+          [beta](int budget, int layers, int tokens, const AlwaysKept& always_kept) {
+            const double mean = budget - always_kept.total();
+            const double most = std::min(2 * mean - mean / beta, static_cast<double>(tokens - always_kept.total()));
             const double least = 2 * mean - most;
             std::vector<double> shares;
             for (int layer = 0; layer < layers; ++layer) {
               shares.push_back(layers == 1 ? mean : most - layer * (most - least) / (layers - 1));
             }
-            auto out = apportion(shares, layers * (budget - forced.total()));
-            for (int& x : out) x += forced.total();
+            auto out = apportion(shares, layers * (budget - always_kept.total()));
+            for (int& x : out) x += always_kept.total();
             return out;
           }};
 }
@@ -57,8 +56,9 @@ Option pyramid_option() {
 HeadBudgetPart adaptive(double floor, FloorRule rule) {
   return {fmt::format("by the best of the whole layer, {} of it uniform{}", floor,
                       rule == FloorRule::hard ? " as each head's safe minimum" : ""),
-          [floor, rule](int mean, const Scores& scores, const Forced& forced) {
-            return rule == FloorRule::hard ? hard(mean, scores, forced, floor) : blend(mean, scores, forced, floor);
+          [floor, rule](int mean, const Scores& scores, const AlwaysKept& always_kept) {
+            return rule == FloorRule::hard ? hard(mean, scores, always_kept, floor)
+                                           : blend(mean, scores, always_kept, floor);
           }};
 }
 

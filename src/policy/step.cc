@@ -8,7 +8,7 @@ namespace winnow::policy {
 
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int first) {
   const int group = view.shape.group();
-  out.assign(static_cast<std::size_t>(view.lanes.entries(kv_head) - first), 0.0F);
+  out.assign(view.lanes.entries(kv_head) - first, 0.0F);
   for (int g = 0; g < group; ++g) {
     const float* const attention = view.attention(kv_head * group + g).data() + first;
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += attention[i];
@@ -18,7 +18,7 @@ void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int 
 
 void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out) {
   const int group = view.shape.group();
-  std::vector<double> sum(static_cast<std::size_t>(view.lanes.entries(kv_head)));
+  std::vector<double> sum(view.lanes.entries(kv_head));
   for (int g = 0; g < group; ++g) {
     std::vector<double> raised;
     for (const float p : view.attention(kv_head * group + g)) raised.push_back(std::pow(static_cast<double>(p), gain));
@@ -29,7 +29,7 @@ void group_mean_raised(const StepView& view, int kv_head, double gain, std::vect
 }
 
 void add_to_column(const StepView& view, int kv_head, int column, const std::vector<float>& addend) {
-  view.lanes.for_each_stretch(kv_head, [&](const cache::LaneStretch& stretch) {
+  view.lanes.for_each_span(kv_head, [&](const cache::LaneSpan& stretch) {
     const auto into = stretch.column(column);
     const float* const from = addend.data() + stretch.first;
     for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];

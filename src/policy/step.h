@@ -10,7 +10,7 @@
 /// Pieces that per-step methods are made of.
 namespace winnow::policy {
 
-/// Mean attention of a KV head's query heads, by slot, then by follower, [entries - first].
+/// Mean attention of a KV head's query heads, by slot, then by merged entry, [entries - first].
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int first = 0);
 
 /// The same with each head's softmax taken anew with logits that are multiplied by `gain`.
@@ -21,7 +21,7 @@ void add_to_column(const StepView& view, int kv_head, int column, const std::vec
 
 /// Whether an entry may leave: it is neither one of the first `sinks` positions nor one of the `recent` last.
 inline bool evictable(const StepView& view, std::int32_t position) {
-  return position >= view.terms.forced.sinks && position <= view.position - view.terms.forced.recent;
+  return position >= view.terms.always_kept.sinks && position <= view.position - view.terms.always_kept.recent;
 }
 
 /// An entry that may leave: the least worth goes first, and what is no number before it; of equals the earliest.
@@ -39,30 +39,28 @@ struct Leaver {
 /// The evictable entry of least worth; slot -1: there is none. worth(stretch, i) is that of the i-th entry of a
 /// stretch.
 template <class Worth>
-Leaver leaver_of(const StepView& view, int kv_head, const Worth& worth) {
-  Leaver leaver;
-  view.lanes.for_each_stretch(kv_head, [&](const cache::LaneStretch& stretch) {
+Leaver victim_of(const StepView& view, int kv_head, const Worth& worth) {
+  Leaver victim;
+  view.lanes.for_each_span(kv_head, [&](const cache::LaneSpan& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {
-      const auto position = stretch.positions[static_cast<std::size_t>(i)];
+      const auto position = stretch.positions[i];
       if (!evictable(view, position)) continue;
       const Leaver candidate{stretch.first + i, worth(stretch, i), position};
-      if (candidate.before(leaver)) leaver = candidate;
+      if (candidate.before(victim)) victim = candidate;
     }
   });
-  return leaver;
+  return victim;
 }
 
-inline bool too_long(const StepView& view, int kv_head) {
-  return view.lanes.length(kv_head) > view.limit[static_cast<std::size_t>(kv_head)];
-}
+inline bool too_long(const StepView& view, int kv_head) { return view.lanes.length(kv_head) > view.limit[kv_head]; }
 
 /// While a lane is longer than its limit, removes the evictable entry of least worth.
 template <class Worth>
 void evict_down(const StepView& view, int kv_head, const Worth& worth) {
   while (too_long(view, kv_head)) {
-    const Leaver leaver = leaver_of(view, kv_head, worth);
-    if (leaver.slot < 0) return;
-    view.lanes.remove(kv_head, leaver.slot);
+    const Leaver victim = victim_of(view, kv_head, worth);
+    if (victim.slot < 0) return;
+    view.lanes.remove(kv_head, victim.slot);
   }
 }
 

@@ -27,15 +27,15 @@ Method window_method(const Options& options) {
   const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), pad_from(options.text("pad"))};
   Method method;
   method.observe = observe_last(window);
-  method.forced = {fmt::format("the last {} tokens", window), [window](const Prompt& prompt, int) {
-                     return Forced{0, std::min(window, prompt.tokens)};
-                   }};
-  method.least = {"the window", [window](const Prompt& prompt) { return std::min(window, prompt.tokens); }};
+  method.always_kept = {fmt::format("the last {} tokens", window), [window](const LayerPrompt& prompt, int) {
+                          return AlwaysKept{0, std::min(window, prompt.tokens)};
+                        }};
+  method.least = {"the window", [window](const LayerPrompt& prompt) { return std::min(window, prompt.tokens); }};
   method.score = {
       fmt::format("{}-pooled attention of the window, {} over the group", options.text("pool"), options.text("gqa")),
-      [gqa, pooling](const LayerView& view, const Forced& forced) {
+      [gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {
         Scores scores = reduce_group(view.observations[0], view.shape, gqa);
-        pool_evictable(scores, forced, pooling);
+        pool_evictable(scores, always_kept, pooling);
         return scores;
       }};
   method.schedule = Schedule::once;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/as_size.h"
+
 /// How LMDB 0.9 lays out a file on a machine of 64 bits (the structs of its mdb.c): two meta pages, then the pages of
 /// B+ trees, runs of overflow pages and free pages in any order. Numbers are little-endian.
 namespace winnow::store::lmdb {
@@ -41,7 +43,7 @@ struct NodeHeader {
   std::uint16_t flags;  ///< bits 32 to 47 of the child's number
   std::uint16_t key_size;
 
-  std::size_t data_size() const { return low | static_cast<std::size_t>(high) << 16U; }
+  std::size_t data_size() const { return low | as_size(high) << 16U; }
   std::uint64_t child() const { return data_size() | static_cast<std::uint64_t>(flags) << 32U; }
 };
 static_assert(sizeof(NodeHeader) == 8);
@@ -59,7 +61,7 @@ struct Tree {
 };
 static_assert(sizeof(Tree) == 48);
 
-/// What stands in a meta page behind its header. Step n writes that of page n % 2, so that the one before stays.
+/// What stands in a meta page after its header. Step n writes that of page n % 2, so that the one before stays.
 struct Meta {
   std::uint32_t magic;
   std::uint32_t version;

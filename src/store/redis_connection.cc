@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "base/as_size.h"
 #include "base/printable.h"
 #include "winnow/error.h"
 
@@ -119,7 +120,7 @@ void RedisConnection::send(std::initializer_list<std::string_view> words) {
   const auto size = redisFormatCommandArgv(&command, static_cast<int>(data.size()), data.data(), lengths.data());
   if (size < 0) throw std::bad_alloc();
   const std::unique_ptr<char, void (*)(char*)> owned(command, redisFreeCommand);
-  unsent_.append(command, static_cast<std::size_t>(size));
+  unsent_.append(command, as_size(size));
 }
 
 void RedisConnection::flush() {

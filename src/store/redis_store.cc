@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/as_size.h"
 #include "store/redis_connection.h"
 #include "store/stores.h"
 #include "winnow/error.h"
@@ -58,7 +59,7 @@ Records find_records(RedisConnection& redis, const std::string& prefix) {
 /// A length that the server says.
 std::size_t length_of(RedisConnection& redis, const redisReply& reply) {
   if (reply.integer < 0) redis.fail(fmt::format("the server says that a value has {} bytes", reply.integer));
-  return static_cast<std::size_t>(reply.integer);
+  return as_size(reply.integer);
 }
 
 /// Sends a value in pieces.

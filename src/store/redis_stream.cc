@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/as_size.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
@@ -69,7 +70,7 @@ class RedisStream::Plain : public Transport {
     for (;;) {
       errno = 0;
       const ssize_t n = call();
-      if (n > 0) return static_cast<std::size_t>(n);
+      if (n > 0) return as_size(n);
       if (n == 0 || errno != EINTR) fail(reason(errno));
     }
   }
@@ -118,7 +119,7 @@ class RedisStream::Tls : public Transport {
     errno = 0;
     const int n = call();
     if (n <= 0) fail_tls(n);
-    return static_cast<std::size_t>(n);
+    return as_size(n);
   }
 
   [[noreturn]] void fail_tls(int result) const {

@@ -45,13 +45,13 @@ std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const 
   return out;
 }
 
-/// Rows of a piece's entries: the rows themselves, or those of the followers' founders times the scales.
+/// Rows of a piece's entries: the rows themselves, or those of the merged entries' centres times the scales.
 std::vector<float> of_entries(const cache::LanePiece& piece, const std::vector<float>& rows, const float* scales) {
-  if (piece.founders == nullptr) return rows;
+  if (piece.centres == nullptr) return rows;
   const std::size_t d = z(piece.keys.dim);
   std::vector<float> out;
-  for (int i = 0; i < piece.followers; ++i) {
-    const auto row = std::span(rows).subspan(z(piece.founders[i] - piece.first_slot) * d, d);
+  for (int i = 0; i < piece.merged_entries; ++i) {
+    const auto row = std::span(rows).subspan(z(piece.centres[i] - piece.first_slot) * d, d);
     for (const float x : row) out.push_back(scales == nullptr ? x : x * scales[i]);
   }
   return out;
@@ -67,18 +67,18 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
   for (const auto& read : reads) {
     if (read.row != row || read.kv_head != h / shape.group()) continue;
     auto k = of_entries(read.piece, decoded(read.piece.keys, 0, read.piece.keys.count), read.piece.scales);
-    for (std::size_t i = 0; read.piece.turns != nullptr && i < k.size(); i += d) {
-      const auto there = reference::turned(std::span(k).subspan(i, d), rope.frequency,
-                                           rope.pairing == Rope::Pairing::adjacent, read.piece.turns[i / d]);
+    for (std::size_t i = 0; read.piece.rotate_to != nullptr && i < k.size(); i += d) {
+      const auto there = reference::rotated(std::span(k).subspan(i, d), rope.frequency,
+                                            rope.pairing == Rope::Pairing::adjacent, read.piece.rotate_to[i / d]);
       std::copy(there.begin(), there.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
     }
     const auto v = of_entries(read.piece, decoded(read.piece.values, 0, read.piece.values.count), nullptr);
-    // Turning the query forward is turning the keys back: so all pieces meet one query.
+    // Turning the query forward is rotating the keys back: so all pieces meet one query.
     if (read.piece.query_shift != 0) {
       for (std::size_t i = 0; i < k.size(); i += d) {
         const bool adjacent = rope.pairing == Rope::Pairing::adjacent;
         const auto back =
-            reference::turned(std::span(k).subspan(i, d), rope.frequency, adjacent, -read.piece.query_shift);
+            reference::rotated(std::span(k).subspan(i, d), rope.frequency, adjacent, -read.piece.query_shift);
         std::copy(back.begin(), back.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
@@ -123,8 +123,8 @@ std::vector<Case> cases() {
   for (const int d : {64, 80, 96, 128, 256}) {
     for (const int group : {1, 3, 7, 8}) {
       for (const int n : {1, 63, 64, 65, 257, 4097}) {
-        const std::size_t turn = out.size() * 7 % 25;
-        out.push_back({d, group, n, kTypes[turn / 5], kTypes[turn % 5]});
+        const std::size_t rotation = out.size() * 7 % 25;
+        out.push_back({d, group, n, kTypes[rotation / 5], kTypes[rotation % 5]});
       }
     }
   }
@@ -262,57 +262,57 @@ TEST(Decode, KeysAreTurnedToTheirPlaces) {
       for (int i = 0; i < 24; ++i)
         rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 24));  // 48 of 64 elements
       const Lane lane(64, 300, type, ElementType::f16, 1);
-      std::vector<std::int32_t> turns;
-      for (int j = 0; j < 300; ++j) turns.push_back(j * 7 % 300);
+      std::vector<std::int32_t> rotate_to;
+      for (int j = 0; j < 300; ++j) rotate_to.push_back(j * 7 % 300);
       DecodeRead read{0, 0, lane.piece};
-      read.piece.turns = turns.data();
-      read.piece.turns_end = 300;
+      read.piece.rotate_to = rotate_to.data();
+      read.piece.rotate_to_end = 300;
       read.piece.query_shift = -555;
       check(shape_of(1, 3, 64), rope, {&read, 1}, noise(3 * 64, 9), 1, 2);  // twice the bound: see TurnedQueries
     }
   }
 }
 
-/// Followers of 400 rows: some rows have none, one has more than fit into a stretch, some are more than a stretch
+/// Merged entries of 400 rows: some rows have none, one has more than fit into a stretch, some are more than a stretch
 /// apart.
 struct Followed {
-  enum class Rows : std::uint8_t { as_they_are, turned };
+  enum class Rows : std::uint8_t { as_they_are, rotated };
 
   Followed() {
     std::mt19937 random(5);
     for (int slot = 0; slot < 400; ++slot) {
-      row_turns.push_back(slot * 7 % 800);
+      row_rotations.push_back(slot * 7 % 800);
       const int count = slot == 50 ? 300 : slot > 80 && slot < 380 ? 0 : static_cast<int>(random() % 4);
       for (int i = 0; i < count; ++i) {
-        founders.push_back(1000 + slot);
+        centres.push_back(1000 + slot);
         scales.push_back(static_cast<float>(random() % 1000) / 500);
-        turns.push_back(static_cast<std::int32_t>(random() % 900));
+        rotate_to.push_back(static_cast<std::int32_t>(random() % 900));
       }
     }
   }
   cache::LanePiece piece(cache::LanePiece rows, int first) const {
     rows.first_slot = 1000;
     rows.first = first;
-    rows.founders = founders.data();
+    rows.centres = centres.data();
     rows.scales = scales.data();
-    rows.turns = turns.data();
-    rows.turns_end = 900;
-    rows.followers = static_cast<int>(founders.size());
+    rows.rotate_to = rotate_to.data();
+    rows.rotate_to_end = 900;
+    rows.merged_entries = static_cast<int>(centres.size());
     return rows;
   }
 
-  /// Rows and their followers as a lane gives them; where the rows are turned too, attention reads both together.
+  /// Rows and their merged entries as a lane gives them; where the rows are rotated too, attention reads both together.
   std::vector<DecodeRead> reads(const cache::LanePiece& rows, Rows are) const {
     std::vector<DecodeRead> out = {{0, 0, rows}, {0, 0, piece(rows, 400)}};
-    if (are == Rows::turned) out[0].piece.turns = row_turns.data();
-    out[0].piece.turns_end = 900;
+    if (are == Rows::rotated) out[0].piece.rotate_to = row_rotations.data();
+    out[0].piece.rotate_to_end = 900;
     return out;
   }
 
-  std::vector<std::int32_t> founders;
+  std::vector<std::int32_t> centres;
   std::vector<float> scales;
-  std::vector<std::int32_t> turns;
-  std::vector<std::int32_t> row_turns;
+  std::vector<std::int32_t> rotate_to;
+  std::vector<std::int32_t> row_rotations;
 };
 
 TEST(Decode, FollowersReadTheirFoundersRows) {
@@ -321,7 +321,7 @@ TEST(Decode, FollowersReadTheirFoundersRows) {
     Rope rope;
     for (int i = 0; i < 40; ++i) rope.frequency.push_back(std::pow(10000.0F, -static_cast<float>(i) / 40));
     const Lane lane(80, 400, type, ElementType::f16, 1);
-    for (const auto are : {Followed::Rows::as_they_are, Followed::Rows::turned}) {
+    for (const auto are : {Followed::Rows::as_they_are, Followed::Rows::rotated}) {
       // Twice the bound: see TurnedQueries; the scale is one rounding.
       check(shape_of(1, 5, 80), rope, followed.reads(lane.piece, are), noise(5 * 80, 9), 1, 2);
     }
@@ -334,7 +334,7 @@ void check_probabilities(const Followed& followed, Followed::Rows are) {
   const Shape shape = shape_of(1, 3, 64);
   const Lane lane(64, 400, ElementType::f16, ElementType::q8_0, 1);
   const auto q = noise(3 * 64, 2);
-  const int entries = 400 + static_cast<int>(followed.founders.size());
+  const int entries = 400 + static_cast<int>(followed.centres.size());
   std::vector<float> got;
   auto reads = followed.reads(lane.piece, are);
   on_every_target([&] {
@@ -355,7 +355,7 @@ void check_probabilities(const Followed& followed, Followed::Rows are) {
 
 TEST(Decode, ProbabilitiesOfFollowersAgreeWithDoublePrecision) {
   check_probabilities(Followed(), Followed::Rows::as_they_are);
-  check_probabilities(Followed(), Followed::Rows::turned);
+  check_probabilities(Followed(), Followed::Rows::rotated);
 }
 
 TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {
@@ -376,7 +376,7 @@ TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {
       const auto want = expected(shape, {}, reads, q, 0, g);
       expect_close(std::span<const float>(got).subspan(z(g * kStride), 600), want.weight, want.weight_error,
                    "head " + std::to_string(g));
-      for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[z(g * kStride + j)], 12345.0F) << "beyond the pieces";
+      for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[g * kStride + j], 12345.0F) << "beyond the pieces";
     }
   });
 }

@@ -35,20 +35,20 @@ inline void on_every_target(const std::function<void()>& test) {
 }
 
 /// What prefill can multiply in on this machine.
-inline std::vector<Products> all_products() {
-  std::vector<Products> out = {Products::f32};
-  if (has_products(Products::bf16)) out.push_back(Products::bf16);
+inline std::vector<ComputeType> all_products() {
+  std::vector<ComputeType> out = {ComputeType::f32};
+  if (supports(ComputeType::bf16)) out.push_back(ComputeType::bf16);
   return out;
 }
 
-inline const char* name_of(Products products) { return products == Products::f32 ? "f32" : "bf16"; }
+inline const char* name_of(ComputeType compute_type) { return compute_type == ComputeType::f32 ? "f32" : "bf16"; }
 
 /// Calls `test` for each of them on every instruction set. Of the bf16 kernel these are only the parts around the
 /// products.
-inline void on_every_kernel(const std::function<void(Products)>& test) {
-  for (const Products products : all_products()) {
-    SCOPED_TRACE(name_of(products));
-    on_every_target([&] { test(products); });
+inline void on_every_kernel(const std::function<void(ComputeType)>& test) {
+  for (const ComputeType compute_type : all_products()) {
+    SCOPED_TRACE(name_of(compute_type));
+    on_every_target([&] { test(compute_type); });
   }
 }
 
@@ -127,7 +127,7 @@ struct Prompt {
   }
 
   reference::Rounding rounding() const {
-    if (products == Products::f32) return {};
+    if (compute_type == ComputeType::f32) return {};
     return {factors_are_rounded ? 0 : reference::kRoundoffBf16, reference::kRoundoffBf16, reference::kExponentialBf16};
   }
 
@@ -145,7 +145,7 @@ struct Prompt {
                              KeyRange recorded = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
-    PrefillAttention attention(account, threads, products);
+    PrefillAttention attention(account, threads, compute_type);
     for (int at = first; at < n; at += chunk) {
       attention.begin(shape, scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at,
                       std::min(chunk, n - at), observations, recorded);
@@ -160,7 +160,7 @@ struct Prompt {
   MemoryAccount account;
   cache::LayerScratch scratch;
   std::vector<float> q;  ///< [n][H_q][d]
-  Products products = Products::f32;
+  ComputeType compute_type = ComputeType::f32;
   bool factors_are_rounded = false;
 };
 

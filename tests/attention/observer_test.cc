@@ -46,14 +46,14 @@ Columns expected(const Observe& what, const std::vector<reference::Result>& matr
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j <= i; ++j) {
       if (!observed(what.rows, i, j, n)) continue;
-      const double a = matrix[z(i)].weight[z(j)];
-      const double e = matrix[z(i)].weight_error[z(j)];
+      const double a = matrix[i].weight[j];
+      const double e = matrix[i].weight_error[j];
       if (what.reduction == Reduction::sum) {
-        c.value[z(j)] += a;
-        c.error[z(j)] += e + a * reference::roundings(n);  // each term's error, and n - 1 additions
+        c.value[j] += a;
+        c.error[j] += e + a * reference::roundings(n);  // each term's error, and n - 1 additions
       } else {
-        c.value[z(j)] = std::max(c.value[z(j)], a);
-        c.error[z(j)] = std::max(c.error[z(j)], e);  // |max a - max b| <= max |a - b|
+        c.value[j] = std::max(c.value[j], a);
+        c.error[j] = std::max(c.error[j], e);  // |max a - max b| <= max |a - b|
       }
     }
   }
@@ -81,7 +81,7 @@ std::vector<Observation*> pointers(std::vector<Observation>& observations) {
 std::vector<std::vector<reference::Result>> matrices(const Prompt& prompt) {
   std::vector<std::vector<reference::Result>> out(z(prompt.shape.query_heads));
   for (int h = 0; h < prompt.shape.query_heads; ++h) {
-    for (int i = 0; i < prompt.n; ++i) out[z(h)].push_back(prompt.expected(i, h));
+    for (int i = 0; i < prompt.n; ++i) out[h].push_back(prompt.expected(i, h));
   }
   return out;
 }
@@ -89,9 +89,9 @@ std::vector<std::vector<reference::Result>> matrices(const Prompt& prompt) {
 TEST(Observation, EveryKindAndReductionAgreesWithDoublePrecision) {
   for (const int group : {1, 3, 7}) {
     Prompt prompt(shape_of(2, group, 64), 193, ElementType::f16);
-    for (const Products products : all_products()) {
-      SCOPED_TRACE(name_of(products));
-      prompt.products = products;
+    for (const ComputeType compute_type : all_products()) {
+      SCOPED_TRACE(name_of(compute_type));
+      prompt.compute_type = compute_type;
       const auto matrix = matrices(prompt);
       on_every_target([&] {
         for (const int chunk : {1, 7, 100, 512}) {
@@ -99,7 +99,7 @@ TEST(Observation, EveryKindAndReductionAgreesWithDoublePrecision) {
           prompt.prefill(0, chunk, 1, pointers(observations));
           for (std::size_t i = 0; i < observations.size(); ++i) {
             for (int h = 0; h < prompt.shape.query_heads; ++h) {
-              const auto want = expected(observations[i].what(), matrix[z(h)]);
+              const auto want = expected(observations[i].what(), matrix[h]);
               expect_close(observations[i].head(h), want.value, want.error,
                            "observation " + std::to_string(i) + ", head " + std::to_string(h) + ", chunks of " +
                                std::to_string(chunk));
@@ -149,15 +149,15 @@ TEST(Observation, SoftmaxOfMultipliedLogitsAgreesWithDoublePrecision) {
     for (const int rows : {1, 32, 193}) {
       Observe what{{Kind::last, rows, {}}, Reduction::sum, {}};
       for (int r = 0; r < rows; ++r) what.power.push_back(r % 5 == 4 ? 0.0F : 0.5F + 0.4F * static_cast<float>(r % 5));
-      on_every_kernel([&](Products products) {
-        prompt.products = products;
+      on_every_kernel([&](ComputeType compute_type) {
+        prompt.compute_type = compute_type;
         const auto matrix = matrices(prompt);
         for (const int chunk : {7, 100, 512}) {
           std::vector<Observation> o;
           o.emplace_back(what, prompt.shape.query_heads, prompt.n);
           prompt.prefill(0, chunk, 2, pointers(o));
           for (int h = 0; h < prompt.shape.query_heads; ++h) {
-            const auto want = expected_powers(what.power, matrix[z(h)]);
+            const auto want = expected_powers(what.power, matrix[h]);
             expect_close(o[0].head(h), want.value, want.error,
                          "head " + std::to_string(h) + ", chunks of " + std::to_string(chunk));
             if (testing::Test::HasFatalFailure()) return;
@@ -171,8 +171,8 @@ TEST(Observation, SoftmaxOfMultipliedLogitsAgreesWithDoublePrecision) {
 
 TEST(Observation, ThreadsDoNotChangeABit) {
   Prompt prompt(shape_of(3, 3, 64), 600, ElementType::f16);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     auto one = all_observations(prompt);
     prompt.prefill(0, 256, 1, pointers(one));
     for (const int threads : {2, 3}) {
@@ -188,8 +188,8 @@ TEST(Observation, ThreadsDoNotChangeABit) {
 
 TEST(Observation, RecordsChosenKeysAsIfAllWereRecorded) {
   Prompt prompt(shape_of(2, 3, 64), 193, ElementType::f16);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     for (const int chunk : {7, 100, 512}) {
       auto all = all_observations(prompt);
       const auto out = prompt.prefill(0, chunk, 2, pointers(all));
@@ -200,7 +200,7 @@ TEST(Observation, RecordsChosenKeysAsIfAllWereRecorded) {
         for (std::size_t i = 0; i < all.size(); ++i) {
           for (int h = 0; h < prompt.shape.query_heads; ++h) {
             for (int j = 0; j < prompt.n; ++j) {
-              ASSERT_EQ(some[i].head(h)[z(j)], j >= begin && j < end ? all[i].head(h)[z(j)] : 0.0F)
+              ASSERT_EQ(some[i].head(h)[j], j >= begin && j < end ? all[i].head(h)[j] : 0.0F)
                   << i << " " << j << " " << chunk;
             }
           }
@@ -219,14 +219,14 @@ TEST(Observation, NeedsNoRoomForKeysThatAreNotRecorded) {
   prompt.prefill(100, 64, 2, pointers(all));
   prompt.prefill(100, 64, 2, pointers(few), {70, 100});
   for (int h = 0; h < 3; ++h) {
-    for (int j = 70; j < 100; ++j) EXPECT_EQ(few[0].head(h)[z(j)], all[0].head(h)[z(j)]);
+    for (int j = 70; j < 100; ++j) EXPECT_EQ(few[0].head(h)[j], all[0].head(h)[j]);
   }
 }
 
 TEST(Observation, LeavesTheOutputRight) {
   Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f16);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     auto observations = all_observations(prompt);
     const auto with = prompt.prefill(0, 512, 1, pointers(observations));
     for (int t = 0; t < prompt.n; t += 11) {
@@ -242,8 +242,8 @@ TEST(Observation, LeavesTheOutputRight) {
 TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
   // 4,097 tokens: the retained probabilities of a block reach over many tiles, and blocks become narrower than usual.
   Prompt prompt(shape_of(1, 3, 64), 4097, ElementType::bf16);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     std::vector<Observation> observations;
     observations.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
     // The last 512 rows suffice.
@@ -253,7 +253,7 @@ TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
       const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
       // A row's weights add up to 1 within its roundings: n additions, n exponentials, a division; the logits' errors
       // cancel.
-      const double own = products == Products::bf16 ? reference::kRoundoffBf16 : 0;  // of each weight alone
+      const double own = compute_type == ComputeType::bf16 ? reference::kRoundoffBf16 : 0;  // of each weight alone
       EXPECT_NEAR(total, 512, 512 * (own + 2 * reference::roundings(3.0 * prompt.n)));
     }
   });
@@ -261,8 +261,8 @@ TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
 
 TEST(Observation, MaximaLieBetweenTheMeanAndOne) {
   Prompt prompt(shape_of(2, 3, 96), 257, ElementType::f16);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     std::vector<Observation> o;
     o.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::sum}, 6, prompt.n);
     o.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 6, prompt.n);
@@ -272,8 +272,8 @@ TEST(Observation, MaximaLieBetweenTheMeanAndOne) {
       for (int j = 0; j < prompt.n; ++j) {
         const float rows = static_cast<float>(prompt.n - j);
         // Both come from the same f32 probabilities: only the sum's own roundings can lift the mean above the maximum.
-        EXPECT_LE(o[0].head(h)[z(j)] / rows, o[1].head(h)[z(j)] * (1 + 2 * prompt.n * reference::kRoundoff));
-        EXPECT_LE(o[1].head(h)[z(j)], 1 + reference::roundings(3 * prompt.n));
+        EXPECT_LE(o[0].head(h)[j] / rows, o[1].head(h)[j] * (1 + 2 * prompt.n * reference::kRoundoff));
+        EXPECT_LE(o[1].head(h)[j], 1 + reference::roundings(3 * prompt.n));
       }
     }
   });

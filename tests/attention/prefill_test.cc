@@ -68,9 +68,9 @@ TEST_P(PrefillShapes, AgreesWithDoublePrecision) {
   const Case& c = GetParam();
   Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, c.type);
   const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));  // of a long prompt the last tokens only
-  for (const Products products : all_products()) {
-    SCOPED_TRACE(name_of(products));
-    prompt.products = products;
+  for (const ComputeType compute_type : all_products()) {
+    SCOPED_TRACE(name_of(compute_type));
+    prompt.compute_type = compute_type;
     const Expected expected(prompt, first);
     on_every_target([&] { expected.check(prompt.prefill(first, c.n, 1)); });
   }
@@ -79,10 +79,10 @@ TEST_P(PrefillShapes, AgreesWithDoublePrecision) {
 // Without the roundings of what goes in, those of the probabilities are all that is left, and the bound is narrow in
 // long prompts too.
 TEST_P(PrefillShapes, RoundsNothingButProbabilitiesWhenFactorsAreBf16) {
-  if (!has_products(Products::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
+  if (!supports(ComputeType::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
   const Case& c = GetParam();
   Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, ElementType::bf16);
-  prompt.products = Products::bf16;
+  prompt.compute_type = ComputeType::bf16;
   prompt.round_factors();
   const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));
   const Expected expected(prompt, first);
@@ -94,9 +94,9 @@ INSTANTIATE_TEST_SUITE_P(All, PrefillShapes, testing::ValuesIn(cases()));
 TEST(Prefill, AnyChunkSizeAgreesWithDoublePrecision) {
   for (const ElementType type : kScratchTypes) {
     Prompt prompt(shape_of(2, 3, 64), 530, type);
-    for (const Products products : all_products()) {
-      SCOPED_TRACE(name_of(products));
-      prompt.products = products;
+    for (const ComputeType compute_type : all_products()) {
+      SCOPED_TRACE(name_of(compute_type));
+      prompt.compute_type = compute_type;
       const Expected all(prompt, 0);
       on_every_target([&] {
         for (const int chunk : {1, 7, 512, prompt.n}) {
@@ -111,8 +111,8 @@ TEST(Prefill, AnyChunkSizeAgreesWithDoublePrecision) {
 
 TEST(Prefill, ThreadsDoNotChangeABit) {
   Prompt prompt(shape_of(3, 3, 80), 700, ElementType::f16);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     const auto one = prompt.prefill(0, 256, 1);
     for (const int threads : {2, 3}) EXPECT_EQ(prompt.prefill(0, 256, threads), one);
   });
@@ -125,12 +125,12 @@ TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
   // What follows the chunk must have no weight at all, not merely a small one.
   const std::vector<float> poison(z(prompt.shape.head_dim), 1e30F);
   for (int i = 70; i < 130; ++i) poisoned.scratch.store(i, poison.data(), poison.data());
-  on_every_kernel([&](Products products) {
+  on_every_kernel([&](ComputeType compute_type) {
     std::vector<float> out[2];
     for (int i : {0, 1}) {
       Prompt& p = i == 0 ? prompt : poisoned;
       out[i].resize(30 * row);
-      PrefillAttention attention(p.account, 1, products);
+      PrefillAttention attention(p.account, 1, compute_type);
       attention.begin(p.shape, p.scratch, p.q.data(), out[i].data(), 40, 30, {});
       attention.run({});
     }
@@ -147,18 +147,18 @@ TEST(Prefill, OneOverwhelmingLogitTakesItsValue) {
   for (float& x : values) x = std::round(10 * x);
   std::mt19937 random(6);
   std::vector<int> rank(z(prompt.n));
-  for (int i = 0; i < prompt.n; ++i) rank[z(i)] = i;
+  for (int i = 0; i < prompt.n; ++i) rank[i] = i;
   std::shuffle(rank.begin(), rank.end(), random);
-  for (int i = 0; i < prompt.n; ++i) keys[z(i) * 64] = 1e15F * static_cast<float>(rank[z(i)] - 100);
+  for (int i = 0; i < prompt.n; ++i) keys[z(i) * 64] = 1e15F * static_cast<float>(rank[i] - 100);
   std::fill(prompt.q.begin(), prompt.q.end(), 0.0F);
   for (int i = 0; i < prompt.n; ++i) prompt.q[z(i) * 64] = 1e15F;
   prompt.fill(keys, values);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     const auto out = prompt.prefill(0, 64, 1);
     int best = 0;
     for (int i = 0; i < prompt.n; ++i) {
-      if (rank[z(i)] > rank[z(best)]) best = i;
+      if (rank[i] > rank[best]) best = i;
       for (std::size_t x = 0; x < 64; ++x) ASSERT_EQ(out[z(i) * 64 + x], values[z(best) * 64 + x]) << "token " << i;
     }
   });
@@ -174,8 +174,8 @@ TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
     if (i < 70 || i % 3 == 0) keys[z(i) * 64] = -kInfinity;
   }
   prompt.fill(keys, values);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     Observation sums({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
     Observation* const observers[] = {&sums};
     const auto out = prompt.prefill(0, 64, 1, observers);
@@ -194,7 +194,7 @@ TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
     }
     for (int j = 0; j < prompt.n; ++j) {
       if (j >= 70 && j % 3 != 0) continue;
-      ASSERT_EQ(sums.head(0)[z(j)], 0.0F) << "key " << j;
+      ASSERT_EQ(sums.head(0)[j], 0.0F) << "key " << j;
     }
   });
 }
@@ -225,10 +225,10 @@ struct Seen {
 
   reference::Result expected(const Prompt& prompt, int query, int head) const {
     const int kv = head / prompt.shape.group();
-    const int first = from.empty() ? 0 : from[z(query)];
-    auto keys = decoded(prompt.scratch.keys(kv), first, leading[z(query)]);
-    auto values = decoded(prompt.scratch.values(kv), first, leading[z(query)]);
-    if (const int row = own[z(query)]; row >= 0) {
+    const int first = from.empty() ? 0 : from[query];
+    auto keys = decoded(prompt.scratch.keys(kv), first, leading[query]);
+    auto values = decoded(prompt.scratch.values(kv), first, leading[query]);
+    if (const int row = own[query]; row >= 0) {
       for (const auto& [rows, into] :
            {std::pair(prompt.scratch.keys(kv), &keys), std::pair(prompt.scratch.values(kv), &values)}) {
         const auto more = decoded(rows, row, row + 1);
@@ -244,7 +244,7 @@ struct Seen {
     const std::size_t d = z(prompt.shape.head_dim);
     std::vector<float> out(leading.size() * z(heads) * d, std::nanf(""));
     std::vector<float> sums(leading.size() * z(heads), std::nanf(""));
-    PrefillAttention attention(prompt.account, threads, prompt.products);
+    PrefillAttention attention(prompt.account, threads, prompt.compute_type);
     attention.record_logsums(sums.data());
     attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), out.data(), {leading, own, from});
     on_team(threads, [&](Worker w) { attention.run(w); });
@@ -287,8 +287,8 @@ TEST(Prefill, QueriesMaySeeAnyNumberOfLeadingRowsAndOneMore) {
       const Seen seen(rows, queries, 3);
       Seen some = seen;
       some.hide_first(4);
-      on_every_kernel([&](Products products) {
-        prompt.products = products;
+      on_every_kernel([&](ComputeType compute_type) {
+        prompt.compute_type = compute_type;
         seen.check(prompt, 2);
         some.check(prompt, 2);
       });
@@ -302,8 +302,8 @@ TEST(Prefill, AWindowEndsWithTheQuerysOwnKey) {
   for (const int window : {1, 2, 63, 64, 65, 200, 529, 530, 1000}) {
     SCOPED_TRACE("window " + std::to_string(window));
     prompt.shape.window = window;
-    for (const Products products : all_products()) {
-      prompt.products = products;
+    for (const ComputeType compute_type : all_products()) {
+      prompt.compute_type = compute_type;
       const Expected all(prompt, 0);
       on_every_target([&] {
         for (const int chunk : {7, 512}) all.check(prompt.prefill(0, chunk, 2));
@@ -325,13 +325,13 @@ TEST(Prefill, KeysThatHaveLeftTheWindowAreNotObserved) {
       error[z(prompt.first_seen(t)) + j] += row.weight_error[j] + 50 * reference::kRoundoff * row.weight[j];
     }
   }
-  on_every_kernel([&](Products products) {
-    if (products != Products::f32) return;
+  on_every_kernel([&](ComputeType compute_type) {
+    if (compute_type != ComputeType::f32) return;
     Observation last({{ObservedRows::Kind::last, 50, {}}, Reduction::sum}, 3, prompt.n);
     Observation* const observers[] = {&last};
     prompt.prefill(0, 128, 2, observers);
     expect_close(last.head(0), want, error, "the last 50 rows");
-    for (int j = 0; j <= 150; ++j) ASSERT_EQ(last.head(0)[z(j)], 0.0F) << "key " << j;
+    for (int j = 0; j <= 150; ++j) ASSERT_EQ(last.head(0)[j], 0.0F) << "key " << j;
   });
 }
 
@@ -339,10 +339,10 @@ TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
   Prompt prompt(shape_of(2, 3, 64), 200, ElementType::f16);
   std::vector<std::int32_t> leading(200);
   std::iota(leading.begin(), leading.end(), 1);
-  on_every_kernel([&](Products products) {
-    prompt.products = products;
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
     std::vector<float> out(prompt.q.size());
-    PrefillAttention attention(prompt.account, 1, products);
+    PrefillAttention attention(prompt.account, 1, compute_type);
     attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), out.data(), {leading});
     attention.run({});
     EXPECT_EQ(out, prompt.prefill(0, 200, 1));
@@ -361,7 +361,7 @@ TEST(Prefill, TilesThatOthersConfiguredStayAsTheyAre) {
   for (const Configuration& before : {theirs, Configuration{}}) {
     asm volatile("ldtilecfg %0" ::"m"(before) : "memory");
     Prompt prompt(shape_of(1, 3, 64), 100, ElementType::f16);
-    prompt.products = Products::bf16;
+    prompt.compute_type = ComputeType::bf16;
     prompt.prefill(0, 100, 1);
     Configuration after;
     asm volatile("sttilecfg %0" : "=m"(after)::"memory");

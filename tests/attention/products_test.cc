@@ -35,11 +35,11 @@ TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
               double want = 0;
               double sum = 0;  // of absolute products: each of dim products and sums is rounded
               for (int c = 0; c < dim && j < count; ++c) {
-                const double product = static_cast<double>(left[z(i * dim + c)]) * rows[z(j * dim + c)];
+                const double product = static_cast<double>(left[i * dim + c]) * rows[j * dim + c];
                 want += product;
                 sum += std::abs(product);
               }
-              ASSERT_NEAR(out[z(i * packed.stride() + j)], want, 2 * dim * sum * 0x1p-24)
+              ASSERT_NEAR(out[i * packed.stride() + j], want, 2 * dim * sum * 0x1p-24)
                   << dim << ", " << count << ": " << i << ", " << j;
             }
           }
@@ -49,7 +49,7 @@ TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
   }
 }
 
-TEST(Products, AgreeWithDoublePrecision) {
+TEST(ComputeType, AgreeWithDoublePrecision) {
   for (const auto type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
     for (const int dim : {8, 64, 80, 128}) {
       const int count = 300;  // more than a stretch

@@ -108,8 +108,8 @@ inline Result attend(std::span<const float> q, std::span<const float> keys, std:
 }
 
 /// Turns pair (x, y) of a head from one position to another, in double precision; pairs (2i, 2i + 1) or (i, i + n/2).
-inline std::vector<float> turned(std::span<const float> head, std::span<const float> frequency, bool adjacent,
-                                 std::int64_t positions) {
+inline std::vector<float> rotated(std::span<const float> head, std::span<const float> frequency, bool adjacent,
+                                  std::int64_t positions) {
   std::vector<float> out(head.begin(), head.end());
   for (std::size_t i = 0; i < frequency.size(); ++i) {
     const std::size_t x = adjacent ? 2 * i : i;

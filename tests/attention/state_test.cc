@@ -104,10 +104,10 @@ TEST(PartialState, PartsOfTheKeysFoldToTheWhole) {
     std::vector<double> o(kDim, 0);
     double m = -std::numeric_limits<double>::infinity();
     double d = 0;
-    for (int j = begin; j < end; ++j) m = std::max(m, whole.logit[z(j)]);
+    for (int j = begin; j < end; ++j) m = std::max(m, whole.logit[j]);
     m = static_cast<double>(static_cast<float>(m));
     for (int j = begin; j < end; ++j) {
-      const double p = std::exp(whole.logit[z(j)] - m);
+      const double p = std::exp(whole.logit[j] - m);
       d += p;
       for (std::size_t i = 0; i < kDim; ++i) o[i] += p * static_cast<double>(values[z(j) * kDim + i]);
     }

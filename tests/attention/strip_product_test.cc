@@ -21,30 +21,29 @@ struct Factors {
     const auto values = noise(z(depth) * kStrip, 2);
     for (int k = 0; k < depth; k += 2) {
       for (int lane = 0; lane < kStrip; ++lane) {
-        const std::uint32_t even = cut_to_bf16(values[z(k * kStrip + lane)]);
-        const std::uint32_t odd = cut_to_bf16(values[z((k + 1) * kStrip + lane)]);
+        const std::uint32_t even = cut_to_bf16(values[k * kStrip + lane]);
+        const std::uint32_t odd = cut_to_bf16(values[(k + 1) * kStrip + lane]);
         right.push_back(even | odd << 16);
       }
     }
   }
 
   double right_at(int k, int lane) const {
-    return value_of(static_cast<std::uint16_t>(right[z(k / 2 * kStrip + lane)] >> (k % 2 * 16)));
+    return value_of(static_cast<std::uint16_t>(right[k / 2 * kStrip + lane] >> (k % 2 * 16)));
   }
 
   void expect_sums(std::span<const float> got, Start start) const {
     for (int row = 0; row < rows; ++row) {
       for (int lane = 0; lane < kStrip; ++lane) {
-        double want = start == Start::from_zero ? 0 : sums[z(row * kStrip + lane)];
+        double want = start == Start::from_zero ? 0 : sums[row * kStrip + lane];
         double total = std::abs(want);
         for (int k = 0; k < depth; ++k) {
-          const double product = value_of(left[z(row * depth + k)]) * right_at(k, lane);
+          const double product = value_of(left[row * depth + k]) * right_at(k, lane);
           want += product;
           total += std::abs(product);
         }
         // Products of bf16 are exact in f32; each of `depth` additions is rounded, at worst by cutting.
-        ASSERT_NEAR(got[z(row * kStrip + lane)], want, 2 * depth * total * 0x1p-24)
-            << "row " << row << ", lane " << lane;
+        ASSERT_NEAR(got[row * kStrip + lane], want, 2 * depth * total * 0x1p-24) << "row " << row << ", lane " << lane;
       }
     }
   }
@@ -78,7 +77,7 @@ TEST(StripProduct, ByVectorsAgreesWithDoublePrecision) {
 
 TEST(StripProduct, ByTilesAgreesWithDoublePrecision) {
   if (!has_amx_bf16()) GTEST_SKIP() << "this machine has no AMX";
-  const AmxScope tiles(Products::bf16);
+  const AmxScope tiles(ComputeType::bf16);
   expect_products(multiply_by_tiles);
 }
 

@@ -69,7 +69,7 @@ class LanesTest : public testing::TestWithParam<const char*> {
 
   void expect_equal(const LayerLanes& lanes) const {
     for (int head = 0; head < kHeads; ++head) {
-      const auto& expected = model_[static_cast<std::size_t>(head)];
+      const auto& expected = model_[head];
       ASSERT_EQ(lanes.length(head), static_cast<int>(expected.size()));
       std::vector<LanePiece> pieces;
       lanes.pieces(head, {0, lanes.length(head), 7}, pieces);
@@ -78,7 +78,7 @@ class LanesTest : public testing::TestWithParam<const char*> {
         EXPECT_EQ(piece.query_shift, 7);
         ASSERT_EQ(piece.keys.count, piece.values.count);
         for (int i = 0; i < piece.keys.count; ++i, ++slot) {
-          const Entry& e = expected[static_cast<std::size_t>(slot)];
+          const Entry& e = expected[slot];
           std::vector<float> got(kDim);
           decode_row(piece.keys.type, piece.keys.row(i), got);
           ASSERT_EQ(got, coded(shape_.type.key, e.key));
@@ -104,7 +104,7 @@ TEST_P(LanesTest, follow_a_plain_model_through_random_changes) {
   expect_equal(lanes_);
   for (int step = 0; step < 600; ++step) {
     const int head = static_cast<int>(random_() % kHeads);
-    auto& list = model_[static_cast<std::size_t>(head)];
+    auto& list = model_[head];
     const auto action = random_() % 5;
     if (action < 3 || list.empty()) {
       Entry e = entry(1000 + step);
@@ -147,7 +147,7 @@ TEST_P(LanesTest, hold_exactly_what_is_kept) {
   EXPECT_EQ(account_.held(), 0U);
 }
 
-/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys, and lie one behind the other
+/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys, and lie one after the other
 /// for each head.
 TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   const bool floats = shape_.type.key == ElementType::f32;
@@ -212,7 +212,7 @@ TEST(Codec, errs_no_more_than_its_format) {
        {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
     for (const int dim : {33, 64, 80, 96, 128, 256}) {
       for (int round = 0; round < 50; ++round) {
-        std::vector<float> row(static_cast<std::size_t>(dim));
+        std::vector<float> row(dim);
         for (float& x : row) x = normal(random);
         const auto back = coded(type, row);
         for (std::size_t block = 0; block < row.size(); block += 32) {

@@ -6,7 +6,7 @@
 
 #include "cache/lanes.h"
 #include "engine/cache_impl.h"
-#include "graph/network.h"
+#include "network/network.h"
 #include "policy/method.h"
 #include "support/cache_options.h"
 #include "support/temp.h"
@@ -35,14 +35,14 @@ class CompressTest : public testing::Test {
 
   std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
 
-  /// A prompt of `first` tokens that is compressed, and the others behind it.
+  /// A prompt of `first` tokens that is compressed, and the others after it.
   Cache read(Session& session, std::span<const Token> text, int first, const CacheOptions& options) const {
     Cache cache = std::move(session.prefill(text.first(z(first)), std::span(&options, 1)).caches.front());
     if (z(first) < text.size()) session.extend(cache, text.subspan(z(first)));
     return cache;
   }
 
-  /// Held against textbook attention: what a turn keeps behind a prompt, with snapkv:window=8,kernel=1 or ada around
+  /// Held against textbook attention: what a turn keeps after a prompt, with snapkv:window=8,kernel=1 or ada around
   /// it.
   void expect_what_the_last_rows_attend_to(int prompt, const std::string& spec, bool shared) const;
 
@@ -77,7 +77,7 @@ std::vector<std::string> one_shot_specs() {
   return out;
 }
 
-/// Behind nothing, a turn is a prompt: the same entries stay, and what comes next sees the same of them.
+/// After nothing, a turn is a prompt: the same entries stay, and what comes next sees the same of them.
 TEST_F(CompressTest, all_that_was_read_keeps_what_a_prompt_would) {
   const auto text = tokens(150);
   const auto specs = one_shot_specs();
@@ -144,8 +144,8 @@ void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::st
         if (row.position < prompt + kTurn - kWindow) return;
         const int head = query_head / (h.layer(layer).group());
         double sum = 0;
-        for (const auto p : before[z(layer)][z(head)]) sum += p <= row.position ? weights[z(p)] : 0;
-        for (int j = prompt; j <= row.position; ++j) score[z(layer)][z(head)][z(j - prompt)] += weights[z(j)] / sum;
+        for (const auto p : before[layer][head]) sum += p <= row.position ? weights[p] : 0;
+        for (int j = prompt; j <= row.position; ++j) score[layer][head][j - prompt] += weights[j] / sum;
       });
   std::vector<DenseAttention::Row> rows;
   for (int i = 0; i < prompt + kTurn; ++i) rows.push_back({0, i});

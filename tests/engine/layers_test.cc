@@ -9,7 +9,7 @@
 #include "engine/cache_impl.h"
 #include "engine/model_impl.h"
 #include "engine/saved.h"
-#include "graph/network.h"
+#include "network/network.h"
 #include "support/cache_options.h"
 #include "support/rounding.h"
 #include "support/temp.h"
@@ -74,7 +74,7 @@ std::vector<std::string> all_specs() {
 /// Whether what stays is what it was, and all of it is read. cam merges values while decoding, too.
 bool only_evicts(const policy::Method& method) {
   return method.name != "cam" && !method.merge && !method.attend && !method.retrieves &&
-         method.positions == policy::Positions::text;
+         method.positions == policy::Positions::absolute;
 }
 
 TEST_F(LayersTest, no_two_layers_are_alike) {
@@ -110,7 +110,7 @@ void LayersTest::expect_steps_over_what_is_kept(const std::string& spec) {
   network.prefill(tokens(kPrompt), 64);
   auto kept = cache.kept();
   network.attention().set_sees([&](int layer, int kv_head, int query, int key) {
-    const auto& of_head = kept[z(layer)][z(kv_head)];
+    const auto& of_head = kept[layer][kv_head];
     return query == key || std::binary_search(of_head.begin(), of_head.end(), key);
   });
   int position = kPrompt;
@@ -136,11 +136,11 @@ TEST_F(LayersTest, a_prompt_keeps_what_its_last_rows_attend_to_in_every_head) {
   constexpr int kWindow = 8;
   std::vector<std::vector<std::vector<double>>> score(z(hparams().n_layer));
   for (int layer = 0; layer < hparams().n_layer; ++layer)
-    score[z(layer)].assign(z(hparams().layer(layer).n_head_kv), std::vector<double>(z(kPrompt - kWindow)));
+    score[layer].assign(z(hparams().layer(layer).n_head_kv), std::vector<double>(z(kPrompt - kWindow)));
   Network network(path_, 1, 1, kPrompt);
   network.attention().set_watcher(
       [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
-        auto& of_head = score[z(layer)][z(head / hparams().layer(layer).group())];
+        auto& of_head = score[layer][head / hparams().layer(layer).group()];
         for (std::size_t j = 0; row.position >= kPrompt - kWindow && j < of_head.size(); ++j) of_head[j] += weights[j];
       });
   network.prefill(tokens(kPrompt), 64);
@@ -153,7 +153,7 @@ TEST_F(LayersTest, a_prompt_keeps_what_its_last_rows_attend_to_in_every_head) {
       double best_left = 0;
       for (int j = 0; j < kPrompt - kWindow; ++j) {
         const bool stays = std::binary_search(kept[layer][head].begin(), kept[layer][head].end(), j);
-        const double x = score[layer][head][z(j)];
+        const double x = score[layer][head][j];
         worst = stays ? std::min(worst, x) : worst;
         best_left = stays ? best_left : std::max(best_left, x);
       }

@@ -16,17 +16,17 @@ namespace {
 
 constexpr int kTokens = 1300;
 
-/// Bytes that the entries, followers and summaries of a cache take by themselves.
+/// Bytes that the entries, merged entries and summaries of a cache take by themselves.
 double needed(const Cache& cache, const model::Hparams& hparams) {
   const auto& method = cache.impl().method();
   auto shape = engine::lane_shape(cache.options(), hparams.layer(0));
-  shape.followers = 0;
+  shape.merged_entries = 0;
   const auto stats = cache.stats();
-  const double followers = method.retrieves ? 0 : stats.attended_per_head_mean - stats.entries_per_head_mean;
+  const double merged_entries = method.retrieves ? 0 : stats.attended_per_head_mean - stats.entries_per_head_mean;
   const double blocks =
       shape.summary_size == 0 ? 0 : std::ceil(static_cast<double>(kTokens) / method.summary_block / 64 + 1) * 64;
   const double of_head = stats.entries_per_head_mean * static_cast<double>(cache::entry_bytes(shape)) +
-                         followers * static_cast<double>(cache::Followers::bytes(shape.state_columns)) +
+                         merged_entries * static_cast<double>(cache::MergedEntries::bytes(shape.state_columns)) +
                          blocks * static_cast<double>(cache::summary_bytes(shape));
   return of_head * hparams.n_layer * hparams.layer(0).n_head_kv;
 }

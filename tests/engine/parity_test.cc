@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "peer/llama_cpp.h"
+#include "benchmark/llama_cpp.h"
 #include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -30,7 +30,7 @@ double error_of(std::span<const float> got, std::span<const float> expected) {
 std::vector<Token> random_tokens(int n, int vocabulary, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<Token> any(3, vocabulary - 1);
-  std::vector<Token> out(static_cast<std::size_t>(n));
+  std::vector<Token> out(n);
   for (Token& token : out) token = any(random);
   return out;
 }
@@ -41,12 +41,12 @@ void expect_parity(const std::string& path, double tolerance, int tokens, const 
   CacheOptions cache;
   cache.kv_type = KvType::parse("f32");
   const auto ids = random_tokens(tokens + 8, model->info().n_vocab, 7);
-  peer::LlamaOptions options;
+  benchmark::LlamaOptions options;
   options.kv_type = ElementType::f32;
   options.threads = 1;  // two pools that wait actively would be in each other's way
-  peer::Llama llama(path, options);
+  benchmark::Llama llama(path, options);
 
-  const auto prompt = std::span(ids).first(static_cast<std::size_t>(tokens));
+  const auto prompt = std::span(ids).first(tokens);
   const auto expected = llama.decode(prompt);
   std::vector<std::vector<float>> expected_steps;
   for (std::size_t i = prompt.size(); i < ids.size(); ++i)
@@ -73,10 +73,10 @@ void expect_batch_parity(const std::string& path, double tolerance) {
   CacheOptions options;
   options.kv_type = KvType::parse("f32");
   Session session(model, {2, Precision::f32, 512});
-  peer::LlamaOptions llama_options;
+  benchmark::LlamaOptions llama_options;
   llama_options.kv_type = ElementType::f32;
   llama_options.threads = 1;
-  peer::Llama llama(path, llama_options);
+  benchmark::Llama llama(path, llama_options);
   std::vector<Cache> caches;
   std::vector<Token> next;
   std::vector<std::vector<float>> expected;

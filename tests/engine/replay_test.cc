@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "graph/network.h"
+#include "network/network.h"
 #include "support/cache_options.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -59,8 +59,8 @@ class ReplayTest : public testing::Test {
       for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
       network.attention().set_watcher(
           [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
-            auto& score = out[z(layer)][z(head / (h.layer(layer).group()))];
-            for (int j = first; row.position >= n && j < end; ++j) score[z(j)] = std::max(score[z(j)], weights[z(j)]);
+            auto& score = out[layer][head / (h.layer(layer).group())];
+            for (int j = first; row.position >= n && j < end; ++j) score[j] = std::max(score[j], weights[j]);
           });
       network.step(tokens, rows);
     }
@@ -90,9 +90,9 @@ void expect_best(const std::vector<std::int32_t>& kept, const std::vector<double
   double best = 0;
   for (int j = sinks; j < static_cast<int>(score.size()); ++j) {
     if (std::binary_search(kept.begin(), kept.end(), j)) {
-      worst = std::min(worst, score[z(j)]);
+      worst = std::min(worst, score[j]);
     } else {
-      best = std::max(best, score[z(j)]);
+      best = std::max(best, score[j]);
     }
   }
   EXPECT_GE(worst, best * (1 - 1e-4));
@@ -140,7 +140,7 @@ TEST_F(ReplayTest, heads_share_a_budget_by_what_repeating_the_text_looks_at) {
   EXPECT_TRUE(uneven);
 }
 
-/// A replay is extra rows behind the prompt: nobody else's attention, entries or logits may tell that it took place.
+/// A replay is extra rows after the prompt: nobody else's attention, entries or logits may tell that it took place.
 TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
   const auto text = tokens(110, 1);
   const std::vector<std::vector<Token>> questions = {tokens(40, 3), tokens(7, 2)};

@@ -48,13 +48,13 @@ class SavedTest : public testing::Test {
   std::vector<Token> tokens(int n, unsigned seed = 1) const {
     std::mt19937 random(seed);
     std::uniform_int_distribution<Token> any(3, model_->info().n_vocab - 1);
-    std::vector<Token> out(static_cast<std::size_t>(n));
+    std::vector<Token> out(n);
     for (Token& token : out) token = any(random);
     return out;
   }
 
   std::vector<float> step(Cache& cache, Token token) {
-    std::vector<float> logits(static_cast<std::size_t>(model_->info().n_vocab));
+    std::vector<float> logits(model_->info().n_vocab);
     Cache* const one = &cache;
     session_.step(std::span(&one, 1), std::span(&token, 1), logits);
     return logits;

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "cache/lanes.h"
-#include "graph/bf16_kernel.h"
+#include "network/bf16_kernel.h"
 #include "policy/method.h"
 #include "support/cache_options.h"
 #include "support/temp.h"
@@ -37,13 +37,13 @@ class SessionTest : public testing::Test {
   std::vector<Token> tokens(int n, unsigned seed = 1) const {
     std::mt19937 random(seed);
     std::uniform_int_distribution<Token> any(3, model_->info().n_vocab - 1);
-    std::vector<Token> out(static_cast<std::size_t>(n));
+    std::vector<Token> out(n);
     for (Token& token : out) token = any(random);
     return out;
   }
 
   std::vector<float> step(Session& session, Cache& cache, Token token) const {
-    std::vector<float> logits(static_cast<std::size_t>(model_->info().n_vocab));
+    std::vector<float> logits(model_->info().n_vocab);
     Cache* const one = &cache;
     session.step(std::span(&one, 1), std::span(&token, 1), logits);
     return logits;
@@ -225,7 +225,7 @@ TEST_F(OneLayer, positions_in_the_cache_equal_a_short_text) {
       for (const Token token : tokens(40, 4)) {
         std::vector<Token> text;
         const auto kept = prefilled.caches.front().kept();
-        for (const auto position : kept[0][0]) text.push_back(ids[static_cast<std::size_t>(position)]);
+        for (const auto position : kept[0][0]) text.push_back(ids[position]);
         ids.push_back(token);
         text.push_back(token);
         expect_near(step(session, prefilled.caches.front(), token), session.prefill(text, std::span(&full, 1)).logits);
@@ -452,11 +452,11 @@ TEST_F(SessionTest, packs_weights_only_where_that_is_possible) {
   EXPECT_NE(misuse(model_, {1, Precision::f32, 512, Pack::resident}).find("resident"), std::string::npos);
   EXPECT_EQ(misuse(model_, {1, Precision::f32, 512, Pack::automatic}), "");
   const std::string refused = misuse(model_, {1, Precision::automatic, 512, Pack::layer});
-  EXPECT_EQ(refused.empty(), graph::Bf16Kernel::available()) << refused;
+  EXPECT_EQ(refused.empty(), network::Bf16Kernel::available()) << refused;
 }
 
 TEST_F(SessionTest, counts_packed_weights_in_what_a_prefill_takes) {
-  if (!graph::Bf16Kernel::available()) GTEST_SKIP() << "this build or machine has no bf16 products";
+  if (!network::Bf16Kernel::available()) GTEST_SKIP() << "this build or machine has no bf16 products";
   const CacheOptions full;
   const auto bytes = [&](Pack pack, int tokens) {
     return Session(model_, {1, Precision::automatic, 512, pack}).prefill_bytes(tokens, std::span(&full, 1));

@@ -53,10 +53,10 @@ policy::Preset watching(std::vector<Layer>& layers) {
   return {.name = "watching", .summary = "", .paper = "", .options = {}, .build = [&layers](const policy::Options&) {
             policy::Method method;
             method.observe = policy::observe_last(1);
-            method.forced = {"nothing", [](const policy::Prompt&, int) { return policy::Forced{}; }};
-            method.least = {"nothing", [](const policy::Prompt&) { return 0; }};
+            method.always_kept = {"nothing", [](const policy::LayerPrompt&, int) { return policy::AlwaysKept{}; }};
+            method.least = {"nothing", [](const policy::LayerPrompt&) { return 0; }};
             method.score = {"the last query's attention",
-                            [&layers](const policy::LayerView& view, const policy::Forced&) {
+                            [&layers](const policy::LayerView& view, const policy::AlwaysKept&) {
                               layers.push_back(seen(view));
                               return policy::reduce_group(view.observations[0], view.shape, policy::Reduce::sum);
                             }};
@@ -70,7 +70,7 @@ using Kept = std::vector<std::vector<std::int32_t>>;  ///< [H_kv]
 double kept_attention(const Layer& layer, const Kept& kept) {
   double sum = 0;
   for (std::size_t h = 0; h < layer.attention.size(); ++h) {
-    for (const auto j : kept[h / z(layer.group)]) sum += layer.attention[h][z(j)];
+    for (const auto j : kept[h / z(layer.group)]) sum += layer.attention[h][j];
   }
   return sum;
 }
@@ -79,9 +79,9 @@ std::vector<double> output(const Layer& layer, std::size_t query_head, std::span
   const auto& values = layer.values[query_head / z(layer.group)];
   std::vector<double> out(values.front().size());
   double sum = 0;
-  for (const auto j : kept) sum += layer.attention[query_head][z(j)];
+  for (const auto j : kept) sum += layer.attention[query_head][j];
   for (const auto j : kept) {
-    for (std::size_t c = 0; c < out.size(); ++c) out[c] += layer.attention[query_head][z(j)] / sum * values[z(j)][c];
+    for (std::size_t c = 0; c < out.size(); ++c) out[c] += layer.attention[query_head][j] / sum * values[j][c];
   }
   return out;
 }

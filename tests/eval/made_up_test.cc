@@ -36,7 +36,7 @@ TEST(RandomTest, DistinctIsASampleWithoutReplacement) {
     const auto drawn = random.distinct(3, 5);
     EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 3U);
     for (const int n : drawn) EXPECT_TRUE(n >= 0 && n < 5);
-    ++first[static_cast<std::size_t>(drawn.front())];
+    ++first[drawn.front()];
   }
   for (const int n : first) EXPECT_GT(n, 100);
   auto all = random.distinct(5, 5);

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "eval/forced.h"
 #include "eval/group.h"
 #include "eval/summary.h"
 #include "eval/task_data.h"
+#include "eval/teacher_forcing.h"
 #include "support/refusal.h"
 #include "winnow/generate.h"
 
@@ -37,7 +37,7 @@ class MeasuresTest : public testing::Test {
     return Group(*data_.model(), task.samples.front(), protocol, std::move(caches)).measure(session_, task);
   }
 
-  /// ln p of each token of `tokens` behind a prompt, by reading all that comes before it anew.
+  /// ln p of each token of `tokens` after a prompt, by reading all that comes before it anew.
   std::vector<double> by_reading(const PromptText& prompt, const std::vector<Token>& tokens) {
     const auto start = data_.model()->tokenize(prompt);
     auto all = start.text;
@@ -107,7 +107,7 @@ TEST_F(MeasuresTest, ChoosingTakesTheLikeliest) {
     means.push_back(sum / static_cast<double>(all.size()));
   }
   const auto likeliest = [&](const std::vector<double>& of) {
-    return sample.choices[static_cast<std::size_t>(std::max_element(of.begin(), of.end()) - of.begin())].name;
+    return sample.choices[std::max_element(of.begin(), of.end()) - of.begin()].name;
   };
   sample.references = {likeliest(sums)};
   const auto by_sum = measure({{sample}, choosing(Likelihood::sum)}, {cache("full", ""), cache("full", "")});

@@ -81,7 +81,7 @@ constexpr int kOfGroup = 3;
 std::vector<Record> group(int number) {
   std::vector<Record> out(kOfGroup);
   for (int i = 0; i < kOfGroup; ++i) {
-    auto& record = out[static_cast<std::size_t>(i)];
+    auto& record = out[i];
     record.key = {"task", std::to_string(number), "spec-" + std::to_string(i), "24", "f16", "question-aware", "00"};
     record.model_hash = "0123";
     record.group = std::to_string(number);
@@ -117,7 +117,7 @@ class RecordFileTest : public testing::Test {
 };
 
 TEST_F(RecordFileTest, AReadThatFailsIsNoShorterFile) {
-  // Behind the first record of a group, in it, and before all.
+  // After the first record of a group, in it, and before all.
   for (const std::size_t length : {bytes_.find('\n', bytes_.size() / 2) + 1, bytes_.size() / 2, std::size_t{0}}) {
     faults.read = EIO;
     faults.bytes_read = length;

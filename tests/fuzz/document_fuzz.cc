@@ -8,12 +8,12 @@
 #include <span>
 
 #include "base/log.h"
-#include "multi/records.h"
+#include "documents/records.h"
 #include "winnow/error.h"
 
 namespace {
 
-using winnow::multi::StoredHead;
+using winnow::documents::StoredHead;
 
 void seal(winnow::store::Bytes& head) {
   const std::uint64_t sum = winnow::hash_of(head);
@@ -22,12 +22,12 @@ void seal(winnow::store::Bytes& head) {
 }
 
 void read_layer(const StoredHead& stored, std::span<const std::byte> layer) {
-  winnow::multi::SummingSink sink(stored.head.saved, 0, nullptr);
+  winnow::documents::SummingSink sink(stored.head.saved, 0, nullptr);
   sink.write(layer);
   auto sums = sink.sums();
-  winnow::multi::check_layer(stored.head.saved, 0, layer, sums, "the layer");
-  if (winnow::multi::is_plain(stored.head.saved)) return;
-  for (const auto& lane : winnow::multi::read_kept_lanes(stored.head.saved, 0, layer, "the layer")) {
+  winnow::documents::check_layer(stored.head.saved, 0, layer, sums, "the layer");
+  if (winnow::documents::is_plain(stored.head.saved)) return;
+  for (const auto& lane : winnow::documents::read_kept_lanes(stored.head.saved, 0, layer, "the layer")) {
     if (lane.keys.end > layer.size() || lane.values.end > layer.size()) std::abort();
   }
 }

@@ -2,10 +2,10 @@
 // Heads and layers of documents, whole and compressed.
 #include <string>
 
+#include "documents/records.h"
+#include "documents/some_document.h"
 #include "fuzz/seed_model.h"
 #include "fuzz/seeds.h"
-#include "multi/records.h"
-#include "multi/some_document.h"
 
 namespace {
 
@@ -33,8 +33,8 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
     if (std::string(spec) != "full") options.budget = winnow::Budget::parse("64");
     const auto tokens = some_tokens(230, 1);
     const auto document = document_of(session, tokens, options);
-    winnow::multi::StoredHead stored{document.head, {}};
-    winnow::multi::SummingSink sink(document.head.saved, 0, nullptr);
+    winnow::documents::StoredHead stored{document.head, {}};
+    winnow::documents::SummingSink sink(document.head.saved, 0, nullptr);
     const auto layer = layer_of(document.cache);
     sink.write(layer);
     stored.sums = {sink.sums()};

@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "documents/archive.h"
 #include "fuzz/memory_file.h"
-#include "multi/archive.h"
 #include "support/reseal.h"
 #include "winnow/error.h"
 
@@ -34,9 +34,9 @@ void reseal_head(std::span<std::byte> file) {
 }
 
 void use(const std::string& path) {
-  winnow::multi::check_exported(path, "a");
-  winnow::multi::Archive archive(winnow::store::open_memory());
-  winnow::multi::Label label{"a", {}};
+  winnow::documents::check_exported(path, "a");
+  winnow::documents::Archive archive(winnow::store::open_memory());
+  winnow::documents::Label label{"a", {}};
   archive.import_from(path, label);
   archive.list();
   archive.verify({});

@@ -2,14 +2,14 @@
 // Exported documents, whole and compressed.
 #include <string>
 
+#include "documents/archive.h"
+#include "documents/some_document.h"
 #include "fuzz/seed_model.h"
 #include "fuzz/seeds.h"
-#include "multi/archive.h"
-#include "multi/some_document.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {
   Session session(seed_model(), {1, Precision::automatic, 512});
-  multi::Archive archive(store::open_memory());
+  documents::Archive archive(store::open_memory());
   for (const std::string spec : {"full", "ada-snapkv:window=4"}) {
     CacheOptions options;
     options.spec = Spec::parse(spec);

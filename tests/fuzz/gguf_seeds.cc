@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of small models of every architecture, behind a byte that says what their weights are.
+// Headers of small models of every architecture, after a byte that says what their weights are.
 #include <ggml-cpp.h>
 #include <gguf.h>
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
+#include "documents/some_document.h"
 #include "fuzz/redis_session.h"
 #include "fuzz/seed_model.h"
 #include "fuzz/seeds.h"
-#include "multi/some_document.h"
 #include "store/fake_redis.h"
 
 namespace {
@@ -25,7 +25,7 @@ std::string answers_of(test::FakeRedis& server) {
   return all;
 }
 
-void add_document(multi::Archive& archive, Session& session, const std::string& name, const std::string& spec) {
+void add_document(documents::Archive& archive, Session& session, const std::string& name, const std::string& spec) {
   CacheOptions options;
   options.spec = Spec::parse(spec);
   if (spec != "full") options.budget = Budget::parse("16");
@@ -40,7 +40,7 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   write_seed(folder / "empty", answers_of(server));
   FakeRedis full;
   Session session(seed_model(), {1, Precision::automatic, 512});
-  multi::Archive archive(store::open(full.url(), store::Missing::is_created));
+  documents::Archive archive(store::open(full.url(), store::Missing::is_created));
   add_document(archive, session, "plain", "full");
   add_document(archive, session, "small", "snapkv:window=4");
   write_seed(folder / "two", answers_of(full));

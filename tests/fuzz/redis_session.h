@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "multi/archive.h"
+#include "documents/archive.h"
 #include "support/refusal.h"
 #include "winnow/error.h"
 
@@ -14,7 +14,7 @@ namespace winnow::test {
 inline void use_archive_at(const std::string& url) {
   refusal([&] {
     const std::shared_ptr<store::ByteStore> bytes = store::open(url, store::Missing::is_created);
-    multi::Archive archive(bytes);
+    documents::Archive archive(bytes);
     refusal([&] { archive.list(); });
     refusal([&] { archive.verify({}); });
     refusal([&] { archive.open("plain")->read_all(0); });

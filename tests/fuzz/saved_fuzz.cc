@@ -22,7 +22,7 @@ winnow::Session& session() {
 }
 
 void go_on(winnow::Cache& cache) {
-  std::vector<float> logits(static_cast<std::size_t>(session().model().info().n_vocab));
+  std::vector<float> logits(session().model().info().n_vocab);
   winnow::Cache* const one = &cache;
   for (winnow::Token token = 5; token < 5 + kSteps; ++token)
     session().step(std::span(&one, 1), std::span(&token, 1), logits);

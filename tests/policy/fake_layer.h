@@ -54,8 +54,8 @@ class FakeLayer {
         words_(words),
         attention_(std::move(attention)),
         scratch_(account_, ElementType::f32, kv_heads, kDim, n) {
-    std::vector<std::int32_t> positions(static_cast<std::size_t>(n));
-    for (int j = 0; j < n; ++j) positions[static_cast<std::size_t>(j)] = j;
+    std::vector<std::int32_t> positions(n);
+    for (int j = 0; j < n; ++j) positions[j] = j;
     scratch_.extend(positions);
     for (int j = 0; j < n; ++j) {
       const auto row = token(j);
@@ -85,7 +85,7 @@ class FakeLayer {
     for (int h = kv_head * group_; h < (kv_head + 1) * group_; ++h) {
       auto& a = out.emplace_back(rows, std::vector<double>(rows));
       for (int i = 0; i < n_ + more; ++i) {
-        for (int j = 0; j <= i; ++j) a[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = at(h, i, j);
+        for (int j = 0; j <= i; ++j) a[i][j] = at(h, i, j);
       }
     }
     return out;
@@ -100,7 +100,7 @@ class FakeLayer {
   std::vector<float> queries() const {
     std::mt19937 random(77);
     std::normal_distribution<float> normal;
-    std::vector<float> out(static_cast<std::size_t>(n_ * kv_heads_ * group_ * kDim));
+    std::vector<float> out(n_ * kv_heads_ * group_ * kDim);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = normal(random) * 0.5F + 0.3F * static_cast<float>(i % 5);
     return out;
   }
@@ -113,12 +113,11 @@ class FakeLayer {
 
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
-    const std::vector<policy::Prompt> prompts(static_cast<std::size_t>(layers), {n_, group_, kDim});
+    const std::vector<policy::LayerPrompt> prompts(layers, {n_, group_, kDim});
     const auto budgets = policy::spread_over_layers(spec.method(), budget, prompts);
     cache::KeepPlan out;
-    look(spec.method(), budget, layer, layers, [&](const policy::LayerView& view) {
-      out = policy::plan(spec.method(), view, budget, budgets[static_cast<std::size_t>(layer)]);
-    });
+    look(spec.method(), budget, layer, layers,
+         [&](const policy::LayerView& view) { out = policy::plan(spec.method(), view, budget, budgets[layer]); });
     return out;
   }
 
@@ -156,8 +155,7 @@ class FakeLayer {
         if (!what.rows.contains(i, n_)) continue;
         const auto row = raised(what, h, i);
         const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
-        for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j)
-          out.head(h)[static_cast<std::size_t>(j)] += row[static_cast<std::size_t>(j)];
+        for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j) out.head(h)[j] += row[j];
       }
     }
     return out;
@@ -169,7 +167,7 @@ class FakeLayer {
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (const auto& passage : passages) {
         for (int j = passage.first; j < passage.first + passage.count; ++j) {
-          float& most = out.head(h)[static_cast<std::size_t>(j)];
+          float& most = out.head(h)[j];
           for (int i = n_; i < n_ + passage.count; ++i) most = std::max(most, static_cast<float>(at(h, i, j)));
         }
       }
@@ -193,10 +191,10 @@ inline std::vector<std::int32_t> first_integers(int n) {
 }
 
 inline std::vector<std::int32_t> kept(const cache::KeepPlan& plan, int head, int n) {
-  return plan.keeps_all() ? first_integers(n) : plan.heads[static_cast<std::size_t>(head)];
+  return plan.keeps_all() ? first_integers(n) : plan.heads[head];
 }
 
-/// A layer's lanes behind its prompt, token by token, as the engine would do it.
+/// A layer's lanes after its prompt, token by token, as the engine would do it.
 class FakeDecode {
  public:
   FakeDecode(const FakeLayer& layer, const std::string& spec, int budget, ElementType type = ElementType::f32)
@@ -204,8 +202,8 @@ class FakeDecode {
     const auto& method = spec_.method();
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
-    const policy::Prompt prompt{layer.tokens(), layer.shape().group(), FakeLayer::kDim};
-    terms_ = {prompt, budget, method.forced.call(prompt, budget)};
+    const policy::LayerPrompt prompt{layer.tokens(), layer.shape().group(), FakeLayer::kDim};
+    terms_ = {prompt, budget, method.always_kept.call(prompt, budget)};
     for (int head = 0; head < layer.shape().kv_heads; ++head)
       limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
     if (method.summary_rows > 0) lanes_.reserve_summaries(1000);
@@ -219,13 +217,13 @@ class FakeDecode {
   void enter() {
     const auto row = layer_.token(position_);
     lanes_.reserve(1);
-    if (spec_.method().followers > 0) lanes_.reserve_followers(1);
+    if (spec_.method().merged_entries > 0) lanes_.reserve_merged_entries(1);
     for (int head = 0; head < layer_.shape().kv_heads; ++head) {
       const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
       const auto key = std::span<const float>(row).subspan(at, FakeLayer::kDim);
       const auto value = std::span<const float>(row).subspan(row.size() / 2 + at, FakeLayer::kDim);
       const auto& evict = spec_.method().evict;
-      if (evict && lanes_.length(head) >= limit_[static_cast<std::size_t>(head)]) {
+      if (evict && lanes_.length(head) >= limit_[head]) {
         lanes_.replace(head, evict.call(lanes_, head, terms_), position_, key, value);
       } else {
         lanes_.append(head, position_, key, value);
@@ -237,7 +235,7 @@ class FakeDecode {
   std::vector<float> query() const {
     std::mt19937 random(static_cast<unsigned>(position_) + 5000);
     std::normal_distribution<float> normal;
-    std::vector<float> out(static_cast<std::size_t>(layer_.shape().query_heads * FakeLayer::kDim));
+    std::vector<float> out(layer_.shape().query_heads * FakeLayer::kDim);
     for (float& x : out) x = normal(random);
     return out;
   }
@@ -245,7 +243,7 @@ class FakeDecode {
   /// What it reads in a layer.
   std::vector<cache::AttendPlan> plans(int layer) const {
     const auto q = query();
-    std::vector<cache::AttendPlan> out(static_cast<std::size_t>(layer_.shape().kv_heads));
+    std::vector<cache::AttendPlan> out(layer_.shape().kv_heads);
     spec_.method().attend.call({layer, layer_.shape(), lanes_, position_, terms_, q.data(), 0, layer_.shape().kv_heads},
                                out);
     return out;
@@ -253,7 +251,7 @@ class FakeDecode {
 
   /// The slots of one head's lane that it reads in a layer.
   std::vector<std::int32_t> read(int layer, int head) const {
-    const auto plan = plans(layer)[static_cast<std::size_t>(head)];
+    const auto plan = plans(layer)[head];
     if (plan.empty()) return first_integers(lanes_.length(head));
     std::vector<std::int32_t> slots;
     for (const auto& range : plan) {
@@ -264,29 +262,29 @@ class FakeDecode {
 
   /// The method follows, all heads at once, or each in a thread of its own.
   enum class Heads : std::uint8_t { together, in_threads };
-  void follow(Heads heads = Heads::together) {
+  void finish_step(Heads heads = Heads::together) {
     const auto shape = layer_.shape();
     int stride = 0;
     for (int head = 0; head < shape.kv_heads; ++head) stride = std::max(stride, lanes_.entries(head));
-    std::vector<float> probabilities(static_cast<std::size_t>(shape.query_heads * stride));
+    std::vector<float> probabilities(shape.query_heads * stride);
     for (int h = 0; h < shape.query_heads; ++h) {
       const int head = h / shape.group();
       float* const row = probabilities.data() + h * stride;
       for (int slot = 0; slot < lanes_.length(head); ++slot)
         *(row + slot) = probability(h, lanes_.position(head, slot));
-      for (int i = 0; i < lanes_.followers(head).count(); ++i) {
-        row[lanes_.length(head) + i] = probability(h, lanes_.followers(head).positions()[static_cast<std::size_t>(i)]);
+      for (int i = 0; i < lanes_.merged_entries(head).count(); ++i) {
+        row[lanes_.length(head) + i] = probability(h, lanes_.merged_entries(head).positions()[i]);
       }
     }
-    const auto follow = [&](int first, int end) {
+    const auto step = [&](int first, int end) {
       if (!spec_.method().step) return;
       spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, first, end, probabilities.data(), stride});
     };
     if (heads == Heads::together || spec_.method().one_set_per_layer) {
-      follow(0, shape.kv_heads);
+      step(0, shape.kv_heads);
     } else {
       std::vector<std::thread> team;
-      for (int head = 0; head < shape.kv_heads; ++head) team.emplace_back(follow, head, head + 1);
+      for (int head = 0; head < shape.kv_heads; ++head) team.emplace_back(step, head, head + 1);
       for (auto& thread : team) thread.join();
     }
     ++position_;
@@ -294,7 +292,7 @@ class FakeDecode {
 
   void step(Heads heads = Heads::together) {
     enter();
-    follow(heads);
+    finish_step(heads);
   }
 
   std::vector<std::int32_t> kept(int head) const {
@@ -317,10 +315,10 @@ class FakeDecode {
             FakeLayer::kDim,
             type,
             static_cast<int>(method.columns.size()),
-            method.positions == policy::Positions::text ? nullptr : &FakeLayer::rope(),
-            method.positions == policy::Positions::rank ? cache::Lying::at_rank : cache::Lying::at_position,
+            method.positions == policy::Positions::absolute ? nullptr : &FakeLayer::rope(),
+            method.positions == policy::Positions::cache ? cache::Lying::at_rank : cache::Lying::at_position,
             method.summary_rows * FakeLayer::kDim,
-            method.followers};
+            method.merged_entries};
   }
 
   const FakeLayer& layer_;

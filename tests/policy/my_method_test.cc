@@ -31,10 +31,9 @@ double squared_length(const FakeLayer& layer, int head, int token, int kv_heads)
 /// The last `recent` tokens and the best of those before them.
 std::vector<std::int32_t> best(const std::vector<double>& scores, int budget, int recent) {
   const int n = static_cast<int>(scores.size());
-  std::vector<std::int32_t> order(static_cast<std::size_t>(n));
+  std::vector<std::int32_t> order(n);
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end() - recent,
-            [&](auto a, auto b) { return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)]; });
+  std::sort(order.begin(), order.end() - recent, [&](auto a, auto b) { return scores[a] > scores[b]; });
   order.erase(order.begin() + (budget - recent), order.end() - recent);
   std::sort(order.begin(), order.end());
   return order;
@@ -47,7 +46,7 @@ TEST_F(MyMethod, value_norm_keeps_the_longest_values) {
   for (int head = 0; head < 2; ++head) {
     std::vector<double> scores;
     for (int j = 0; j < kTokens; ++j) scores.push_back(squared_length(layer, head, j, 2));
-    EXPECT_EQ(plan.heads[static_cast<std::size_t>(head)], best(scores, 10, 2));
+    EXPECT_EQ(plan.heads[head], best(scores, 10, 2));
   }
 }
 
@@ -65,7 +64,7 @@ TEST_F(MyMethod, attended_values_weights_attention_by_the_values_lengths) {
       }
       scores[j] *= std::sqrt(squared_length(layer, head, static_cast<int>(j), 2));
     }
-    EXPECT_EQ(plan.heads[static_cast<std::size_t>(head)], best(scores, 20, kWindow));
+    EXPECT_EQ(plan.heads[head], best(scores, 20, kWindow));
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 TEST(Plan, full_keeps_everything) { EXPECT_TRUE(FakeLayer(1, 1, 20, random_attention(1)).plan("full", 1).keeps_all()); }
 
-TEST(Plan, refuses_what_is_forced_already) {
+TEST(Plan, refuses_what_is_always_kept_already) {
   FakeLayer layer(1, 1, 90, random_attention(1));
   for (const auto& [spec, budget] : {std::pair{"snapkv", 32}, {"streaming-llm", 4}, {"streaming-llm:sinks=100", 50}}) {
     try {

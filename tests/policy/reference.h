@@ -19,7 +19,7 @@ inline std::size_t z(int i) { return static_cast<std::size_t>(i); }
 inline std::vector<double> column_sums(const Matrix& a, int from, int to, int keys) {
   std::vector<double> out(z(keys));
   for (int i = from; i < to; ++i) {
-    for (int j = 0; j < keys; ++j) out[z(j)] += a[z(i)][z(j)];
+    for (int j = 0; j < keys; ++j) out[j] += a[i][j];
   }
   return out;
 }
@@ -45,12 +45,12 @@ inline std::vector<double> pooled(const std::vector<double>& score, int kernel, 
     int count = 0;
     for (int k = -(kernel / 2); k <= kernel / 2; ++k) {
       if (j + k < 0 || j + k >= n) continue;
-      const double x = score[z(j + k)];
+      const double x = score[j + k];
       sum += x;
       most = count == 0 ? x : std::max(most, x);
       ++count;
     }
-    out[z(j)] = pool == "max" ? most : sum / (pad == "valid" ? count : kernel);
+    out[j] = pool == "max" ? most : sum / (pad == "valid" ? count : kernel);
   }
   return out;
 }
@@ -60,8 +60,8 @@ inline std::vector<std::int32_t> ranking(const std::vector<double>& score, int f
   std::vector<std::int32_t> order(score.size());
   for (std::size_t j = 0; j < order.size(); ++j) order[j] = first + static_cast<std::int32_t>(j);
   std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    const double x = score[z(a - first)];
-    const double y = score[z(b - first)];
+    const double x = score[a - first];
+    const double y = score[b - first];
     return x != y ? x > y : a > b;
   });
   return order;

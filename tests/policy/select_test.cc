@@ -52,7 +52,7 @@ TEST(Top, later_of_equals_and_no_number_is_worst) {
   EXPECT_EQ(top(scores, 2, {1, 1}), (std::vector<std::int32_t>{4, 5}));
   EXPECT_EQ(top(scores, 4, {1, 1}), (std::vector<std::int32_t>{1, 2, 4, 5}));
   EXPECT_EQ(top(scores, 99, {1, 1}), (std::vector<std::int32_t>{1, 2, 3, 4, 5}));
-  EXPECT_EQ(with_forced(top(scores, 1, {1, 1}), 7, {1, 1}), (std::vector<std::int32_t>{0, 5, 6}));
+  EXPECT_EQ(with_always_kept(top(scores, 1, {1, 1}), 7, {1, 1}), (std::vector<std::int32_t>{0, 5, 6}));
   EXPECT_TRUE(top(scores, 0, {}).empty());
 }
 

@@ -17,11 +17,11 @@ using namespace reference;
 std::vector<std::pair<int, int>> flattened(const std::vector<std::vector<double>>& scores) {
   std::vector<std::pair<int, int>> out;
   for (int h = 0; h < static_cast<int>(scores.size()); ++h) {
-    for (int j = 0; j < static_cast<int>(scores[z(h)].size()); ++j) out.emplace_back(h, j);
+    for (int j = 0; j < static_cast<int>(scores[h].size()); ++j) out.emplace_back(h, j);
   }
   std::sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
-    const double x = scores[z(a.first)][z(a.second)];
-    const double y = scores[z(b.first)][z(b.second)];
+    const double x = scores[a.first][a.second];
+    const double y = scores[b.first][b.second];
     if (x != y) return x > y;
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
@@ -33,12 +33,12 @@ std::vector<int> rounded(const std::vector<double>& shares, int total) {
   std::vector<int> out;
   std::vector<std::pair<double, int>> fraction;
   for (int i = 0; i < static_cast<int>(shares.size()); ++i) {
-    out.push_back(static_cast<int>(std::floor(shares[z(i)])));
-    fraction.emplace_back(-(shares[z(i)] - out.back()), i);
+    out.push_back(static_cast<int>(std::floor(shares[i])));
+    fraction.emplace_back(-(shares[i] - out.back()), i);
     total -= out.back();
   }
   std::sort(fraction.begin(), fraction.end());
-  for (int i = 0; i < total; ++i) ++out[z(fraction[z(i)].second)];
+  for (int i = 0; i < total; ++i) ++out[fraction[i].second];
   return out;
 }
 
@@ -70,7 +70,7 @@ TEST(Ada, keeps_what_the_reference_keeps) {
         const int base = budget - 8;
         std::vector<int> counts(z(kv_heads));
         const auto order = flattened(scores);
-        for (int i = 0; i < kv_heads * base; ++i) ++counts[z(order[z(i)].first)];
+        for (int i = 0; i < kv_heads * base; ++i) ++counts[order[i].first];
         std::vector<double> shares;
         for (const int c : counts) shares.push_back(0.5 * c + 0.5 * base);
         const auto caps = rounded(shares, kv_heads * base);
@@ -78,7 +78,7 @@ TEST(Ada, keeps_what_the_reference_keeps) {
         const auto wrapped = layer.plan("ada(snapkv:window=8)", budget);
         int sum = 0;
         for (int head = 0; head < kv_heads; ++head) {
-          EXPECT_EQ(kept(plan, head, kTokens), best_and_window(scores[z(head)], caps[z(head)], kTokens))
+          EXPECT_EQ(kept(plan, head, kTokens), best_and_window(scores[head], caps[head], kTokens))
               << name << " budget " << budget;
           EXPECT_EQ(kept(wrapped, head, kTokens), kept(plan, head, kTokens));
           sum += static_cast<int>(kept(plan, head, kTokens).size());
@@ -112,7 +112,7 @@ TEST(Ada, never_selects_less_score_than_uniform) {
         double sum = 0;
         for (int head = 0; head < 4; ++head) {
           const auto sums = column_sums(layer.group(head).front(), 62, 70, 62);
-          for (const auto j : plan.heads[z(head)]) sum += j < 62 ? sums[z(j)] : 0;
+          for (const auto j : plan.heads[head]) sum += j < 62 ? sums[j] : 0;
         }
         return sum;
       };
@@ -125,7 +125,7 @@ TEST(Ada, never_selects_less_score_than_uniform) {
 
 std::vector<int> layer_budgets(const std::string& spec, int budget, int layers, int tokens) {
   return policy::spread_over_layers(Spec::parse(spec).method(), budget,
-                                    std::vector<policy::Prompt>(static_cast<std::size_t>(layers), {tokens, 1}));
+                                    std::vector<policy::LayerPrompt>(layers, {tokens, 1}));
 }
 
 TEST(Pyramid, follows_the_formula_and_adds_up) {
@@ -163,7 +163,7 @@ TEST(Pyramid, preset_and_wrappers_agree) {
 TEST(Chunk, keeps_whole_chunks_and_cuts_the_last_by_hand) {
   // Window 2, so 18 evictable positions in chunks 0-4, 5-9, 10-14 and 15-17 with means 0.5, 1.4, 0.2 and 1.0 (scaled).
   const std::vector<int> value = {1, 0, 0, 1, 0, 1, 4, 2, 0, 0, 0, 0, 1, 0, 0, 3, 0, 0};
-  FakeLayer layer(1, 1, 20, [&](int, int, int j) { return j < 18 ? value[z(j)] * 0.015625 : 0; });
+  FakeLayer layer(1, 1, 20, [&](int, int, int j) { return j < 18 ? value[j] * 0.015625 : 0; });
   const auto of = [&](int budget) { return layer.plan("chunk(snapkv:window=2,kernel=1):length=5", budget).heads[0]; };
   EXPECT_EQ(of(7), (std::vector<std::int32_t>{5, 6, 7, 8, 9, 18, 19}));
   EXPECT_EQ(of(5), (std::vector<std::int32_t>{5, 6, 7, 18, 19}));  // the best is 6, and its neighbours are equally near
@@ -195,14 +195,14 @@ std::vector<Chunk> chunks_of(const std::vector<double>& score, int length) {
   std::vector<Chunk> out;
   for (int first = 0; first < static_cast<int>(score.size()); first += length) {
     Chunk chunk{first, std::min(length, static_cast<int>(score.size()) - first), 0};
-    for (int j = first; j < first + chunk.count; ++j) chunk.mean += score[z(j)];
+    for (int j = first; j < first + chunk.count; ++j) chunk.mean += score[j];
     chunk.mean /= chunk.count;
     out.push_back(chunk);
   }
   return out;
 }
 
-/// Of one head: its best chunks, the last one cut to the entries nearest to its best; and the window behind.
+/// Of one head: its best chunks, the last one cut to the entries nearest to its best; and the window after.
 std::vector<std::int32_t> best_chunks_and_window(const std::vector<double>& score, int length, int count, int n) {
   auto chunks = chunks_of(score, length);
   std::sort(chunks.begin(), chunks.end(),
@@ -210,7 +210,7 @@ std::vector<std::int32_t> best_chunks_and_window(const std::vector<double>& scor
   std::vector<std::int32_t> out;
   for (const auto& chunk : chunks) {
     int best = chunk.first;
-    for (int j = chunk.first; j < chunk.first + chunk.count; ++j) best = score[z(j)] >= score[z(best)] ? j : best;
+    for (int j = chunk.first; j < chunk.first + chunk.count; ++j) best = score[j] >= score[best] ? j : best;
     for (int distance = 0; distance < chunk.count; ++distance) {
       for (const int j : {best + distance, best - distance}) {
         if (j < chunk.first || j >= chunk.first + chunk.count) continue;
@@ -227,7 +227,7 @@ std::vector<std::vector<double>> by_chunk(const std::vector<std::vector<double>>
   auto out = scores;
   for (auto& score : out) {
     for (const auto& chunk : chunks_of(score, length)) {
-      for (int j = chunk.first; j < chunk.first + chunk.count; ++j) score[z(j)] = chunk.mean;
+      for (int j = chunk.first; j < chunk.first + chunk.count; ++j) score[j] = chunk.mean;
     }
   }
   return out;
@@ -237,17 +237,17 @@ std::vector<std::vector<double>> by_chunk(const std::vector<std::vector<double>>
 std::vector<int> counts_of_best(const std::vector<std::vector<double>>& scores, int total) {
   std::vector<int> out(scores.size());
   const auto order = flattened(scores);
-  for (int i = 0; i < total; ++i) ++out[z(order[z(i)].first)];
+  for (int i = 0; i < total; ++i) ++out[order[i].first];
   return out;
 }
 
-/// Counts of Ada-KV: mixed with the uniform share, or behind each head's best `floor` of it.
+/// Counts of Ada-KV: mixed with the uniform share, or after each head's best `floor` of it.
 std::vector<int> shared(std::vector<std::vector<double>> scores, int base, double floor, const std::string& rule) {
   const int total = base * static_cast<int>(scores.size());
   if (rule == "hard") {
     for (auto& score : scores) {
       const auto order = ranking(score);
-      for (int i = 0; i < static_cast<int>(floor * base); ++i) score[z(order[z(i)])] = 1e9;
+      for (int i = 0; i < static_cast<int>(floor * base); ++i) score[order[i]] = 1e9;
     }
     return counts_of_best(scores, total);
   }
@@ -272,8 +272,7 @@ TEST(AdaChunk, heads_share_a_layers_budget_by_chunks_as_the_reference_does) {
             const auto chunk = ":length=" + std::to_string(length);
             const auto plan = layer.plan("ada(chunk(snapkv:window=8,gqa=sum)" + chunk + ",per=head):" + floor, budget);
             for (int head = 0; head < kv_heads; ++head) {
-              EXPECT_EQ(kept(plan, head, kTokens),
-                        best_chunks_and_window(scores[z(head)], length, counts[z(head)], kTokens))
+              EXPECT_EQ(kept(plan, head, kTokens), best_chunks_and_window(scores[head], length, counts[head], kTokens))
                   << name << " " << length << " " << floor << " budget " << budget << " head " << head;
             }
             const auto other =
@@ -317,11 +316,11 @@ TEST(AdaChunk, every_head_cuts_at_most_one_chunk) {
       for (const int budget : {20, 61, 90}) {
         for (int l = 0; l < 3; ++l) {
           const auto plan = layer.plan(Spec::parse(spec), budget, l, 3);
-          const auto forced = method.forced.call({140, 2}, budget);
+          const auto always_kept = method.always_kept.call({140, 2}, budget);
           for (const auto& head : plan.heads) {
             int cut = 0;
-            for (int first = forced.sinks; first < 140 - forced.recent; first += kLength) {
-              const int end = std::min(first + kLength, 140 - forced.recent);
+            for (int first = always_kept.sinks; first < 140 - always_kept.recent; first += kLength) {
+              const int end = std::min(first + kLength, 140 - always_kept.recent);
               const auto in = std::count_if(head.begin(), head.end(), [&](int j) { return j >= first && j < end; });
               cut += in > 0 && in < end - first ? 1 : 0;
             }
@@ -349,7 +348,7 @@ TEST(AdaChunk, never_selects_less_score_than_uniform) {
         const auto plan = layer.plan(spec, budget);
         double sum = 0;
         for (int head = 0; head < 4; ++head) {
-          for (const auto j : plan.heads[z(head)]) sum += j < 62 ? worth[z(head)][z(j)] : 0;
+          for (const auto j : plan.heads[head]) sum += j < 62 ? worth[head][j] : 0;
         }
         return sum;
       };

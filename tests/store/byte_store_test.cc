@@ -134,8 +134,7 @@ TEST_P(ByteStoreTest, ManyLeasesAtOnce) {
   }
   for (int i = 0; i < 1500; ++i) {
     const Bytes expected = pattern(5000, i % 100);
-    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), leases[static_cast<std::size_t>(i)].parts.front().begin()))
-        << i;
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), leases[i].parts.front().begin())) << i;
   }
 }
 

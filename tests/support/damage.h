@@ -30,7 +30,7 @@ class StoreToDamage {
   const std::string& folder() const { return folder_; }
   const std::string& whole() const { return whole_; }
 
-  /// Places in all pages that are part of a tree or say what the pages behind them are: their first 64 bytes, and one
+  /// Places in all pages that are part of a tree or say what the pages after them are: their first 64 bytes, and one
   /// in `stride` of the others.
   std::vector<std::size_t> places(std::size_t stride) const {
     std::vector<std::size_t> out;

@@ -11,7 +11,7 @@
 namespace winnow::test {
 
 /// Makes the checksums of a file of sections (docs/file-formats.md) hold again after its bytes were changed, so that
-/// what is behind them is tested.
+/// what is after them is tested.
 inline void reseal(std::span<std::byte> file) {
   constexpr std::size_t kHeader = 32;
   constexpr std::size_t kWord = sizeof(std::uint64_t);

@@ -150,7 +150,7 @@ class Writer {
     std::normal_distribution<float> values(0, scale / std::sqrt(static_cast<float>(in)));
     std::vector<float> all(static_cast<std::size_t>(in) * static_cast<std::size_t>(out));
     for (float& x : all) x = values(random_);
-    const std::vector<float> importance(static_cast<std::size_t>(in), 1.0F);
+    const std::vector<float> importance(in, 1.0F);
     ggml_quantize_chunk(m_.type, all.data(), tensor->data, 0, out, in, importance.data());
     add(tensor, name);
   }

@@ -38,7 +38,7 @@ struct TinyModel {
   std::vector<TinyLayer> layers = {};  ///< shapes of each layer, as arrays in the file; empty: those above
 
   TinyLayer layer(int i) const {
-    if (!layers.empty()) return layers[static_cast<std::size_t>(i)];
+    if (!layers.empty()) return layers[i];
     return {n_head, n_head_kv, head_dim, head_dim, 10000, n_ff};
   }
 };

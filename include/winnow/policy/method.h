@@ -39,7 +39,7 @@ struct StepView;
 struct AttendView;
 
 /// What a part may know of a layer before anything has been read.
-struct Prompt {
+struct LayerPrompt {
   int tokens = 0;
   int group = 1;     ///< query heads of a KV head
   int head_dim = 0;  ///< d
@@ -86,7 +86,7 @@ class Scores {
 };
 
 /// Entries that stay whatever their score: the first `sinks` and the last `recent`.
-struct Forced {
+struct AlwaysKept {
   int sinks = 0;
   int recent = 0;
   int total() const { return sinks + recent; }
@@ -94,9 +94,9 @@ struct Forced {
 
 /// What is settled for a layer of a sequence when its prompt has been compressed.
 struct Terms {
-  Prompt prompt;
-  int budget = 0;  ///< entries per KV head, the mean
-  Forced forced;   ///< at this budget
+  LayerPrompt prompt;
+  int budget = 0;          ///< entries per KV head, the mean
+  AlwaysKept always_kept;  ///< at this budget
 };
 
 /// A named part: `text` is what `winnow methods` shows.
@@ -107,33 +107,34 @@ struct Part {
   explicit operator bool() const { return static_cast<bool>(call); }
 };
 
-using ScorePart = Part<Scores(const LayerView&, const Forced&)>;
+using ScorePart = Part<Scores(const LayerView&, const AlwaysKept&)>;
 /// Entries per KV head and layer, [L], from the mean B over layers; the sum is L * B exactly. `Forced` is that of the
 /// layer that forces the most.
-using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const Forced&)>;
-/// Selected (not forced) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean exactly.
-using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const Forced&)>;
-/// Which entries each head keeps beside the forced ones, ascending: `counts` of them, from one part for all heads, so
-/// that sets may be shared or joined.
+using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const AlwaysKept&)>;
+/// Selected (not always kept) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean
+/// exactly.
+using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const AlwaysKept&)>;
+/// Which entries each head keeps beside the always kept ones, ascending: `counts` of them, from one part for all heads,
+/// so that sets may be shared or joined.
 using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&,
-                                                               std::span<const int> counts, const Forced&)>;
+                                                               std::span<const int> counts, const AlwaysKept&)>;
 /// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
 using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected,
-                           std::span<const int> counts, const Forced&)>;
-/// Merges what goes into what stays: fills plan.values, and plan.keys and plan.followers where keys are merged. Called
-/// only when something goes.
-using MergePart = Part<void(const LayerView&, const Scores&, const Forced&, cache::KeepPlan& plan)>;
-/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `forced` is all of a
-/// prompt that fits.
-using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const Forced&)>;
+                           std::span<const int> counts, const AlwaysKept&)>;
+/// Merges what goes into what stays: fills plan.values, and plan.keys and plan.merged entries where keys are merged.
+/// Called only when something goes.
+using MergePart = Part<void(const LayerView&, const Scores&, const AlwaysKept&, cache::KeepPlan& plan)>;
+/// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `always_kept` is all
+/// of a prompt that fits.
+using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const AlwaysKept&)>;
 /// How many entries the method forces however small the budget.
-using LeastPart = Part<int(const Prompt&)>;
-/// What is forced when a prompt is cut to B entries.
-using ForcedPart = Part<Forced(const Prompt&, int budget)>;
+using LeastPart = Part<int(const LayerPrompt&)>;
+/// What is always kept when a prompt is cut to B entries.
+using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
 /// Which queries' attention is recorded.
-using ObservePart = Part<std::vector<attention::Observe>(const Prompt&, int budget)>;
+using ObservePart = Part<std::vector<attention::Observe>(const LayerPrompt&, int budget)>;
 
-/// Tokens that are read once more behind a prompt, at the positions that follow it, to see what they attend to: `ask`,
+/// Tokens that are read once more after a prompt, at the positions that follow it, to see what they attend to: `ask`,
 /// the `cue` tokens of the prompt before `first`, `reply`, then the prompt's tokens [first, first + count). They see
 /// the prompt and one another, and leave nothing behind. Recorded is the largest probability that any of them gives to
 /// each of the tokens [first, first + count).
@@ -149,7 +150,7 @@ struct Passage {
 
 /// What is read once more by all layers (the prompt is the first one's), passage by passage; each of them sees the
 /// prompt alone. Not called where everything stays.
-using ReplayPart = Part<std::vector<Passage>(const Prompt&)>;
+using ReplayPart = Part<std::vector<Passage>(const LayerPrompt&)>;
 
 /// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for
 /// one KV head at a time, by several threads, or, where heads share one set, for all of them.
@@ -181,11 +182,11 @@ enum class Schedule : std::uint8_t {
 /// Whether the attention of a token's query is captured for the step part.
 enum class Attention : std::uint8_t { unseen, seen };
 
-/// Where entries count as lying.
+/// The effective positions of entries.
 enum class Positions : std::uint8_t {
-  text,    ///< in the text
-  turned,  ///< in the text, with keys that are un-rotated in the lane, so that they can be merged
-  rank,    ///< at their rank in the lane, so that no distance is longer than the lane
+  absolute,            ///< those in the text
+  absolute_unrotated,  ///< the same, with keys that are un-rotated in the lane, so that they can be merged
+  cache,               ///< their ranks in the lane, so that no distance is longer than the lane
 };
 
 struct Method {
@@ -194,9 +195,9 @@ struct Method {
   ReplayPart replay;    ///< empty: nothing
   int query_moments_from =
       -1;  ///< first token of the prompt whose query enters the moments; negative: they are not asked for
-  ForcedPart forced;
+  AlwaysKeptPart always_kept;
   LeastPart least;                   ///< REQUIRES: set when the method needs a budget
-  ScorePart score;                   ///< empty: nothing but the forced entries stays
+  ScorePart score;                   ///< empty: nothing but the always kept entries stays
   LayerBudgetPart over_layers;       ///< empty: uniform
   HeadBudgetPart over_heads;         ///< empty: uniform
   SelectPart select;                 ///< empty: the best of each head
@@ -216,8 +217,8 @@ struct Method {
   AttendPart attend;                    ///< empty: everything
   bool heads_read_alike = false;        ///< attend makes one choice for all heads of a layer
   bool retrieves = false;               ///< keeps all, and attends to a budget's worth of it
-  Positions positions = Positions::text;
-  double followers =
+  Positions positions = Positions::absolute;
+  double merged_entries =
       0;  ///< entries without vectors of their own that merging leaves, at most, for each entry of the budget
   int summary_rows = 0;    ///< rows of d floats that are stored for each block
   int summary_block = 16;  ///< entries that a block has at least

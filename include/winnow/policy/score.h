@@ -44,7 +44,7 @@ WINNOW_EXPORT int odd_kernel(const Options& options);
 /// scores stay constant. What is no number spreads over the kernel, by max as by mean. O(n * kernel).
 WINNOW_EXPORT void pool(std::span<float> scores, const Pooling& how);
 
-/// Pools each head over its evictable entries: those that are not forced.
-WINNOW_EXPORT void pool_evictable(Scores& scores, const Forced& forced, const Pooling& how);
+/// Pools each head over its evictable entries: those that are not always kept.
+WINNOW_EXPORT void pool_evictable(Scores& scores, const AlwaysKept& always_kept, const Pooling& how);
 
 }  // namespace winnow::policy

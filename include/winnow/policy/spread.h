@@ -11,8 +11,8 @@
 namespace winnow::policy {
 
 /// PyramidKV (Cai et al., 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
-/// section 4.2): what is not forced falls linearly from the first layer to the last, whose share is the mean's / beta;
-/// no layer gets more than the prompt has.
+/// section 4.2): what is not always kept falls linearly from the first layer to the last, whose share is the mean's /
+/// beta; no layer gets more than the prompt has.
 WINNOW_EXPORT LayerBudgetPart pyramid(double beta);
 WINNOW_EXPORT Option pyramid_option();
 

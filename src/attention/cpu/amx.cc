@@ -49,8 +49,8 @@ HWY_INLINE void multiply_into_0123(const std::uint16_t* left, const std::uint32_
 
 }  // namespace
 
-AmxScope::AmxScope(Products products) {
-  if (products == Products::bf16 && has_amx_bf16()) tiles_.emplace();
+AmxScope::AmxScope(ComputeType compute_type) {
+  if (compute_type == ComputeType::bf16 && has_amx_bf16()) tiles_.emplace();
 }
 
 void multiply_by_tiles(const StripProduct& p, Start start) {
@@ -72,7 +72,7 @@ void multiply_by_tiles(const StripProduct& p, Start start) {
 
 namespace winnow::attention::cpu {
 
-AmxScope::AmxScope(Products) {}
+AmxScope::AmxScope(ComputeType) {}
 void multiply_by_tiles(const StripProduct&, Start) {}
 
 }  // namespace winnow::attention::cpu

@@ -12,7 +12,7 @@ namespace winnow::attention::cpu {
 /// and on machines without AMX, nothing is done.
 class AmxScope {
  public:
-  explicit AmxScope(Products products);
+  explicit AmxScope(ComputeType compute_type);
 
  private:
   std::optional<TileScope> tiles_;

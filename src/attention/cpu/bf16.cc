@@ -10,6 +10,7 @@
 #include "attention/cpu/avx512.h"
 #include "attention/cpu/bf16_pack.h"
 #include "attention/cpu/bf16_product.h"
+#include "base/as_size.h"
 #include "base/cpu.h"
 
 #if HWY_ARCH_X86_64
@@ -20,7 +21,7 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-constexpr int kKeys = tile_keys(Products::bf16);
+constexpr int kKeys = tile_keys(ComputeType::bf16);
 
 /// What a step works on.
 struct Work {
@@ -196,7 +197,7 @@ std::size_t cut(int width, int lanes, std::byte* memory, Work& w) {
   std::size_t bytes = 0;
   const auto take = [&]<class T>(T*& piece, int rows, int columns) {
     if (memory != nullptr) piece = reinterpret_cast<T*>(memory + bytes);
-    bytes += static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * sizeof(T);
+    bytes += as_size(rows) * as_size(columns) * sizeof(T);
   };
   take(w.keys, kKeys, width);
   take(w.values, width, kKeys);

@@ -9,6 +9,7 @@
 
 #include "attention/cpu/avx512.h"
 #include "attention/cpu/bf16_product.h"
+#include "base/as_size.h"
 
 #if HWY_ARCH_X86_64
 
@@ -18,7 +19,7 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-constexpr int kKeys = tile_keys(Products::bf16);
+constexpr int kKeys = tile_keys(ComputeType::bf16);
 /// Keys whose sums are in registers at a time, a vector of lanes for each: half of all registers.
 constexpr int kTogether = kVector;
 
@@ -26,13 +27,11 @@ constexpr int kTogether = kVector;
 class HeadLanes {
  public:
   HeadLanes(const Block& b, int head)
-      : first_(head * b.tokens),
-        end_(first_ + b.tokens),
-        weights_(static_cast<std::size_t>(padded(end_ - begin(), kVector))) {}
+      : first_(head * b.tokens), end_(first_ + b.tokens), weights_(as_size(padded(end_ - begin(), kVector))) {}
 
   int begin() const { return first_ / kVector * kVector; }
   int end() const { return end_; }
-  /// REQUIRES: `lane` is begin() or whole vectors behind it, and before end().
+  /// REQUIRES: `lane` is begin() or whole vectors after it, and before end().
   __m512 weight(int lane) const { return _mm512_loadu_ps(weights_.data() + (lane - begin())); }
 
   void weigh(const float* of_tile, const float* mask) {
@@ -104,7 +103,7 @@ void add_sums_bf16(const Block& b, const float* mask, KeyRange keys, const Recor
     const int begin = std::max(keys.begin, tile * kKeys);
     const int end = std::min(keys.end, (tile + 1) * kKeys);
     for (int h = 0; h < b.group; ++h) {
-      HeadLanes& head = heads[static_cast<std::size_t>(h)];
+      HeadLanes& head = heads[h];
       head.weigh(b.weight_of(tile), mask);
       sum_tile(b.tile_of(tile), head, sums);
       float* const out = record.at(h, begin);

@@ -16,7 +16,7 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-constexpr int kKeys = tile_keys(Products::bf16);
+constexpr int kKeys = tile_keys(ComputeType::bf16);
 
 /// Up to 16 stored elements as f32, zeros beyond.
 template <ElementType kType>

@@ -122,7 +122,7 @@ void weigh_retained(const Block& b) {
 
 void run(const Block& b) {
   begin_block(b);
-  if (b.products == Products::f32) {
+  if (b.compute_type == ComputeType::f32) {
     run_tiles_f32(b);
   } else {
     run_tiles_bf16(b);
@@ -141,7 +141,7 @@ namespace winnow::attention::cpu {
 HWY_EXPORT(run);
 
 std::size_t work_bytes(const Block& b) {
-  return b.products == Products::bf16 ? bf16_bytes(b.width, b.lanes) : f32_bytes(b.lanes);
+  return b.compute_type == ComputeType::bf16 ? bf16_bytes(b.width, b.lanes) : f32_bytes(b.lanes);
 }
 
 void run_block(const Block& block) { HWY_DYNAMIC_DISPATCH(run)(block); }

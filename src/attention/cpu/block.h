@@ -13,7 +13,7 @@ namespace winnow::attention::cpu {
 
 /// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64;
 /// half as many of bf16 would read and write o_lanes twice as often.
-constexpr int tile_keys(Products products) { return products == Products::f32 ? 64 : 128; }
+constexpr int tile_keys(ComputeType compute_type) { return compute_type == ComputeType::f32 ? 64 : 128; }
 /// Rows of the register tile of f32: head dimensions and key counts are padded to it with zeros.
 inline constexpr int kRegisterRows = 8;
 /// Queries of a block of f32 are padded to a multiple of this many: the widest vector of any target.
@@ -30,25 +30,25 @@ constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 /// Probabilities of the lanes of consecutive tiles, as the products left them: of each tile [lanes /
 /// strip][rows][strip], where a row is a key in f32 or a pair of keys in bf16.
 struct Retained {
-  Products products = Products::f32;
+  ComputeType compute_type = ComputeType::f32;
   float* floats = nullptr;
   int lanes = 0;
   int strip = 0;
 
   /// Keys of a row.
-  int row_keys() const { return products == Products::f32 ? 1 : 2; }
-  int tile_rows() const { return tile_keys(products) / row_keys(); }
+  int row_keys() const { return compute_type == ComputeType::f32 ? 1 : 2; }
+  int tile_rows() const { return tile_keys(compute_type) / row_keys(); }
   /// Where a lane's probability of a key is, with that of the key's neighbour in its row.
   float* row(int key, int lane) const {
     const std::ptrdiff_t rows = tile_rows();
-    const int tile = key / tile_keys(products);
-    const int row = key % tile_keys(products) / row_keys();
+    const int tile = key / tile_keys(compute_type);
+    const int row = key % tile_keys(compute_type) / row_keys();
     return floats + tile * rows * lanes + lane / strip * rows * strip + static_cast<std::ptrdiff_t>(row) * strip +
            lane % strip;
   }
   float at(int key, int lane) const {
     const float* const here = row(key, lane);
-    if (products == Products::f32) return *here;
+    if (compute_type == ComputeType::f32) return *here;
     const auto pair = std::bit_cast<std::uint32_t>(*here);
     return std::bit_cast<float>(key % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
   }
@@ -73,7 +73,7 @@ struct Block {
   int logsum_stride = 0;
   cache::Rows keys;
   cache::Rows values;
-  Products products = Products::f32;
+  ComputeType compute_type = ComputeType::f32;
   // Work space of one thread.
   int width = 0;              ///< padded d
   int lanes = 0;              ///< padded group * tokens
@@ -97,17 +97,17 @@ struct Block {
     return static_cast<std::ptrdiff_t>(lane / strip) * strip * width + lane % strip;
   }
   int visible_keys() const { return leading[tokens - 1]; }
-  int tiles() const { return padded(visible_keys(), tile_keys(products)) / tile_keys(products); }
+  int tiles() const { return padded(visible_keys(), tile_keys(compute_type)) / tile_keys(compute_type); }
   /// The first one that a token sees some of, or that is retained.
   int first_tile() const {
-    const int seen = from == nullptr ? 0 : from[0] / tile_keys(products);
+    const int seen = from == nullptr ? 0 : from[0] / tile_keys(compute_type);
     return retained_tiles() > 0 ? std::min(seen, first_retained) : seen;
   }
   int retained_tiles() const { return end_retained - first_retained; }
   bool retains(int number) const { return number >= first_retained && number < end_retained; }
   /// REQUIRES: retains(number).
   Retained tile_of(int number) const {
-    Retained p{products, retained, lanes, strip};
+    Retained p{compute_type, retained, lanes, strip};
     p.floats += static_cast<std::ptrdiff_t>(number - first_retained) * p.tile_rows() * lanes;
     return p;
   }

@@ -21,7 +21,7 @@ using V = hn::Vec<D>;
 
 /// Gives the products of a key's probabilities and the weights to one of both, as vectors or, where a strip or the
 /// lanes end, one by one.
-template <Products kProducts, class Vectors, class Singles>
+template <ComputeType kComputeTypes, class Vectors, class Singles>
 HWY_INLINE void over_lanes(const Columns& c, int key, const Vectors& vectors, const Singles& singles) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
@@ -30,29 +30,29 @@ HWY_INLINE void over_lanes(const Columns& c, int key, const Vectors& vectors, co
     const int end = std::min(c.lanes, i + c.p.strip - lane % c.p.strip);
     const float* const row = c.p.row(key, lane) - i;
     for (; i + step <= end; i += step)
-      vectors(hn::Mul(load_retained<kProducts>(row + i, key), hn::LoadU(d, c.weight + i)));
+      vectors(hn::Mul(load_retained<kComputeTypes>(row + i, key), hn::LoadU(d, c.weight + i)));
     for (; i < end; ++i) singles(c.p.at(key, c.first_lane + i) * c.weight[i]);
   }
 }
 
-template <Products kProducts>
+template <ComputeType kComputeTypes>
 void add_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
   for (int i = 0; i < c.keys; ++i) {
     V sums = hn::Zero(d);
     float sum = 0;
-    over_lanes<kProducts>(
+    over_lanes<kComputeTypes>(
         c, c.first_key + i, [&](V x) { sums = hn::Add(sums, x); }, [&](float x) { sum += x; });
     out[i] += hn::GetLane(hn::SumOfLanes(d, sums)) + sum;
   }
 }
 
-template <Products kProducts>
+template <ComputeType kComputeTypes>
 void raise_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
   for (int i = 0; i < c.keys; ++i) {
     V most = hn::Set(d, out[i]);
-    over_lanes<kProducts>(
+    over_lanes<kComputeTypes>(
         c, c.first_key + i, [&](V x) { most = hn::Max(most, x); },
         [&](float x) { most = hn::Max(most, hn::Set(d, x)); });
     out[i] = hn::GetLane(hn::MaxOfLanes(d, most));
@@ -60,11 +60,13 @@ void raise_columns_of(const Columns& c, float* HWY_RESTRICT out) {
 }
 
 void add_columns(const Columns& c, float* out) {
-  c.p.products == Products::f32 ? add_columns_of<Products::f32>(c, out) : add_columns_of<Products::bf16>(c, out);
+  c.p.compute_type == ComputeType::f32 ? add_columns_of<ComputeType::f32>(c, out)
+                                       : add_columns_of<ComputeType::bf16>(c, out);
 }
 
 void raise_columns(const Columns& c, float* out) {
-  c.p.products == Products::f32 ? raise_columns_of<Products::f32>(c, out) : raise_columns_of<Products::bf16>(c, out);
+  c.p.compute_type == ComputeType::f32 ? raise_columns_of<ComputeType::f32>(c, out)
+                                       : raise_columns_of<ComputeType::bf16>(c, out);
 }
 
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE

@@ -13,6 +13,7 @@
 
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/rows-inl.h"
+#include "base/as_size.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -128,7 +129,7 @@ void soften(const Block& b, int first, int rows, float* p) {
 }
 
 void run_tiles(const Block& b) {
-  constexpr int kKeys = tile_keys(Products::f32);
+  constexpr int kKeys = tile_keys(ComputeType::f32);
   const int width = b.width;
   for (int tile = b.first_tile(); tile < b.tiles(); ++tile) {
     const int first = tile * kKeys;
@@ -152,9 +153,7 @@ namespace winnow::attention::cpu {
 
 HWY_EXPORT(run_tiles);
 
-std::size_t f32_bytes(int lanes) {
-  return static_cast<std::size_t>(tile_keys(Products::f32)) * static_cast<std::size_t>(lanes) * sizeof(float);
-}
+std::size_t f32_bytes(int lanes) { return as_size(tile_keys(ComputeType::f32)) * as_size(lanes) * sizeof(float); }
 
 void run_tiles_f32(const Block& block) { HWY_DYNAMIC_DISPATCH(run_tiles)(block); }
 

@@ -69,8 +69,8 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
   const int first = std::max(record.keys.begin, nearest);
   const int last = std::min(record.keys.end, block.visible_keys());
   const bool is_plain_sum = what.reduction == Reduction::sum && what.rows.kind != ObservedRows::Kind::band;
-  if (is_plain_sum && block.products == Products::bf16) return add_sums_bf16(block, mask, {first, last}, record);
-  const int keys = tile_keys(block.products);
+  if (is_plain_sum && block.compute_type == ComputeType::bf16) return add_sums_bf16(block, mask, {first, last}, record);
+  const int keys = tile_keys(block.compute_type);
   for (int tile = first / keys; tile * keys < last; ++tile) {
     const int begin = std::max(first, tile * keys);
     const int end = std::min(last, (tile + 1) * keys);

@@ -13,6 +13,7 @@
 
 #include "attention/cpu/retained-inl.h"
 #include "attention/cpu/rows-inl.h"
+#include "base/as_size.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -36,8 +37,8 @@ V load_some(const float* from, int n) {
 V load_probabilities(const Side& r, int key) {
   if (r.count == static_cast<int>(hn::Lanes(D())) && r.lane % r.p.strip + r.count <= r.p.strip) {
     const float* const row = r.p.row(key, r.lane);
-    return r.p.products == Products::f32 ? load_retained<Products::f32>(row, key)
-                                         : load_retained<Products::bf16>(row, key);
+    return r.p.compute_type == ComputeType::f32 ? load_retained<ComputeType::f32>(row, key)
+                                                : load_retained<ComputeType::bf16>(row, key);
   }
   HWY_ALIGN float some[hn::MaxLanes(D())] = {};
   for (int i = 0; i < r.count; ++i) some[i] = r.p.at(key, r.lane + i);
@@ -47,7 +48,7 @@ V load_probabilities(const Side& r, int key) {
 V raised(const Side& r, int key) {
   const D d;
   const V p = hn::Mul(load_probabilities(r, key),
-                      load_some(r.tile_weight + key / tile_keys(r.p.products) * r.p.lanes, r.count));
+                      load_some(r.tile_weight + key / tile_keys(r.p.compute_type) * r.p.lanes, r.count));
   const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), r.power);
   const V result = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
   return hn::IfThenElseZero(hn::Le(hn::Set(d, static_cast<float>(key)), r.last_key), result);
@@ -58,7 +59,7 @@ void add_rows(const Side& r, int keys, float* out) {
   V sum = hn::Zero(d);
   for (int key = 0; key < keys; ++key) sum = hn::Add(sum, raised(r, key));
   // Lanes beyond the rows are left out of every sum.
-  const V share = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(r.count)), hn::Div(hn::Set(d, 1.0F), sum));
+  const V share = hn::IfThenElseZero(hn::FirstN(d, as_size(r.count)), hn::Div(hn::Set(d, 1.0F), sum));
   for (int key = 0; key < keys; ++key) out[key] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(raised(r, key), share)));
 }
 

@@ -8,6 +8,7 @@
 #include "attention/cpu/bf16_product.h"
 #include "attention/cpu/block.h"
 #include "attention/cpu/observe.h"
+#include "base/as_size.h"
 #include "base/cpu.h"
 
 namespace winnow::attention {
@@ -28,8 +29,8 @@ struct BlockShape {
   int retained;
 };
 
-constexpr BlockShape block_shape(Products products) {
-  if (products == Products::f32) return {192, cpu::kLanePadding, cpu::kRegisterRows, 2 << 20};
+constexpr BlockShape block_shape(ComputeType compute_type) {
+  if (compute_type == ComputeType::f32) return {192, cpu::kLanePadding, cpu::kRegisterRows, 2 << 20};
   return {768, cpu::kStrip, cpu::kDepth, 4 << 20};
 }
 
@@ -43,8 +44,8 @@ float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
 }
 
 /// Tokens of an item of so many queries.
-int item_tokens(const Shape& shape, Products products, int count) {
-  return std::clamp(block_shape(products).lanes / shape.group(), 1, count);
+int item_tokens(const Shape& shape, ComputeType compute_type, int count) {
+  return std::clamp(block_shape(compute_type).lanes / shape.group(), 1, count);
 }
 
 /// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
@@ -90,7 +91,7 @@ struct PrefillAttention::Impl {
     std::size_t floats = 0;  ///< of work space
   };
 
-  Impl(MemoryAccount& a, int threads, Products p) : account(a), products(p), work(static_cast<std::size_t>(threads)) {}
+  Impl(MemoryAccount& a, int threads, ComputeType p) : account(a), compute_type(p), work(as_size(threads)) {}
 
   void make_items();
   Item make_item(int kv_head, int first_token, int tokens);
@@ -106,15 +107,13 @@ struct PrefillAttention::Impl {
   int recorded_keys(const Item& item) const {
     return std::max(0, std::min(recorded.end, last_seen(item)) - recorded.begin);
   }
-  int last_seen(const Item& item) const {
-    return leading[static_cast<std::size_t>(item.first_token + item.tokens - 1)];
-  }
+  int last_seen(const Item& item) const { return leading[item.first_token + item.tokens - 1]; }
   void begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries, float* outputs,
              std::span<Observation* const> observers);
   float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
-  Products products;
+  ComputeType compute_type;
   Shape shape;
   const cache::LayerScratch* scratch = nullptr;
   const float* q = nullptr;
@@ -136,11 +135,11 @@ struct PrefillAttention::Impl {
   std::size_t partial_floats = 0;
 };
 
-std::size_t observing_bytes(const Shape& shape, Products products, int threads, const Chunk& chunk,
+std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
                             std::span<const Observe> observed) {
-  const BlockShape form = block_shape(products);
+  const BlockShape form = block_shape(compute_type);
   const int end = chunk.first + chunk.count;
-  const int step = item_tokens(shape, products, chunk.count);
+  const int step = item_tokens(shape, compute_type, chunk.count);
   std::size_t partials = 0;
   std::size_t retained = 0;
   for (int from = chunk.first; from < end; from += step) {
@@ -148,18 +147,18 @@ std::size_t observing_bytes(const Shape& shape, Products products, int threads, 
     const auto seen = std::count_if(observed.begin(), observed.end(), [&](const Observe& what) {
       return observes_any(what.rows, chunk.tokens, from, count);
     });
-    const auto keys = static_cast<std::size_t>(from + count);
-    partials += static_cast<std::size_t>(seen) * static_cast<std::size_t>(shape.query_heads) * keys;
+    const auto keys = as_size(from + count);
+    partials += as_size(seen) * as_size(shape.query_heads) * keys;
     const int lanes = padded(std::min(count, observed_block(shape, form, end, step)) * shape.group(), form.padding);
-    if (seen > 0) retained = std::max(retained, static_cast<std::size_t>(lanes) * keys);
+    if (seen > 0) retained = std::max(retained, as_size(lanes) * keys);
   }
-  return (partials + static_cast<std::size_t>(threads) * retained) * sizeof(float);
+  return (partials + as_size(threads) * retained) * sizeof(float);
 }
 
-bool has_products(Products products) { return products == Products::f32 || multiplies_bf16(); }
+bool supports(ComputeType compute_type) { return compute_type == ComputeType::f32 || multiplies_bf16(); }
 
-PrefillAttention::PrefillAttention(MemoryAccount& account, int max_threads, Products products)
-    : impl_(std::make_unique<Impl>(account, max_threads, products)) {}
+PrefillAttention::PrefillAttention(MemoryAccount& account, int max_threads, ComputeType compute_type)
+    : impl_(std::make_unique<Impl>(account, max_threads, compute_type)) {}
 PrefillAttention::~PrefillAttention() = default;
 
 void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
@@ -168,7 +167,7 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
   s.first = first;
   s.count = count;
   s.recorded = recorded;
-  s.leading.resize(static_cast<std::size_t>(count));
+  s.leading.resize(count);
   std::iota(s.leading.begin(), s.leading.end(), first + 1);
   s.own.clear();
   s.seen_from.clear();
@@ -178,14 +177,14 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
 }
 
 void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
-                             const Sight& sight) {
+                             const VisibleRange& visible) {
   auto& s = *impl_;
   s.first = 0;
-  s.count = static_cast<int>(sight.leading.size());
+  s.count = static_cast<int>(visible.leading.size());
   s.recorded = {};
-  s.leading.assign(sight.leading.begin(), sight.leading.end());
-  s.own.assign(sight.own.begin(), sight.own.end());
-  s.seen_from.assign(sight.from.begin(), sight.from.end());
+  s.leading.assign(visible.leading.begin(), visible.leading.end());
+  s.own.assign(visible.own.begin(), visible.own.end());
+  s.seen_from.assign(visible.from.begin(), visible.from.end());
   s.begin(shape, scratch, q, out, {});
 }
 
@@ -208,8 +207,8 @@ void PrefillAttention::Impl::make_items() {
   items.clear();
   partial_floats = 0;
   if (count == 0) return;
-  const BlockShape form = block_shape(products);
-  const int tokens = item_tokens(shape, products, count);
+  const BlockShape form = block_shape(compute_type);
+  const int tokens = item_tokens(shape, compute_type, count);
   const int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
   observed_tokens = observed_block(shape, form, keys, tokens);
   // The longest first: the last items then end at about the same time.
@@ -225,7 +224,7 @@ PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int 
     const bool seen = observes_any(o->what().rows, o->size(), first + first_token, tokens);
     item.partial.push_back(seen ? partial_floats : kNone);
     item.is_observed |= seen;
-    if (seen) partial_floats += static_cast<std::size_t>(shape.group()) * static_cast<std::size_t>(recorded_keys(item));
+    if (seen) partial_floats += as_size(shape.group()) * as_size(recorded_keys(item));
   }
   return item;
 }
@@ -242,7 +241,7 @@ void PrefillAttention::Impl::size_work_space() {
 }
 
 PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
-  const BlockShape form = block_shape(products);
+  const BlockShape form = block_shape(compute_type);
   Layout l;
   const auto take = [&l, memory](std::size_t n) {
     float* const here = memory == nullptr ? nullptr : memory + l.floats;
@@ -270,12 +269,12 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   }
   b.keys = scratch->keys(item.kv_head);
   b.values = scratch->values(item.kv_head);
-  b.products = products;
+  b.compute_type = compute_type;
   b.width = padded(shape.head_dim, form.depth);
   b.lanes = padded(b.tokens * shape.group(), form.padding);
-  b.strip = products == Products::f32 ? b.lanes : cpu::kStrip;
-  const auto width = static_cast<std::size_t>(b.width);
-  const auto n = static_cast<std::size_t>(b.lanes);
+  b.strip = compute_type == ComputeType::f32 ? b.lanes : cpu::kStrip;
+  const auto width = as_size(b.width);
+  const auto n = as_size(b.lanes);
   b.q_lanes = take(n * width);
   b.o_lanes = take(n * width);
   b.base = take(n);
@@ -284,26 +283,26 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   if (b.from != nullptr) b.first = take(n);
   l.mask = take(n);
   l.weight = take(n);
-  b.tile = take(static_cast<std::size_t>(cpu::tile_keys(Products::f32)) * width);
+  b.tile = take(as_size(cpu::tile_keys(ComputeType::f32)) * width);
   b.work = reinterpret_cast<std::byte*>(take(cpu::work_bytes(b) / sizeof(float)));
   if (!item.is_observed) return l;
-  const int keys = cpu::tile_keys(products);
+  const int keys = cpu::tile_keys(compute_type);
   b.first_retained = std::min(recorded.begin / keys, b.tiles());
   b.end_retained = std::max(b.first_retained, std::min(b.tiles(), (recorded.end - 1) / keys + 1));
-  const auto tiles = static_cast<std::size_t>(b.retained_tiles());
+  const auto tiles = as_size(b.retained_tiles());
   b.tile_weight = take(n * tiles);
-  b.retained = take(n * tiles * static_cast<std::size_t>(b.tile_of(b.first_retained).tile_rows()));
+  b.retained = take(n * tiles * as_size(b.tile_of(b.first_retained).tile_rows()));
   return l;
 }
 
 void PrefillAttention::run(Worker worker) {
   auto& s = *impl_;
-  float* const memory = s.work[static_cast<std::size_t>(worker.index)].as<float>().data();
-  for (int i = s.blocks.take(); i >= 0; i = s.blocks.take()) s.run(s.items[static_cast<std::size_t>(i)], memory);
+  float* const memory = s.work[worker.index].as<float>().data();
+  for (int i = s.blocks.take(); i >= 0; i = s.blocks.take()) s.run(s.items[i], memory);
 }
 
 void PrefillAttention::Impl::run(const Item& item, float* memory) {
-  const cpu::AmxScope amx(products);
+  const cpu::AmxScope amx(compute_type);
   const int keys = recorded_keys(item);
   for (std::size_t index = 0; index < observations.size(); ++index) {
     if (item.partial[index] != kNone)
@@ -322,7 +321,7 @@ void PrefillAttention::Impl::run(const Item& item, float* memory) {
 void PrefillAttention::reduce(Worker /*worker*/) {
   auto& s = *impl_;
   for (int task = s.reductions.take(); task >= 0; task = s.reductions.take()) {
-    const auto index = static_cast<std::size_t>(task / s.shape.query_heads);
+    const auto index = as_size(task / s.shape.query_heads);
     const int head = task % s.shape.query_heads;
     Observation& o = *s.observations[index];
     float* const into = o.head(head).data() + s.recorded.begin;

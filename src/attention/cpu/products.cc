@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "attention/cpu/logits-inl.h"
+#include "base/as_size.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -89,7 +90,7 @@ void add_products_of(const float* query, const cache::Rows& rows, float* memory,
 /// kKeysTogether rows' products with the query and their squared lengths; where fewer are left, the last one stands in
 /// for the others.
 template <class T>
-HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const float* query, float* products,
+HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const float* query, float* dots,
                                      float* squares) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
@@ -111,7 +112,7 @@ HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const f
       square[j] = hn::MulAdd(x, x, square[j]);
     }
   }
-  sum_lanes(product, products);
+  sum_lanes(product, dots);
   sum_lanes(square, squares);
 }
 
@@ -134,12 +135,12 @@ void cosines_of(const Gates& gates, const cache::Rows& rows, const float* query,
       std::fill(out + first, out + end, 0.0F);
       continue;
     }
-    float products[kKeysTogether];
+    float dots[kKeysTogether];
     float squares[kKeysTogether];
-    products_and_squares<T>(rows, first, query, products, squares);
+    products_and_squares<T>(rows, first, query, dots, squares);
     for (int j = first; j < end; ++j) {
       const float length = std::sqrt(squares[j - first]) * query_length;
-      out[j] = length > 0 ? products[j - first] / length : 0.0F;
+      out[j] = length > 0 ? dots[j - first] / length : 0.0F;
     }
   }
 }
@@ -186,10 +187,10 @@ PackedRows::PackedRows(std::span<const float> rows, int dim)
     : dim_(dim),
       count_(static_cast<int>(rows.size()) / dim),
       stride_((count_ + kColumnsTogether - 1) / kColumnsTogether * kColumnsTogether),
-      columns_(static_cast<std::size_t>(dim) * static_cast<std::size_t>(stride_)) {
+      columns_(as_size(dim) * as_size(stride_)) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto width = static_cast<std::size_t>(dim);
-    columns_[i % width * static_cast<std::size_t>(stride_) + i / width] = rows[i];
+    const auto width = as_size(dim);
+    columns_[i % width * as_size(stride_) + i / width] = rows[i];
   }
 }
 
@@ -214,8 +215,7 @@ void cosines_where(std::span<const float> gates, float least, const cache::Rows&
                    std::span<float> out) {
   double square = 0;
   for (const float x : query) square += static_cast<double>(x) * x;
-  std::vector<float> memory(static_cast<std::size_t>(cpu::kTogether) *
-                            static_cast<std::size_t>(cpu::decoded_width(rows.dim)));
+  std::vector<float> memory(as_size(cpu::kTogether) * as_size(cpu::decoded_width(rows.dim)));
   HWY_DYNAMIC_DISPATCH(cpu::cosines_of_rows)
   (gates.empty() ? nullptr : gates.data(), least, rows, query.data(), static_cast<float>(std::sqrt(square)),
    memory.data(), out.data());

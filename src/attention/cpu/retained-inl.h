@@ -15,12 +15,12 @@ HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
 /// A vector of lanes of one key from Retained::row() on, all in one strip.
-template <Products kProducts>
+template <ComputeType kComputeTypes>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::ScalableTag<float>> load_retained(const float* row, int key) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> du;
-  if constexpr (kProducts == Products::f32) {
+  if constexpr (kComputeTypes == ComputeType::f32) {
     return hn::LoadU(d, row);
   } else {
     const auto pairs = hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(row));

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "attention/cpu/stretch.h"
+#include "base/as_size.h"
 #include "cache/element.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -123,8 +124,8 @@ inline void decode_row_of(const cache::Rows& rows, int index, float* HWY_RESTRIC
 
 /// At most kTogether rows as f32 in `memory` [kTogether][decoded_width(d)].
 inline cache::Rows decoded(const cache::Rows& rows, float* memory) {
-  const auto width = static_cast<std::size_t>(decoded_width(rows.dim));
-  for (int i = 0; i < rows.count; ++i) decode_row_of(rows, i, memory + static_cast<std::size_t>(i) * width);
+  const auto width = as_size(decoded_width(rows.dim));
+  for (int i = 0; i < rows.count; ++i) decode_row_of(rows, i, memory + as_size(i) * width);
   return {reinterpret_cast<const std::byte*>(memory), width * sizeof(float), rows.count, rows.dim, ElementType::f32};
 }
 

@@ -15,7 +15,7 @@
 
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/logits-inl.h"
-#include "attention/cpu/turned-inl.h"
+#include "attention/cpu/rotated-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
@@ -119,19 +119,19 @@ void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
   });
 }
 
-/// Keys of some entries and where each counts as lying; a follower's is its founder's.
+/// Keys of some entries and where each counts as lying; a merged entry's is its centre's.
 void set_keys(const Stretch& s, int first, TurnedKeys& keys) {
   const bool quantized = s.keys.type == ElementType::q8_0 || s.keys.type == ElementType::q4_0;
   const AngleRows angles = s.table->rows();
   keys.count = std::min(kTogether, s.entries() - first);
   for (int i = 0; i < keys.count; ++i) {
-    const int follower = first + i - s.own;
-    const int row = follower < 0 ? first + i : s.founders[follower] - s.first_founder;
-    const std::int32_t turn = follower < 0 ? s.turns[first + i] : s.follower_turns[follower];
+    const int merged_entry = first + i - s.own;
+    const int row = merged_entry < 0 ? first + i : s.centres[merged_entry] - s.first_centre;
+    const std::int32_t rotation = merged_entry < 0 ? s.rotate_to[first + i] : s.merged_rotate_to[merged_entry];
     float* const decoded = s.rows + static_cast<std::ptrdiff_t>(i) * decoded_width(s.keys.dim);
     if (quantized) decode_row_of(s.keys, row, decoded);
     keys.row[i] = quantized ? reinterpret_cast<const std::byte*>(decoded) : s.keys.row(row);
-    keys.angles[i] = angles.at(turn);
+    keys.angles[i] = angles.at(rotation);
   }
   for (int i = keys.count; i % kKeysTogether != 0; ++i) {
     keys.row[i] = keys.row[i - 1];
@@ -140,16 +140,16 @@ void set_keys(const Stretch& s, int first, TurnedKeys& keys) {
 }
 
 template <class T>
-void turned_logits_of_type(const Stretch& s, const TurnedKeys& keys, int first) {
+void rotated_logits_of_type(const Stretch& s, const TurnedKeys& keys, int first) {
   for_heads(s.heads, [&](int head, auto count) {
     const std::ptrdiff_t at = head;
-    turned_logits_of<count(), T>({s.split + at * keys.query_width(), s.logits + at * kStretchKeys + first, nullptr},
-                                 keys);
+    rotated_logits_of<count(), T>({s.split + at * keys.query_width(), s.logits + at * kStretchKeys + first, nullptr},
+                                  keys);
   });
 }
 
-/// Logits of keys that are turned to where they count as lying.
-void turned_logits(const Stretch& s) {
+/// Logits of keys that are rotated to where they count as lying.
+void rotated_logits(const Stretch& s) {
   TurnedKeys keys;
   keys.dim = s.keys.dim;
   keys.pairs = s.table->pairs();
@@ -161,19 +161,19 @@ void turned_logits(const Stretch& s) {
     set_keys(s, first, keys);
     switch (s.keys.type) {
       case ElementType::f16:
-        turned_logits_of_type<hwy::float16_t>(s, keys, first);
+        rotated_logits_of_type<hwy::float16_t>(s, keys, first);
         break;
       case ElementType::bf16:
-        turned_logits_of_type<hwy::bfloat16_t>(s, keys, first);
+        rotated_logits_of_type<hwy::bfloat16_t>(s, keys, first);
         break;
       default:
-        turned_logits_of_type<float>(s, keys, first);
+        rotated_logits_of_type<float>(s, keys, first);
         break;
     }
   }
   for (int head = 0; head < s.heads; ++head) {
     float* HWY_RESTRICT const logits = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys + s.own;
-    for (int i = 0; i < s.followers; ++i) logits[i] *= s.scales[i];
+    for (int i = 0; i < s.merged_entries; ++i) logits[i] *= s.scales[i];
   }
 }
 
@@ -208,18 +208,18 @@ void soften(const Stretch& s, int head) {
   s.d[head] = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-/// What each row and its followers weigh together. Those of a row stand together: their sum is added once.
+/// What each row and its merged entries weigh together. Those of a row stand together: their sum is added once.
 void gather_weights(const Stretch& s) {
   for (int head = 0; head < s.heads; ++head) {
     const float* HWY_RESTRICT const of_entries = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
-    const float* HWY_RESTRICT const of_followers = of_entries + s.own;
+    const float* HWY_RESTRICT const of_merged_entries = of_entries + s.own;
     float* HWY_RESTRICT const of_rows = s.weights + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
     std::fill(std::copy_n(of_entries, s.own, of_rows), of_rows + s.keys.count, 0.0F);
-    for (int i = 0; i < s.followers;) {
-      const std::int32_t founder = s.founders[i];
+    for (int i = 0; i < s.merged_entries;) {
+      const std::int32_t centre = s.centres[i];
       float sum = 0;
-      for (; i < s.followers && s.founders[i] == founder; ++i) sum += of_followers[i];
-      of_rows[founder - s.first_founder] += sum;
+      for (; i < s.merged_entries && s.centres[i] == centre; ++i) sum += of_merged_entries[i];
+      of_rows[centre - s.first_centre] += sum;
     }
   }
 }
@@ -228,13 +228,13 @@ void capture(const Stretch& s, int head) {
   const float* const from = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * s.capture_stride;
   if (s.capture != nullptr) std::copy_n(from, s.own, s.capture + at);
-  if (s.follower_capture != nullptr) std::copy_n(from + s.own, s.followers, s.follower_capture + at);
+  if (s.merged_capture != nullptr) std::copy_n(from + s.own, s.merged_entries, s.merged_capture + at);
 }
 
 void run(const Stretch& s) {
-  const bool turned = s.turns != nullptr || s.follower_turns != nullptr;
-  if (turned) {
-    turned_logits(s);
+  const bool rotated = s.rotate_to != nullptr || s.merged_rotate_to != nullptr;
+  if (rotated) {
+    rotated_logits(s);
   } else {
     plain_logits(s);
   }
@@ -242,12 +242,12 @@ void run(const Stretch& s) {
     soften(s, head);
     capture(s, head);
   }
-  const bool follow = s.followers > 0;
-  if (follow) gather_weights(s);
+  const bool merged = s.merged_entries > 0;
+  if (merged) gather_weights(s);
   std::fill_n(s.o, static_cast<std::ptrdiff_t>(s.heads) * s.values.dim, 0.0F);
   for (int first = 0; first < s.values.count; first += kTogether) {
     const cache::Rows some = s.values.slice(first, std::min(kTogether, s.values.count - first));
-    pass<Pass::values>(s, readable(some, s.rows), follow ? s.weights : s.logits, first);
+    pass<Pass::values>(s, readable(some, s.rows), merged ? s.weights : s.logits, first);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "attention/cpu/turn.h"
+#include "attention/cpu/rotation.h"
 #include "cache/element.h"
 
 namespace winnow::attention::cpu {
@@ -17,34 +17,34 @@ constexpr int decoded_width(int dim) { return (dim + 31) / 32 * 32; }
 /// Floats of a query whose rotated pairs are split into two halves of `width` each; the rest is not rotated.
 constexpr int split_width(int dim, int pairs, int width) { return dim - 2 * pairs + 2 * width; }
 
-/// The query heads of a group over at most kStretchKeys entries: rows, followers of rows, or rows and then followers of
-/// theirs.
+/// The query heads of a group over at most kStretchKeys entries: rows, merged entries of rows, or rows and then merged
+/// entries of theirs.
 struct Stretch {
   const float* q = nullptr;  ///< [heads][d], scaled
   int heads = 0;
   cache::Rows keys;
   cache::Rows values;
-  int own = 0;                             ///< entries that are the rows themselves: all rows, or none
-  const std::int32_t* turns = nullptr;     ///< position that each such key is turned to first; null: none is
-  const TurnTable* table = nullptr;        ///< REQUIRES: set and wide enough when turns are
-  int followers = 0;                       ///< entries that are rows' followers, whose key is that row's, times a scale
-  const std::int32_t* founders = nullptr;  ///< number of the row, ascending, counted from first_founder
-  std::int32_t first_founder = 0;
+  int own = 0;                              ///< entries that are the rows themselves: all rows, or none
+  const std::int32_t* rotate_to = nullptr;  ///< position that each such key is rotated to first; null: none is
+  const RotationTable* table = nullptr;     ///< REQUIRES: set and wide enough when turns are
+  int merged_entries = 0;  ///< entries that are rows' merged entries, whose key is that row's, times a scale
+  const std::int32_t* centres = nullptr;  ///< number of the row, ascending, counted from first_founder
+  std::int32_t first_centre = 0;
   const float* scales = nullptr;
-  const std::int32_t* follower_turns =
-      nullptr;                        ///< REQUIRES: set where there are followers, and turns for rows beside them
-  float* logits = nullptr;            ///< work space [heads][kStretchKeys], 64-byte aligned
-  float* weights = nullptr;           ///< the same, for followers
-  float* rows = nullptr;              ///< work space [kTogether][decoded_width(d)]
-  float* split = nullptr;             ///< work space [heads][split_width()], for turns
-  float* capture = nullptr;           ///< where exp(q·k - m) of rows is copied to, [heads][capture_stride], or null
-  float* follower_capture = nullptr;  ///< the same of followers
+  const std::int32_t* merged_rotate_to =
+      nullptr;                      ///< REQUIRES: set where there are merged entries, and turns for rows beside them
+  float* logits = nullptr;          ///< work space [heads][kStretchKeys], 64-byte aligned
+  float* weights = nullptr;         ///< the same, for merged entries
+  float* rows = nullptr;            ///< work space [kTogether][decoded_width(d)]
+  float* split = nullptr;           ///< work space [heads][split_width()], for turns
+  float* capture = nullptr;         ///< where exp(q·k - m) of rows is copied to, [heads][capture_stride], or null
+  float* merged_capture = nullptr;  ///< the same of merged entries
   int capture_stride = 0;
   float* o = nullptr;  ///< [heads][d] weighted sum of values
   float* m = nullptr;  ///< [heads] largest logit
   float* d = nullptr;  ///< [heads] sum of exponentials
 
-  int entries() const { return own + followers; }
+  int entries() const { return own + merged_entries; }
 };
 
 void run_stretch(const Stretch& stretch);

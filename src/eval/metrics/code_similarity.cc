@@ -56,7 +56,7 @@ class Matcher {
         ending;  // at each place of b: length of the common run that ends there and at the character before
     for (int i = a_begin; i < a_end; ++i) {
       std::map<int, int> next;
-      if (const auto found = places_.find(a_[static_cast<std::size_t>(i)]); found != places_.end()) {
+      if (const auto found = places_.find(a_[i]); found != places_.end()) {
         for (const int j : found->second) {
           if (j < b_begin || j >= b_end) continue;
           const auto before = ending.find(j - 1);
@@ -74,7 +74,7 @@ class Matcher {
     return best;
   }
 
-  bool same(int i, int j) const { return a_[static_cast<std::size_t>(i)] == b_[static_cast<std::size_t>(j)]; }
+  bool same(int i, int j) const { return a_[i] == b_[j]; }
 
   const Characters& a_;
   const Characters& b_;

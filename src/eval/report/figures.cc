@@ -8,6 +8,8 @@
 #include <functional>
 #include <set>
 
+#include "base/as_size.h"
+
 namespace winnow::eval {
 
 namespace {
@@ -116,7 +118,7 @@ std::string with_budget(const Record& record) {
          (record.key.budget.empty() ? "" : " @ " + record.key.budget);
 }
 
-/// In the order of their numbers, words behind them.
+/// In the order of their numbers, words after them.
 bool by_number(const std::string& a, const std::string& b) {
   const auto x = number(a);
   const auto y = number(b);
@@ -138,7 +140,7 @@ HeatMap map_of(const std::string& title, const Places& places) {
   out.columns.assign(lengths.begin(), lengths.end());
   out.rows.assign(depths.begin(), depths.end());
   const auto at = [](const std::vector<std::string>& names, const std::string& name) {
-    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    return as_size(std::find(names.begin(), names.end(), name) - names.begin());
   };
   for (const auto& [place, scores] : places)
     out.cells[{at(out.columns, place.first), at(out.rows, place.second)}] = mean_of(scores).value;

@@ -25,7 +25,7 @@ std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std
 /// what there is.
 std::vector<Chart> speed_of(const std::vector<Record>& records, const std::string& protocol);
 
-/// Perplexity against the tokens behind the prompt: of the values nll@N, means over the tokens before the Nth.
+/// Perplexity against the tokens after the prompt: of the values nll@N, means over the tokens before the Nth.
 std::vector<Chart> perplexity_of(const std::vector<Record>& records, const std::string& protocol);
 
 }  // namespace winnow::eval

@@ -20,7 +20,7 @@ struct Quantity {
   std::string title;  ///< with its unit
   Better better = Better::unknown;
   Scale scale = Scale::linear;
-  int digits = 3;   ///< behind the point
+  int digits = 3;   ///< after the point
   double unit = 1;  ///< in which it is shown
 };
 

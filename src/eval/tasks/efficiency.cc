@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/as_size.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/texts.h"
 
@@ -24,8 +25,7 @@ Task make(const Model& model, const TaskOptions& options) {
   for (const int length : options.lengths.empty() ? std::vector{1024, 4096} : options.lengths) {
     const int question = std::min(length / 2, kQuestion);
     for (int i = 0; i < (options.limit > 0 ? options.limit : kTimes); ++i) {
-      const auto from =
-          std::string_view(text).substr(std::min(text.find(' ', 1000 * static_cast<std::size_t>(i)), text.size()));
+      const auto from = std::string_view(text).substr(std::min(text.find(' ', 1000 * as_size(i)), text.size()));
       const auto parts = parts_of(model, from, std::array{length - question, question});
       Sample sample;
       sample.task = "efficiency";

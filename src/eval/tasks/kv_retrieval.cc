@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/as_size.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/jsonl.h"
 #include "eval/tasks/made_up.h"
@@ -63,7 +64,7 @@ Sample made_up(int keys, int number, std::uint32_t seed) {
     auto key = made_up_uuid(random);
     pairs.emplace_back(std::move(key), made_up_uuid(random));
   }
-  const auto depth = static_cast<std::size_t>(kDepths[static_cast<std::size_t>(number) % std::size(kDepths)]);
+  const auto depth = as_size(kDepths[as_size(number) % std::size(kDepths)]);
   return sample_of(pairs, (pairs.size() - 1) * depth / 100, std::to_string(number));
 }
 

@@ -52,7 +52,7 @@ Sample made_up(int lines, int number, std::uint32_t seed) {
   }
   for (const auto& [name, content] : records)
     prompt += fmt::format("line {}: REGISTER_CONTENT is <{}>\n", name, content);
-  const auto& [name, content] = records[static_cast<std::size_t>(random.below(lines))];
+  const auto& [name, content] = records[random.below(lines)];
   return sample_of(prompt + kQuestion + fmt::format(kAsk, name), std::to_string(content), lines,
                    std::to_string(number));
 }

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "base/as_size.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -86,12 +87,12 @@ const std::vector<std::string>& nouns() {
 
 /// Adjectives, then nouns.
 const std::string& single(int number) {
-  const auto i = static_cast<std::size_t>(number);
+  const auto i = as_size(number);
   return i < adjectives().size() ? adjectives()[i] : nouns()[i - adjectives().size()];
 }
 
 std::string pair(int number) {
-  const auto i = static_cast<std::size_t>(number);
+  const auto i = as_size(number);
   return adjectives()[i / nouns().size()] + "-" + nouns()[i % nouns().size()];
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/as_size.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/texts.h"
 
@@ -31,12 +32,11 @@ constexpr Needle kNeedles[] = {
 
 constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
 
-/// With the needle behind the sentence that ends nearest to the depth.
+/// With the needle after the sentence that ends nearest to the depth.
 std::string hide(const std::string& text, const char* sentence, int depth) {
   const std::string stop = ". ";
   if (depth == 0) return std::string(sentence) + " " + text;
-  const auto end =
-      depth == 100 ? std::string::npos : text.find(stop, text.size() * static_cast<std::size_t>(depth) / 100);
+  const auto end = depth == 100 ? std::string::npos : text.find(stop, text.size() * as_size(depth) / 100);
   if (end == std::string::npos) return text + stop + sentence;
   return text.substr(0, end) + stop + sentence + " " + text.substr(end + stop.size());
 }

@@ -19,14 +19,14 @@ struct Cut {
   int samples;  ///< of each text, likewise
   int share;    ///< the prompt is one part in so many of them, …
   int most;     ///< … but no more tokens than this
-  int every;    ///< tokens behind the prompt after which their perplexity is told
+  int every;    ///< tokens after the prompt after which their perplexity is told
 };
 
 constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
 constexpr Cut kSliding = {"perplexity/sliding", 8192, 1, 4, 2048, 1000};
 
 /// The text from a line's beginning on, near the place at which the i-th of so many samples begins: the first one a
-/// twentieth behind the text's beginning, where a book has its list of chapters.
+/// twentieth after the text's beginning, where a book has its list of chapters.
 std::string_view from(std::string_view text, int i, int count) {
   const double share = 0.05 + 0.9 * i / count;
   const auto line = text.find('\n', static_cast<std::size_t>(share * static_cast<double>(text.size())));

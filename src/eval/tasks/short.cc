@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/as_size.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/jsonl.h"
 #include "winnow/error.h"
@@ -43,13 +44,13 @@ Asked of_instruction(const Json& line, const std::string& lead, const std::strin
     const bool is_last = text.find(mark(i + 1)) == std::string::npos;
     out.options.push_back(between(text, mark(i), is_last ? "Answer format:" : mark(i + 1)));
   }
-  out.right = static_cast<std::size_t>(answer.back() - '1');
+  out.right = as_size(answer.back() - '1');
   if (out.right >= out.options.size())
     throw InputError(fmt::format("the answer is {}, there are {} choices", answer, out.options.size()));
   return out;
 }
 
-/// The cue is read behind the compressed cache, so that all that is scored is read with it.
+/// The cue is read after the compressed cache, so that all that is scored is read with it.
 Sample with_cue(const Asked& asked) {
   Sample out;
   out.prompt.question = asked.stem;
@@ -73,7 +74,7 @@ Sample wic(const Json& line) {
                    text("label") == "true" ? 1U : 0U});
 }
 
-/// What stands behind the blank is scored, with one or the other option in it.
+/// What stands after the blank is scored, with one or the other option in it.
 Sample winogrande(const Json& line) {
   const Asked asked = of_instruction(line, "given sentence: ", "Option");
   const auto blank = asked.stem.find('_');
@@ -122,7 +123,7 @@ Task make(const Set& set, const TaskOptions& options) {
     throw InputError(fmt::format("{}: {} samples, --shots {} takes the first of them", path.string(), samples.size(),
                                  options.shots));
   std::string shots;
-  for (int i = 0; i < options.shots; ++i) shots += example(samples[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < options.shots; ++i) shots += example(samples[i]);
   samples.erase(samples.begin(), samples.begin() + options.shots);
   for (auto& sample : samples) {
     sample.task = options.shots > 0 ? fmt::format("{}/{}-shot", set.name, options.shots) : set.name;

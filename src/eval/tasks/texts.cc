@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "base/text_input.h"
 #include "winnow/error.h"
 
@@ -22,7 +23,7 @@ std::string_view beginning(const Model& model, std::string_view text, int count)
   constexpr std::size_t kBytes = 8;  // of a token, more than in any prose
   const auto tokens = [&](std::size_t bytes) { return static_cast<int>(model.tokenize(text.substr(0, bytes)).size()); };
   std::size_t low = 0;
-  std::size_t high = std::min(text.size(), static_cast<std::size_t>(count) * kBytes);
+  std::size_t high = std::min(text.size(), as_size(count) * kBytes);
   if (const int all = tokens(high); all < count)
     throw InputError(fmt::format("the text has {} tokens, {} are needed", all, count));
   while (high - low > 1) {

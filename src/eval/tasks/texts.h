@@ -17,7 +17,7 @@ std::vector<std::filesystem::path> text_files(const std::filesystem::path& folde
 /// Throws InputError.
 std::string read_file(const std::filesystem::path& path);
 
-/// All texts of a folder, a blank line behind each. Throws as above.
+/// All texts of a folder, a blank line after each. Throws as above.
 std::string read_folder(const std::filesystem::path& folder);
 
 /// Parts of a text from its beginning on, each of so many tokens when it stands alone. Throws InputError when the text

@@ -47,11 +47,11 @@ struct Switches {
   Gain gain;
   bool prior;
 
-  int forced(int budget) const { return std::min(recent, budget / 2); }
+  int always_kept(int budget) const { return std::min(recent, budget / 2); }
 };
 
-std::vector<attention::Observe> observe(const Switches& s, const Prompt& prompt, int budget) {
-  const int rows = s.all_rows ? prompt.tokens : std::min(std::max(1, s.forced(budget)), prompt.tokens);
+std::vector<attention::Observe> observe(const Switches& s, const LayerPrompt& prompt, int budget) {
+  const int rows = s.all_rows ? prompt.tokens : std::min(std::max(1, s.always_kept(budget)), prompt.tokens);
   attention::Observe what{{attention::ObservedRows::Kind::last, rows, {}}, attention::Reduction::sum, {}};
   for (int i = prompt.tokens - rows; i < prompt.tokens; ++i)
     what.power.push_back(static_cast<float>(step_gain(s.gain, i + 1, budget, prompt.head_dim)));
@@ -61,10 +61,9 @@ std::vector<attention::Observe> observe(const Switches& s, const Prompt& prompt,
 
 /// Squared lengths of the values, averaged with their neighbours, relative to the largest.
 std::vector<float> value_prior(const cache::Rows& values) {
-  std::vector<float> out(static_cast<std::size_t>(values.count));
-  for_each_row(values, [&](int j, std::span<const float> value) {
-    out[static_cast<std::size_t>(j)] = static_cast<float>(norm(value) * norm(value));
-  });
+  std::vector<float> out(values.count);
+  for_each_row(values,
+               [&](int j, std::span<const float> value) { out[j] = static_cast<float>(norm(value) * norm(value)); });
   pool(out, {Pool::mean, 7, Pad::valid});
   const float most = *std::max_element(out.begin(), out.end());
   for (float& x : out) x = most > 0 ? x / most : 1.0F;
@@ -101,8 +100,7 @@ void accumulate(const StepView& view, Counted counted, Gain kind) {
       group_mean_raised(view, head, gain, attention);
     }
     add_to_column(view, head, 0, attention);
-    evict_down(view, head,
-               [](const cache::LaneStretch& stretch, int i) { return stretch.column(0)[static_cast<std::size_t>(i)]; });
+    evict_down(view, head, [](const cache::LaneSpan& stretch, int i) { return stretch.column(0)[i]; });
   }
 }
 
@@ -148,16 +146,16 @@ Preset ahakv() {
         const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
         Method method;
         method.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
-                          [s](const Prompt& prompt, int budget) { return observe(s, prompt, budget); }};
-        method.forced = {"the recent tokens, at most half of the budget", [s](const Prompt&, int budget) {
-                           return Forced{0, s.forced(budget)};
-                         }};
-        method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
+                          [s](const LayerPrompt& prompt, int budget) { return observe(s, prompt, budget); }};
+        method.always_kept = {"the recent tokens, at most half of the budget", [s](const LayerPrompt&, int budget) {
+                                return AlwaysKept{0, s.always_kept(budget)};
+                              }};
+        method.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
         method.score = {
             s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
-            [s, pooling](const LayerView& view, const Forced& forced) {
+            [s, pooling](const LayerView& view, const AlwaysKept& always_kept) {
               Scores scores = accumulated(view, s.prior);
-              pool_evictable(scores, forced, pooling);
+              pool_evictable(scores, always_kept, pooling);
               return scores;
             }};
         method.schedule = Schedule::once;
@@ -166,7 +164,7 @@ Preset ahakv() {
         method.schedule = Schedule::step;
         method.columns = {"accumulated attention"};
         method.state = {"accumulated attention times the value prior",
-                        [s](const LayerView& view, const Scores&, const Forced&) {
+                        [s](const LayerView& view, const Scores&, const AlwaysKept&) {
                           return std::vector{accumulated(view, s.prior)};
                         }};
         method.step = {"the entry with the least accumulated attention",

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/as_size.h"
 #include "policy/counter_random.h"
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
@@ -24,41 +25,40 @@ struct Rule {
   int spread;  ///< entries that a value is spread over; 0: as many as are recent
   std::uint64_t seed;
 
-  Forced forced(int budget) const {
+  AlwaysKept always_kept(int budget) const {
     if (select == Select::streaming) return {std::min(4, budget), std::max(0, budget - 4)};
     return {0, budget / 2};
   }
-  int spread_over(const Forced& forced) const { return spread > 0 ? spread : std::max(1, forced.recent); }
+  int spread_over(const AlwaysKept& always_kept) const { return spread > 0 ? spread : std::max(1, always_kept.recent); }
   /// Whether an entry that goes is merged: with probability received / mean of what the recent ones have received.
   bool merges(double received, double recent_mean, int layer, int head, int position) const {
     return recent_mean > 0 && uniform_at(seed, layer, head, position) < received / recent_mean;
   }
 };
 
-double recent_mean(std::span<const float> received, const Forced& forced) {
+double recent_mean(std::span<const float> received, const AlwaysKept& always_kept) {
   double sum = 0;
-  for (std::size_t j = received.size() - static_cast<std::size_t>(forced.recent); j < received.size(); ++j)
-    sum += received[j];
-  return forced.recent > 0 ? sum / forced.recent : 0;
+  for (std::size_t j = received.size() - as_size(always_kept.recent); j < received.size(); ++j) sum += received[j];
+  return always_kept.recent > 0 ? sum / always_kept.recent : 0;
 }
 
 /// Values of the entries that one head keeps, with those of the entries that go spread over the next kept ones. What
 /// each kept entry gets is a running sum: a value enters it at the first entry that it is spread over and leaves it
-/// behind the last.
+/// after the last.
 std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
-                                 std::span<const float> received, const Forced& forced, const Rule& rule) {
-  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
-  const auto spread = static_cast<std::size_t>(rule.spread_over(forced));
-  const double mean = recent_mean(received, forced);
+                                 std::span<const float> received, const AlwaysKept& always_kept, const Rule& rule) {
+  const auto dim = as_size(view.shape.head_dim);
+  const auto spread = as_size(rule.spread_over(always_kept));
+  const double mean = recent_mean(received, always_kept);
   std::vector<double> change((kept.size() + 1) * dim);
   std::vector<float> out(kept.size() * dim);
-  std::size_t next = 0;  // the first kept entry behind j
+  std::size_t next = 0;  // the first kept entry after j
   for_each_row(view.scratch->values(head), [&](int j, std::span<const float> value) {
     if (next < kept.size() && kept[next] == j) {
       std::copy(value.begin(), value.end(), out.begin() + static_cast<std::ptrdiff_t>(next++ * dim));
       return;
     }
-    if (!rule.merges(received[static_cast<std::size_t>(j)], mean, view.layer, head, j)) return;
+    if (!rule.merges(received[j], mean, view.layer, head, j)) return;
     const std::size_t end = std::min(kept.size(), next + spread);
     for (std::size_t c = 0; c < dim; ++c) {
       change[next * dim + c] += value[c] / static_cast<double>(spread);
@@ -70,20 +70,19 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
   return out;
 }
 
-void merge_prompt(const LayerView& view, const Forced& forced, cache::KeepPlan& plan, const Rule& rule) {
+void merge_prompt(const LayerView& view, const AlwaysKept& always_kept, cache::KeepPlan& plan, const Rule& rule) {
   const Scores received = reduce_group(view.observations[0], view.shape, Reduce::mean);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    plan.values.push_back(
-        merged_values(view, head, plan.heads[static_cast<std::size_t>(head)], received.head(head), forced, rule));
+    plan.values.push_back(merged_values(view, head, plan.heads[head], received.head(head), always_kept, rule));
   }
 }
 
 /// What the recent entries of a lane have received, the mean; `received` by slot.
 double recent_mean(const StepView& view, int head, std::span<const float> received) {
-  const int count = view.terms.forced.recent;
+  const int count = view.terms.always_kept.recent;
   double sum = 0;
-  view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
-    const auto here = received.subspan(static_cast<std::size_t>(stretch.first));
+  view.lanes.for_each_span(head, [&](const cache::LaneSpan& stretch) {
+    const auto here = received.subspan(stretch.first);
     for (std::size_t i = 0; i < stretch.positions.size(); ++i) {
       if (stretch.positions[i] > view.position - count) sum += here[i];
     }
@@ -91,13 +90,13 @@ double recent_mean(const StepView& view, int head, std::span<const float> receiv
   return count > 0 ? sum / count : 0;
 }
 
-/// Slots of the next entries behind a position, at most `count`, in any order.
+/// Slots of the next entries after a position, at most `count`, in any order.
 std::vector<int> next_behind(const StepView& view, int head, std::int32_t position, std::size_t count) {
   std::vector<std::pair<std::int32_t, int>> behind;
-  behind.reserve(static_cast<std::size_t>(view.lanes.length(head)));
-  view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
+  behind.reserve(view.lanes.length(head));
+  view.lanes.for_each_span(head, [&](const cache::LaneSpan& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {
-      const auto other = stretch.positions[static_cast<std::size_t>(i)];
+      const auto other = stretch.positions[i];
       if (other > position) behind.emplace_back(other, stretch.first + i);
     }
   });
@@ -114,39 +113,39 @@ std::vector<int> next_behind(const StepView& view, int head, std::int32_t positi
 /// Attention that the entries of a lane have received in all, by slot.
 void received_by_all(const StepView& view, int head, std::vector<float>& out) {
   out.clear();
-  view.lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
+  view.lanes.for_each_span(head, [&](const cache::LaneSpan& stretch) {
     const auto column = stretch.column(0);
     out.insert(out.end(), column.begin(), column.end());
   });
 }
 
 /// Spreads the value of an entry that leaves a lane over the next ones by position; `received` by slot.
-void merge_into_next(const StepView& view, int head, const Leaver& leaver, std::span<const float> received,
+void merge_into_next(const StepView& view, int head, const Leaver& victim, std::span<const float> received,
                      const Rule& rule) {
-  const double own = received[static_cast<std::size_t>(leaver.slot)];
-  if (!rule.merges(own, recent_mean(view, head, received), view.layer, head, leaver.position)) return;
-  const auto spread = static_cast<std::size_t>(rule.spread_over(view.terms.forced));
-  std::vector<float> share(static_cast<std::size_t>(view.shape.head_dim));
-  view.lanes.value(head, leaver.slot, share);
+  const double own = received[victim.slot];
+  if (!rule.merges(own, recent_mean(view, head, received), view.layer, head, victim.position)) return;
+  const auto spread = as_size(rule.spread_over(view.terms.always_kept));
+  std::vector<float> share(view.shape.head_dim);
+  view.lanes.value(head, victim.slot, share);
   for (float& x : share) x /= static_cast<float>(spread);
-  view.lanes.add_to_values(head, next_behind(view, head, leaver.position, spread), share);
+  view.lanes.add_to_values(head, next_behind(view, head, victim.position, spread), share);
 }
 
-void follow(const StepView& view, const Rule& rule) {
+void after_step(const StepView& view, const Rule& rule) {
   std::vector<float> received;
   for (int head = view.first_head; head < view.end_head; ++head) {
     group_mean(view, head, received);
     add_to_column(view, head, 0, received);
     if (rule.drawn == Drawn::by_all) received_by_all(view, head, received);
     while (too_long(view, head)) {
-      const Leaver leaver = leaver_of(view, head, [&](const cache::LaneStretch& stretch, int i) {
-        const auto at = static_cast<std::size_t>(i);
+      const Leaver victim = victim_of(view, head, [&](const cache::LaneSpan& stretch, int i) {
+        const auto at = as_size(i);
         return rule.select == Select::heavy ? stretch.column(0)[at] : static_cast<float>(stretch.positions[at]);
       });
-      if (leaver.slot < 0) break;
-      merge_into_next(view, head, leaver, received, rule);
-      view.lanes.remove(head, leaver.slot);
-      received[static_cast<std::size_t>(leaver.slot)] = received.back();  // as the last entry takes the free slot
+      if (victim.slot < 0) break;
+      merge_into_next(view, head, victim, received, rule);
+      view.lanes.remove(head, victim.slot);
+      received[victim.slot] = received.back();  // as the last entry takes the free slot
       received.pop_back();
     }
   }
@@ -189,31 +188,31 @@ Preset cam() {
         Method method;
         method.fixed = "cam's merging follows its own selection";
         method.observe = observe_all();
-        method.forced = {select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
-                         [rule](const Prompt&, int budget) { return rule.forced(budget); }};
+        method.always_kept = {
+            select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
+            [rule](const LayerPrompt&, int budget) { return rule.always_kept(budget); }};
         method.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
-                        [select](const Prompt&) { return select == Select::heavy ? 0 : 4; }};
+                        [select](const LayerPrompt&) { return select == Select::heavy ? 0 : 4; }};
         if (select == Select::heavy) {
-          method.score = {"attention received from all queries", [](const LayerView& view, const Forced&) {
+          method.score = {"attention received from all queries", [](const LayerView& view, const AlwaysKept&) {
                             return reduce_group(view.observations[0], view.shape, Reduce::mean);
                           }};
         }
         if (options.text("prompt") == "merge") {
           method.merge = {"values into the next entries",
-                          [rule](const LayerView& view, const Scores&, const Forced& forced, cache::KeepPlan& plan) {
-                            merge_prompt(view, forced, plan, rule);
-                          }};
+                          [rule](const LayerView& view, const Scores&, const AlwaysKept& always_kept,
+                                 cache::KeepPlan& plan) { merge_prompt(view, always_kept, plan, rule); }};
         }
         method.schedule = Schedule::once;
         if (options.text("when") == "prefill") return method;
         method.columns = {"attention received"};
-        method.state = {"attention received", [](const LayerView& view, const Scores&, const Forced&) {
+        method.state = {"attention received", [](const LayerView& view, const Scores&, const AlwaysKept&) {
                           return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
                         }};
         method.schedule = Schedule::step;
         method.step = {
             select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
-            [rule](const StepView& view) { follow(view, rule); }};
+            [rule](const StepView& view) { after_step(view, rule); }};
         return method;
       }};
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/as_size.h"
 #include "policy/merging.h"
 #include "policy/methods/presets.h"
 #include "policy/step.h"
@@ -32,7 +33,7 @@ struct Rule {
 };
 
 /// All queries, or those of the first and the last half-budget; and the window's.
-std::vector<attention::Observe> observe(const Rule& rule, const Prompt& prompt, int budget) {
+std::vector<attention::Observe> observe(const Rule& rule, const LayerPrompt& prompt, int budget) {
   using attention::ObservedRows;
   ObservedRows global{ObservedRows::Kind::all, 0, {}};
   if (rule.halves && budget < prompt.tokens) {
@@ -47,7 +48,7 @@ std::vector<attention::Observe> observe(const Rule& rule, const Prompt& prompt, 
 
 double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }
 
-Scores score(const Rule& rule, const LayerView& view, const Forced& forced) {
+Scores score(const Rule& rule, const LayerView& view, const AlwaysKept& always_kept) {
   Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
   const Scores local = reduce_group(view.observations[1], view.shape, Reduce::mean);
   for (int head = 0; head < scores.heads(); ++head) {
@@ -57,31 +58,31 @@ Scores score(const Rule& rule, const LayerView& view, const Forced& forced) {
     for (std::size_t j = 0; j < all.size(); ++j)
       all[j] = static_cast<float>(rule.score(all[j], local.head(head)[j], ratio));
   }
-  pool_evictable(scores, forced, rule.pooling);
+  pool_evictable(scores, always_kept, rule.pooling);
   return scores;
 }
 
-/// Entries of one lane while decoding, followers last.
+/// Entries of one lane while decoding, merged entries last.
 class Lane {
  public:
   Lane(const Rule& rule, const StepView& view, int head) : rule_(rule), view_(view), head_(head) {}
 
   void step() {
     receive();
-    if (too_long(view_, head_)) give_up_a_center();
-    trim_followers();
+    if (too_long(view_, head_)) evict_a_centre();
+    trim_merged_entries();
     if ((view_.position - view_.terms.prompt.tokens + 1) % rule_.window == 0) begin_window();
   }
 
  private:
   template <class Each>
   void for_each_block(const Each& each) {
-    auto& followers = view_.lanes.followers(head_);
-    view_.lanes.for_each_stretch(head_, [&](const cache::LaneStretch& s) {
-      each(static_cast<std::size_t>(s.first), s.column(kAll), s.column(kPast), s.column(kCurrent));
+    auto& merged_entries = view_.lanes.merged_entries(head_);
+    view_.lanes.for_each_span(head_, [&](const cache::LaneSpan& s) {
+      each(as_size(s.first), s.column(kAll), s.column(kPast), s.column(kCurrent));
     });
-    each(static_cast<std::size_t>(view_.lanes.length(head_)), followers.column(kAll), followers.column(kPast),
-         followers.column(kCurrent));
+    each(as_size(view_.lanes.length(head_)), merged_entries.column(kAll), merged_entries.column(kPast),
+         merged_entries.column(kCurrent));
   }
 
   void receive() {
@@ -116,44 +117,45 @@ class Lane {
   double score(float all, float past, float current, double ratio) const {
     return rule_.score(all, static_cast<double>(past) + current, ratio);
   }
-  double score_of_follower(int i, double ratio) {
-    auto& followers = view_.lanes.followers(head_);
-    const auto at = static_cast<std::size_t>(i);
-    return score(followers.column(kAll)[at], followers.column(kPast)[at], followers.column(kCurrent)[at], ratio);
+  double score_of_merged_entry(int i, double ratio) {
+    auto& merged_entries = view_.lanes.merged_entries(head_);
+    const auto at = as_size(i);
+    return score(merged_entries.column(kAll)[at], merged_entries.column(kPast)[at], merged_entries.column(kCurrent)[at],
+                 ratio);
   }
-  /// Score of a slot's entry or, behind the slots, of a follower; unpooled.
+  /// Score of a slot's entry or, after the slots, of a merged entry; unpooled.
   double score_of(int entry, double ratio) {
     const auto& lanes = view_.lanes;
     const int own = lanes.length(head_);
-    if (entry >= own) return score_of_follower(entry - own, ratio);
+    if (entry >= own) return score_of_merged_entry(entry - own, ratio);
     return score(lanes.state(head_, kAll, entry), lanes.state(head_, kPast, entry), lanes.state(head_, kCurrent, entry),
                  ratio);
   }
 
-  void give_up_a_center() {
+  void evict_a_centre() {
     const double all_ratio = ratio();
-    const Leaver leaver = leaver_of(view_, head_, [&](const cache::LaneStretch& stretch, int i) {
-      const auto at = static_cast<std::size_t>(i);
+    const Leaver victim = victim_of(view_, head_, [&](const cache::LaneSpan& stretch, int i) {
+      const auto at = as_size(i);
       return static_cast<float>(
           score(stretch.column(kAll)[at], stretch.column(kPast)[at], stretch.column(kCurrent)[at], all_ratio));
     });
-    if (leaver.slot < 0) return;
-    Demotion(rule_.merging, view_, head_, [&](int entry) { return score_of(entry, all_ratio); }).demote(leaver.slot);
+    if (victim.slot < 0) return;
+    Demotion(rule_.merging, view_, head_, [&](int entry) { return score_of(entry, all_ratio); }).demote(victim.slot);
   }
 
-  /// The followers of least worth leave until there is room; of equals the earliest.
-  void trim_followers() {
-    const int room = rule_.merging.room(view_.limit[static_cast<std::size_t>(head_)]);
-    auto& followers = view_.lanes.followers(head_);
-    while (followers.count() > room) {
+  /// The merged entries of least worth leave until there is room; of equals the earliest.
+  void trim_merged_entries() {
+    const int room = rule_.merging.room(view_.limit[head_]);
+    auto& merged_entries = view_.lanes.merged_entries(head_);
+    while (merged_entries.count() > room) {
       const double all_ratio = ratio();
-      Leaver leaver;
-      for (int i = 0; i < followers.count(); ++i) {
-        const Leaver candidate{i, static_cast<float>(score_of_follower(i, all_ratio)),
-                               followers.positions()[static_cast<std::size_t>(i)]};
-        if (candidate.before(leaver)) leaver = candidate;
+      Leaver victim;
+      for (int i = 0; i < merged_entries.count(); ++i) {
+        const Leaver candidate{i, static_cast<float>(score_of_merged_entry(i, all_ratio)),
+                               merged_entries.positions()[i]};
+        if (candidate.before(victim)) victim = candidate;
       }
-      view_.lanes.remove_follower(head_, leaver.slot);
+      view_.lanes.remove_merged_entry(head_, victim.slot);
     }
   }
 
@@ -177,7 +179,7 @@ Rule rule_from(const Options& options) {
   merging.clamp = options.text("clamp") == "on";
   merging.rotated = options.text("redundancy") == "rotated";
   merging.normalize = options.text("normalize") == "on";
-  merging.merged = options.text("positions") == "merged" ? Merged::vanishes : Merged::follows;
+  merging.merged = options.text("positions") == "merged" ? Merged::vanishes : Merged::stays;
   return rule;
 }
 
@@ -198,7 +200,7 @@ std::vector<Option> options() {
           {"merge", on, "off: what goes is gone"},
           {"normalize", on, "off: a class's direction is as short as the mean makes it"},
           {"positions", Option::Choice{"kept", {"kept", "cache", "merged"}},
-           "merged entries stay at their places, at their index in the cache, or only their center stays"},
+           "merged entries stay at their places, at their index in the cache, or only their centre stays"},
           {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}};
 }
 
@@ -206,9 +208,9 @@ std::vector<Option> options() {
 
 /// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on
 /// Global-Local Importance", sections 3.3 and 4): the larger of the attention from all queries and from the last ones
-/// ranks entries. The best become centers of classes; the next join the center that is most alike and share its
+/// ranks entries. The best become centres of classes; the next join the centre that is most alike and share its
 /// direction and value, each at its own place and with its own key length; what is like none goes. While decoding each
-/// query adds its attention, and the center of least score is given up.
+/// query adds its attention, and the centre of least score is given up.
 Preset ems() {
   return {
       .name = "ems",
@@ -224,31 +226,33 @@ Preset ems() {
         method.observe = {
             rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
                         : "sums of the attention of all queries, and of the window's",
-            [rule](const Prompt& prompt, int budget) { return observe(rule, prompt, budget); }};
-        method.forced = {"the window", [rule](const Prompt&, int budget) {
-                           return Forced{0, std::min(rule.window, budget)};
-                         }};
-        method.least = {"the window", [rule](const Prompt&) { return rule.window; }};
-        method.score = {"attention of " + options.text("score") + ", mean-pooled",
-                        [rule](const LayerView& view, const Forced& forced) { return score(rule, view, forced); }};
-        method.positions = positions == "cache" ? Positions::rank : Positions::turned;
+            [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
+        method.always_kept = {"the window", [rule](const LayerPrompt&, int budget) {
+                                return AlwaysKept{0, std::min(rule.window, budget)};
+                              }};
+        method.least = {"the window", [rule](const LayerPrompt&) { return rule.window; }};
+        method.score = {
+            "attention of " + options.text("score") + ", mean-pooled",
+            [rule](const LayerView& view, const AlwaysKept& always_kept) { return score(rule, view, always_kept); }};
+        method.positions = positions == "cache" ? Positions::cache : Positions::absolute_unrotated;
         if (rule.merging.merges()) {
-          method.followers = positions == "merged" ? 0 : rule.merging.gamma - 1;
-          method.merge = {"what is next in rank joins the center that is most alike",
-                          [rule](const LayerView& view, const Scores& scores, const Forced& forced,
-                                 cache::KeepPlan& plan) { merge_prompt(rule.merging, view, scores, forced, plan); }};
+          method.merged_entries = positions == "merged" ? 0 : rule.merging.gamma - 1;
+          method.merge = {
+              "what is next in rank joins the centre that is most alike",
+              [rule](const LayerView& view, const Scores& scores, const AlwaysKept& always_kept,
+                     cache::KeepPlan& plan) { merge_prompt(rule.merging, view, scores, always_kept, plan); }};
         }
         method.schedule = Schedule::once;
         if (options.text("when") == "prefill") return method;
         method.schedule = Schedule::step;
         method.columns = {"attention of all queries", "of the window before", "of this window"};
         method.state = {"attention of all queries and of the window's",
-                        [](const LayerView& view, const Scores&, const Forced&) {
+                        [](const LayerView& view, const Scores&, const AlwaysKept&) {
                           const Scores none(view.shape.kv_heads, view.tokens());
                           return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
                                              reduce_group(view.observations[kPast], view.shape, Reduce::mean), none};
                         }};
-        method.step = {"the center of least score, which joins another or goes", [rule](const StepView& view) {
+        method.step = {"the centre of least score, which joins another or goes", [rule](const StepView& view) {
                          for (int head = view.first_head; head < view.end_head; ++head) Lane(rule, view, head).step();
                        }};
         return method;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention/products.h"
+#include "base/as_size.h"
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
 
@@ -12,7 +13,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The mean of the rotations to the next `count` positions: pairs are turned and shortened.
+/// The mean of the rotations to the next `count` positions: pairs are rotated and shortened.
 class MeanRotation {
  public:
   MeanRotation(const Rope& rope, int first, int count) : rope_(rope) {
@@ -35,9 +36,9 @@ class MeanRotation {
       const bool adjacent = rope_.pairing == Rope::Pairing::adjacent;
       double& a = x[(adjacent ? 2 * i : i) * step];
       double& b = x[(adjacent ? 2 * i + 1 : i + pairs) * step];
-      const double turned = a * cosine_[i] - b * sine_[i];
+      const double rotated = a * cosine_[i] - b * sine_[i];
       b = a * sine_[i] + b * cosine_[i];
-      a = turned;
+      a = rotated;
     }
   }
 
@@ -51,13 +52,13 @@ class MeanRotation {
 class Expected {
  public:
   Expected(const LayerView& view, int head, const MeanRotation& rotation)
-      : dim_(static_cast<std::size_t>(view.shape.head_dim)),
+      : dim_(as_size(view.shape.head_dim)),
         mean_(scaled_mean(view, head, rotation)),
         half_covariance_(scaled_half_covariance(view, head, rotation), view.shape.head_dim) {}
 
   /// Of some keys [n][d] that lie together.
   void logits(std::span<const float> keys, std::span<float> out) {
-    const auto stride = static_cast<std::size_t>(half_covariance_.stride());
+    const auto stride = as_size(half_covariance_.stride());
     products_.resize(out.size() * stride);
     half_covariance_.multiply(keys, products_);
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -77,7 +78,7 @@ class Expected {
     return out;
   }
   static std::vector<float> scaled_half_covariance(const LayerView& view, int head, const MeanRotation& rotation) {
-    const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+    const auto dim = as_size(view.shape.head_dim);
     auto c = view.moments->covariance(head);
     for (std::size_t i = 0; i < dim; ++i) rotation.apply(c.data() + i * dim, 1);
     for (std::size_t i = 0; i < dim; ++i) rotation.apply(c.data() + i, dim);
@@ -105,19 +106,18 @@ void soften(std::vector<float>& x) {
 void add_attention(const LayerView& view, int head, const MeanRotation& rotation, int first, std::span<float> out) {
   constexpr int kTogether = 64;
   const auto& keys = view.scratch->keys(head);
-  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  const auto dim = as_size(view.shape.head_dim);
   std::vector<Expected> group;
   for (int g = 0; g < view.shape.group(); ++g) group.emplace_back(view, head * view.shape.group() + g, rotation);
   std::vector<std::vector<float>> attention(group.size(), std::vector<float>(out.size()));
   std::vector<float> rows(kTogether * dim);
   for (int next = first; next < keys.count; next += kTogether) {
-    const auto count = static_cast<std::size_t>(std::min(kTogether, keys.count - next));
+    const auto count = as_size(std::min(kTogether, keys.count - next));
     for (std::size_t i = 0; i < count; ++i) {
       cache::decode_row(keys.type, keys.row(next + static_cast<int>(i)), std::span(rows).subspan(i * dim, dim));
     }
     for (std::size_t g = 0; g < group.size(); ++g) {
-      group[g].logits(std::span(rows).first(count * dim),
-                      std::span(attention[g]).subspan(static_cast<std::size_t>(next - first), count));
+      group[g].logits(std::span(rows).first(count * dim), std::span(attention[g]).subspan(next - first, count));
     }
   }
   for (auto& of_head : attention) {
@@ -132,10 +132,9 @@ Scores expected_attention(const LayerView& view, int future, int first) {
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    add_attention(view, head, rotation, first, of_head.subspan(static_cast<std::size_t>(first)));
-    for_each_row(view.scratch->values(head), [&](int j, std::span<const float> value) {
-      of_head[static_cast<std::size_t>(j)] *= static_cast<float>(norm(value));
-    });
+    add_attention(view, head, rotation, first, of_head.subspan(first));
+    for_each_row(view.scratch->values(head),
+                 [&](int j, std::span<const float> value) { of_head[j] *= static_cast<float>(norm(value)); });
   }
   return scores;
 }
@@ -143,7 +142,7 @@ Scores expected_attention(const LayerView& view, int future, int first) {
 }  // namespace
 
 /// Expected attention (Devoto et al., 2025, "Expected Attention: KV Cache Compression by Estimating Attention from
-/// Future Queries Distribution", section 3): the prompt's queries, as a normal distribution that is turned to the
+/// Future Queries Distribution", section 3): the prompt's queries, as a normal distribution that is rotated to the
 /// positions to come, say what will be attended to on average; times the value's length.
 ///   future   positions to come that the rotation is averaged over
 ///   sinks    first tokens that always stay, and whose queries count for nothing, as in the authors' code
@@ -164,8 +163,8 @@ Preset expected_attention() {
         const int future = options.integer("future");
         const bool all = options.text("softmax") == "all";
         Method method = ranked_by("expected attention times the value's length", options.integer("sinks"),
-                                  [future, all](const LayerView& view, const Forced& forced) {
-                                    return expected_attention(view, future, all ? 0 : forced.sinks);
+                                  [future, all](const LayerView& view, const AlwaysKept& always_kept) {
+                                    return expected_attention(view, future, all ? 0 : always_kept.sinks);
                                   });
         method.query_moments_from = options.integer("sinks");
         return method;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/as_size.h"
 #include "policy/apportion.h"
 #include "policy/methods/presets.h"
 #include "policy/step.h"
@@ -30,8 +31,8 @@ void accumulate(const StepView& view, bool count) {
   for (int head = view.first_head; head < view.end_head; ++head) {
     group_mean(view, head, attention);
     add_to_column(view, head, 0, attention);
-    evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) {
-      const auto at = static_cast<std::size_t>(i);
+    evict_down(view, head, [&](const cache::LaneSpan& stretch, int i) {
+      const auto at = as_size(i);
       return stretch.column(0)[at] / (count ? seen_by(stretch.positions[at], view.position) : 1.0F);
     });
   }
@@ -42,7 +43,7 @@ void accumulate(const StepView& view, bool count) {
 /// H2O (Zhang et al., 2023, "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
 /// section 4): attention that an entry has received from all queries so far, the prompt's and the answer's, says what
 /// it will receive.
-///   heavy, recent  how the budget behind the sinks is shared between heavy hitters and the last tokens, as weights
+///   heavy, recent  how the budget after the sinks is shared between heavy hitters and the last tokens, as weights
 ///   normalize      count: divides by the number of queries that could see the entry
 ///   sinks          first tokens that always stay
 ///   gqa            how the query heads that share a KV head are brought together when the prompt ends
@@ -68,16 +69,17 @@ Preset h2o() {
             if (heavy + recent <= 0) throw UsageError("heavy=0 and recent=0 leave nothing to keep");
             Method method;
             method.observe = observe_all();
-            method.forced = {"the sinks and the last tokens' share", [=](const Prompt&, int budget) {
-                               const int left = std::max(0, budget - sinks);
-                               const double share = left / (heavy + recent);
-                               return Forced{std::min(sinks, budget),
-                                             apportion(std::vector<double>{heavy * share, recent * share}, left)[1]};
-                             }};
-            method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
+            method.always_kept = {"the sinks and the last tokens' share", [=](const LayerPrompt&, int budget) {
+                                    const int left = std::max(0, budget - sinks);
+                                    const double share = left / (heavy + recent);
+                                    return AlwaysKept{
+                                        std::min(sinks, budget),
+                                        apportion(std::vector<double>{heavy * share, recent * share}, left)[1]};
+                                  }};
+            method.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
             method.score = {
                 std::string("attention received from all queries") + (count ? ", divided by their number" : ""),
-                [gqa, count](const LayerView& view, const Forced&) {
+                [gqa, count](const LayerView& view, const AlwaysKept&) {
                   Scores sums = reduce_group(view.observations[0], view.shape, gqa);
                   return count ? by_count(std::move(sums), view) : sums;
                 }};
@@ -85,7 +87,7 @@ Preset h2o() {
             if (options.text("when") == "prefill") return method;
             method.schedule = Schedule::step;
             method.columns = {"attention received"};
-            method.state = {"attention received", [gqa](const LayerView& view, const Scores&, const Forced&) {
+            method.state = {"attention received", [gqa](const LayerView& view, const Scores&, const AlwaysKept&) {
                               return std::vector{reduce_group(view.observations[0], view.shape, gqa)};
                             }};
             method.step = {"the entry that has received the least",

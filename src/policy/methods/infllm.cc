@@ -31,13 +31,13 @@ struct Sizes {
   int first(int b) const { return initial + b * block; }
 };
 
-/// The block's representatives: the entries that the queries behind them attended to the most, averaged. Un-rotated,
+/// The block's representatives: the entries that the queries after them attended to the most, averaged. Un-rotated,
 /// since all far entries count as lying at one place.
 void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block) {
   const int first = sizes.first(block);
-  std::vector<float> received(static_cast<std::size_t>(sizes.block));
-  for (int i = 0; i < sizes.block; ++i) received[static_cast<std::size_t>(i)] = lanes.state(head, 0, first + i);
-  std::vector<float> mean(static_cast<std::size_t>(lanes.shape().head_dim));
+  std::vector<float> received(sizes.block);
+  for (int i = 0; i < sizes.block; ++i) received[i] = lanes.state(head, 0, first + i);
+  std::vector<float> mean(lanes.shape().head_dim);
   std::vector<float> key(mean.size());
   std::vector<cache::LanePiece> pieces;
   for (const auto i : top(received, kRepresentatives, {})) {
@@ -60,7 +60,7 @@ void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms)
 }
 
 /// The entries of the local window receive the query's attention; a block that has left it gets its representatives.
-void follow(const StepView& view) {
+void after_step(const StepView& view) {
   const Sizes sizes(view.terms.budget);
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
@@ -68,8 +68,7 @@ void follow(const StepView& view) {
     const int length = lanes.length(head);
     const int first = std::max(0, length - sizes.local);
     group_mean(view, head, attention, first);
-    for (int slot = first; slot < length; ++slot)
-      lanes.state(head, 0, slot) += attention[static_cast<std::size_t>(slot - first)];
+    for (int slot = first; slot < length; ++slot) lanes.state(head, 0, slot) += attention[slot - first];
     if (length < view.terms.budget) continue;
     const bool first_time = !lanes.is_unrotated(head);
     lanes.unrotate(head);
@@ -81,9 +80,9 @@ void follow(const StepView& view) {
 /// Relevance of each block to the token: all query heads' products with the representatives, as if the query stood at
 /// the local window's length.
 std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blocks) {
-  std::vector<float> out(static_cast<std::size_t>(blocks));
+  std::vector<float> out(blocks);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    std::vector<float> queries(static_cast<std::size_t>(view.shape.head_dim));
+    std::vector<float> queries(view.shape.head_dim);
     for (int g = 0; g < view.shape.group(); ++g) {
       const auto query = view.query_of(head * view.shape.group() + g);
       for (std::size_t i = 0; i < queries.size(); ++i) queries[i] += query[i];
@@ -128,23 +127,23 @@ Preset infllm() {
         Method method;
         method.observe = {
             "sum of the attention of the queries within the local window behind each key",
-            [](const Prompt&, int budget) {
+            [](const LayerPrompt&, int budget) {
               return std::vector<attention::Observe>{
                   {{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
             }};
-        method.forced = {"nothing", [](const Prompt&, int) { return Forced{}; }};
-        method.least = {"initial tokens, a local window and a block", [](const Prompt&) { return 63; }};
+        method.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
+        method.least = {"initial tokens, a local window and a block", [](const LayerPrompt&) { return 63; }};
         method.fixed = "infllm evicts nothing";
         method.retrieves = true;
         method.columns = {"attention received in the local window"};
         method.state = {"attention received in the local window",
-                        [](const LayerView& view, const Scores&, const Forced&) {
+                        [](const LayerView& view, const Scores&, const AlwaysKept&) {
                           return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
                         }};
-        method.positions = Positions::rank;
+        method.positions = Positions::cache;
         method.summary_rows = 1;
         method.settle = {"representatives of each block", settle};
-        method.step = {"nothing; blocks that leave the local window get representatives", follow};
+        method.step = {"nothing; blocks that leave the local window get representatives", after_step};
         method.heads_read_alike = true;
         method.attend = {"to first tokens, the local window and the most relevant blocks", attend};
         return method;

@@ -11,7 +11,7 @@ namespace {
 
 /// Mean over the positions of the keys' directions, [d]. A key of length 0 has none.
 std::vector<double> mean_direction(const cache::Rows& keys) {
-  std::vector<double> mean(static_cast<std::size_t>(keys.dim));
+  std::vector<double> mean(keys.dim);
   for_each_row(keys, [&](int, std::span<const float> key) {
     const double length = norm(key);
     for (std::size_t i = 0; i < mean.size() && length > 0; ++i) mean[i] += key[i] / length / keys.count;
@@ -19,7 +19,7 @@ std::vector<double> mean_direction(const cache::Rows& keys) {
   return mean;
 }
 
-Scores unlike_the_others(const LayerView& view, const Forced& /*forced*/) {
+Scores unlike_the_others(const LayerView& view, const AlwaysKept& /*always_kept*/) {
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
     const auto mean = mean_direction(view.scratch->keys(head));
@@ -27,7 +27,7 @@ Scores unlike_the_others(const LayerView& view, const Forced& /*forced*/) {
     for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
       const double lengths = norm(key) * length;
       const double cosine = lengths > 0 ? std::inner_product(key.begin(), key.end(), mean.begin(), 0.0) / lengths : 0;
-      scores.head(head)[static_cast<std::size_t>(j)] = -static_cast<float>(cosine);
+      scores.head(head)[j] = -static_cast<float>(cosine);
     });
   }
   return scores;

@@ -6,12 +6,11 @@ namespace winnow::policy::methods {
 
 namespace {
 
-Scores short_keys_first(const LayerView& view, const Forced& /*forced*/) {
+Scores short_keys_first(const LayerView& view, const AlwaysKept& /*always_kept*/) {
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
-    for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
-      scores.head(head)[static_cast<std::size_t>(j)] = -static_cast<float>(norm(key));
-    });
+    for_each_row(view.scratch->keys(head),
+                 [&](int j, std::span<const float> key) { scores.head(head)[j] = -static_cast<float>(norm(key)); });
   }
   return scores;
 }

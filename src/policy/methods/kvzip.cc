@@ -27,7 +27,7 @@ std::vector<Passage> repeated(int tokens, int chunk) {
 }  // namespace
 
 /// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3): what
-/// the model needs to repeat the context is what any question will need. The context is read again behind itself, chunk
+/// the model needs to repeat the context is what any question will need. The context is read again after itself, chunk
 /// by chunk; an entry is worth the largest attention that it gets from its own chunk. The paper ranks over all layers,
 /// this ranks within each.
 ///   chunk  tokens that are repeated together
@@ -41,11 +41,11 @@ Preset kvzip() {
           .build = [](const Options& options) {
             const int chunk = options.integer("chunk");
             Method method = ranked_by("the largest attention from the repetition, over the query heads",
-                                      options.integer("sinks"), [](const LayerView& view, const Forced&) {
+                                      options.integer("sinks"), [](const LayerView& view, const AlwaysKept&) {
                                         return reduce_group(*view.replayed, view.shape, Reduce::max);
                                       });
             method.replay = {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
-                             [chunk](const Prompt& prompt) { return repeated(prompt.tokens, chunk); }};
+                             [chunk](const LayerPrompt& prompt) { return repeated(prompt.tokens, chunk); }};
             return method;
           }};
 }

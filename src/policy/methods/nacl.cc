@@ -15,7 +15,7 @@ namespace {
 /// The last hundredth of the prompt's queries stands for all of them.
 int proxies(int tokens) { return std::max(1, tokens / 100); }
 
-Forced forced(const Prompt& prompt, int budget) {
+AlwaysKept always_kept(const LayerPrompt& prompt, int budget) {
   const int sinks = std::min(256, budget / 4);
   return {sinks, std::min(proxies(prompt.tokens), (budget - sinks) / 4)};
 }
@@ -32,12 +32,12 @@ std::vector<float> gumbel_keys(std::span<const float> scores, std::uint64_t seed
 }
 
 void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<std::int32_t>>& selected,
-          std::span<const int> counts, const Forced& forced, std::uint64_t seed) {
+          std::span<const int> counts, const AlwaysKept& always_kept, std::uint64_t seed) {
   for (int head = 0; head < scores.heads(); ++head) {
-    auto& kept = selected[static_cast<std::size_t>(head)];
+    auto& kept = selected[head];
     auto keys = gumbel_keys(scores.head(head), seed, view.layer, head);
-    for (const auto j : kept) keys[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
-    kept = top(keys, counts[static_cast<std::size_t>(head)], forced);
+    for (const auto j : kept) keys[j] = std::numeric_limits<float>::infinity();
+    kept = top(keys, counts[head], always_kept);
   }
 }
 
@@ -45,8 +45,8 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
 
 /// NACL (Chen et al., 2024, "NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
 /// section 3): the attention of a few proxy queries ranks the entries; part of the places is drawn at random in
-/// proportion to its softmax, against the bias of the ranking. Forced are min(256, B / 4) first tokens and the proxies,
-/// at most a quarter of the rest of the budget.
+/// proportion to its softmax, against the bias of the ranking. AlwaysKept are min(256, B / 4) first tokens and the
+/// proxies, at most a quarter of the rest of the budget.
 ///   gqa   how the query heads that share a KV head are brought together
 ///   seed  another seed draws other entries
 Preset nacl() {
@@ -61,18 +61,22 @@ Preset nacl() {
         const Reduce gqa = reduce_from(options.text("gqa"));
         const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
         Method method;
-        method.observe = {
-            "sum of the attention of the last hundredth of the queries",
-            [](const Prompt& prompt, int budget) { return observe_last(proxies(prompt.tokens)).call(prompt, budget); }};
-        method.forced = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest", forced};
-        method.least = {"nothing, at the smallest budget", [](const Prompt&) { return 0; }};
-        method.score = {"attention of the last hundredth of the queries", [gqa](const LayerView& view, const Forced&) {
+        method.observe = {"sum of the attention of the last hundredth of the queries",
+                          [](const LayerPrompt& prompt, int budget) {
+                            return observe_last(proxies(prompt.tokens)).call(prompt, budget);
+                          }};
+        method.always_kept = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest",
+                              always_kept};
+        method.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
+        method.score = {"attention of the last hundredth of the queries",
+                        [gqa](const LayerView& view, const AlwaysKept&) {
                           return reduce_group(view.observations[0], view.shape, gqa);
                         }};
-        method.draw = {"in proportion to the softmax of the scores",
-                       [seed](const LayerView& view, const Scores& scores,
-                              std::vector<std::vector<std::int32_t>>& selected, std::span<const int> counts,
-                              const Forced& forced) { draw(view, scores, selected, counts, forced, seed); }};
+        method.draw = {
+            "in proportion to the softmax of the scores",
+            [seed](const LayerView& view, const Scores& scores, std::vector<std::vector<std::int32_t>>& selected,
+                   std::span<const int> counts,
+                   const AlwaysKept& always_kept) { draw(view, scores, selected, counts, always_kept, seed); }};
         method.drawn = 7.0 / 19;
         method.schedule = Schedule::once;
         return method;

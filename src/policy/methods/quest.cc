@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/as_size.h"
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
 #include "policy/select.h"
@@ -20,7 +21,7 @@ void widen(std::span<float> summary, std::span<const float> key, bool first) {
 }
 
 void summarize_prompt(const LayerView& view, cache::LayerLanes& lanes, int page) {
-  std::vector<float> summary(2 * static_cast<std::size_t>(view.shape.head_dim));
+  std::vector<float> summary(2 * as_size(view.shape.head_dim));
   for (int head = 0; head < view.shape.kv_heads; ++head) {
     for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
       widen(summary, key, j % page == 0);
@@ -30,7 +31,7 @@ void summarize_prompt(const LayerView& view, cache::LayerLanes& lanes, int page)
 }
 
 void summarize_token(const StepView& view, int page) {
-  std::vector<float> key(static_cast<std::size_t>(view.shape.head_dim));
+  std::vector<float> key(view.shape.head_dim);
   std::vector<float> summary(2 * key.size());
   std::vector<cache::LanePiece> pieces;
   for (int head = view.first_head; head < view.end_head; ++head) {
@@ -48,7 +49,7 @@ void summarize_token(const StepView& view, int page) {
 /// What the bounds of a group's products with a page are the product of the page's summary with, [2][d]: a channel's
 /// largest product is with the page's largest key where the query is positive and with the least where it is negative.
 std::vector<float> bounding(const AttendView& view, int head) {
-  const auto dim = static_cast<std::size_t>(view.shape.head_dim);
+  const auto dim = as_size(view.shape.head_dim);
   std::vector<float> out(2 * dim);
   for (int g = 0; g < view.shape.group(); ++g) {
     const auto query = view.query_of(head * view.shape.group() + g);
@@ -65,7 +66,7 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, int cou
   const int length = view.lanes.length(head);
   const int pages = (length + page - 1) / page;
   if (pages <= count) return {};
-  std::vector<float> scores(static_cast<std::size_t>(pages));
+  std::vector<float> scores(pages);
   add_products_with_summaries(view.lanes, head, bounding(view, head), scores);
   auto chosen = top(scores, count - 1, {0, 1});
   chosen.push_back(pages - 1);
@@ -93,8 +94,8 @@ Preset quest() {
             const int page = options.integer("page");
             const int dense = options.integer("dense");
             Method method;
-            method.forced = {"nothing", [](const Prompt&, int) { return Forced{}; }};
-            method.least = {"nothing", [](const Prompt&) { return 0; }};
+            method.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
+            method.least = {"nothing", [](const LayerPrompt&) { return 0; }};
             method.fixed = "quest evicts nothing";
             method.retrieves = true;
             method.summary_rows = 2;
@@ -110,7 +111,7 @@ Preset quest() {
                              [page, dense](const AttendView& view, std::span<cache::AttendPlan> plans) {
                                const int count = (view.terms.budget + page - 1) / page;
                                for (int head = view.first_head; head < view.end_head && view.layer >= dense; ++head) {
-                                 plans[static_cast<std::size_t>(head)] = best_pages(view, head, page, count);
+                                 plans[head] = best_pages(view, head, page, count);
                                }
                              }};
             return method;

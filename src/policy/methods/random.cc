@@ -14,12 +14,11 @@ Preset random() {
           .options = {{"seed", Option::Integer{0, 0, 2147483647}, "another seed keeps other entries"}},
           .build = [](const Options& options) {
             const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
-            return ranked_by("uniformly random", 0, [seed](const LayerView& view, const Forced&) {
+            return ranked_by("uniformly random", 0, [seed](const LayerView& view, const AlwaysKept&) {
               Scores scores(view.shape.kv_heads, view.tokens());
               for (int head = 0; head < scores.heads(); ++head) {
                 for (int j = 0; j < scores.size(); ++j) {
-                  scores.head(head)[static_cast<std::size_t>(j)] =
-                      static_cast<float>(uniform_at(seed, view.layer, head, j));
+                  scores.head(head)[j] = static_cast<float>(uniform_at(seed, view.layer, head, j));
                 }
               }
               return scores;

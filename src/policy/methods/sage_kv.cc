@@ -22,20 +22,20 @@ struct Picks {
   int given = 0;  ///< 0: by the budget
   bool power_of_two = true;
 
-  int of(const Prompt& prompt, int budget) const {
+  int of(const LayerPrompt& prompt, int budget) const {
     if (given > 0) return given;
     const int plain = budget / (2 * prompt.group);
     return power_of_two ? static_cast<int>(std::bit_floor(static_cast<unsigned>(plain))) : plain;
   }
   /// Recent entries, the last token among them; negative when the budget is too small.
-  int recent(const Prompt& prompt, int budget) const {
+  int recent(const LayerPrompt& prompt, int budget) const {
     return budget - sinks_of(budget) - prompt.group * of(prompt, budget);
   }
 };
 
 /// What stays however small the budget, so that it is one less than the least that works: at which every query head
 /// picks an entry and the last token has its place.
-int least(const Picks& picks, const Prompt& prompt) {
+int least(const Picks& picks, const LayerPrompt& prompt) {
   int budget = 1;
   while (picks.of(prompt, budget) < 1 || picks.recent(prompt, budget) < 1) ++budget;
   return budget - 1;
@@ -45,16 +45,16 @@ using Rows = std::vector<std::span<const float>>;
 
 /// Each query head's own best, joined; places that are left by entries that several picked go to the next best of the
 /// group's maximum. `rows` has the attention of the group's query heads.
-std::vector<std::int32_t> joined(const Rows& rows, int count, const Forced& forced) {
+std::vector<std::int32_t> joined(const Rows& rows, int count, const AlwaysKept& always_kept) {
   std::vector<float> ranked(rows.front().begin(), rows.front().end());
   for (const auto row : rows) {
     for (std::size_t j = 0; j < row.size(); ++j) ranked[j] = std::max(ranked[j], row[j]);
   }
   for (const auto row : rows) {
-    for (const auto j : top(row, count / static_cast<int>(rows.size()), forced))
-      ranked[static_cast<std::size_t>(j)] = std::numeric_limits<float>::infinity();
+    for (const auto j : top(row, count / static_cast<int>(rows.size()), always_kept))
+      ranked[j] = std::numeric_limits<float>::infinity();
   }
-  return top(ranked, count, forced);
+  return top(ranked, count, always_kept);
 }
 
 Rows observed_rows(const LayerView& view, int head) {
@@ -64,20 +64,20 @@ Rows observed_rows(const LayerView& view, int head) {
 }
 
 std::vector<std::vector<std::int32_t>> select(const LayerView& view, const Scores& scores, std::span<const int> counts,
-                                              const Forced& forced) {
+                                              const AlwaysKept& always_kept) {
   std::vector<std::vector<std::int32_t>> out;
   for (int head = 0; head < scores.heads(); ++head) {
-    out.push_back(joined(observed_rows(view, head), counts[static_cast<std::size_t>(head)], forced));
+    out.push_back(joined(observed_rows(view, head), counts[head], always_kept));
   }
   return out;
 }
 
 /// 1 for what was selected, so that it stays while the recent window slides.
-std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const Forced& forced) {
+std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const AlwaysKept& always_kept) {
   Scores marks(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < marks.heads(); ++head) {
     const auto of_head = marks.head(head);
-    std::fill(of_head.begin() + forced.sinks, of_head.end() - forced.recent, 1.0F);
+    std::fill(of_head.begin() + always_kept.sinks, of_head.end() - always_kept.recent, 1.0F);
   }
   return {std::move(marks)};
 }
@@ -85,11 +85,11 @@ std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const Fo
 int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
   int oldest = lanes.length(head) - 1;
   std::int32_t least = std::numeric_limits<std::int32_t>::max();
-  lanes.for_each_stretch(head, [&](const cache::LaneStretch& stretch) {
+  lanes.for_each_span(head, [&](const cache::LaneSpan& stretch) {
     const auto selected = stretch.column(0);
     for (std::size_t i = 0; i < selected.size(); ++i) {
       const auto position = stretch.positions[i];
-      if (position < terms.forced.sinks || selected[i] != 0 || position >= least) continue;
+      if (position < terms.always_kept.sinks || selected[i] != 0 || position >= least) continue;
       least = position;
       oldest = stretch.first + static_cast<int>(i);
     }
@@ -111,9 +111,9 @@ struct Refresh {
   }
 
   void mark(cache::LayerLanes& lanes, int head, const Rows& rows, const Terms& terms) const {
-    lanes.for_each_stretch(head, [](const cache::LaneStretch& stretch) { std::ranges::fill(stretch.column(0), 0.0F); });
+    lanes.for_each_span(head, [](const cache::LaneSpan& stretch) { std::ranges::fill(stretch.column(0), 0.0F); });
     const int count = terms.prompt.group * picks.of(terms.prompt, terms.budget);
-    for (const auto j : joined(rows, count, terms.forced)) lanes.state(head, 0, j) = 1;
+    for (const auto j : joined(rows, count, terms.always_kept)) lanes.state(head, 0, j) = 1;
   }
 
   void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) const {
@@ -121,7 +121,7 @@ struct Refresh {
     for (int head = 0; head < view.shape.kv_heads; ++head) mark(lanes, head, observed_rows(view, head), terms);
   }
 
-  void follow(const StepView& view) const {
+  void after_step(const StepView& view) const {
     if (!selects(view.terms, view.position, view.lanes.length(view.first_head))) return;
     for (int head = view.first_head; head < view.end_head; ++head) {
       Rows rows;
@@ -134,14 +134,14 @@ struct Refresh {
   void attend(const AttendView& view, std::span<cache::AttendPlan> plans) const {
     const int length = view.lanes.length(view.first_head);
     if (length <= view.terms.budget || selects(view.terms, view.position, length)) return;
-    const auto& forced = view.terms.forced;
+    const auto& always_kept = view.terms.always_kept;
     for (int head = view.first_head; head < view.end_head; ++head) {
-      auto& plan = plans[static_cast<std::size_t>(head)];
-      plan.push_back({0, forced.sinks, 0});
-      for (int slot = forced.sinks; slot < length - forced.recent; ++slot) {
+      auto& plan = plans[head];
+      plan.push_back({0, always_kept.sinks, 0});
+      for (int slot = always_kept.sinks; slot < length - always_kept.recent; ++slot) {
         if (view.lanes.state(head, 0, slot) != 0) cache::extend(plan, slot, slot + 1);
       }
-      plan.push_back({length - forced.recent, length, 0});
+      plan.push_back({length - always_kept.recent, length, 0});
     }
   }
 };
@@ -157,7 +157,7 @@ void add_refresh(Method& method, const Refresh& refresh) {
                      refresh.settle(view, lanes, terms);
                    }};
   method.step = {"nothing; the selection is made anew now and then",
-                 [refresh](const StepView& view) { refresh.follow(view); }};
+                 [refresh](const StepView& view) { refresh.after_step(view); }};
   method.attend = {
       "to the selection, first and recent tokens",
       [refresh](const AttendView& view, std::span<cache::AttendPlan> plans) { refresh.attend(view, plans); }};
@@ -187,14 +187,14 @@ Preset sage_kv() {
             const Picks picks{options.integer("k"), options.text("round") == "power"};
             Method method;
             method.observe = observe_last(1);
-            method.forced = {"the first quarter of the budget, and the recent tokens that the picks leave",
-                             [picks](const Prompt& prompt, int budget) {
-                               return Forced{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
-                             }};
+            method.always_kept = {"the first quarter of the budget, and the recent tokens that the picks leave",
+                                  [picks](const LayerPrompt& prompt, int budget) {
+                                    return AlwaysKept{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
+                                  }};
             method.least = {"a pick for each query head and the last token",
-                            [picks](const Prompt& prompt) { return least(picks, prompt); }};
+                            [picks](const LayerPrompt& prompt) { return least(picks, prompt); }};
             method.score = {"attention of the last token, maximum of the group",
-                            [](const LayerView& view, const Forced&) {
+                            [](const LayerView& view, const AlwaysKept&) {
                               return reduce_group(view.observations[0], view.shape, Reduce::max);
                             }};
             method.select = {"each query head's best, joined", select};

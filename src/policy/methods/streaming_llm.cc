@@ -7,11 +7,11 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The oldest entry behind the sinks. A prompt's entries are stored in the order of their positions and each new token
-/// takes the place of the oldest, so behind the sinks the slots are a rotated ascending row, and its least element is
+/// The oldest entry after the sinks. A prompt's entries are stored in the order of their positions and each new token
+/// takes the place of the oldest, so after the sinks the slots are a rotated ascending row, and its least element is
 /// found by halving.
 int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
-  int low = std::min(terms.forced.sinks, lanes.length(head) - 1);
+  int low = std::min(terms.always_kept.sinks, lanes.length(head) - 1);
   int high = lanes.length(head) - 1;
   while (low < high) {
     const int middle = low + (high - low) / 2;
@@ -25,15 +25,15 @@ int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
 }
 
 /// Positions by index in the cache without touching a key: recent keys and the query keep their rotations, so their
-/// distances are right; before it reads the sinks, at 0 … S - 1, the query is turned from its position to the lane's
+/// distances are right; before it reads the sinks, at 0 … S - 1, the query is rotated from its position to the lane's
 /// last index. That needs recent entries without a gap, which a lane has where the oldest one leaves at every step.
 void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) {
   for (int head = view.first_head; head < view.end_head; ++head) {
     const int length = view.lanes.length(head);
     const std::int64_t shift = static_cast<std::int64_t>(length) - 1 - view.position;
     if (shift == 0) continue;  // nothing has left the cache: index and position agree
-    const int sinks = std::min(view.terms.forced.sinks, length);
-    plans[static_cast<std::size_t>(head)] = {{0, sinks, shift}, {sinks, length, 0}};
+    const int sinks = std::min(view.terms.always_kept.sinks, length);
+    plans[head] = {{0, sinks, shift}, {sinks, length, 0}};
   }
 }
 
@@ -56,16 +56,16 @@ Preset streaming_llm() {
           .build = [](const Options& options) {
             const int sinks = options.integer("sinks");
             Method method;
-            method.forced = {
+            method.always_kept = {
                 "the first " + std::to_string(sinks) + " tokens and as many recent ones as the budget leaves",
-                [sinks](const Prompt&, int budget) {
-                  return Forced{std::min(sinks, budget), std::max(0, budget - sinks)};
+                [sinks](const LayerPrompt&, int budget) {
+                  return AlwaysKept{std::min(sinks, budget), std::max(0, budget - sinks)};
                 }};
-            method.least = {"the sinks", [sinks](const Prompt&) { return sinks; }};
+            method.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
             const bool by_rank = options.text("positions") == "cache";
             if (options.text("when") == "prefill") {
               method.schedule = Schedule::once;
-              method.positions = by_rank ? Positions::rank : Positions::text;
+              method.positions = by_rank ? Positions::cache : Positions::absolute;
               return method;
             }
             method.schedule = Schedule::step;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
+#include "base/as_size.h"
 #include "policy/methods/presets.h"
 #include "policy/step.h"
 #include "winnow/policy/score.h"
@@ -15,16 +16,16 @@ Scores mean_of_layer(const LayerView& view) {
   Scores out(view.shape.kv_heads, seen.size());
   for (int j = 0; j < seen.size(); ++j) {
     double sum = 0;
-    for (int head = 0; head < view.shape.query_heads; ++head) sum += seen.head(head)[static_cast<std::size_t>(j)];
+    for (int head = 0; head < view.shape.query_heads; ++head) sum += seen.head(head)[j];
     for (int head = 0; head < view.shape.kv_heads; ++head)
-      out.head(head)[static_cast<std::size_t>(j)] = static_cast<float>(sum / view.shape.query_heads);
+      out.head(head)[j] = static_cast<float>(sum / view.shape.query_heads);
   }
   return out;
 }
 
 /// Lanes of a layer lose the same entries, so slot s is the same token in all of them.
 void keep_attended(const StepView& view) {
-  const auto length = static_cast<std::size_t>(view.lanes.length(0));
+  const auto length = as_size(view.lanes.length(0));
   std::vector<float> mean(length);
   for (int head = 0; head < view.shape.query_heads; ++head) {
     const auto attention = view.attention(head);
@@ -33,9 +34,7 @@ void keep_attended(const StepView& view) {
   // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a
   // step needs.
   for (int head = view.first_head; head < view.end_head; ++head)
-    evict_down(view, head, [&](const cache::LaneStretch& stretch, int i) {
-      return mean[static_cast<std::size_t>(stretch.first + i)];
-    });
+    evict_down(view, head, [&](const cache::LaneSpan& stretch, int i) { return mean[stretch.first + i]; });
 }
 
 }  // namespace
@@ -52,10 +51,10 @@ Preset tova() {
             Method method;
             method.observe = observe_last(1);
             method.one_set_per_layer = true;
-            method.forced = {"the current token", [](const Prompt&, int) { return Forced{0, 1}; }};
-            method.least = {"the current token", [](const Prompt&) { return 1; }};
+            method.always_kept = {"the current token", [](const LayerPrompt&, int) { return AlwaysKept{0, 1}; }};
+            method.least = {"the current token", [](const LayerPrompt&) { return 1; }};
             method.score = {"attention of the last query, mean over all heads of the layer",
-                            [](const LayerView& view, const Forced&) { return mean_of_layer(view); }};
+                            [](const LayerView& view, const AlwaysKept&) { return mean_of_layer(view); }};
             method.schedule = Schedule::once;
             if (options.text("when") == "prefill") return method;
             method.schedule = Schedule::step;

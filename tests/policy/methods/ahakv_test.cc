@@ -39,8 +39,8 @@ struct Reference {
       for (const auto& a : group_) {
         const double g = gain(i + 1, budget, s);
         double sum = g == 1 ? 1 : 0;  // the fake layer's rows are attention already, though they do not add up to 1
-        for (int j = 0; g != 1 && j <= i; ++j) sum += std::pow(a[z(i)][z(j)], g);
-        for (int j = 0; j <= i; ++j) f[z(j)] += std::pow(a[z(i)][z(j)], g) / sum / static_cast<double>(group_.size());
+        for (int j = 0; g != 1 && j <= i; ++j) sum += std::pow(a[i][j], g);
+        for (int j = 0; j <= i; ++j) f[j] += std::pow(a[i][j], g) / sum / static_cast<double>(group_.size());
       }
     }
     if (s.vpe) {
@@ -54,7 +54,7 @@ struct Reference {
       }
       gamma = pooled(gamma, 7, "mean", "valid");
       const double most = *std::max_element(gamma.begin(), gamma.end());
-      for (int j = 0; j < n; ++j) f[z(j)] *= gamma[z(j)] / most;
+      for (int j = 0; j < n; ++j) f[j] *= gamma[j] / most;
     }
     accumulated_ = f;
     kept_ = all_of(n);
@@ -72,15 +72,14 @@ struct Reference {
     const double g = counted == "lane" ? 1 : gain(counted == "position" ? last_ + 1 : prompt_, budget_, s);
     for (const auto& a : group_) {
       double sum = g == 1 ? 1 : 0;
-      for (const auto j : kept_) sum += g == 1 ? 0 : std::pow(a[z(last_)][z(j)], g);
-      for (const auto j : kept_)
-        accumulated_[z(j)] += std::pow(a[z(last_)][z(j)], g) / sum / static_cast<double>(group_.size());
+      for (const auto j : kept_) sum += g == 1 ? 0 : std::pow(a[last_][j], g);
+      for (const auto j : kept_) accumulated_[j] += std::pow(a[last_][j], g) / sum / static_cast<double>(group_.size());
     }
     if (static_cast<int>(kept_.size()) <= budget_) return;
     std::size_t least = kept_.size();
     for (std::size_t i = 0; i < kept_.size(); ++i) {
       if (kept_[i] > last_ - recent_) continue;
-      if (least == kept_.size() || accumulated_[z(kept_[i])] < accumulated_[z(kept_[least])]) least = i;
+      if (least == kept_.size() || accumulated_[kept_[i]] < accumulated_[kept_[least]]) least = i;
     }
     kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(least));
   }

@@ -29,7 +29,7 @@ struct Reference {
     const int n = layer.tokens();
     for (int j = 0; j < n; ++j) {
       double sum = 0;
-      for (const auto& a : group_) sum += column_sums(a, 0, n, n)[z(j)] / static_cast<double>(group_.size());
+      for (const auto& a : group_) sum += column_sums(a, 0, n, n)[j] / static_cast<double>(group_.size());
       entries_[j] = {sum, value_of(j)};
     }
     if (n <= budget) return;
@@ -38,7 +38,7 @@ struct Reference {
     std::vector<double> evictable;
     for (int j = sinks(); j < n - recent(); ++j) evictable.push_back(streaming ? j : entries_[j].received);
     const auto order = ranking(evictable, sinks());
-    for (int i = 0; i < budget - sinks() - recent(); ++i) kept[order[z(i)]] = entries_[order[z(i)]];
+    for (int i = 0; i < budget - sinks() - recent(); ++i) kept[order[i]] = entries_[order[i]];
     for (int j = 0; j < sinks(); ++j) kept[j] = entries_[j];
     for (int j = n - recent(); j < n; ++j) kept[j] = entries_[j];
     const double mean = recent_mean(entries_);
@@ -56,20 +56,20 @@ struct Reference {
   void step() {
     append();
     for (auto& [j, entry] : entries_) {
-      for (const auto& a : group_) entry.received += a[z(last_)][z(j)] / static_cast<double>(group_.size());
+      for (const auto& a : group_) entry.received += a[last_][j] / static_cast<double>(group_.size());
     }
     if (static_cast<int>(entries_.size()) <= budget_) return;
-    int leaver = -1;
+    int victim = -1;
     for (const auto& [j, entry] : entries_) {
       if (j < sinks() || j > last_ - recent()) continue;
-      if (leaver < 0 || (!streaming_ && entry.received < entries_[leaver].received)) leaver = j;
+      if (victim < 0 || (!streaming_ && entry.received < entries_[victim].received)) victim = j;
     }
     auto drawn = entries_;  // what merging is drawn by
     for (auto& [j, entry] : drawn) entry.received = by_newest_ ? of_newest(j) : entry.received;
-    const auto gone = drawn[leaver];
+    const auto gone = drawn[victim];
     const double mean = recent_mean(drawn);
-    entries_.erase(leaver);
-    spread(leaver, gone, mean, entries_);
+    entries_.erase(victim);
+    spread(victim, gone, mean, entries_);
   }
 
   void spread(int j, const Entry& gone, double mean, std::map<int, Entry>& into) const {
@@ -82,7 +82,7 @@ struct Reference {
   /// Attention of the newest token to one entry, the group's mean.
   double of_newest(int j) const {
     double sum = 0;
-    for (const auto& a : group_) sum += a[z(last_)][z(j)];
+    for (const auto& a : group_) sum += a[last_][j];
     return sum / static_cast<double>(group_.size());
   }
   double recent_mean(const std::map<int, Entry>& entries) const {

@@ -49,11 +49,11 @@ Vector turned(Vector key, int positions) {
   return key;
 }
 
-/// One KV head by docs/methods.md: a table of entries, each in a class that is named by its center's position, and the
+/// One KV head by docs/methods.md: a table of entries, each in a class that is named by its centre's position, and the
 /// local tokens.
 struct Reference {
   struct Entry {
-    int center;
+    int centre;
     double norm;
     double all;
     double past;
@@ -77,8 +77,8 @@ struct Reference {
       const auto all = column_sums(a, 0, n, n);
       const auto local = column_sums(a, std::max(0, n - s_.window), n, n);
       for (int j = 0; j < n; ++j) {
-        entries_[j].all += all[z(j)] / static_cast<double>(group_.size());
-        entries_[j].past += local[z(j)] / static_cast<double>(group_.size());
+        entries_[j].all += all[j] / static_cast<double>(group_.size());
+        entries_[j].past += local[j] / static_cast<double>(group_.size());
       }
     }
     if (n > budget) compress();
@@ -90,32 +90,32 @@ struct Reference {
     for (int j = 0; j < n - s_.window; ++j) evictable.push_back(score(entries_.at(j)));
     const auto s = pooled(evictable, 3, "mean", "valid");
     const auto order = ranking(s);
-    const int centers = budget_ - s_.window;
+    const int centres = budget_ - s_.window;
     const int merged =
         static_cast<int>(std::min(std::floor((s_.gamma - 1) * budget_), static_cast<double>(n - budget_)));
     const auto before = classes_;
-    for (int i = centers; i < n - s_.window; ++i) {
+    for (int i = centres; i < n - s_.window; ++i) {
       int best = -1;
-      for (int c = 0; c < centers && i < centers + merged; ++c) {
-        if (best < 0 || alike(before, order[z(i)], order[z(c)]) > alike(before, order[z(i)], best)) best = order[z(c)];
+      for (int c = 0; c < centres && i < centres + merged; ++c) {
+        if (best < 0 || alike(before, order[i], order[c]) > alike(before, order[i], best)) best = order[c];
       }
-      if (best < 0 || alike(before, order[z(i)], best) < s_.tau) {
-        entries_.erase(order[z(i)]);
+      if (best < 0 || alike(before, order[i], best) < s_.tau) {
+        entries_.erase(order[i]);
       } else {
-        entries_[order[z(i)]].center = best;
+        entries_[order[i]].centre = best;
       }
-      classes_.erase(order[z(i)]);
+      classes_.erase(order[i]);
     }
-    for (int c = 0; c < centers; ++c) {
-      const int center = order[z(c)];
+    for (int c = 0; c < centres; ++c) {
+      const int centre = order[c];
       std::vector<std::pair<double, Class>> members;
       for (const auto& [j, entry] : entries_) {
-        if (entry.center == center) members.emplace_back(s[z(j)], before.at(j));
+        if (entry.centre == centre) members.emplace_back(s[j], before.at(j));
       }
-      if (members.size() > 1) classes_[center] = mean(members);
+      if (members.size() > 1) classes_[centre] = mean(members);
     }
     if (s_.follows) return;
-    std::erase_if(entries_, [](const auto& entry) { return entry.second.center != entry.first; });
+    std::erase_if(entries_, [](const auto& entry) { return entry.second.centre != entry.first; });
   }
 
   void step() {
@@ -123,7 +123,7 @@ struct Reference {
     enter(last_);
     for (auto& [j, entry] : entries_) {
       for (const auto& a : group_) {
-        const double p = a[z(last_)][z(j)] / static_cast<double>(group_.size());
+        const double p = a[last_][j] / static_cast<double>(group_.size());
         entry.all += p;
         entry.current += p;
       }
@@ -152,11 +152,11 @@ struct Reference {
     if (joins) {
       classes_[best] = mean({{class_score(best), classes_.at(best)}, {class_score(least), classes_.at(least)}});
       for (auto& [j, entry] : entries_) {
-        if (entry.center == least) entry.center = best;
+        if (entry.centre == least) entry.centre = best;
       }
       if (!s_.follows) entries_.erase(least);
     } else {
-      std::erase_if(entries_, [least](const auto& entry) { return entry.second.center == least; });
+      std::erase_if(entries_, [least](const auto& entry) { return entry.second.centre == least; });
     }
     classes_.erase(least);
   }
@@ -164,7 +164,7 @@ struct Reference {
   void trim() {
     int least = -1;
     for (const auto& [j, entry] : entries_) {
-      if (entry.center != j && (least < 0 || score(entry) < score(entries_.at(least)))) least = j;
+      if (entry.centre != j && (least < 0 || score(entry) < score(entries_.at(least)))) least = j;
     }
     entries_.erase(least);
   }
@@ -191,9 +191,9 @@ struct Reference {
     if (s_.score == "loc") return own;
     return s_.score == "glo" ? entry.all : std::max(entry.all * local / all, own);
   }
-  double class_score(int center) const {
+  double class_score(int centre) const {
     double sum = 0;
-    for (const auto& [j, entry] : entries_) sum += entry.center == center ? score(entry) : 0;
+    for (const auto& [j, entry] : entries_) sum += entry.centre == centre ? score(entry) : 0;
     return sum;
   }
   double alike(const std::map<int, Class>& classes, int a, int b) const {
@@ -244,26 +244,26 @@ std::map<int, std::pair<std::vector<float>, std::vector<float>>> table_of(const 
     out[position] = {key, value};
   };
   for (int slot = 0; slot < lanes.length(head); ++slot) read(slot, lanes.position(head, slot), 1);
-  const auto& followers = lanes.followers(head);
-  for (std::size_t i = 0; i < z(followers.count()); ++i)
-    read(followers.slots()[i], followers.positions()[i], followers.scales()[i]);
+  const auto& merged_entries = lanes.merged_entries(head);
+  for (std::size_t i = 0; i < z(merged_entries.count()); ++i)
+    read(merged_entries.slots()[i], merged_entries.positions()[i], merged_entries.scales()[i]);
   return out;
 }
 
 void expect_same(const cache::LayerLanes& lanes, int head, const Reference& expected, const std::string& what) {
-  std::vector<int> centers;
-  for (int slot = 0; slot < lanes.length(head); ++slot) centers.push_back(lanes.position(head, slot));
-  std::sort(centers.begin(), centers.end());
+  std::vector<int> centres;
+  for (int slot = 0; slot < lanes.length(head); ++slot) centres.push_back(lanes.position(head, slot));
+  std::sort(centres.begin(), centres.end());
   std::vector<int> wanted;
   for (const auto& [j, unused] : expected.classes_) wanted.push_back(j);
-  ASSERT_EQ(centers, wanted) << what;
+  ASSERT_EQ(centres, wanted) << what;
   const auto table = table_of(lanes, head);
   ASSERT_EQ(table.size(), expected.entries_.size()) << what;
   for (const auto& [j, entry] : expected.entries_) {
     ASSERT_TRUE(table.contains(j)) << what << ": entry " << j;
     const auto& [key, value] = table.at(j);
-    const auto& wanted_class = expected.classes_.at(entry.center);
-    // Vectors of length at most 6 are stored in f32 after each of at most 230 merges, and keys are turned back once: a
+    const auto& wanted_class = expected.classes_.at(entry.centre);
+    // Vectors of length at most 6 are stored in f32 after each of at most 230 merges, and keys are rotated back once: a
     // few roundings each.
     for (std::size_t c = 0; c < key.size(); ++c) {
       ASSERT_NEAR(key[c], entry.norm * wanted_class.direction[c], 230 * 4 * 6 * 0x1p-24) << what << ": entry " << j;
@@ -327,7 +327,7 @@ TEST(Ems, merges_by_equal_weights_where_nothing_is_attended_to) {
   const FakeLayer layer(1, 1, 40, [](int, int, int) { return 0.0; });
   const FakeDecode decode(layer, spec_of(settings), 9);
   const auto table = table_of(decode.lanes(), 0);
-  // One center, 27 followers of it.
+  // One centre, 27 merged entries of it.
   ASSERT_EQ(table.size(), 9U + 27U);
   Vector mean(FakeLayer::kDim);
   for (const auto& [j, unused] : table) {
@@ -335,11 +335,11 @@ TEST(Ems, merges_by_equal_weights_where_nothing_is_attended_to) {
     const auto row = layer.token(j);
     for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += row[FakeLayer::kDim + c] / 28;
   }
-  const int center = decode.lanes().position(0, 0);
-  for (std::size_t c = 0; c < mean.size(); ++c) EXPECT_NEAR(table.at(center).second[c], mean[c], 28 * 4 * 0x1p-24);
+  const int centre = decode.lanes().position(0, 0);
+  for (std::size_t c = 0; c < mean.size(); ++c) EXPECT_NEAR(table.at(centre).second[c], mean[c], 28 * 4 * 0x1p-24);
 }
 
-TEST(Ems, without_room_for_followers_is_without_merging) {
+TEST(Ems, without_room_for_merged_entries_is_without_merging) {
   const FakeLayer layer(2, 3, 70, random_attention(8));
   FakeDecode none(layer, "ems:window=8,gamma=1,tau=-1", 24);
   FakeDecode alien(layer, "ems:window=8,gamma=4,tau=1.5", 24);
@@ -359,7 +359,7 @@ TEST(Ems, from_a_threshold_of_1_on_merges_nothing_not_even_what_is_equal) {
   FakeDecode none(layer, "ems:window=8,tau=1", 24);
   FakeDecode off(layer, "ems:window=8,merge=off", 24);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_GT(all.lanes().followers(1).count(), 0) << "step " << i;
+    ASSERT_GT(all.lanes().merged_entries(1).count(), 0) << "step " << i;
     ASSERT_EQ(table_of(none.lanes(), 1), table_of(off.lanes(), 1)) << "step " << i;
     for (FakeDecode* const decode : {&all, &none, &off}) decode->step();
   }

@@ -57,7 +57,7 @@ std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, i
     for (int i = s.sinks; i < n; ++i) {
       const auto at = queries.begin() + (i * heads + head * layer.shape().group() + g) * kDim;
       rows.push_back(mean_rotated({at, at + kDim}, n, s.future));
-      for (int c = 0; c < kDim; ++c) mean[z(c)] += rows.back()[z(c)] / (n - s.sinks);
+      for (int c = 0; c < kDim; ++c) mean[c] += rows.back()[c] / (n - s.sinks);
     }
     Vector logit;
     double sum = 0;
@@ -69,13 +69,13 @@ std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, i
       logit.push_back(dot(mean, key) + variance / 2);  // the fake layer's scale is 1
       if (s.softmax_over_all || j >= s.sinks) sum += std::exp(logit.back());
     }
-    for (int j = 0; j < n; ++j) score[z(j)] += std::exp(logit[z(j)]) / sum / layer.shape().group();
+    for (int j = 0; j < n; ++j) score[j] += std::exp(logit[j]) / sum / layer.shape().group();
   }
   for (int j = 0; j < n; ++j) {
     const auto row = layer.token(j);
     double norm = 0;
     for (int c = 0; c < kDim; ++c) norm += std::pow(row[row.size() / 2 + z(head * kDim + c)], 2);
-    score[z(j)] *= std::sqrt(norm);
+    score[j] *= std::sqrt(norm);
   }
   const auto order = ranking({score.begin() + s.sinks, score.end()}, s.sinks);
   auto out = all_of(s.sinks);
@@ -91,7 +91,7 @@ TEST(ExpectedAttention, keeps_what_the_reference_keeps) {
         for (const int budget : {sinks + 1, 35, 59}) {
           const auto plan = layer.plan(spec_of(settings), budget);
           for (int head = 0; head < kv_heads; ++head) {
-            EXPECT_EQ(plan.heads[z(head)], expected_attention(layer, head, budget, settings))
+            EXPECT_EQ(plan.heads[head], expected_attention(layer, head, budget, settings))
                 << spec_of(settings) << " " << budget << " " << group;
           }
         }

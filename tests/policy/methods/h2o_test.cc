@@ -25,8 +25,8 @@ struct Reference {
     received_.push_back(0);
     for (const auto j : kept_) {
       double sum = 0;
-      for (const auto& a : group_) sum += a[z(last_)][z(j)];
-      received_[z(j)] += sum / static_cast<double>(group_.size());
+      for (const auto& a : group_) sum += a[last_][j];
+      received_[j] += sum / static_cast<double>(group_.size());
     }
     evict();
   }
@@ -40,7 +40,7 @@ struct Reference {
       kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(least));
     }
   }
-  double worth(std::int32_t j) const { return count_ ? received_[z(j)] / (last_ - j + 1) : received_[z(j)]; }
+  double worth(std::int32_t j) const { return count_ ? received_[j] / (last_ - j + 1) : received_[j]; }
 
   std::vector<Matrix> group_;
   int budget_;

@@ -46,22 +46,22 @@ std::vector<std::int32_t> blocks_read_by(const FakeLayer& layer, const FakeDecod
       for (int j = first; j < first + s.block; ++j) {
         double sum = 0;
         for (int i = j; i < std::min(length - 1, j + s.local); ++i) {  // this token's own row is not in yet
-          for (const auto& a : group) sum += a[z(i)][z(j)];
+          for (const auto& a : group) sum += a[i][j];
         }
         received.push_back(sum);
       }
       const auto order = ranking(received, first);
       std::vector<double> mean(FakeLayer::kDim);
       for (int r = 0; r < 4; ++r) {
-        const auto row = layer.token(order[z(r)]);
+        const auto row = layer.token(order[r]);
         std::vector<double> key(row.begin() + head * FakeLayer::kDim, row.begin() + (head + 1) * FakeLayer::kDim);
-        key = turned(key, FakeLayer::rope(), -order[z(r)]);
+        key = turned(key, FakeLayer::rope(), -order[r]);
         for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += key[c] / 4;
       }
       for (int g = 0; g < layer.shape().group(); ++g) {
         const auto at = query.begin() + (head * layer.shape().group() + g) * FakeLayer::kDim;
         const auto q = turned({at, at + FakeLayer::kDim}, FakeLayer::rope(), s.local - decode.position());
-        for (std::size_t c = 0; c < mean.size(); ++c) relevance[z(b)] += q[c] * mean[c];
+        for (std::size_t c = 0; c < mean.size(); ++c) relevance[b] += q[c] * mean[c];
       }
     }
   }
@@ -99,7 +99,7 @@ TEST(InfLlm, reads_the_blocks_that_the_reference_reads) {
           EXPECT_GE(length - plans[0].back().begin, s.local);
           EXPECT_EQ(plans[0].back().end, length);
         }
-        decode.follow();
+        decode.finish_step();
       }
     }
   }

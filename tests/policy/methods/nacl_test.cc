@@ -58,7 +58,7 @@ TEST(Nacl, draws_by_seed_head_and_layer) {
 /// Budget 4 of 6 tokens: sink 0, the best two by rank, one of the other three in proportion to e^score.
 TEST(Nacl, draws_in_proportion_to_the_softmax) {
   const std::vector<double> score = {0, 8, 8, 2, 1, 0};
-  FakeLayer layer(1, 1, 6, [&](int, int, int j) { return score[z(j)]; });
+  FakeLayer layer(1, 1, 6, [&](int, int, int j) { return score[j]; });
   std::map<int, int> times;
   constexpr int kSeeds = 4000;
   for (int seed = 0; seed < kSeeds; ++seed) {
@@ -68,7 +68,7 @@ TEST(Nacl, draws_in_proportion_to_the_softmax) {
   }
   const double total = std::exp(2) + std::exp(1) + 1;
   for (const int j : {3, 4, 5}) {
-    const double p = std::exp(score[z(j)]) / total;
+    const double p = std::exp(score[j]) / total;
     EXPECT_NEAR(times[j], kSeeds * p, 4 * std::sqrt(kSeeds * p * (1 - p)))
         << j;  // four standard deviations of the binomial
   }

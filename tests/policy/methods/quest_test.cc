@@ -32,11 +32,11 @@ std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const std::v
     double sum = 0;
     for (int g = 0; g < layer.shape().group(); ++g) {
       for (int c = 0; c < FakeLayer::kDim; ++c) {
-        const double q = query[z((head * layer.shape().group() + g) * FakeLayer::kDim + c)];
+        const double q = query[(head * layer.shape().group() + g) * FakeLayer::kDim + c];
         double most = -1e30;
         double least = 1e30;
         for (int j = p * kPage; j < (p + 1) * kPage; ++j) {
-          const double k = keys[z(j)][z(c)];
+          const double k = keys[j][c];
           most = std::max(most, k);
           least = std::min(least, k);
         }
@@ -71,7 +71,7 @@ TEST_P(Quest, reads_the_pages_that_the_reference_reads) {
               << "budget " << budget << " step " << i;
         }
         EXPECT_TRUE(decode.plans(1)[0].empty()) << "the first two layers are dense";
-        decode.follow();
+        decode.finish_step();
       }
     }
   }

@@ -40,7 +40,7 @@ std::vector<std::int32_t> at_once(const std::vector<Matrix>& group, int budget, 
     rows.emplace_back(a.back().begin() + s.sinks, a.back().end() - s.recent);
     const auto order = ranking(rows.back(), s.sinks);
     for (int i = 0; i < s.k; ++i) {
-      if (!has(order[z(i)])) out.push_back(order[z(i)]);
+      if (!has(order[i])) out.push_back(order[i]);
     }
   }
   for (const auto j : ranking(combined(rows, "max"), s.sinks)) {
@@ -122,7 +122,7 @@ void follow_refresh(int tokens, int budget, int every) {
     ASSERT_EQ(decode.kept(1), all_of(length));
     ASSERT_EQ(decode.read(0, 1), sorted(expected))
         << tokens << " of " << budget << ", every " << every << ": token " << t;
-    decode.follow();
+    decode.finish_step();
   }
 }
 

@@ -41,8 +41,9 @@ TEST(StreamingLlm, after_prefill_alone_nothing_leaves_any_more) {
     }
   }
   // What is no longer a row of neighbours is ranked by the lane, not by the distance to the first tokens alone.
-  EXPECT_EQ(Spec::parse("streaming-llm:when=prefill").method().positions, policy::Positions::rank);
-  EXPECT_EQ(Spec::parse("streaming-llm:when=prefill,positions=absolute").method().positions, policy::Positions::text);
+  EXPECT_EQ(Spec::parse("streaming-llm:when=prefill").method().positions, policy::Positions::cache);
+  EXPECT_EQ(Spec::parse("streaming-llm:when=prefill,positions=absolute").method().positions,
+            policy::Positions::absolute);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ std::vector<std::int32_t> best(const std::vector<Matrix>& heads, int row, std::v
   if (static_cast<int>(among.size()) <= budget) return among;
   const auto mean = [&](std::int32_t j) {
     double sum = 0;
-    for (const auto& a : heads) sum += a[z(row)][z(j)];
+    for (const auto& a : heads) sum += a[row][j];
     return sum / static_cast<double>(heads.size());
   };
   among.pop_back();

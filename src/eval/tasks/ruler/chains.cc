@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/as_size.h"
 #include "eval/tasks/made_up.h"
 #include "eval/tasks/ruler/prompts.h"
 
@@ -25,11 +26,11 @@ Chain chain_in_noise(Random& random, int letters, int units) {
     if (std::find(out.names.begin(), out.names.end(), name) == out.names.end()) out.names.push_back(name);
   }
   out.value = std::to_string(10000 + random.below(90000));
-  std::vector<std::string> lines(static_cast<std::size_t>(units), kNoise);
+  std::vector<std::string> lines(units, kNoise);
   auto places = random.distinct(kVariables, units);
   std::sort(places.begin(), places.end());
   for (int i = 0; i < kVariables; ++i) {
-    const auto n = static_cast<std::size_t>(i);
+    const auto n = as_size(i);
     const std::string line = i == 0 ? fmt::format("VAR {} = {}", out.names[0], out.value)
                                     : fmt::format("VAR {} = VAR {} ", out.names[n], out.names[n - 1]);
     lines.insert(lines.begin() + places[n] + i, line);
@@ -50,7 +51,7 @@ std::string asked(const Chain& chain) {
       chain.value, kVariables);
 }
 
-/// Behind an example of about 500 tokens with shorter names.
+/// After an example of about 500 tokens with shorter names.
 Made make(int units, Random& random) {
   constexpr int kLetters = 5;
   constexpr int kExampleLetters = 3;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/as_size.h"
 #include "eval/tasks/made_up.h"
 #include "eval/tasks/ruler/prompts.h"
 #include "eval/tasks/texts.h"
@@ -65,7 +66,7 @@ Texts words_of(const std::string& text) {
 Texts sentences(const Texts& words, int count) {
   Texts out(1);
   for (int i = 0; i < count; ++i) {
-    const auto& word = words[static_cast<std::size_t>(i) % words.size()];
+    const auto& word = words[as_size(i) % words.size()];
     if (!out.back().empty()) out.back() += ' ';
     out.back() += word;
     if (i + 1 < count && std::string(".?!").find(word.back()) != std::string::npos) out.emplace_back();
@@ -95,7 +96,7 @@ std::string hide_in_lines(Texts all, const Texts& needles, Random& random) {
 
 std::string hide(const Shape& shape, const Texts& essay, const Texts& needles, int units, Random& random) {
   if (shape.haystack == Haystack::essay) return hide_in_essay(sentences(essay, units), needles, random);
-  Texts lines(static_cast<std::size_t>(units), kNoise);
+  Texts lines(as_size(units), kNoise);
   if (shape.haystack == Haystack::needles) {
     for (auto& line : lines) {
       const auto key = any(shape.key, random);
@@ -153,8 +154,8 @@ Made make(const Shape& shape, const Texts& essay, int units, Random& random) {
   random.shuffle(needles);
   Texts asked;
   for (const int k : random.distinct(shape.queries, shape.keys)) {
-    const auto& answers = values[static_cast<std::size_t>(k)];
-    asked.push_back(keys[static_cast<std::size_t>(k)]);
+    const auto& answers = values[k];
+    asked.push_back(keys[k]);
     out.answers.insert(out.answers.end(), answers.begin(), answers.end());
   }
   ask(shape, hide(shape, essay, needles, units, random), enumerate(asked), out);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/as_size.h"
 #include "base/json.h"
 #include "eval/tasks/ruler/prompts.h"
 #include "eval/tasks/texts.h"
@@ -80,12 +81,12 @@ std::vector<std::size_t> chosen(const Set& set, const Question& question, int co
   auto near = question.near;
   random.shuffle(near);
   out.insert(out.end(), near.begin(), near.end());
-  const auto needed = std::max(static_cast<std::size_t>(count), question.documents.size());
+  const auto needed = std::max(as_size(count), question.documents.size());
   if (out.size() < needed) {
     const std::vector<std::size_t> first = out;
     for (const int i : random.distinct(static_cast<int>(std::min(needed + first.size(), set.documents.size())),
                                        static_cast<int>(set.documents.size()))) {
-      const auto document = static_cast<std::size_t>(i);
+      const auto document = as_size(i);
       if (out.size() < needed && std::find(first.begin(), first.end(), document) == first.end())
         out.push_back(document);
     }
@@ -96,7 +97,7 @@ std::vector<std::size_t> chosen(const Set& set, const Question& question, int co
 }
 
 Made make(const Set& set, int units, Random& random, int number) {
-  const auto& question = set.questions[static_cast<std::size_t>(number) % set.questions.size()];
+  const auto& question = set.questions[as_size(number) % set.questions.size()];
   const std::string task =
       "Answer the question based on the given documents. Only give me the answer and do not output any other words.";
   std::string context;

@@ -5,6 +5,7 @@
 #include <numbers>
 #include <set>
 
+#include "base/as_size.h"
 #include "eval/tasks/made_up.h"
 #include "eval/tasks/ruler/prompts.h"
 
@@ -45,7 +46,7 @@ List list_of(Random& random, int words, int common_times, int other_times) {
   out.common.assign(different.begin(), different.begin() + kCommon);
   std::vector<std::string> all;
   for (std::size_t i = 0; i < different.size(); ++i)
-    all.insert(all.end(), static_cast<std::size_t>(i < kCommon ? common_times : other_times), different[i]);
+    all.insert(all.end(), as_size(i < kCommon ? common_times : other_times), different[i]);
   random.shuffle(all);
   out.numbered = numbered(all);
   return out;

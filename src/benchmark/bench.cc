@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmark/bench.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/as_size.h"
+#include "base/clock.h"
+#include "benchmark/neighbours.h"
+#include "winnow/error.h"
+
+namespace winnow::benchmark {
+
+namespace {
+
+constexpr Engine kEngines[] = {Engine::winnow, Engine::llama_cpp, Engine::llama_cpp_fa};
+
+/// Tests that begin after the same sequences.
+struct Point {
+  int depth = 0;
+  int batch = 1;
+  std::vector<int> prompts;
+  std::vector<int> generations;
+
+  /// Nothing can be decoded after nothing.
+  int tokens_before() const { return generations.empty() ? depth : std::max(1, depth); }
+  int longest_sequence() const {
+    int out = 0;
+    for (const int n : prompts) out = std::max(out, n);
+    for (const int n : generations) out = std::max(out, n);
+    return tokens_before() + out;
+  }
+};
+
+std::vector<Point> points_of(const Plan& plan) {
+  std::vector<Point> out;
+  for (const int depth : plan.depths) {
+    if (!plan.prompts.empty()) out.push_back({depth, 1, plan.prompts, {}});
+    if (plan.generations.empty()) continue;
+    for (const int batch : plan.batches) out.push_back({depth, batch, {}, plan.generations});
+  }
+  return out;
+}
+
+/// The first contender is measured, the others can run beside it.
+struct Side {
+  Engine engine;
+  CacheOptions cache;
+  std::vector<std::unique_ptr<Contender>> contenders;
+};
+
+/// What one run has loaded.
+struct Loaded {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<llama_model> peer;
+};
+
+class Runner {
+ public:
+  Runner(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress)
+      : plan_(plan), progress_(progress) {
+    besides_.insert(besides_.end(), plan.beside.begin(), plan.beside.end());
+    loaded_.resize(as_size(*std::max_element(besides_.begin(), besides_.end())) + 1);
+    loaded_.front().model = std::move(model);
+  }
+
+  void measure(const Point& point) {
+    auto sides = sides_of(point);
+    const auto before = std::span<const Token>(plan_.tokens).first(point.tokens_before());
+    for (auto& side : sides) {
+      for (auto& contender : side.contenders) contender->start(before, point.batch);
+    }
+    Row test;
+    test.depth = point.depth;
+    test.batch = point.batch;
+    for (const int n : point.prompts) {
+      test.prompt = n;
+      measure(sides, test);
+    }
+    for (const int n : point.generations) {
+      test.generation = n;
+      measure(sides, test);
+    }
+  }
+
+  std::vector<Row> take() { return std::move(rows_); }
+  bool stopped() const { return progress_.stop && progress_.stop(); }
+
+ private:
+  /// winnow with each cache, and its peers.
+  std::vector<Side> sides_of(const Point& point) {
+    std::vector<Side> out;
+    for (const Engine engine : plan_.engines) {
+      if (engine == Engine::winnow) {
+        for (const auto& cache : plan_.caches) out.push_back({engine, cache, {}});
+      } else {
+        out.push_back({engine, {}, {}});
+      }
+    }
+    for (auto& side : out) {
+      for (auto& loaded : loaded_) side.contenders.push_back(contender_of(side, point, loaded));
+    }
+    return out;
+  }
+
+  std::unique_ptr<Contender> contender_of(const Side& side, const Point& point, Loaded& loaded) {
+    if (side.engine != Engine::winnow) return peer_of(side.engine, point, loaded);
+    if (loaded.model == nullptr) loaded.model = Model::load(model().info().path, plan_.loading);
+    return winnow_contender(loaded.model, plan_.session, side.cache);
+  }
+
+  std::unique_ptr<Contender> peer_of(Engine engine, const Point& point, Loaded& loaded) {
+    if (loaded.peer == nullptr) loaded.peer = benchmark::Llama::load(model().info().path);
+    benchmark::LlamaOptions options;
+    options.context = point.longest_sequence() * point.batch;
+    options.sequences = point.batch;
+    options.sharing = benchmark::Sharing::buffer_for_each;
+    options.threads = plan_.session.threads;
+    options.flash_attention =
+        engine == Engine::llama_cpp_fa ? benchmark::FlashAttention::on : benchmark::FlashAttention::off;
+    return llama_contender(loaded.peer, options, model().info().kv_bytes_per_token);
+  }
+
+  const Model& model() const { return *loaded_.front().model; }
+
+  void measure(const std::vector<Side>& sides, Row test) {
+    std::vector<Row> rows;
+    for (const auto& side : sides) {
+      test.engine = side.engine;
+      test.cache = side.cache;
+      for (const int beside : besides_) {
+        test.beside = beside;
+        rows.push_back(test);
+      }
+    }
+    for (int repetition = 0; repetition <= plan_.repetitions && !stopped(); ++repetition) {
+      for (std::size_t i = 0; i < rows.size() && !stopped(); ++i)
+        repeat(sides[i / besides_.size()].contenders, repetition, rows[i]);
+    }
+    for (auto& row : rows) {
+      if (!row.seconds.empty()) rows_.push_back(std::move(row));
+    }
+  }
+
+  void repeat(std::span<const std::unique_ptr<Contender>> contenders, int repetition, Row& row) {
+    if (progress_.on_repetition && repetition > 0) progress_.on_repetition(row, repetition);
+    Contender& contender = *contenders.front();
+    contender.restore();
+    // The pools of the others go on polling for a while after their last graph.
+    if (plan_.session.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    const auto seconds = seconds_of(contender, contenders.subspan(1, as_size(row.beside)), row);
+    if (repetition > 0) row.seconds.push_back(seconds);  // the first round touches pages and wakes the clocks
+    row.bytes = contender.bytes();
+    row.work = row.prompt > 0
+                   ? work_of_reading(model(), row.prompt, row.depth)
+                   : work_of_decoding(model(), row.generation, row.batch, static_cast<double>(row.bytes.read));
+  }
+
+  double seconds_of(Contender& contender, std::span<const std::unique_ptr<Contender>> others, const Row& row) const {
+    Neighbours neighbours(others, [&](Contender& one, const std::atomic<bool>& enough) { work(one, row, enough); });
+    const auto begin = Clock::now();
+    work(contender, row, false);
+    const auto seconds = ms_since(begin) / 1000;
+    neighbours.finish();
+    return seconds;
+  }
+
+  void work(Contender& contender, const Row& row, const std::atomic<bool>& enough) const {
+    const auto behind = std::span<const Token>(plan_.tokens).subspan(row.depth);
+    if (row.prompt > 0) contender.read(behind.first(row.prompt));
+    for (int i = 0; i < row.generation && !enough; ++i) contender.step(std::vector<Token>(row.batch, behind[i]));
+  }
+
+  const Plan& plan_;
+  const Progress& progress_;
+  std::vector<int> besides_ = {0};
+  std::vector<Loaded> loaded_;  ///< of the run that is measured, and of those beside it
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+Engine parse_engine(const std::string& name) {
+  std::vector<const char*> all;
+  for (const Engine engine : kEngines) {
+    if (name == name_of(engine)) return engine;
+    all.push_back(name_of(engine));
+  }
+  throw UsageError(fmt::format("there is no engine {} (there are {})", name, fmt::join(all, ", ")));
+}
+
+const char* name_of(Engine engine) {
+  switch (engine) {
+    case Engine::winnow:
+      return "winnow";
+    case Engine::llama_cpp:
+      return "llama.cpp";
+    case Engine::llama_cpp_fa:
+      break;
+  }
+  return "llama.cpp-fa";
+}
+
+int tokens_of(const Plan& plan) {
+  int out = 0;
+  for (const auto& point : points_of(plan)) out = std::max(out, point.longest_sequence());
+  return out;
+}
+
+double median_seconds(const Row& row) {
+  auto sorted = row.seconds;
+  std::sort(sorted.begin(), sorted.end());
+  return (sorted[sorted.size() / 2] + sorted[(sorted.size() - 1) / 2]) / 2;
+}
+
+std::vector<Row> run(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress) {
+  Runner runner(std::move(model), plan, progress);
+  for (const auto& point : points_of(plan)) {
+    if (runner.stopped()) break;
+    runner.measure(point);
+  }
+  return runner.take();
+}
+
+}  // namespace winnow::benchmark

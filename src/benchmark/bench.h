@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmark/contender.h"
+#include "benchmark/roofline.h"
+
+namespace winnow::benchmark {
+
+enum class Engine : std::uint8_t { winnow, llama_cpp, llama_cpp_fa };
+
+/// `winnow`, `llama.cpp`, `llama.cpp-fa`. Throws UsageError that lists them.
+Engine parse_engine(const std::string& name);
+const char* name_of(Engine engine);
+
+/// What is measured; lists are crossed.
+struct Plan {
+  std::vector<int> prompts;      ///< tokens that are read; empty: no such tests
+  std::vector<int> generations;  ///< tokens that each sequence decodes; empty: no such tests
+  std::vector<int> depths = {0};
+  std::vector<int> batches = {1};    ///< sequences that decode together; a prompt is read for one
+  std::vector<int> beside;           ///< each test is made alone, and also beside so many other runs of it
+  std::vector<CacheOptions> caches;  ///< of winnow; its peers keep everything
+  std::vector<Engine> engines;
+  std::vector<Token> tokens;  ///< what is read and decoded, from its beginning; as many as the longest test needs
+  int repetitions = 5;
+  SessionOptions session;
+  ModelOptions loading;  ///< as the model was loaded: other runs have weights of their own
+};
+
+/// Tokens that the longest of a plan's tests needs.
+int tokens_of(const Plan& plan);
+
+/// One test of one engine and cache.
+struct Row {
+  Engine engine = Engine::winnow;
+  CacheOptions cache;
+  int batch = 1;
+  int prompt = 0;      ///< tokens that are read, or 0
+  int generation = 0;  ///< tokens that each sequence decodes, or 0
+  int depth = 0;
+  int beside = 0;               ///< other runs of the same engine, cache and test at the same time
+  std::vector<double> seconds;  ///< of each repetition
+  Bytes bytes;
+  Work work;
+
+  double tokens() const { return static_cast<double>(prompt) + static_cast<double>(generation) * batch; }
+};
+
+/// Median of the repetitions' seconds.
+double median_seconds(const Row& row);
+
+struct Progress {
+  std::function<void(const Row& row, int repetition)> on_repetition;  ///< before each, from 1
+  std::function<bool()> stop;                                         ///< true ends the benchmark
+};
+
+/// Measures all tests; contenders of a test take turns, after one round that does not count. Other runs beside a test
+/// are threads of this process with weights, sequences and pools of their own, as many threads each as the measured
+/// one has: what as many other programs would be. When it is stopped, the rows of what is done have fewer repetitions,
+/// or are not there. Throws what the engines throw.
+std::vector<Row> run(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress);
+
+}  // namespace winnow::benchmark

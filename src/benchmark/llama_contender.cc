@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <vector>
+
+#include "base/as_size.h"
+#include "benchmark/contender.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace winnow::benchmark {
+
+namespace {
+
+/// Memory of the process that no file stands behind. libllama does not say what a context takes.
+std::size_t anonymous_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);  // what others have freed would be taken again unseen
+#endif
+  std::ifstream status("/proc/self/status");
+  for (std::string key; status >> key;) {
+    std::size_t kib = 0;
+    if (key == "RssAnon:" && status >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+class LlamaContender : public Contender {
+ public:
+  LlamaContender(std::shared_ptr<llama_model> model, const benchmark::LlamaOptions& options, std::size_t token_bytes)
+      : before_(anonymous_memory()), llama_(std::move(model), options), token_bytes_(token_bytes) {
+    bytes_.kv = as_size(options.context) * token_bytes;
+    llama_.decode(std::vector<Token>(std::min(options.ubatch, options.context),
+                                     1));  // touches its work space
+    llama_.clear();
+    bytes_.peak = std::max(bytes_.kv, std::max(anonymous_memory(), before_) - before_);
+  }
+
+  void start(std::span<const Token> depth, int batch) override {
+    if (!depth.empty()) llama_.decode(depth);
+    for (int i = 1; i < batch; ++i) llama_.copy(0, i);
+    depth_ = static_cast<int>(depth.size());
+    batch_ = batch;
+    bytes_.read = depth.size() * as_size(batch) * token_bytes_;
+  }
+
+  void restore() override {
+    if (depth_ == 0) return llama_.clear();
+    for (int i = 0; i < batch_; ++i) llama_.truncate(i, depth_);
+  }
+
+  void read(std::span<const Token> prompt) override { llama_.decode(prompt); }
+  void step(std::span<const Token> tokens) override { llama_.step(tokens); }
+  Bytes bytes() const override { return bytes_; }
+
+ private:
+  std::size_t before_;
+  benchmark::Llama llama_;
+  std::size_t token_bytes_;
+  int depth_ = 0;
+  int batch_ = 1;
+  Bytes bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Contender> llama_contender(std::shared_ptr<llama_model> model, const benchmark::LlamaOptions& options,
+                                           std::size_t token_bytes) {
+  return std::make_unique<LlamaContender>(std::move(model), options, token_bytes);
+}
+
+}  // namespace winnow::benchmark

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "winnow/kv_type.h"
+#include "winnow/model.h"
+
+struct llama_batch;
+struct llama_model;
+struct llama_context;
+struct ggml_threadpool;
+
+namespace winnow::benchmark {
+
+enum class FlashAttention : std::uint8_t { off, on, automatic };
+
+/// Where the sequences of a context keep their entries.
+enum class Sharing : std::uint8_t {
+  one_buffer,  ///< of any lengths; what one sequence copies of another is there once, and attention reads the buffer
+               ///< once for all
+  buffer_for_each,  ///< of equal size; copies are copies, as the entries of different texts would be
+};
+
+struct LlamaOptions {
+  int context = 4096;  ///< tokens that all sequences may hold together
+  int sequences = 1;
+  int threads = 2;
+  int batch = 2048;  ///< tokens of one call of llama_decode
+  int ubatch = 512;  ///< tokens of one graph
+  FlashAttention flash_attention = FlashAttention::off;
+  Sharing sharing = Sharing::one_buffer;
+  ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
+};
+
+/// llama.cpp through libllama in this process: the baseline that winnow is tested and measured against. Uses every
+/// buffer type and a persistent thread pool, as llama-bench does. All calls throw Error when libllama fails (a full
+/// context, a sequence that is not there).
+class Llama {
+ public:
+  /// A model's weights, which several of these may share. Throws ModelError when libllama cannot load it.
+  static std::shared_ptr<llama_model> load(const std::string& path);
+
+  /// Throws ModelError when libllama cannot make such a context.
+  Llama(std::shared_ptr<llama_model> model, const LlamaOptions& options);
+  Llama(const std::string& path, const LlamaOptions& options) : Llama(load(path), options) {}
+  ~Llama();
+
+  /// Forgets all sequences.
+  void clear();
+  /// Appends tokens to a sequence; logits of the last one, [n_vocab].
+  std::vector<float> decode(std::span<const Token> tokens, int sequence = 0);
+  /// The same with the logits of every token, [tokens][n_vocab].
+  std::vector<float> decode_all(std::span<const Token> tokens, int sequence = 0);
+  /// One decode step: tokens[i] is appended to sequence i; logits [tokens][n_vocab].
+  std::vector<float> step(std::span<const Token> tokens);
+  /// Forgets what a sequence has after its first `tokens` tokens, so that a depth can be measured again.
+  void truncate(int sequence, int tokens);
+  /// Makes sequence `to` the same as `from`.
+  void copy(int from, int to);
+
+ private:
+  struct Free {
+    void operator()(llama_context* context) const;
+    void operator()(ggml_threadpool* pool) const;
+    void operator()(llama_batch* batch) const;
+  };
+  enum class Output : std::uint8_t { none, last, all };
+
+  void add(Token token, int position, int sequence, bool output);
+  void run(std::span<const Token> tokens, int sequence, Output output);
+  void compute();
+  int length(int sequence) const;
+
+  std::shared_ptr<llama_model> model_;
+  std::unique_ptr<ggml_threadpool, Free> pool_;
+  std::unique_ptr<llama_context, Free> context_;
+  std::unique_ptr<llama_batch, Free> batch_;
+  std::size_t vocabulary_ = 0;
+};
+
+}  // namespace winnow::benchmark

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/assembly.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/format.h"
+#include "engine/prefill.h"
+#include "winnow/error.h"
+
+namespace winnow::documents {
+
+namespace {
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double product = 0;
+  double aa = 0;
+  double bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    product += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    aa += static_cast<double>(a[i]) * static_cast<double>(a[i]);
+    bb += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return aa > 0 && bb > 0 ? product / std::sqrt(aa * bb) : 0;
+}
+
+void fuse(std::span<float> fresh, std::span<const float> old) {
+  const double share = std::clamp(cosine(fresh, old), 0.0, 1.0);
+  for (std::size_t i = 0; i < fresh.size(); ++i)
+    fresh[i] = static_cast<float>(share * static_cast<double>(fresh[i]) + (1 - share) * static_cast<double>(old[i]));
+}
+
+/// Keys and values of some rows before they were recomputed.
+class Before {
+ public:
+  Before(JointScratch& scratch, std::span<const std::int32_t> positions, std::size_t width)
+      : scratch_(scratch), width_(width) {
+    for (const auto position : positions) rows_.push_back(scratch.rows_below(position));
+    keys_.resize(rows_.size() * width);
+    values_.resize(rows_.size() * width);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      scratch.keys(rows_[i], part(keys_, i));
+      scratch.values(rows_[i], part(values_, i));
+    }
+  }
+
+  void fuse_into_scratch() {
+    std::vector<float> keys(width_);
+    std::vector<float> values(width_);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      scratch_.keys(rows_[i], keys);
+      scratch_.values(rows_[i], values);
+      fuse(keys, part(keys_, i));
+      fuse(values, part(values_, i));
+      scratch_.scratch().store(rows_[i], keys.data(), values.data());
+    }
+  }
+
+ private:
+  std::span<float> part(std::vector<float>& all, std::size_t i) const {
+    return std::span(all).subspan(i * width_, width_);
+  }
+
+  JointScratch& scratch_;
+  std::size_t width_;
+  std::vector<std::int32_t> rows_;
+  std::vector<float> keys_;
+  std::vector<float> values_;
+};
+
+bool has(std::span<const std::int32_t> ascending, std::int32_t x) {
+  return std::binary_search(ascending.begin(), ascending.end(), x);
+}
+
+std::unique_ptr<Cache::Impl> empty_cache(Session::Impl& session, const CacheOptions& options, int tokens) {
+  const auto& h = session.hparams;
+  engine::layer_budgets(options, h, tokens);  // checks the budget
+  return std::make_unique<Cache::Impl>(Cache::Impl{options,
+                                                   &h,
+                                                   &session.account,
+                                                   engine::empty_lanes(options, h, session.account),
+                                                   tokens,
+                                                   engine::terms_of(options, h, tokens),
+                                                   {}});
+}
+
+}  // namespace
+
+Assembly::Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity,
+                   KeyPlaces places)
+    : session_(session),
+      joint_(joint),
+      scratch_(session.account, engine::scratch_type(session.options.precision, std::span(&options, 1)), joint,
+               capacity, places),
+      cache_(empty_cache(session, options, joint.tokens())) {}
+
+void Assembly::layer(int layer, const TokenRanges& kept, Pass& pass, std::span<const std::int32_t> recomputed,
+                     std::span<const int> top, std::span<const std::int32_t> fused) {
+  scratch_.load(layer, kept);
+  loaded_layer(layer, pass, recomputed, top, fused);
+}
+
+void Assembly::loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
+                            std::span<const std::int32_t> fused) {
+  session_.check_stop();
+  Before before(scratch_, fused, as_size(scratch_.scratch().kv_heads()) * as_size(scratch_.scratch().head_dim()));
+  stop_some(layer, pass, recomputed, top);
+  if (pass.rows() > 0) {
+    pass.run(layer, scratch_.scratch(), plan_rows(layer, pass, recomputed));
+    scratch_.scratch().truncate(scratch_.loaded());
+  }
+  before.fuse_into_scratch();
+  count_.recomputed += static_cast<std::int64_t>(recomputed.size());
+  commit(layer);
+}
+
+/// Tokens that no later layer wants leave their keys and values and go. Those do not depend on what others leave.
+void Assembly::stop_some(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top) {
+  std::vector<int> ends;
+  std::vector<int> goes;
+  for (int row = 0; row < pass.rows(); ++row) {
+    const auto position = pass.positions()[row];
+    if (top[position] > layer) {
+      goes.push_back(row);
+    } else if (has(recomputed, position)) {
+      ends.push_back(row);
+    }
+  }
+  if (!ends.empty()) {
+    const auto made = pass.project(layer, ends);
+    const auto width = made.keys.size() / ends.size();
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const int row = scratch_.rows_below(pass.positions()[ends[i]]);
+      scratch_.scratch().store(row, made.keys.data() + i * width, made.values.data() + i * width);
+    }
+  }
+  pass.keep(goes);
+}
+
+RowPlan Assembly::plan_rows(int layer, const Pass& pass, std::span<const std::int32_t> recomputed) {
+  RowPlan plan;
+  std::vector<std::int32_t> missing;  // what is not kept here sees itself as it was stored
+  for (const auto position : pass.positions()) {
+    plan.store.push_back(has(recomputed, position) ? scratch_.rows_below(position) : -1);
+    plan.leading.push_back(scratch_.rows_below(position + 1));
+    plan.own.push_back(scratch_.holds(position) ? -1 : scratch_.loaded() + static_cast<std::int32_t>(missing.size()));
+    if (plan.own.back() >= 0) missing.push_back(position);
+  }
+  scratch_.append(layer, ranges_of(joint_, missing));
+  return plan;
+}
+
+void Assembly::commit(int layer, const cache::KeepPlan& plan) {
+  const auto& spec = session_.hparams.layer(layer);
+  const int layers = session_.hparams.n_layer;
+  auto& cache = *cache_;
+  const auto& terms = cache.terms[layer];
+  auto& lanes = cache.lanes.layer(layer);
+  lanes.commit(plan, scratch_.scratch());
+  const auto& method = cache.method();
+  if (method.summary_rows > 0) lanes.reserve_summaries(joint_.tokens() / method.summary_block + 1);
+  if (method.settle) {
+    const policy::LayerView view{layer,      layers, engine::shape_of(spec), &scratch_.scratch(), {}, nullptr,
+                                 &spec.rope, nullptr};
+    method.settle.call(view, lanes, terms);
+  }
+  cache.limit.emplace_back(as_size(spec.n_head_kv), terms.budget);
+  for (int head = 0; head < spec.n_head_kv; ++head) count_.kept += lanes.length(head);
+  lanes_ += spec.n_head_kv;
+  if (session_.progress) session_.progress(static_cast<double>(layer + 1) / layers);
+}
+
+Cache Assembly::finish() {
+  count_.kept = count_.kept * session_.hparams.n_layer / lanes_;
+  return Cache(std::move(cache_));
+}
+
+}  // namespace winnow::documents

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "documents/document.h"
+
+/// Which layers should decide how many blocks are offered (samkv's option `deciding`), from documents of a model.
+namespace winnow::documents {
+
+/// For each layer in how many documents it singles out the block that matters most in all layers: the middle block
+/// whose exponent has the smallest mean rank over the layers (ties: the later) is an outlier there. REQUIRES:
+/// uncompressed documents of one model.
+std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> documents);
+
+/// Whether one of the middle blocks can be an outlier at all.
+bool is_long_enough(const BlockLayout& layout);
+
+/// How many of the last layers: those, at most half of all, whose mean score is the highest (ties: more of them);
+/// usual_deciding_layers() when none has any.
+int deciding_layers(std::span<const int> scores);
+
+}  // namespace winnow::documents

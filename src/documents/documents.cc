@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "winnow/documents.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/clock.h"
+#include "documents/archive.h"
+#include "documents/calibrate.h"
+#include "documents/ingest.h"
+#include "engine/cache_impl.h"
+#include "engine/model_impl.h"
+#include "engine/session_impl.h"
+#include "winnow/error.h"
+
+namespace winnow {
+
+namespace {
+
+std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
+  const DocumentText& text = document.text;
+  if (text.text.empty() && text.tokens.empty())
+    throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
+  const auto context = as_size(model.info().ctx_train);
+  if (const auto least = model.impl().vocab.least_tokens(text.text.size()); least > context)
+    throw InputError(fmt::format("the document {} has {} bytes and so at least {} tokens, the model's context {}",
+                                 document.name, text.text.size(), least, context));
+  auto tokens = text.tokens;
+  if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
+  if (tokens.size() > context)
+    throw InputError(
+        fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));
+  return tokens;
+}
+
+store::Missing missing(MissingStore what) {
+  return what == MissingStore::is_created ? store::Missing::is_created : store::Missing::is_an_error;
+}
+
+}  // namespace
+
+void check_exported(const std::string& path, const std::string& name) { documents::check_exported(path, name); }
+
+DocumentStore::DocumentStore(const std::string& where, MissingStore what)
+    : impl_(std::make_unique<Impl>(
+          Impl{documents::Archive(store::open(where.empty() ? store::default_folder() : where, missing(what)))})) {}
+DocumentStore::DocumentStore(DocumentStore&&) noexcept = default;
+DocumentStore& DocumentStore::operator=(DocumentStore&&) noexcept = default;
+DocumentStore::~DocumentStore() = default;
+
+const std::string& DocumentStore::where() const { return impl_->archive.where(); }
+
+AddedDocument DocumentStore::add(Session& session, const NewDocument& document, const CacheOptions& cache) {
+  const documents::Label label{document.name, document.tags};
+  label.check();
+  cache.check();
+  DocumentText text = document.text;
+  text.tokens = tokens_of(session.model(), document);
+  const auto model = engine::identity_of(session.impl().hparams, session.model().hash());
+  AddedDocument out;
+  auto begin = Clock::now();
+  if (!impl_->archive.name(label, documents::content_id(model, cache, text.tokens), out.outcome)) {
+    const auto read = documents::ingest(session, text, cache);
+    out.was_read = true;
+    out.read_ms = ms_since(begin);
+    begin = Clock::now();
+    out.outcome = impl_->archive.put(label, read.head, read.cache.impl().lanes);
+  }
+  out.store_ms = ms_since(begin);
+  out.info = info(document.name);
+  return out;
+}
+
+std::shared_ptr<const documents::Document> DocumentStore::open(const std::string& name, Session& session) {
+  return impl_->archive.open(name, engine::identity_of(session.impl().hparams, session.model().hash()));
+}
+
+Calibration DocumentStore::calibrate(std::span<const std::string> names) const {
+  std::vector<std::shared_ptr<const documents::Document>> documents;
+  Calibration out;
+  for (const auto& name : names) {
+    const auto& document = *documents.emplace_back(impl_->archive.open(name));
+    const auto& saved = document.head().saved;
+    if (document.is_compressed())
+      throw InputError(fmt::format("the document {} cannot say which layers decide: it was compressed by {}", name,
+                                   saved.options.spec.print()));
+    if (!(saved.model == documents.front()->head().saved.model))
+      throw InputError(fmt::format("the documents {} and {} were read by different models", names.front(), name));
+    out.long_enough += documents::is_long_enough(document.head().layout()) ? 1 : 0;
+  }
+  out.scores = documents::layer_scores(documents);
+  out.deciding = documents::deciding_layers(out.scores);
+  return out;
+}
+
+std::vector<DocumentInfo> DocumentStore::list() const { return impl_->archive.list(); }
+DocumentInfo DocumentStore::info(const std::string& name) const { return impl_->archive.info(name); }
+void DocumentStore::remove(std::span<const std::string> names) { impl_->archive.remove(names); }
+std::vector<DocumentDamage> DocumentStore::verify(const std::function<void(double)>& progress) const {
+  return impl_->archive.verify(progress);
+}
+std::vector<DocumentInfo> DocumentStore::gc(std::size_t max_bytes) { return impl_->archive.gc(max_bytes); }
+
+void DocumentStore::export_to(const std::string& name, const std::string& path) const {
+  impl_->archive.export_to(name, path);
+}
+
+AddedDocument DocumentStore::import_from(const std::string& path, const std::string& name) {
+  const auto begin = Clock::now();
+  documents::Label label{name, {}};
+  AddedDocument out;
+  out.outcome = impl_->archive.import_from(path, label);
+  out.store_ms = ms_since(begin);
+  out.info = info(label.name);
+  return out;
+}
+
+}  // namespace winnow

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/facts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/products.h"
+#include "base/as_size.h"
+#include "documents/select.h"
+
+namespace winnow::documents {
+
+namespace {
+
+/// Rows whose products with the representatives are computed together.
+constexpr int kRowsTogether = 256;
+
+/// Mean of rows [begin, end) of each KV head's keys, [H_kv][d], added to `out` with the weight of one over `count`.
+void add_mean_key(const cache::LayerScratch& scratch, int begin, int end, int count, std::span<float> out) {
+  const auto d = as_size(scratch.head_dim());
+  std::vector<float> row(d);
+  std::vector<double> sum(d);
+  for (int head = 0; head < scratch.kv_heads(); ++head) {
+    const auto keys = scratch.keys(head);
+    std::fill(sum.begin(), sum.end(), 0.0);
+    for (int i = begin; i < end; ++i) {
+      cache::decode_row(keys.type, keys.row(i), row);
+      for (std::size_t c = 0; c < d; ++c) sum[c] += static_cast<double>(row[c]);
+    }
+    for (std::size_t c = 0; c < d; ++c) out[as_size(head) * d + c] += static_cast<float>(sum[c] / count);
+  }
+}
+
+void add_keys(const cache::LayerScratch& scratch, const BlockLayout& blocks, LayerFacts& facts) {
+  const auto width = as_size(scratch.kv_heads()) * as_size(scratch.head_dim());
+  const int local = blocks.begin(blocks.first_local());
+  const int edges = blocks.end(0) + (blocks.local() > 0 ? blocks.tokens - local : 0);
+  facts.edge_key.resize(width);
+  add_mean_key(scratch, 0, blocks.end(0), edges, facts.edge_key);
+  if (blocks.local() > 0) add_mean_key(scratch, local, blocks.tokens, edges, facts.edge_key);
+  facts.block_keys.resize(as_size(blocks.middle()) * width);
+  for (int b = 0; b < blocks.middle(); ++b)
+    add_mean_key(scratch, blocks.begin(b + 1), blocks.end(b + 1), kBlock,
+                 std::span(facts.block_keys).subspan(as_size(b) * width, width));
+}
+
+/// Mean query over the local blocks; of a document without any, over its only block.
+std::vector<float> local_query(const SeenLayer& seen, const BlockLayout& blocks) {
+  const std::size_t width = as_size(seen.shape.query_heads) * as_size(seen.shape.head_dim);
+  const int first = blocks.local() > 0 ? blocks.begin(blocks.first_local()) : 0;
+  std::vector<double> sum(width);
+  for (int i = first; i < blocks.tokens; ++i) {
+    for (std::size_t c = 0; c < width; ++c) sum[c] += static_cast<double>(seen.queries[as_size(i) * width + c]);
+  }
+  std::vector<float> out;
+  for (const double x : sum) out.push_back(static_cast<float>(x / (blocks.tokens - first)));
+  return out;
+}
+
+/// [H_q][N] attention that each token got from those after it.
+std::vector<double> from_later(const SeenLayer& seen) {
+  std::vector<double> out;
+  for (int head = 0; head < seen.shape.query_heads; ++head) {
+    for (int j = 0; j < seen.tokens(); ++j) {
+      const auto own = static_cast<double>(seen.diagonal->head(head)[j]);
+      out.push_back(std::max(0.0, static_cast<double>(seen.all->head(head)[j]) - own));
+    }
+  }
+  return out;
+}
+
+std::vector<float> group_mean(const SeenLayer& seen, std::span<const double> later) {
+  const int n = seen.tokens();
+  std::vector<double> out(as_size(seen.shape.kv_heads) * as_size(n));
+  for (int head = 0; head < seen.shape.query_heads; ++head) {
+    for (int j = 0; j < n; ++j)
+      out[as_size(head / seen.shape.group()) * as_size(n) + as_size(j)] +=
+          later[as_size(head) * as_size(n) + as_size(j)] / seen.shape.group();
+  }
+  return {out.begin(), out.end()};
+}
+
+/// The token of each middle block with the largest mean, ties to the later.
+std::vector<Representative> representatives(const SeenLayer& seen, std::span<const double> later,
+                                            const BlockLayout& blocks) {
+  const int n = seen.tokens();
+  std::vector<Representative> out;
+  for (int b = 1; b <= blocks.middle(); ++b) {
+    Representative best{-1, 0, 0};
+    for (int j = blocks.begin(b); j < blocks.end(b); ++j) {
+      double sum = 0;
+      for (int head = 0; head < seen.shape.query_heads; ++head) sum += later[as_size(head) * as_size(n) + as_size(j)];
+      const auto mean = static_cast<float>(sum / seen.shape.query_heads / (n - 1 - j));
+      if (best.token < 0 || mean >= best.attention) best = {j, 0, mean};
+    }
+    out.push_back(best);
+  }
+  return out;
+}
+
+/// Adds one query head's attention to the representatives to `curves` [m][N].
+void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& keys, std::span<const Representative> of,
+                std::span<double> curves) {
+  const int n = seen.tokens();
+  const auto d = as_size(seen.shape.head_dim);
+  std::vector<float> left;
+  std::vector<float> dots(as_size(kRowsTogether) * as_size(keys.stride()));
+  for (int first = of.front().token + 1; first < n; first += kRowsTogether) {
+    const int count = std::min(kRowsTogether, n - first);
+    left.clear();
+    for (int i = first; i < first + count; ++i) {
+      const auto query = seen.queries.subspan((as_size(i) * as_size(seen.shape.query_heads) + as_size(head)) * d, d);
+      left.insert(left.end(), query.begin(), query.end());
+    }
+    keys.multiply(left, dots);
+    for (int i = first; i < first + count; ++i) {
+      const float logsum = seen.logsums[as_size(i) * as_size(seen.shape.query_heads) + as_size(head)];
+      const float* const product = dots.data() + as_size(i - first) * as_size(keys.stride());
+      for (std::size_t r = 0; r < of.size() && of[r].token < i; ++r)
+        curves[r * as_size(n) + as_size(i)] +=
+            static_cast<double>(std::exp(seen.shape.scale * product[r] - logsum)) / seen.shape.query_heads;
+    }
+  }
+}
+
+void add_exponents(const SeenLayer& seen, std::span<Representative> of) {
+  if (of.empty()) return;
+  const int n = seen.tokens();
+  const auto d = as_size(seen.shape.head_dim);
+  std::vector<double> curves(of.size() * as_size(n));
+  for (int kv = 0; kv < seen.shape.kv_heads; ++kv) {
+    const auto stored = seen.scratch->keys(kv);
+    std::vector<float> rows(of.size() * d);
+    for (std::size_t r = 0; r < of.size(); ++r)
+      cache::decode_row(stored.type, stored.row(of[r].token), std::span(rows).subspan(r * d, d));
+    const attention::PackedRows keys(rows, seen.shape.head_dim);
+    for (int g = 0; g < seen.shape.group(); ++g) add_curves(seen, kv * seen.shape.group() + g, keys, of, curves);
+  }
+  for (std::size_t r = 0; r < of.size(); ++r) {
+    const auto curve = std::span(curves).subspan(r * as_size(n), as_size(n)).subspan(as_size(of[r].token + 1));
+    of[r].exponent = static_cast<float>(power_law_exponent(curve));
+  }
+}
+
+}  // namespace
+
+double power_law_exponent(std::span<const double> y) {
+  constexpr double kFloor = 1e-8;
+  const auto n = static_cast<double>(y.size());
+  double x_mean = 0;
+  double y_mean = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    x_mean += std::log(static_cast<double>(i + 1)) / n;
+    y_mean += std::log(std::max(y[i], kFloor)) / n;
+  }
+  double xy = 0;
+  double xx = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double x = std::log(static_cast<double>(i + 1)) - x_mean;
+    xy += x * (std::log(std::max(y[i], kFloor)) - y_mean);
+    xx += x * x;
+  }
+  return xx > 0 ? std::max(0.0, -xy / xx) : 0;
+}
+
+LayerFacts facts_of(const SeenLayer& seen) {
+  const BlockLayout blocks{seen.tokens()};
+  LayerFacts facts;
+  facts.local_query = local_query(seen, blocks);
+  add_keys(*seen.scratch, blocks, facts);
+  const auto later = from_later(seen);
+  facts.received = group_mean(seen, later);
+  facts.representatives = representatives(seen, later, blocks);
+  add_exponents(seen, facts.representatives);
+  facts.outliers = outliers(facts.representatives, kOutlierFactor);
+  return facts;
+}
+
+}  // namespace winnow::documents

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/as_size.h"
+#include "documents/ask_method.h"
+
+namespace winnow::documents::methods {
+
+namespace {
+
+enum class Schedule : std::uint8_t { fixed, decreasing };
+
+/// Tokens that flow on at a layer >= 1. Decreasing: from 1.5 of the share at layer 1 to 0.5 of it at the last one, so
+/// that the mean is the share.
+int count_at(int layer, int layers, double share, Schedule schedule, int tokens) {
+  if (schedule == Schedule::decreasing && layers > 2) share *= 1.5 - static_cast<double>(layer - 1) / (layers - 2);
+  return std::clamp(static_cast<int>(std::ceil(share * tokens)), 0, tokens);
+}
+
+/// Squared distance of each row's new value from the stored one.
+std::vector<double> deviations(Pass& pass, JointScratch& stored, int layer) {
+  std::vector<int> rows(as_size(pass.rows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto made = pass.project(layer, rows);
+  const std::size_t width = rows.empty() ? 0 : made.values.size() / rows.size();
+  std::vector<float> old(width);
+  std::vector<double> out(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    stored.values(stored.rows_below(pass.positions()[i]), old);
+    for (std::size_t c = 0; c < width; ++c) {
+      const double difference = static_cast<double>(made.values[i * width + c]) - static_cast<double>(old[c]);
+      out[i] += difference * difference;
+    }
+  }
+  return out;
+}
+
+/// Rows of the largest deviation, ascending; ties go to the later.
+std::vector<int> largest(std::span<const double> deviation, int count) {
+  std::vector<int> rows(deviation.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::sort(rows.begin(), rows.end(),
+            [&](int a, int b) { return deviation[a] != deviation[b] ? deviation[a] > deviation[b] : a > b; });
+  rows.resize(std::min(rows.size(), as_size(count)));
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+void run(const AskContext& context) {
+  const auto& joint = context.joint;
+  const int layers = context.hparams().n_layer;
+  const double share = context.options.number("share");
+  const auto schedule = context.options.text("schedule") == "fixed" ? Schedule::fixed : Schedule::decreasing;
+  Assembly assembly(context.impl(), joint, context.cache, joint.tokens());
+  {
+    const StageTimer timer(context.asked, "assemble");
+    const auto everything = positions_of(joint, joint.everything());
+    Pass pass(context.impl(), joint.token_ids(), everything);
+    const std::vector<int> top(everything.size(), layers - 1);
+    for (int layer = 0; layer < layers; ++layer) {
+      assembly.scratch().load(layer, joint.everything());
+      if (layer == 1 || (layer > 1 && schedule == Schedule::decreasing)) {
+        const int count = count_at(layer, layers, share, schedule, joint.tokens());
+        pass.keep(largest(deviations(pass, assembly.scratch(), layer), count));
+      }
+      const std::vector<std::int32_t> flowing(pass.positions().begin(), pass.positions().end());
+      assembly.loaded_layer(layer, pass, flowing, top);
+    }
+  }
+  answer(context, assembly);
+}
+
+}  // namespace
+
+/// CacheBlend (Yao et al., 2024, "CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion"):
+/// keeps all. All tokens pass the first layer; those whose values in the second one differ the most from the stored
+/// ones flow on and are recomputed.
+///   share     of the tokens that flow on
+///   schedule  fixed: these tokens in all layers; decreasing: chosen anew in each layer among those that flow, ever
+///   fewer
+AskMethod cacheblend() {
+  return {
+      .name = "cacheblend",
+      .summary = "keeps all and recomputes the tokens whose values in the second layer deviate the most",
+      .paper = "Yao et al. 2024, CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion",
+      .options = {{"share", policy::Option::Number{0.15, 0, 1},
+                   "of the tokens that are recomputed behind the first layer"},
+                  {"schedule", policy::Option::Choice{"fixed", {"fixed", "decreasing"}},
+                   "whether the same tokens are recomputed in all layers, or ever fewer"}},
+      .run = run};
+}
+
+}  // namespace winnow::documents::methods

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/as_size.h"
+#include "documents/ask_method.h"
+
+namespace winnow::documents::methods {
+
+namespace {
+
+/// What infllm goes by, [column][KV head][entry]: attention that each token received in its own document.
+cache::KeepPlan received(const Joint& joint, int layer) {
+  cache::KeepPlan plan;
+  auto& heads = plan.state.emplace_back(as_size(joint.hparams().layer(layer).n_head_kv));
+  for (int i = 0; i < joint.count(); ++i) {
+    const auto& of = joint.document(i).head().layers[layer].received;
+    const auto tokens = static_cast<std::ptrdiff_t>(joint.document(i).tokens());
+    auto begin = of.begin();
+    for (auto& head : heads) {
+      head.insert(head.end(), begin, begin + tokens);
+      begin += tokens;
+    }
+  }
+  return plan;
+}
+
+void run(const AskContext& context) {
+  const auto& joint = context.joint;
+  Assembly assembly(context.impl(), joint, context.cache, joint.tokens());
+  {
+    const StageTimer timer(context.asked, "assemble");
+    for (int layer = 0; layer < context.hparams().n_layer; ++layer) {
+      context.impl().check_stop();
+      assembly.scratch().load(layer, joint.everything());
+      assembly.commit(layer, received(joint, layer));
+    }
+  }
+  answer(context, assembly);
+}
+
+}  // namespace
+
+/// InfLLM over the stored caches one after the other: representatives by the attention within each document; the first
+/// document's head is initial, the last one's tail local. Needs a budget: entries that a query reads.
+AskMethod multi_infllm() {
+  return {.name = "multi-infllm",
+          .summary = "the stored caches one after the other; each query reads the most relevant blocks",
+          .paper = "the baseline of SamKV's paper (2025), after Xiao et al. 2024, InfLLM",
+          .options = {},
+          .cache_spec = "infllm",
+          .run = run};
+}
+
+}  // namespace winnow::documents::methods

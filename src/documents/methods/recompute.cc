@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/ask_method.h"
+#include "engine/model_impl.h"
+
+namespace winnow::documents::methods {
+
+namespace {
+
+/// The joint sequence; BOS of every document, or of the first alone.
+std::vector<Token> joint_tokens(const AskContext& context) {
+  const auto all = context.joint.token_ids();
+  if (context.options.text("bos") == "each") return all;
+  const auto bos = context.session.model().impl().vocab.beginning();
+  std::vector<Token> out;
+  for (int i = 0; i < context.joint.count(); ++i) {
+    auto begin = all.begin() + context.joint.offset(i);
+    const auto end = all.begin() + context.joint.offset(i + 1);
+    if (i > 0 && !bos.empty() && begin != end && *begin == bos.front()) ++begin;
+    out.insert(out.end(), begin, end);
+  }
+  return out;
+}
+
+void run(const AskContext& context) {
+  const StageTimer timer(context.asked, "prefill");
+  const auto text = joint_tokens(context);
+  const std::vector<std::vector<Token>> questions = {{context.question.begin(), context.question.end()}};
+  auto prefilled = context.session.prefill(text, questions, std::span(&context.cache, 1));
+  context.asked.cache = std::move(prefilled.front().caches.front());
+  context.asked.logits = std::move(prefilled.front().logits);
+  context.asked.recompute_ratio = 1;
+  context.asked.recompute_ratio_of_kept = 1;
+}
+
+}  // namespace
+
+/// One joint prefill: what the others are held against. Reads tokens, no stored keys and values.
+///   bos  once: at the very beginning; each: wherever a document has its own, as the other methods see it
+AskMethod recompute() {
+  return {.name = "recompute",
+          .summary = "reads all documents and the question anew, together",
+          .paper = "the plain transformer",
+          .options = {{"bos", policy::Option::Choice{"once", {"once", "each"}},
+                       "whether the beginning-of-sequence token stands at the very beginning or before each document"}},
+          .cache_spec = "full",
+          .takes_compressed = true,
+          .run = run};
+}
+
+}  // namespace winnow::documents::methods

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/ask_method.h"
+
+namespace winnow::documents::methods {
+
+namespace {
+
+void run(const AskContext& context) {
+  const auto& joint = context.joint;
+  const auto places = context.options.text("positions") == "raw" ? KeyPlaces::raw : KeyPlaces::shifted;
+  Assembly assembly(context.impl(), joint, context.cache, joint.tokens(), places);
+  {
+    const StageTimer timer(context.asked, "assemble");
+    for (int layer = 0; layer < context.hparams().n_layer; ++layer) {
+      context.impl().check_stop();
+      cache::KeepPlan plan;
+      if (joint.has_compressed()) {
+        plan.heads = assembly.scratch().load_all(layer);
+      } else {
+        assembly.scratch().load(layer, joint.everything());
+      }
+      assembly.commit(layer, plan);
+    }
+  }
+  answer(context, assembly);
+}
+
+}  // namespace
+
+/// The stored caches one after the other, as they are: no document has seen another one.
+///   positions  shifted: keys move with their document; raw: all stay rotated as from position 0, and so lie on top of
+///   each other
+AskMethod reuse() {
+  return {.name = "reuse",
+          .summary = "the stored caches one after the other, nothing recomputed",
+          .paper = "the baseline of SamKV's paper (2025)",
+          .options = {{"positions", policy::Option::Choice{"shifted", {"shifted", "raw"}},
+                       "whether keys move with their document or stay turned as from position 0"}},
+          .cache_spec = "full",
+          .takes_compressed = true,
+          .run = run};
+}
+
+}  // namespace winnow::documents::methods

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "documents/layer_bytes.h"
+#include "winnow/documents.h"
+
+/// What a store of documents consists of: docs/file-formats.md. Keys of records are `format`, n/NAME and c/ID; keys of
+/// values are made of the number under which a document was written.
+namespace winnow::documents {
+
+inline constexpr std::uint32_t kDocumentVersion = 1;
+inline constexpr std::uint32_t kNameVersion = 2;  ///< of names; those of version 1 are read, too
+
+inline const std::string kFormatKey = "format";
+inline const std::string kNamePrefix = "n/";
+inline const std::string kContentPrefix = "c/";
+
+/// What tells a document's content from others, 32 hexadecimal digits: of the model, how it is kept, and its tokens.
+std::string content_id(const engine::ModelIdentity& model, const CacheOptions& options, std::span<const Token> tokens);
+
+/// What a name stands for.
+struct NameRecord {
+  std::string id;
+  std::vector<std::string> tags;
+  std::int64_t added_ms = 0;  ///< since 1970
+
+  /// The checksum covers the name, too.
+  store::Bytes bytes(const std::string& name) const;
+  /// Throws InputError; `what` begins it.
+  static NameRecord read(const std::string& name, std::span<const std::byte> bytes, const std::string& what);
+};
+
+/// What is known of a content without its head.
+struct ContentRecord {
+  std::uint64_t number = 0;  ///< random: under which its values were written
+  std::string spec;
+  std::string budget;  ///< empty: none
+  std::string kv_type;
+  std::string model_name;
+  std::string model_arch;
+  std::uint64_t model_file = 0;
+  std::int32_t layers = 0;
+  std::int32_t tokens = 0;
+  std::uint64_t value_bytes = 0;
+  std::int64_t added_ms = 0;
+  std::int64_t used_ms = 0;
+
+  store::Bytes bytes() const;
+  static ContentRecord read(std::span<const std::byte> bytes, const std::string& what);
+
+  std::string head_key() const;
+  std::string layer_key(int layer) const;
+};
+
+ContentRecord record_of(const engine::SavedHead& head, std::uint64_t number, std::uint64_t value_bytes,
+                        std::int64_t now_ms);
+
+/// The value that holds a head, with the checksums of the layers and one of its own.
+struct StoredHead {
+  DocumentHead head;
+  std::vector<LayerSums> sums;  ///< [layer]
+
+  store::Bytes bytes() const;
+  static StoredHead read(std::span<const std::byte> bytes, const std::string& what);
+};
+
+std::int64_t now_ms();
+
+/// Random: under which nothing was ever written, by whatever process or machine.
+std::uint64_t new_number();
+
+}  // namespace winnow::documents

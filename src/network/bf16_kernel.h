@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace winnow::network {
+
+/// Rows times a packed matrix (bf16_rows.h) in bf16 with sums in f32, by oneDNN: one shape, on the calling thread
+/// alone.
+class Bf16Kernel {
+ public:
+  struct Shape {
+    int rows = 0;
+    int inputs = 0;   ///< a multiple of 32
+    int outputs = 0;  ///< of some neighbouring block columns
+    auto operator<=>(const Shape&) const = default;
+  };
+
+  /// Whether this build has oneDNN and the machine multiplies bf16 in hardware. Where not, nothing else may be called.
+  static bool available();
+  /// `oneDNN 2.6.3`, or `no oneDNN`.
+  static const char* library();
+
+  /// Null: there is no fast kernel for that.
+  static std::unique_ptr<Bf16Kernel> make(const Shape& shape);
+  ~Bf16Kernel();
+
+  std::size_t scratch_bytes() const;
+  /// x [rows][inputs], packed block columns, y [rows][outputs]; `scratch` is 64-byte aligned and of this call alone.
+  /// Thread-safe. Throws Error.
+  void run(const std::uint16_t* x, const std::uint16_t* packed, float* y, std::byte* scratch) const;
+
+ private:
+  struct Impl;
+  explicit Bf16Kernel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow::network

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml.h>
+
+#include "model/weights.h"
+#include "network/attention_op.h"
+#include "network/finite.h"
+#include "network/linear.h"
+
+namespace winnow::network {
+
+/// What the nodes of one layer's attention hole hand to the AttentionOp. Lives as long as the graph.
+struct AttentionSlot {
+  struct Stage {
+    const AttentionSlot* slot = nullptr;
+    int number = 0;
+  };
+  AttentionOp* const* attention = nullptr;  ///< set for each run: the graph may be older than the op
+  FiniteWatch* watch = nullptr;             ///< looks at what the attention is handed
+  AttentionOp::Tensors tensors;             ///< shapes; the pointers are taken from the nodes
+  Stage stages[AttentionOp::kStages];
+};
+
+/// Adds one transformer block over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under
+/// construction; returns it. RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE,
+/// attention, output projection, RMS norm, gated feed-forward.
+ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                       ggml_tensor* hidden, ggml_tensor* positions, AttentionSlot& slot);
+
+/// A block's keys and values alone, side by side: [2 * H_kv * d, rows].
+ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                                 ggml_tensor* hidden, ggml_tensor* positions);
+
+/// The final norm and output matrix: logits [n_vocab, rows].
+ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden);
+
+}  // namespace winnow::network

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
+#include <ggml-cpp.h>
+#include <ggml-cpu.h>
+#include <ggml.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/as_size.h"
+#include "base/format.h"
+#include "base/memory.h"
+#include "network/block.h"
+#include "network/linear.h"
+#include "winnow/error.h"
+
+namespace winnow::network {
+
+/// A graph with the memory of its intermediate results, counted. A graph for the same rows is kept from call to call.
+class ComputeGraph {
+ public:
+  static constexpr int kNodesPerLayer = 48;  // a block has about 40
+  static constexpr int kNodesAround = 16;
+
+  ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers)
+      : account_(account),
+        linear_(kernels),
+        nodes_(as_size(layers) * kNodesPerLayer + kNodesAround),
+        metadata_(nodes_ * ggml_tensor_overhead() + ggml_graph_overhead_custom(nodes_, false)),
+        allocator_(ggml_gallocr_new(ggml_backend_cpu_buffer_type())),
+        slots_(as_size(layers)) {}
+  ComputeGraph(const ComputeGraph&) = delete;
+  ComputeGraph& operator=(const ComputeGraph&) = delete;
+  ~ComputeGraph() { account_.remove(counted_); }
+
+  /// Begins a new graph, whose products look up their matrices in `packed` (null: none is packed).
+  ggml_context* begin(const PackedSet* packed) {
+    rows_ = 0;
+    packed_ = packed;
+    linear_.begin(packed);
+    context_.reset(ggml_init({metadata_.size(), metadata_.data(), true}));
+    graph_ = ggml_new_graph_custom(context_.get(), nodes_, false);
+    inputs_.clear();
+    return context_.get();
+  }
+  /// A tensor over memory of the caller's.
+  ggml_tensor* wrap(ggml_type type, std::int64_t columns, std::int64_t rows, void* data) {
+    ggml_tensor* const tensor = ggml_new_tensor_2d(context_.get(), type, columns, rows);
+    inputs_.emplace_back(ggml_backend_cpu_buffer_from_ptr(data, ggml_nbytes(tensor)));
+    ggml_backend_tensor_alloc(inputs_.back().get(), tensor, data);
+    return tensor;
+  }
+  Linear& linear() { return linear_; }
+  AttentionSlot& slot(int layer, AttentionOp* const* attention, FiniteWatch& watch) {
+    auto& slot = slots_[layer];
+    slot.attention = attention;
+    slot.watch = &watch;
+    return slot;
+  }
+  /// Ends the graph and gives its nodes memory. Throws MemoryError; then there is no graph.
+  void finish(ggml_tensor* result, int rows) {
+    result_ = result;
+    ggml_build_forward_expand(graph_, result);
+    if (rows > reserved_rows_) reserve(rows);
+    const bool done = ggml_gallocr_alloc_graph(
+        allocator_.get(), graph_);  // takes more where this layer differs from the one reserved for
+    count();
+    if (!done) throw MemoryError(fmt::format("cannot allocate the work space of {} rows", rows), 0);
+    rows_ = rows;
+  }
+
+  /// Rows of the graph that is ready to run; 0: none is.
+  int rows() const { return rows_; }
+  const PackedSet* packed() const { return packed_; }
+  ggml_cgraph* graph() const { return graph_; }
+  const float* result() const { return static_cast<const float*>(result_->data); }
+
+ private:
+  /// Asks for the size first: memory that is not there must be refused, not taken, since Linux would hand it out and
+  /// kill later.
+  void reserve(int rows) {
+    reserved_rows_ = 0;
+    std::size_t bytes = 0;
+    ggml_gallocr_reserve_n_size(allocator_.get(), graph_, nullptr, nullptr, &bytes);  // gives a smaller buffer back
+    count();
+    if (bytes > available_memory() || !ggml_gallocr_reserve(allocator_.get(), graph_)) {
+      throw MemoryError(fmt::format("cannot allocate {} for the work space of {} rows ({} available)",
+                                    format_bytes(bytes), rows, format_bytes(available_memory())),
+                        bytes);
+    }
+    reserved_rows_ = rows;
+  }
+
+  void count() {
+    account_.remove(std::exchange(counted_, ggml_gallocr_get_buffer_size(allocator_.get(), 0)));
+    account_.add(counted_);
+  }
+
+  MemoryAccount& account_;
+  Linear linear_;
+  const PackedSet* packed_ = nullptr;
+  std::size_t nodes_;
+  std::vector<std::byte> metadata_;
+  ggml_context_ptr context_;
+  ggml_gallocr_ptr allocator_;
+  ggml_cgraph* graph_ = nullptr;
+  std::vector<ggml_backend_buffer_ptr> inputs_;
+  std::vector<AttentionSlot> slots_;
+  ggml_tensor* result_ = nullptr;
+  int rows_ = 0;
+  int reserved_rows_ = 0;  ///< a graph of so many rows fits what is allocated
+  std::size_t counted_ = 0;
+};
+
+}  // namespace winnow::network

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/executor.h"
+
+#include <ggml-cpu.h>
+#include <ggml.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/as_size.h"
+#include "network/block.h"
+#include "network/compute_graph.h"
+#include "network/finite.h"
+#include "network/team.h"
+#include "winnow/error.h"
+
+namespace winnow::network {
+
+namespace {
+
+struct ThreadpoolFree {
+  void operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
+};
+
+}  // namespace
+
+struct Executor::Impl {
+  Impl(const model::Weights& w, int n, MemoryAccount& a, Packing packing)
+      : weights(w),
+        threads(n),
+        account(a),
+        kernels(a, n),
+        packs(w, a, n, packing, [this](const auto& work) { run_team(work); }),
+        layer_plan(a, kernels, 1),
+        projection_plan(a, kernels, 1),
+        output_plan(a, kernels, 1),
+        step_plan(a, kernels, w.hparams().n_layer),
+        team_plan(a, kernels, 0) {
+    check_team(n);
+    ggml_cpu_init();
+    auto params = ggml_threadpool_params_default(n);
+    params.poll = kPoll;
+    pool.reset(ggml_threadpool_new(&params));
+    if (pool == nullptr) throw MemoryError(fmt::format("cannot start {} threads", n), 0);
+  }
+
+  /// Threads poll for some milliseconds for the next graph. At a level below the default one the ggml that get-deps.sh
+  /// builds sleeps at barriers, too.
+  static constexpr std::uint32_t kPoll = 1;
+
+  void compute(const ComputeGraph& plan) {
+    auto run = ggml_graph_plan(plan.graph(), threads, pool.get());
+    if (products.size() < run.work_size) {
+      products = Buffer();  // first the old one
+      products = Buffer(account, run.work_size, "the work space of matrix products");
+    }
+    run.work_data = reinterpret_cast<std::uint8_t*>(products.data());
+    if (stop) run.abort_callback = [](void* impl) { return static_cast<Impl*>(impl)->stop(); };
+    run.abort_callback_data = this;
+    watch.begin();
+    const auto status = ggml_graph_compute(plan.graph(), &run);
+    if (status == GGML_STATUS_ABORTED) throw Interrupted("interrupted");
+    if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate what a matrix product needs", 0);
+    kernels.rethrow();
+    if (watch.first() != FiniteWatch::kNone) throw not_finite(weights, watch.first());
+  }
+
+  void check_logits(std::span<const float> logits) const {
+    if (!all_finite(logits)) throw not_finite(weights, weights.hparams().n_layer);
+  }
+
+  /// Something that every thread of the pool does once.
+  void run_team(const std::function<void(Worker)>& work) {
+    const auto call = [](ggml_tensor*, int index, int count, void* function) {
+      (*static_cast<const std::function<void(Worker)>*>(function))(Worker{index, count});
+    };
+    ggml_context* const context = team_plan.begin(nullptr);
+    team_plan.finish(ggml_custom_4d(context, GGML_TYPE_F32, 1, 1, 1, 1, nullptr, 0, call, GGML_N_TASKS_MAX,
+                                    const_cast<std::function<void(Worker)>*>(&work)),
+                     1);
+    compute(team_plan);
+  }
+
+  void set_positions(std::span<const std::int32_t> values) {
+    if (positions.size() < values.size_bytes()) positions = Buffer(account, values.size_bytes(), "positions");
+    std::memcpy(positions.data(), values.data(), values.size_bytes());
+  }
+
+  void embed(std::span<const std::int32_t> tokens, float* out) const {
+    const auto& h = weights.hparams();
+    const ggml_tensor* const table = weights.token_embedding();
+    const auto to_float = ggml_get_type_traits(table->type)->to_float;
+    for (const auto token : tokens) {
+      const auto* const row = static_cast<const std::byte*>(table->data) + as_size(token) * table->nb[1];
+      if (to_float == nullptr) {
+        std::memcpy(out, row, as_size(h.n_embd) * sizeof(float));
+      } else {
+        to_float(row, out, h.n_embd);
+      }
+      for (int i = 0; i < h.n_embd; ++i) out[i] *= h.embedding_scale;
+      out += h.n_embd;
+    }
+  }
+
+  /// A graph whose result is the logits of the last `wanted` rows.
+  void build_step(int rows, int wanted, const PackedSet* packed) {
+    const auto& h = weights.hparams();
+    const auto n = as_size(rows);
+    if (hidden.size() < n * as_size(h.n_embd) * sizeof(float)) {
+      hidden = Buffer(account, n * as_size(h.n_embd) * sizeof(float), "the hidden states of a step");
+    }
+    if (positions.size() < n * sizeof(std::int32_t)) positions = Buffer(account, n * sizeof(std::int32_t), "positions");
+    step_positions = positions.data();
+    ggml_context* const context = step_plan.begin(packed);
+    ggml_tensor* x = step_plan.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
+    ggml_tensor* const p = step_plan.wrap(GGML_TYPE_I32, rows, 1, positions.data());
+    for (int layer = 0; layer < h.n_layer; ++layer)
+      x = add_block(context, step_plan.linear(), weights, layer, x, p, step_plan.slot(layer, &attention, watch));
+    step_wanted = wanted;
+    if (wanted == 0) return step_plan.finish(x, rows);
+    if (wanted < rows) x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], as_size(rows - wanted) * x->nb[1]);
+    step_plan.finish(add_output(context, step_plan.linear(), weights, x), rows);
+  }
+
+  const model::Weights& weights;
+  int threads;
+  MemoryAccount& account;
+  std::unique_ptr<ggml_threadpool, ThreadpoolFree> pool;
+  Buffer products;  ///< rows that ggml has rounded to the weights' partner type
+  Buffer positions;
+  const std::byte* step_positions = nullptr;  ///< where the kept step graph reads them
+  int step_wanted = 0;                        ///< rows whose logits it gives
+  Buffer hidden;                              ///< of a step
+  AttentionOp* attention = nullptr;
+  FiniteWatch watch;
+  std::function<bool()> stop;
+  Bf16Kernels kernels;
+  Packs packs;
+  ComputeGraph layer_plan;
+  ComputeGraph projection_plan;
+  ComputeGraph output_plan;
+  ComputeGraph step_plan;
+  ComputeGraph team_plan;
+};
+
+Executor::Executor(const model::Weights& weights, int threads, MemoryAccount& account, Packing packing)
+    : impl_(std::make_unique<Impl>(weights, threads, account, packing)) {}
+Executor::~Executor() = default;
+
+int Executor::threads() const { return impl_->threads; }
+
+std::size_t Executor::packed_bytes(int rows) const { return impl_->packs.bytes(rows); }
+void Executor::begin_pass(int rows, std::size_t spare) { impl_->packs.begin_pass(rows, spare); }
+void Executor::end_pass() { impl_->packs.end_pass(); }
+
+void Executor::embed(std::span<const std::int32_t> tokens, float* hidden) { impl_->embed(tokens, hidden); }
+
+void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention) {
+  auto& s = *impl_;
+  s.attention = &attention;
+  s.set_positions(positions);
+  const int rows = static_cast<int>(positions.size());
+  ggml_context* const context = s.layer_plan.begin(s.packs.of_layer(layer));
+  ggml_tensor* const x = s.layer_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
+  ggml_tensor* const p = s.layer_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
+  s.layer_plan.finish(
+      add_block(context, s.layer_plan.linear(), s.weights, layer, x, p, s.layer_plan.slot(0, &s.attention, s.watch)),
+      rows);
+  s.compute(s.layer_plan);
+}
+
+void Executor::keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys,
+                               float* values) {
+  auto& s = *impl_;
+  s.set_positions(positions);
+  const auto& h = s.weights.hparams();
+  const int rows = static_cast<int>(positions.size());
+  ggml_context* const context = s.projection_plan.begin(s.packs.of_layer(layer));
+  ggml_tensor* const x = s.projection_plan.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden));
+  ggml_tensor* const p = s.projection_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
+  s.projection_plan.finish(add_keys_and_values(context, s.projection_plan.linear(), s.weights, layer, x, p), rows);
+  s.compute(s.projection_plan);
+  const auto& spec = h.layer(layer);
+  const auto width = as_size(spec.n_head_kv) * as_size(spec.head_dim);
+  const float* from = s.projection_plan.result();
+  if (!all_finite({from, 2 * width * as_size(rows)})) throw not_finite(s.weights, layer);
+  for (int row = 0; row < rows; ++row, from += 2 * width) {
+    std::memcpy(keys + as_size(row) * width, from, width * sizeof(float));
+    std::memcpy(values + as_size(row) * width, from + width, width * sizeof(float));
+  }
+}
+
+void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
+                    AttentionOp& attention, std::span<float> logits) {
+  auto& s = *impl_;
+  const int rows = static_cast<int>(tokens.size());
+  const int wanted = static_cast<int>(logits.size()) / s.weights.hparams().n_vocab;
+  const PackedSet* const packed = s.packs.of_step(rows);
+  const bool same = s.step_plan.rows() == rows && s.step_plan.packed() == packed && s.step_wanted == wanted;
+  if (!same || s.step_positions != s.positions.data()) s.build_step(rows, wanted, packed);
+  s.attention = &attention;
+  s.set_positions(positions);
+  s.embed(tokens, s.hidden.as<float>().data());
+  s.compute(s.step_plan);
+  if (!logits.empty()) std::memcpy(logits.data(), s.step_plan.result(), logits.size_bytes());
+  s.check_logits(logits);
+}
+
+void Executor::logits(const float* hidden, int n, float* logits) {
+  auto& s = *impl_;
+  ggml_context* const context = s.output_plan.begin(nullptr);
+  ggml_tensor* const x = s.output_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden));
+  s.output_plan.finish(add_output(context, s.output_plan.linear(), s.weights, x), n);
+  s.compute(s.output_plan);
+  const std::span out(logits, as_size(n) * as_size(s.weights.hparams().n_vocab));
+  std::memcpy(out.data(), s.output_plan.result(), out.size_bytes());
+  s.check_logits(out);
+}
+
+void Executor::set_stop(std::function<bool()> stop) { impl_->stop = std::move(stop); }
+
+}  // namespace winnow::network

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/memory.h"
+#include "model/weights.h"
+#include "network/attention_op.h"
+#include "network/packs.h"
+
+namespace winnow::network {
+
+/// Runs what lies between attentions: embedding, norms, projections, RoPE, feed-forward, output. Owns the thread pool
+/// that also runs attention. Not thread-safe: one executor for each thread that drives a model; the weights are shared.
+class Executor {
+ public:
+  /// Throws MemoryError. `threads` >= 1.
+  Executor(const model::Weights& weights, int threads, MemoryAccount& account, Packing packing = Packing::none);
+  ~Executor();
+
+  int threads() const;
+
+  /// A pass: rows go through the layers, one layer after the other, and each layer may be packed for them; `spare`
+  /// bytes may be taken for that until end_pass(). Without one run_layer() and keys_and_values() multiply by what ggml
+  /// has.
+  void begin_pass(int rows, std::size_t spare);
+  void end_pass();
+  /// Bytes that a pass of so many rows wants to take.
+  std::size_t packed_bytes(int rows) const;
+
+  /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
+  void embed(std::span<const std::int32_t> tokens, float* hidden);
+
+  /// One layer over some rows: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
+  /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less. Throws ModelError, here and below, when
+  /// values are not finite: it names the tensor to blame, or the layer.
+  void run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention);
+
+  /// The keys, rotated to `positions`, and values that a layer makes of some rows, [n][H_kv][d] each; `hidden` stays as
+  /// it is.
+  void keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys,
+                       float* values);
+
+  /// All layers over some rows in one graph (decoding), then the final norm and output matrix for as many of the last
+  /// rows as `logits`, [rows][n_vocab], has room for (none is possible).
+  void step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention,
+            std::span<float> logits);
+
+  /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].
+  void logits(const float* hidden, int n, float* logits);
+
+  /// Asked after every node from the calling thread while a graph runs; true stops it: Interrupted is thrown, and what
+  /// the graph was changing (hidden states, what the attention stores) is left half-way.
+  void set_stop(std::function<bool()> stop);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow::network

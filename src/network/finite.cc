@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/finite.h"
+
+#include <ggml.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/as_size.h"
+
+namespace winnow::network {
+
+namespace {
+
+/// The first row of a tensor with a value that is not finite; -1: there is none.
+std::int64_t bad_row(const model::Weights& weights, const ggml_tensor& tensor) {
+  const std::byte* from = weights.in_file(&tensor);
+  const auto to_float = ggml_get_type_traits(tensor.type)->to_float;
+  std::vector<float> row(tensor.ne[0]);
+  for (std::int64_t i = 0; i < ggml_nrows(&tensor); ++i, from += ggml_row_size(tensor.type, tensor.ne[0])) {
+    if (to_float == nullptr) {
+      std::memcpy(row.data(), from, row.size() * sizeof(float));
+    } else {
+      to_float(from, row.data(), tensor.ne[0]);
+    }
+    if (!all_finite(row)) return i;
+  }
+  return -1;
+}
+
+/// The tensors between the attention of the layer before and that of `layer`, with some more of both layers.
+std::vector<const ggml_tensor*> tensors_before(const model::Weights& weights, int layer) {
+  std::vector<const ggml_tensor*> out;
+  const auto add = [&](const std::vector<const ggml_tensor*>& more) {
+    out.insert(out.end(), more.begin(), more.end());
+  };
+  add(layer == 0 ? std::vector<const ggml_tensor*>{weights.token_embedding()} : weights.layer(layer - 1).all());
+  add(layer < weights.hparams().n_layer ? weights.layer(layer).all()
+                                        : std::vector<const ggml_tensor*>{weights.output_norm(), weights.output()});
+  return out;
+}
+
+}  // namespace
+
+bool all_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7F800000;  // all ones: NaN or infinite
+  std::uint32_t bad = 0;
+  for (const float value : values) bad |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  return bad == 0;
+}
+
+void FiniteWatch::look(int layer, std::span<const float> values, Worker worker) noexcept {
+  const auto share = [&](int index) { return values.size() * as_size(index) / as_size(worker.count); };
+  const std::size_t begin = share(worker.index);
+  if (all_finite(values.subspan(begin, share(worker.index + 1) - begin))) return;
+  int first = first_.load(std::memory_order_relaxed);
+  while (layer < first && !first_.compare_exchange_weak(first, layer, std::memory_order_relaxed)) {
+  }
+}
+
+ModelError not_finite(const model::Weights& weights, int layer) {
+  for (const auto* const tensor : tensors_before(weights, layer)) {
+    const std::int64_t row = bad_row(weights, *tensor);
+    if (row >= 0) {
+      return ModelError(fmt::format("{}: tensor {} holds a value in row {} that is not a finite number", weights.path(),
+                                    ggml_get_name(tensor), row));
+    }
+  }
+  const bool is_end = layer == weights.hparams().n_layer;
+  return ModelError(fmt::format("{}: {} not finite, though the weights before it are: the values have grown too large",
+                                weights.path(),
+                                is_end ? std::string("the logits, behind the last layer, are")
+                                       : fmt::format("what reaches the attention of layer {} is", layer)));
+}
+
+}  // namespace winnow::network

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml.h>
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/as_size.h"
+#include "base/memory.h"
+#include "base/worker.h"
+#include "network/bf16_kernel.h"
+#include "network/packed_set.h"
+
+namespace winnow::network {
+
+/// The bf16 kernels that graphs have asked for so far, with what they need to run and the error that one may have met.
+class Bf16Kernels {
+ public:
+  Bf16Kernels(MemoryAccount& account, int threads) : account_(account), threads_(threads) {}
+
+  int threads() const { return threads_; }
+  /// Makes it when it is new, and room for it to run on every thread with so many bytes besides. Null: there is none.
+  /// Throws MemoryError.
+  const Bf16Kernel* get(const Bf16Kernel::Shape& shape, std::size_t besides);
+  /// That get() has given before.
+  const Bf16Kernel& existing(const Bf16Kernel::Shape& shape) const { return *kernels_.at(shape); }
+  std::byte* scratch(Worker worker) { return scratch_.data() + as_size(worker.index) * scratch_bytes_; }
+
+  void keep_error() noexcept;
+  /// Throws what keep_error() has kept, once.
+  void rethrow();
+
+ private:
+  MemoryAccount& account_;
+  int threads_;
+  std::map<Bf16Kernel::Shape, std::unique_ptr<Bf16Kernel>> kernels_;
+  std::size_t scratch_bytes_ = 0;
+  Buffer scratch_;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+/// The products of one graph with weights: by ggml's kernels, or in bf16 where the matrix is packed. The rest of the
+/// graph does not know.
+class Linear {
+ public:
+  explicit Linear(Bf16Kernels& kernels) : kernels_(kernels) {}
+
+  /// Begins a graph; null: nothing is packed.
+  void begin(const PackedSet* packed);
+
+  /// x [inputs, rows] f32 times weight [inputs, outputs]: [outputs, rows] f32.
+  ggml_tensor* product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
+
+ private:
+  struct Node {
+    Bf16Kernels* kernels;
+    const PackedMatrix* matrix;
+    int rows;
+  };
+
+  bool has_kernels(std::int64_t rows, std::int64_t inputs, std::int64_t outputs);
+  ggml_tensor* rounded(ggml_context* context, ggml_tensor* x);
+  static void round_rows(ggml_tensor* out, int index, int count, void* node);
+  static void multiply(ggml_tensor* out, int index, int count, void* node);
+
+  Bf16Kernels& kernels_;
+  const PackedSet* packed_ = nullptr;
+  std::deque<Node> nodes_;  ///< ggml's nodes point to them
+  ggml_tensor* x_ = nullptr;
+  ggml_tensor* rounded_ = nullptr;  ///< x_ in bf16: several matrices have the same input
+};
+
+}  // namespace winnow::network

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Documents in a folder whose LMDB file was damaged: what is then listed, verified, read, asked, added and removed is
+// right, or one sentence says what is wrong.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "documents/archive.h"
+#include "documents/some_document.h"
+#include "support/damage.h"
+#include "support/in_child.h"
+#include "support/refusal.h"
+#include "winnow/ask.h"
+
+namespace winnow::documents {
+namespace {
+
+using test::refusal;
+
+class DamagedStoreTest : public testing::Test {
+ protected:
+  /// Documents, a name that has become another content, and free pages.
+  void make() {
+    auto archive = open(store::Missing::is_created);
+    for (const auto& [name, tokens] : sizes_) put(archive, name, tokens);
+    put(archive, "b", 70);
+    put(archive, "b", sizes_.at("b"));
+    answer_ = ask();
+  }
+
+  Archive open(store::Missing missing = store::Missing::is_an_error) const {
+    return Archive(store::open(folder_, missing));
+  }
+  void put(Archive& archive, const std::string& name, int tokens) {
+    const auto document = tiny_.read(tokens, {}, 3);
+    archive.put({name, {}}, document.head, document.lanes());
+  }
+  std::vector<float> ask() {
+    std::vector<std::shared_ptr<const Document>> documents;
+    for (const auto& [name, tokens] : sizes_) documents.push_back(open().open(name, tiny_.identity()));
+    const auto question = test::some_tokens(5, 9);
+    AskOptions options;
+    options.method = AskSpec::parse("reuse");
+    return winnow::ask(*tiny_.session, documents, question, options).logits;
+  }
+
+  static void must(bool holds, const std::string& what) {
+    if (!holds) throw std::runtime_error(what);
+  }
+  void must_have(const std::map<std::string, int>& sizes) const {
+    std::map<std::string, int> found;
+    for (const auto& info : open().list()) found[info.name] = info.tokens;
+    must(found == sizes, "other documents are listed");
+  }
+
+  /// Everything that a user does. What a step leaves behind is whole when what was there before was.
+  void use(bool asks) {
+    if (!refusal([&] { must_have(sizes_); }).empty()) return;
+    bool whole = false;
+    refusal([&] { whole = open().verify({}).empty(); });
+    if (asks) refusal([&] { must(ask() == answer_, "the answer is another one"); });
+    for (const auto& [name, tokens] : sizes_) {
+      refusal([&, &name = name] {
+        for (int layer = 0; layer < 2; ++layer) open().open(name)->read_all(layer);
+      });
+    }
+    auto expected = sizes_;
+    const std::string a = "a";
+    const auto added = refusal([&] { open().put({"d", {}}, another_.head, another_.lanes()); });
+    if (added.empty()) expected["d"] = 90;
+    const auto removed = refusal([&] { open().remove(std::span(&a, 1)); });
+    if (removed.empty()) expected.erase("a");
+    if (!whole) return;
+    must(added.empty() && removed.empty(), "a whole store cannot be changed: " + added + removed);
+    must_have(expected);
+    must(open().verify({}).empty(), "a whole store is damaged after a change");
+  }
+
+  test::TempFolder above_{test::memory_folder()};
+  std::string folder_ = above_ / "store";
+  test::TinySession tiny_;
+  const test::SomeDocument another_ = tiny_.read(90, {}, 4);
+  const std::map<std::string, int> sizes_{{"a", 100}, {"b", 130}, {"c", 66}};
+  std::vector<float> answer_;
+};
+
+TEST_F(DamagedStoreTest, NothingIsWrongWithoutASentence) {
+  make();
+  const test::StoreToDamage store(folder_);
+  const auto flips = store.flips(61);
+  EXPECT_EQ(test::failure_in_child([&](test::SharedText& doing) {
+              for (std::size_t i = 0; i < flips.size(); ++i) {
+                doing.set(print(flips[i]));
+                store.damage({flips[i]});
+                use(i % 100 == 0);
+              }
+              return "";
+            }),
+            "");
+}
+
+TEST_F(DamagedStoreTest, NamesAreCoveredByTheirChecksum) {
+  make();
+  const test::StoreToDamage store(folder_);
+  const auto says = [&](std::size_t at, int by) {
+    std::vector<test::Flip> flips;  // wherever it stands: pages that are free keep what they held
+    for (auto key = store.whole().find("n/c"); key != std::string::npos; key = store.whole().find("n/c", key + 1))
+      flips.push_back({key + at, static_cast<unsigned char>(by)});
+    store.damage(flips);
+    return refusal([&] { open().list(); });
+  };
+  // The last name stays the last one, so that the order of keys does not tell.
+  EXPECT_NE(says(2, 'c' ^ 'd').find("the document d in " + folder_ + " is damaged: its checksum"), std::string::npos)
+      << says(2, 'c' ^ 'd');
+  EXPECT_NE(says(0, 'n' ^ 'o').find("damaged: there is a record of an unknown kind"), std::string::npos)
+      << says(0, 'n' ^ 'o');
+}
+
+}  // namespace
+}  // namespace winnow::documents

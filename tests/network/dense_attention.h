@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "model/hparams.h"
+#include "network/attention_op.h"
+
+namespace winnow::test {
+
+/// Causal attention as a textbook has it: dense f32 keys and values for each layer and sequence, double precision,
+/// plain loops. Shares nothing with src/attention.
+class DenseAttention : public network::AttentionOp {
+ public:
+  struct Row {
+    int sequence = 0;
+    int position = 0;  ///< also its place among the sequence's entries
+  };
+  /// Which KV head a query head reads.
+  using Mapping = int (*)(int query_head, int query_heads, int kv_heads);
+
+  static int grouped(int query_head, int query_heads, int kv_heads) { return query_head / (query_heads / kv_heads); }
+  /// Wrong on purpose: neighbouring query heads read different KV heads.
+  static int interleaved(int query_head, int, int kv_heads) { return query_head % kv_heads; }
+
+  DenseAttention(const model::Hparams& hparams, int sequences, int longest, Mapping mapping = grouped)
+      : h_(hparams),
+        longest_(static_cast<std::size_t>(longest)),
+        sequences_(static_cast<std::size_t>(sequences)),
+        mapping_(mapping) {
+    for (int layer = 0; layer < h_.n_layer; ++layer) {
+      keys_.emplace_back(sequences_ * longest_ * width(layer));
+      values_.emplace_back(sequences_ * longest_ * width(layer));
+    }
+  }
+
+  void set_rows(std::vector<Row> rows) { rows_ = std::move(rows); }
+
+  /// Shown the attention of every query that is read from now on. REQUIRES: one thread.
+  using Watcher = std::function<void(int layer, const Row& row, int query_head, std::span<const double> weights)>;
+  void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
+
+  /// Which of the keys up to its own position a query sees; by default all.
+  using Sees = std::function<bool(int layer, int kv_head, int query, int key)>;
+  void set_sees(Sees sees) { sees_ = std::move(sees); }
+
+  /// The rms of |q| |k| / d over all pairs of a query and a key that it has seen. REQUIRES: one thread.
+  double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
+
+  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+    if (number == 0) store(tensors, worker);
+    if (number == 1) {
+      const int heads = h_.layer(tensors.layer).n_head;
+      for (int item = worker.index; item < tensors.rows * heads; item += worker.count)
+        attend(tensors, item / heads, item % heads);
+    }
+  }
+
+ private:
+  static double squared_norm(const float* x, std::size_t dim) { return std::inner_product(x, x + dim, x, 0.0); }
+
+  std::size_t width(int layer) const {
+    const auto& spec = h_.layer(layer);
+    return static_cast<std::size_t>(spec.n_head_kv) * static_cast<std::size_t>(spec.head_dim);
+  }
+  std::size_t offset(int layer, int sequence, int position) const {
+    return (static_cast<std::size_t>(sequence) * longest_ + static_cast<std::size_t>(position)) * width(layer);
+  }
+
+  void store(const Tensors& tensors, Worker worker) {
+    const auto layer = static_cast<std::size_t>(tensors.layer);
+    const std::size_t count = width(tensors.layer);
+    for (int row = worker.index; row < tensors.rows; row += worker.count) {
+      const Row where = rows_[row];
+      const auto to = static_cast<std::ptrdiff_t>(offset(tensors.layer, where.sequence, where.position));
+      const auto from = static_cast<std::size_t>(row) * count;
+      std::copy_n(tensors.k + from, count, keys_[layer].begin() + to);
+      std::copy_n(tensors.v + from, count, values_[layer].begin() + to);
+    }
+  }
+
+  void attend(const Tensors& tensors, int row, int head) {
+    const Row where = rows_[row];
+    const auto& spec = h_.layer(tensors.layer);
+    const auto& keys = keys_[tensors.layer];
+    const auto& values = values_[tensors.layer];
+    const std::size_t step = width(tensors.layer);
+    const auto dim = static_cast<std::size_t>(spec.head_dim);
+    const auto place =
+        (static_cast<std::size_t>(row) * static_cast<std::size_t>(spec.n_head) + static_cast<std::size_t>(head)) * dim;
+    const int kv_head = mapping_(head, spec.n_head, spec.n_head_kv);
+    const std::size_t first = offset(tensors.layer, where.sequence, 0) + static_cast<std::size_t>(kv_head) * dim;
+    const auto seen = static_cast<std::size_t>(where.position) + 1;
+    std::vector<double> weights(seen);
+    for (std::size_t j = 0; j < seen; ++j) {
+      const float* key = keys.data() + first + j * step;
+      for (std::size_t i = 0; i < dim; ++i) weights[j] += static_cast<double>(tensors.q[place + i]) * key[i];
+      gain_squares_ += squared_norm(tensors.q + place, dim) * squared_norm(key, dim) / static_cast<double>(dim * dim);
+      ++pairs_;
+      weights[j] /= std::sqrt(static_cast<double>(dim));
+      if (sees_ && !sees_(tensors.layer, kv_head, where.position, static_cast<int>(j)))
+        weights[j] = -std::numeric_limits<double>::infinity();
+    }
+    const double largest = *std::max_element(weights.begin(), weights.end());
+    double sum = 0;
+    for (double& weight : weights) sum += weight = std::exp(weight - largest);
+    for (double& weight : weights) weight /= sum;
+    if (watcher_) watcher_(tensors.layer, where, head, weights);
+    for (std::size_t i = 0; i < dim; ++i) {
+      double out = 0;
+      for (std::size_t j = 0; j < seen; ++j) out += weights[j] * values[first + j * step + i];
+      tensors.out[place + i] = static_cast<float>(out);
+    }
+  }
+
+  const model::Hparams& h_;
+  std::size_t longest_;
+  std::size_t sequences_;
+  Mapping mapping_;
+  std::vector<Row> rows_;
+  Watcher watcher_;
+  Sees sees_;
+  std::vector<std::vector<float>> keys_;  ///< [layer][sequence][position][KV head][d]
+  std::vector<std::vector<float>> values_;
+  double gain_squares_ = 0;
+  std::int64_t pairs_ = 0;
+};
+
+}  // namespace winnow::test

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an executor promises besides the right numbers.
+#include "network/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "network/network.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+
+namespace winnow::test {
+namespace {
+
+class ExecutorTest : public testing::Test {
+ protected:
+  ExecutorTest() : path_(folder_ / "tiny.gguf") { write_tiny_gguf(TinyModel{}, path_); }
+  TempFolder folder_;
+  std::string path_;
+};
+
+/// Notes which threads were in which stage, and whether a stage began before the one before it was over.
+class Witness : public network::AttentionOp {
+ public:
+  explicit Witness(int threads) : threads_(threads) {}
+  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+    if (worker.count != threads_ || (number > 0 && done_[number - 1] != threads_ * (tensors.layer + 1))) broken_ = true;
+    if (worker.index == 0) std::fill_n(tensors.out, 4 * 64 * tensors.rows, 0.0F);
+    ++done_[number];
+  }
+  int calls(int number) const { return done_[number]; }
+  bool broken() const { return broken_; }
+
+ private:
+  int threads_;
+  std::atomic<bool> broken_{false};
+  std::atomic<int> done_[kStages] = {};
+};
+
+TEST_F(ExecutorTest, every_thread_passes_every_stage_and_waits_for_the_others) {
+  constexpr int kThreads = 3;
+  MemoryAccount account;
+  const auto weights = model::Weights::load(path_);
+  network::Executor executor(*weights, kThreads, account);
+  Witness witness(kThreads);
+  const std::vector<std::int32_t> tokens = {5, 6};
+  const std::vector<std::int32_t> positions = {0, 1};
+  std::vector<float> logits(tokens.size() * static_cast<std::size_t>(weights->hparams().n_vocab));
+  executor.step(tokens, positions, witness, logits);
+  EXPECT_FALSE(witness.broken());
+  for (int stage = 0; stage < network::AttentionOp::kStages; ++stage)
+    EXPECT_EQ(witness.calls(stage), kThreads * weights->hparams().n_layer);
+}
+
+TEST_F(ExecutorTest, results_do_not_depend_on_the_number_of_threads) {
+  Network one(path_, 1, 1, 20);
+  Network three(path_, 3, 1, 20);
+  const auto tokens = random_tokens(20, one.hparams().n_vocab, 1);
+  EXPECT_EQ(one.prefill(tokens, 8), three.prefill(tokens, 8));
+}
+
+TEST_F(ExecutorTest, layers_change_their_rows_alone) {
+  Network network(path_, 1, 1, 4);
+  const auto embd = static_cast<std::size_t>(network.hparams().n_embd);
+  const std::vector<float> guard(embd, 3.5F);
+  MemoryAccount account;
+  Buffer hidden(account, 3 * embd * sizeof(float), "three rows");
+  auto all = hidden.as<float>();
+  std::fill(all.begin(), all.end(), 3.5F);
+  DenseAttention attention(network.hparams(), 1, 4);
+  attention.set_rows({{0, 0}});
+  const std::vector<std::int32_t> position = {0};
+  network.executor().run_layer(0, all.data() + embd, position, attention);
+  EXPECT_TRUE(std::equal(guard.begin(), guard.end(), all.begin()));
+  EXPECT_FALSE(std::equal(guard.begin(), guard.end(), all.begin() + static_cast<std::ptrdiff_t>(embd)));
+  EXPECT_TRUE(std::equal(guard.begin(), guard.end(), all.begin() + 2 * static_cast<std::ptrdiff_t>(embd)));
+}
+
+TEST_F(ExecutorTest, batches_of_changing_size_agree_with_single_rows) {
+  Network together(path_, 1, 4, 8);
+  Network alone(path_, 1, 4, 8);
+  const auto vocabulary = static_cast<std::size_t>(together.hparams().n_vocab);
+  std::vector<int> length(4, 0);
+  for (const std::size_t rows : {4U, 4U, 2U, 3U, 1U, 4U}) {
+    const auto tokens = random_tokens(static_cast<int>(rows), together.hparams().n_vocab, static_cast<unsigned>(rows));
+    std::vector<DenseAttention::Row> places;
+    for (std::size_t i = 0; i < rows; ++i) places.push_back({static_cast<int>(i), length[i]++});
+    const auto logits = together.step(tokens, places);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto expected = alone.step(std::span(tokens).subspan(i, 1), {places[i]});
+      // f32 sums in another order: the parity test's derivation.
+      EXPECT_LT(worst_row(std::span(logits).subspan(i * vocabulary, vocabulary), expected, together.hparams().n_vocab),
+                3e-4);
+    }
+  }
+}
+
+TEST_F(ExecutorTest, logits_of_the_last_rows_alone_are_the_same) {
+  Network network(path_, 1, 1, 8);
+  const auto vocabulary = static_cast<std::size_t>(network.hparams().n_vocab);
+  const auto tokens = random_tokens(5, network.hparams().n_vocab, 3);
+  const std::vector<DenseAttention::Row> places = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}};
+  const auto all = network.step(tokens, places);
+  DenseAttention attention(network.hparams(), 1, 8);
+  attention.set_rows(places);
+  const std::vector<std::int32_t> positions = {0, 1, 2, 3, 4};
+  for (const std::size_t wanted : {2U, 0U, 1U}) {
+    std::vector<float> logits(wanted * vocabulary);
+    network.executor().step(tokens, positions, attention, logits);
+    if (wanted > 0) {
+      EXPECT_LT(worst_row(logits, std::span(all).last(logits.size()), network.hparams().n_vocab), 3e-4);
+    }
+  }
+}
+
+TEST_F(ExecutorTest, a_stopped_graph_throws_and_the_next_one_runs) {
+  Network network(path_, 2, 1, 20);
+  const auto tokens = random_tokens(20, network.hparams().n_vocab, 1);
+  const auto expected = network.prefill(tokens, 8);
+  network.executor().set_stop([] { return true; });
+  EXPECT_THROW(network.prefill(tokens, 8), Interrupted);
+  network.executor().set_stop({});
+  EXPECT_EQ(network.prefill(tokens, 8), expected);
+}
+
+TEST_F(ExecutorTest, memory_that_is_not_there_is_refused_with_the_bytes) {
+  Network network(path_, 1, 1, 20);
+  const auto tokens = random_tokens(20, network.hparams().n_vocab, 1);
+  const auto expected = network.prefill(tokens, 8);
+  // 2^30 rows of logits alone are more than a terabyte; nothing is read before the refusal.
+  constexpr int kRows = 1 << 30;
+  Buffer none(network.account(), 64, "no row at all");
+  const auto held = network.account().held();
+  try {
+    network.executor().logits(none.as<float>().data(), kRows, nullptr);
+    FAIL() << "a terabyte was handed out";
+  } catch (const MemoryError& error) {
+    EXPECT_GE(error.bytes(), std::size_t{kRows} * static_cast<std::size_t>(network.hparams().n_vocab) * sizeof(float));
+    EXPECT_NE(std::string(error.what()).find("1073741824 rows"), std::string::npos) << error.what();
+  }
+  EXPECT_LE(network.account().held(), held);
+  EXPECT_EQ(network.prefill(tokens, 8), expected);
+}
+
+TEST_F(ExecutorTest, work_space_is_counted_reused_and_given_back) {
+  MemoryAccount account;
+  const auto weights = model::Weights::load(path_);
+  const auto& h = weights->hparams();
+  {
+    network::Executor executor(*weights, 1, account);
+    DenseAttention attention(h, 1, 64);
+    std::vector<float> logits(h.n_vocab);
+    const auto step = [&](int position) {
+      attention.set_rows({{0, position}});
+      executor.step(std::vector<std::int32_t>{5}, std::vector<std::int32_t>{position}, attention, logits);
+    };
+    step(0);
+    const auto held = account.held();
+    // At least what one row of logits and one of the widest activation take.
+    EXPECT_GE(held, static_cast<std::size_t>(h.n_vocab) * sizeof(float));
+    for (int i = 1; i < 10; ++i) step(i);
+    EXPECT_EQ(account.held(), held);
+    EXPECT_EQ(account.peak(), held);
+  }
+  EXPECT_EQ(account.held(), 0U);
+}
+
+}  // namespace
+}  // namespace winnow::test
