@@ -49,7 +49,7 @@ void plan(benchmark::State& state) {
   const Spec spec = Spec::parse("ada-snapkv");
   const policy::Method& method = spec.method();
   std::vector<attention::Observation> observations;
-  for (const auto& what : method.observe.call({kTokens, shape.group(), shape.head_dim}, budget)) {
+  for (const auto& what : method.reading.observe.call({kTokens, shape.group(), shape.head_dim}, budget)) {
     auto& observation = observations.emplace_back(what, shape.query_heads, kTokens);
     for (int head = 0; head < shape.query_heads; ++head) {
       const auto sums = noise(kTokens, static_cast<unsigned>(head));

@@ -41,10 +41,10 @@ Preset attended_values() {
   preset.build = [](const Options& options) {
     const int window = options.integer("window");
     Method method;
-    method.observe = observe_last(window);
-    method.always_kept = {"the window", [window](const LayerPrompt&, int) { return AlwaysKept{0, window}; }};
-    method.least = {"the window", [window](const LayerPrompt&) { return window; }};
-    method.score = {"attention of the window, times the value's length", attention_times_length};
+    method.reading.observe = observe_last(window);
+    method.selection.always_kept = {"the window", [window](const LayerPrompt&, int) { return AlwaysKept{0, window}; }};
+    method.selection.least = {"the window", [window](const LayerPrompt&) { return window; }};
+    method.selection.score = {"attention of the window, times the value's length", attention_times_length};
     method.schedule = Schedule::once;
     return method;
   };

@@ -29,11 +29,11 @@ Preset value_norm() {
   preset.paper = "an example";
   preset.options = {{"recent", Option::Integer{1, 1, 65536}, "last tokens that always stay"}};
   preset.build = [](const Options& options) {
-    const int recent = options.integer("recent");
+    const AlwaysKept last{0, options.integer("recent")};
     Method method;
-    method.always_kept = {"the last tokens", [recent](const LayerPrompt&, int) { return AlwaysKept{0, recent}; }};
-    method.least = {"the last tokens", [recent](const LayerPrompt&) { return recent; }};
-    method.score = {"squared length of the value", squared_lengths};
+    method.selection.always_kept = {"the last tokens", [last](const LayerPrompt&, int) { return last; }};
+    method.selection.least = {"the last tokens", [last](const LayerPrompt&) { return last.recent; }};
+    method.selection.score = {"squared length of the value", squared_lengths};
     method.schedule = Schedule::once;
     return method;
   };

@@ -162,11 +162,11 @@ void Assembly::commit(int layer, const cache::KeepPlan& plan) {
   auto& lanes = cache.lanes.layer(layer);
   lanes.commit(plan, scratch_.scratch());
   const auto& method = cache.method();
-  if (method.summary_rows > 0) lanes.reserve_summaries(joint_.tokens() / method.summary_block + 1);
-  if (method.settle) {
+  if (method.lanes.summary_rows > 0) lanes.reserve_summaries(joint_.tokens() / method.lanes.summary_block + 1);
+  if (method.decoding.prepare) {
     const policy::LayerView view{layer,      layers, engine::shape_of(spec), &scratch_.scratch(), {}, nullptr,
                                  &spec.rope, nullptr};
-    method.settle.call(view, lanes, terms);
+    method.decoding.prepare.call(view, lanes, terms);
   }
   cache.limit.emplace_back(as_size(spec.n_head_kv), terms.budget);
   for (int head = 0; head < spec.n_head_kv; ++head) count_.kept += lanes.length(head);

@@ -138,8 +138,8 @@ Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const
 
 void check_method(const CacheOptions& options) {
   const auto& method = options.spec.method();
-  const bool stays = method.positions == policy::Positions::absolute && method.merged_entries == 0 && !method.attend &&
-                     !method.retrieves;
+  const bool stays = method.positions == policy::Positions::absolute && method.lanes.merged_entries == 0 &&
+                     !method.decoding.attend && !method.retrieves;
   if (!stays) {
     throw UsageError(
         fmt::format("{} cannot compress a document that is to be put together with others: its entries do not stay at "

@@ -123,7 +123,7 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, int layer, 
   const auto& type = head.options.kv_type;
   const std::size_t key_row = cache::row_bytes(type.key, heads.head_dim);
   const std::size_t value_row = cache::row_bytes(type.value, heads.head_dim);
-  const std::size_t columns = head.options.spec.method().columns.size() * sizeof(float);
+  const std::size_t columns = head.options.spec.method().lanes.columns.size() * sizeof(float);
   std::size_t at = as_size(heads.kv_heads) * kExtent;
   std::vector<KeptLane> out;
   for (const auto& extent : read_extents(bytes, heads.kv_heads, what)) {

@@ -33,7 +33,7 @@ class LaneAttention : public network::AttentionOp {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const auto& method = rows[row].cache->method();
       const int together = method.one_set_per_layer ? most_heads_.kv : 1;
-      for (int head = 0; method.step && head < most_heads_.kv; head += together)
+      for (int head = 0; method.decoding.step && head < most_heads_.kv; head += together)
         stepping_.push_back({row, head, head + together});
     }
   }
@@ -70,7 +70,7 @@ class LaneAttention : public network::AttentionOp {
       int task = 0;
       for (int row = 0; row < tensors.rows;) {
         const int end = end_of_sequence(row);
-        const int together = rows_[row].cache->method().heads_read_alike ? heads : 1;
+        const int together = rows_[row].cache->method().decoding.heads_read_alike ? heads : 1;
         for (int head = 0; head < heads; head += together) {
           if (task++ % worker.count == worker.index) store_heads(tensors, row, end, head, head + together);
         }
@@ -128,8 +128,9 @@ class LaneAttention : public network::AttentionOp {
     const std::span<const float> value(tensors.v + offset, dim);
     auto& lanes = step.cache->lanes.layer(tensors.layer);
     const auto& method = step.cache->method();
-    if (method.evict && lanes.length(head) >= step.cache->limit[tensors.layer][head]) {
-      lanes.replace(head, method.evict.call(lanes, head, terms(step, tensors.layer)), step.position, key, value);
+    if (method.decoding.evict && lanes.length(head) >= step.cache->limit[tensors.layer][head]) {
+      lanes.replace(head, method.decoding.evict.call(lanes, head, terms(step, tensors.layer)), step.position, key,
+                    value);
     } else {
       lanes.append(head, step.position, key, value);
     }
@@ -146,12 +147,12 @@ class LaneAttention : public network::AttentionOp {
     const auto& method = step.cache->method();
     const auto plans = plans_of(row);
     for (int head = first_head; head < end_head; ++head) plans[head].clear();
-    if (method.attend) {
+    if (method.decoding.attend) {
       const auto shape = shape_of(spec_of(tensors.layer));
       const auto width = static_cast<std::ptrdiff_t>(shape.query_heads) * shape.head_dim;
-      method.attend.call({tensors.layer, shape, lanes, step.position, terms(step, tensors.layer),
-                          tensors.q + row * width, first_head, end_head},
-                         plans);
+      method.decoding.attend.call({tensors.layer, shape, lanes, step.position, terms(step, tensors.layer),
+                                   tensors.q + row * width, first_head, end_head},
+                                  plans);
     }
     for (int head = first_head; head < end_head; ++head) {
       auto& plan = plans[head];
@@ -220,9 +221,9 @@ class LaneAttention : public network::AttentionOp {
     auto& cache = *rows_[stepping.row].cache;
     const Watched& watched = watched_[stepping.row];
     const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
-    cache.method().step.call({layer, shape, cache.lanes.layer(layer), rows_[stepping.row].position,
-                              terms(rows_[stepping.row], layer), cache.limit[layer], stepping.first_head,
-                              std::min(stepping.end_head, shape.kv_heads), probabilities, watched.stride});
+    cache.method().decoding.step.call({layer, shape, cache.lanes.layer(layer), rows_[stepping.row].position,
+                                       terms(rows_[stepping.row], layer), cache.limit[layer], stepping.first_head,
+                                       std::min(stepping.end_head, shape.kv_heads), probabilities, watched.stride});
   }
 
   attention::DecodeAttention& attention_;
@@ -243,7 +244,7 @@ class LaneAttention : public network::AttentionOp {
 
 /// Entries by which a layer's lanes can still grow when `count` tokens come: a per-step method's only up to its limit.
 int growth(const Cache::Impl& cache, int layer, int count) {
-  if (!cache.method().evict) return count;
+  if (!cache.method().decoding.evict) return count;
   int most = 0;
   const auto& limits = cache.limit[layer];
   for (std::size_t head = 0; head < limits.size(); ++head) {
@@ -279,7 +280,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
       if (lanes.shape().merged_entries > 0)
         lanes.reserve_merged_entries(1);  // what a full lane gives up for a token follows another
       if (lanes.shape().summary_size > 0)
-        lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().summary_block + 1);
+        lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().lanes.summary_block + 1);
     }
     rows[i].cache->attended = 0;
   }
@@ -287,7 +288,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
   std::ptrdiff_t floats = 0;
   for (const auto& row : rows) {
     const auto& method = row.cache->method();
-    const bool watches = method.step && method.watches == policy::Attention::seen;
+    const bool watches = method.decoding.step && method.decoding.step_sees_attention;
     auto& w = watched.emplace_back(Watched{floats, watches ? longest_lane(*row.cache) + 1 : 0});
     floats += std::ptrdiff_t{2} * most_heads(hparams_).query * w.stride;
   }

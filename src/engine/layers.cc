@@ -30,11 +30,11 @@ cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec&
   return {spec.n_head_kv,
           spec.head_dim,
           options.kv_type,
-          static_cast<int>(method.columns.size()),
+          static_cast<int>(method.lanes.columns.size()),
           method.positions == policy::Positions::absolute ? nullptr : &spec.rope,
           method.positions == policy::Positions::cache ? cache::Lying::at_rank : cache::Lying::at_position,
-          method.summary_rows * spec.head_dim,
-          method.merged_entries};
+          method.lanes.summary_rows * spec.head_dim,
+          method.lanes.merged_entries};
 }
 
 cache::LaneSet empty_lanes(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account) {
@@ -73,7 +73,8 @@ std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hp
   std::vector<policy::Terms> out;
   for (const auto& prompt : prompts_of(hparams, tokens))
     out.push_back(
-        {prompt, budget, method.always_kept ? method.always_kept.call(prompt, budget) : policy::AlwaysKept{}});
+        {prompt, budget,
+         method.selection.always_kept ? method.selection.always_kept.call(prompt, budget) : policy::AlwaysKept{}});
   return out;
 }
 

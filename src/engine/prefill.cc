@@ -82,7 +82,7 @@ struct Prefill::Branch {
       auto& indices = observed.emplace_back();
       for (const auto& what : observed_by(method, cache.impl().terms[layer]))
         indices.push_back(observe(what, spec.n_head));
-      const int first = method.query_moments_from;
+      const int first = method.reading.query_moments_from;
       if (first >= 0) moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
     }
   }
@@ -221,7 +221,7 @@ void Prefill::compress(int layer, Branch& branch) {
     auto& cache = branch.caches[i].impl();
     attention::Observed seen;
     for (const auto index : branch.observed[i]) seen.add(branch.observations[index]);
-    const auto moments = branch.moments.find(cache.method().query_moments_from);
+    const auto moments = branch.moments.find(cache.method().reading.query_moments_from);
     const policy::LayerView view{layer,          context_.hparams.n_layer,
                                  shape_of(spec), &scratch_,
                                  seen,           moments == branch.moments.end() ? nullptr : &moments->second,
@@ -231,9 +231,9 @@ void Prefill::compress(int layer, Branch& branch) {
     const auto plan = policy::plan(cache.method(), view, terms.budget, layer_budget);
     const Charge counted(context_.account, plan.bytes());
     cache.lanes.layer(layer).commit(plan, scratch_);
-    if (cache.method().summary_rows > 0)
-      cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().summary_block + 1);
-    if (cache.method().settle) cache.method().settle.call(view, cache.lanes.layer(layer), terms);
+    if (cache.method().lanes.summary_rows > 0)
+      cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().lanes.summary_block + 1);
+    if (cache.method().decoding.prepare) cache.method().decoding.prepare.call(view, cache.lanes.layer(layer), terms);
     auto& limit = cache.limit.emplace_back();
     for (int head = 0; head < spec.n_head_kv; ++head) {
       limit.push_back(plan.keeps_all() ? layer_budget : static_cast<int>(plan.heads[head].size()));

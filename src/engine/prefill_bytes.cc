@@ -86,7 +86,8 @@ attention::ComputeType compute_type_of(Precision precision) {
 }
 
 std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms) {
-  return method.observe ? method.observe.call(terms.prompt, terms.budget) : std::vector<attention::Observe>();
+  return method.reading.observe ? method.reading.observe.call(terms.prompt, terms.budget)
+                                : std::vector<attention::Observe>();
 }
 
 std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {

@@ -18,7 +18,7 @@ constexpr std::int32_t kMostTokens = std::int32_t{1} << 30U;  ///< positions of 
 
 /// Blocks whose summaries a sequence has.
 int summaries_of(const policy::Method& method, int seen) {
-  return method.summary_rows > 0 ? seen / method.summary_block + 1 : 0;
+  return method.lanes.summary_rows > 0 ? seen / method.lanes.summary_block + 1 : 0;
 }
 
 ElementType element_type(std::uint32_t code, const ByteCursor& from) {
@@ -224,7 +224,7 @@ void check_layer(const model::LayerSpec& spec, const cache::LayerLanes& lanes, s
   const auto& method = head.options.spec.method();
   for (int h = 0; h < lanes.shape().kv_heads; ++h) {
     const int most = limit[h];
-    if (most < (method.evict ? 1 : 0)) from.fail(fmt::format("a lane may have {} entries", most));
+    if (most < (method.decoding.evict ? 1 : 0)) from.fail(fmt::format("a lane may have {} entries", most));
     if (!method.evicts() && !is_whole_lane(spec, lanes.length(h), head.seen)) {
       from.fail(fmt::format("a lane has {} entries, {} keeps all {}", lanes.length(h), method.name, head.seen));
     }

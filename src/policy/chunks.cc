@@ -114,18 +114,19 @@ Scores of_chunks(const Scores& scores, int length, const AlwaysKept& always_kept
 
 HeadBudgetPart measured_on_chunks(HeadBudgetPart spread, int length) {
   return {spread.text + ", measured on chunks",
-          [length, inner = std::move(spread.call)](int mean, const Scores& scores, const AlwaysKept& always_kept) {
-            return inner(mean, of_chunks(scores, length, always_kept), always_kept);
+          [length, inner = std::move(spread.call)](const LayerView& view, int mean, const Scores& scores,
+                                                   const AlwaysKept& always_kept) {
+            return inner(view, mean, of_chunks(scores, length, always_kept), always_kept);
           }};
 }
 
 }  // namespace
 
-void keep_chunks(Method& method) {
-  const Chunks& chunks = *method.chunks;
-  const bool each_head = chunks.per == Chunks::Per::head || method.over_heads;
-  method.select = each_head ? by_head(chunks.length) : by_layer(chunks.length);
-  if (method.over_heads) method.over_heads = measured_on_chunks(std::move(method.over_heads), chunks.length);
+void keep_chunks(Selection& selection) {
+  const Chunks& chunks = *selection.chunks;
+  const bool each_head = chunks.per == Chunks::Per::head || selection.over_heads;
+  selection.select = each_head ? by_head(chunks.length) : by_layer(chunks.length);
+  if (selection.over_heads) selection.over_heads = measured_on_chunks(std::move(selection.over_heads), chunks.length);
 }
 
 }  // namespace winnow::policy

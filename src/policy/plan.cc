@@ -39,24 +39,24 @@ void check_budget(const Method& method, int budget, const LayerPrompt& prompt) {
 AlwaysKept most_always_kept(const Method& method, int budget, std::span<const LayerPrompt> layers) {
   AlwaysKept most;
   for (const auto& prompt : layers) {
-    const AlwaysKept always_kept = method.always_kept.call(prompt, budget);
+    const AlwaysKept always_kept = method.selection.always_kept.call(prompt, budget);
     if (always_kept.total() > most.total()) most = always_kept;
   }
   return most;
 }
 
 /// Selected entries for each head, [H_kv].
-std::vector<int> spread_over_heads(const Method& method, const Scores& scores, int mean,
+std::vector<int> spread_over_heads(const Method& method, const LayerView& view, const Scores& scores, int mean,
                                    const AlwaysKept& always_kept) {
-  if (!method.over_heads) return std::vector<int>(scores.heads(), mean);
-  auto counts = method.over_heads.call(mean, scores, always_kept);
+  if (!method.selection.over_heads) return std::vector<int>(scores.heads(), mean);
+  auto counts = method.selection.over_heads.call(view, mean, scores, always_kept);
   check_spread(method.name, counts, scores.heads(), mean);
   return counts;
 }
 
 std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerView& view, const Scores& scores,
                                               std::span<const int> counts, const AlwaysKept& always_kept) {
-  if (method.select) return method.select.call(view, scores, counts, always_kept);
+  if (method.selection.select) return method.selection.select.call(view, scores, counts, always_kept);
   std::vector<std::vector<std::int32_t>> out;
   for (int head = 0; head < scores.heads(); ++head) out.push_back(top(scores.head(head), counts[head], always_kept));
   return out;
@@ -66,14 +66,14 @@ std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerV
 std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, const LayerView& view,
                                                        const Scores& scores, std::span<const int> counts,
                                                        const AlwaysKept& always_kept) {
-  if (!method.draw) return select(method, view, scores, counts, always_kept);
+  if (!method.selection.draw) return select(method, view, scores, counts, always_kept);
   std::vector<int> ranked;
   for (const int count : counts) {
-    const double drawn = method.drawn * count;
+    const double drawn = method.selection.drawn_share * count;
     ranked.push_back(apportion(std::vector<double>{count - drawn, drawn}, count)[0]);
   }
   auto out = select(method, view, scores, ranked, always_kept);
-  method.draw.call(view, scores, out, counts, always_kept);
+  method.selection.draw.call(view, scores, out, counts, always_kept);
   return out;
 }
 
@@ -100,7 +100,7 @@ std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores
 
 int least_budget(const Method& method, const LayerPrompt& prompt) {
   if (!method.needs_budget()) return 0;
-  const int least = method.least.call(prompt) + 1;
+  const int least = method.selection.least.call(prompt) + 1;
   return method.schedule == Schedule::once ? std::min(least, prompt.tokens) : least;  // the others' lanes grow
 }
 
@@ -112,8 +112,8 @@ std::vector<int> spread_over_layers(const Method& method, int budget, std::span<
   if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) {
     for (const auto& prompt : layers) check_budget(method, budget, prompt);
   }
-  if (fits || !method.over_layers) return std::vector<int>(layers.size(), budget);
-  auto budgets = method.over_layers.call(budget, count, tokens, most_always_kept(method, budget, layers));
+  if (fits || !method.selection.over_layers) return std::vector<int>(layers.size(), budget);
+  auto budgets = method.selection.over_layers.call(budget, count, tokens, most_always_kept(method, budget, layers));
   check_spread(method.name, budgets, count, budget);
   return budgets;
 }
@@ -122,17 +122,19 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, in
   cache::KeepPlan out;
   const int tokens = view.tokens();
   const bool fits = !method.evicts() || tokens <= budget;
-  if (fits && !method.state) return out;
+  if (fits && !method.lanes.state) return out;
   const AlwaysKept always_kept =
-      fits ? AlwaysKept{tokens, 0} : method.always_kept.call({tokens, view.shape.group(), view.shape.head_dim}, budget);
-  const Scores scores = method.score ? method.score.call(view, always_kept) : Scores(view.shape.kv_heads, tokens);
+      fits ? AlwaysKept{tokens, 0}
+           : method.selection.always_kept.call({tokens, view.shape.group(), view.shape.head_dim}, budget);
+  const Scores scores =
+      method.selection.score ? method.selection.score.call(view, always_kept) : Scores(view.shape.kv_heads, tokens);
   if (!fits) {
-    const auto counts = spread_over_heads(method, scores, layer_budget - always_kept.total(), always_kept);
+    const auto counts = spread_over_heads(method, view, scores, layer_budget - always_kept.total(), always_kept);
     for (const auto& selected : select_and_draw(method, view, scores, counts, always_kept))
       out.heads.push_back(with_always_kept(selected, tokens, always_kept));
   }
-  if (!fits && method.merge) method.merge.call(view, scores, always_kept, out);
-  if (method.state) out.state = kept_state(method.state.call(view, scores, always_kept), out);
+  if (!fits && method.lanes.merge) method.lanes.merge.call(view, scores, always_kept, out);
+  if (method.lanes.state) out.state = kept_state(method.lanes.state.call(view, scores, always_kept), out);
   return out;
 }
 

@@ -116,16 +116,16 @@ std::string schedule_text(const Method& method) {
 
 std::vector<PartInfo> parts_of(const Method& method) {
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
-  return {{"observe", text(method.observe, "nothing")},
-          {"replay", text(method.replay, "nothing")},
-          {"score", text(method.score, "none")},
-          {"budget over layers", text(method.over_layers, "uniform")},
-          {"budget over heads", text(method.over_heads, "uniform")},
-          {"forced", text(method.always_kept, "none")},
-          {"select", text(method.select, "the best of each head")},
+  return {{"observe", text(method.reading.observe, "nothing")},
+          {"replay", text(method.reading.replay, "nothing")},
+          {"score", text(method.selection.score, "none")},
+          {"budget over layers", text(method.selection.over_layers, "uniform")},
+          {"budget over heads", text(method.selection.over_heads, "uniform")},
+          {"forced", text(method.selection.always_kept, "none")},
+          {"select", text(method.selection.select, "the best of each head")},
           {"schedule", schedule_text(method)},
-          {"evict", method.step ? method.step.text : text(method.evict, "none")},
-          {"attend", text(method.attend, "to all that is kept")},
+          {"evict", method.decoding.step ? method.decoding.step.text : text(method.decoding.evict, "none")},
+          {"attend", text(method.decoding.attend, "to all that is kept")},
           {"positions", method.positions == Positions::cache ? "the index in the cache" : "the place in the text"}};
 }
 

@@ -26,13 +26,13 @@ void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::
 
 Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score) {
   Method method;
-  method.always_kept = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens",
-                        [sinks](const LayerPrompt& prompt, int) {
-                          return AlwaysKept{std::min(sinks, prompt.tokens), 0};
-                        }};
-  method.least = {method.always_kept.text,
-                  [sinks](const LayerPrompt& prompt) { return std::min(sinks, prompt.tokens); }};
-  method.score = {std::move(text), std::move(score)};
+  method.selection.always_kept = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens",
+                                  [sinks](const LayerPrompt& prompt, int) {
+                                    return AlwaysKept{std::min(sinks, prompt.tokens), 0};
+                                  }};
+  method.selection.least = {method.selection.always_kept.text,
+                            [sinks](const LayerPrompt& prompt) { return std::min(sinks, prompt.tokens); }};
+  method.selection.score = {std::move(text), std::move(score)};
   method.schedule = Schedule::once;
   return method;
 }

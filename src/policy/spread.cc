@@ -56,7 +56,7 @@ Option pyramid_option() {
 HeadBudgetPart adaptive(double floor, FloorRule rule) {
   return {fmt::format("by the best of the whole layer, {} of it uniform{}", floor,
                       rule == FloorRule::hard ? " as each head's safe minimum" : ""),
-          [floor, rule](int mean, const Scores& scores, const AlwaysKept& always_kept) {
+          [floor, rule](const LayerView&, int mean, const Scores& scores, const AlwaysKept& always_kept) {
             return rule == FloorRule::hard ? hard(mean, scores, always_kept, floor)
                                            : blend(mean, scores, always_kept, floor);
           }};

@@ -26,12 +26,13 @@ Method window_method(const Options& options) {
   const Reduce gqa = reduce_from(options.text("gqa"));
   const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), pad_from(options.text("pad"))};
   Method method;
-  method.observe = observe_last(window);
-  method.always_kept = {fmt::format("the last {} tokens", window), [window](const LayerPrompt& prompt, int) {
-                          return AlwaysKept{0, std::min(window, prompt.tokens)};
-                        }};
-  method.least = {"the window", [window](const LayerPrompt& prompt) { return std::min(window, prompt.tokens); }};
-  method.score = {
+  method.reading.observe = observe_last(window);
+  method.selection.always_kept = {fmt::format("the last {} tokens", window), [window](const LayerPrompt& prompt, int) {
+                                    return AlwaysKept{0, std::min(window, prompt.tokens)};
+                                  }};
+  method.selection.least = {"the window",
+                            [window](const LayerPrompt& prompt) { return std::min(window, prompt.tokens); }};
+  method.selection.score = {
       fmt::format("{}-pooled attention of the window, {} over the group", options.text("pool"), options.text("gqa")),
       [gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {
         Scores scores = reduce_group(view.observations[0], view.shape, gqa);

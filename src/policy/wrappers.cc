@@ -19,8 +19,8 @@ namespace {
 
 /// What all wrappers need: scores that are ranked.
 void check(const char* wrapper, const Method& inner) {
-  if (!inner.fixed.empty()) refuse(wrapper, inner, inner.fixed);
-  if (!inner.score) refuse(wrapper, inner, fmt::format("{} ranks nothing", inner.name));
+  if (!inner.selection.fixed.empty()) refuse(wrapper, inner, inner.selection.fixed);
+  if (!inner.selection.score) refuse(wrapper, inner, fmt::format("{} ranks nothing", inner.name));
 }
 
 Chunks::Per per_from(const std::string& name) {
@@ -39,12 +39,12 @@ Wrapper ada() {
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("ada", inner, "it keeps one set for all heads of a layer");
             check("ada", inner);
-            if (inner.over_heads) refuse("ada", inner, "its heads share the budget by need already");
-            if (inner.chunks && inner.chunks->per == Chunks::Per::layer)
+            if (inner.selection.over_heads) refuse("ada", inner, "its heads share the budget by need already");
+            if (inner.selection.chunks && inner.selection.chunks->per == Chunks::Per::layer)
               refuse("ada", inner, "per=layer keeps the same chunks for all heads of a layer");
             Method out = inner;
-            out.over_heads = adaptive(options);
-            if (out.chunks) keep_chunks(out);
+            out.selection.over_heads = adaptive(options);
+            if (out.selection.chunks) keep_chunks(out.selection);
             return out;
           }};
 }
@@ -57,9 +57,10 @@ Wrapper pyramid() {
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("pyramid", inner, "it keeps as much in every layer");
             check("pyramid", inner);
-            if (inner.over_layers) refuse("pyramid", inner, "its layers share the budget as a pyramid already");
+            if (inner.selection.over_layers)
+              refuse("pyramid", inner, "its layers share the budget as a pyramid already");
             Method out = inner;
-            out.over_layers = policy::pyramid(options.number("beta"));
+            out.selection.over_layers = policy::pyramid(options.number("beta"));
             return out;
           }};
 }
@@ -76,12 +77,12 @@ Wrapper chunk() {
       .apply = [](const Method& inner, const Options& options) {
         const auto per = per_from(options.text("per"));
         check("chunk", inner);
-        if (inner.chunks) refuse("chunk", inner, "it keeps whole chunks already");
-        if (per == Chunks::Per::layer && inner.over_heads)
+        if (inner.selection.chunks) refuse("chunk", inner, "it keeps whole chunks already");
+        if (per == Chunks::Per::layer && inner.selection.over_heads)
           refuse("chunk", inner, "per=layer keeps one set for all heads, but these share the budget by need");
         Method out = inner;
-        out.chunks = Chunks{options.integer("length"), per};
-        keep_chunks(out);
+        out.selection.chunks = Chunks{options.integer("length"), per};
+        keep_chunks(out.selection);
         return out;
       }};
 }

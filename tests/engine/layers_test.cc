@@ -73,7 +73,7 @@ std::vector<std::string> all_specs() {
 
 /// Whether what stays is what it was, and all of it is read. cam merges values while decoding, too.
 bool only_evicts(const policy::Method& method) {
-  return method.name != "cam" && !method.merge && !method.attend && !method.retrieves &&
+  return method.name != "cam" && !method.lanes.merge && !method.decoding.attend && !method.retrieves &&
          method.positions == policy::Positions::absolute;
 }
 
@@ -105,7 +105,7 @@ TEST_F(LayersTest, reading_and_decoding_are_those_of_the_network_in_double_preci
 void LayersTest::expect_steps_over_what_is_kept(const std::string& spec) {
   auto prefilled = prefill(with_budget(spec));
   Cache& cache = prefilled.caches.front();
-  const bool evicts_first = static_cast<bool>(cache.impl().method().evict);
+  const bool evicts_first = static_cast<bool>(cache.impl().method().decoding.evict);
   Network network(path_, 1, 1, kPrompt + kSteps);
   network.prefill(tokens(kPrompt), 64);
   auto kept = cache.kept();

@@ -24,7 +24,7 @@ double needed(const Cache& cache, const model::Hparams& hparams) {
   const auto stats = cache.stats();
   const double merged_entries = method.retrieves ? 0 : stats.attended_per_head_mean - stats.entries_per_head_mean;
   const double blocks =
-      shape.summary_size == 0 ? 0 : std::ceil(static_cast<double>(kTokens) / method.summary_block / 64 + 1) * 64;
+      shape.summary_size == 0 ? 0 : std::ceil(static_cast<double>(kTokens) / method.lanes.summary_block / 64 + 1) * 64;
   const double of_head = stats.entries_per_head_mean * static_cast<double>(cache::entry_bytes(shape)) +
                          merged_entries * static_cast<double>(cache::MergedEntries::bytes(shape.state_columns)) +
                          blocks * static_cast<double>(cache::summary_bytes(shape));
@@ -62,7 +62,7 @@ TEST(Memory, is_what_the_entries_take) {
     const auto& o = cache.options();
     EXPECT_LE(held, 1.03 * needed(cache, hparams))
         << o.spec.print() << ", " << o.kv_type.print() << (o.budget ? " @ " + o.budget->print() : "");
-    EXPECT_GE(held, needed(cache, hparams) * (o.spec.method().summary_rows > 0 ? 0.5 : 1)) << o.spec.print();
+    EXPECT_GE(held, needed(cache, hparams) * (o.spec.method().lanes.summary_rows > 0 ? 0.5 : 1)) << o.spec.print();
     if (o.spec.method().evicts()) {
       EXPECT_EQ(cache.stats().entries_per_head_mean, o.budget->entries(kTokens, 1)) << o.spec.print();
     }

@@ -52,14 +52,15 @@ Layer seen(const policy::LayerView& view) {
 policy::Preset watching(std::vector<Layer>& layers) {
   return {.name = "watching", .summary = "", .paper = "", .options = {}, .build = [&layers](const policy::Options&) {
             policy::Method method;
-            method.observe = policy::observe_last(1);
-            method.always_kept = {"nothing", [](const policy::LayerPrompt&, int) { return policy::AlwaysKept{}; }};
-            method.least = {"nothing", [](const policy::LayerPrompt&) { return 0; }};
-            method.score = {"the last query's attention",
-                            [&layers](const policy::LayerView& view, const policy::AlwaysKept&) {
-                              layers.push_back(seen(view));
-                              return policy::reduce_group(view.observations[0], view.shape, policy::Reduce::sum);
-                            }};
+            method.reading.observe = policy::observe_last(1);
+            method.selection.always_kept = {"nothing",
+                                            [](const policy::LayerPrompt&, int) { return policy::AlwaysKept{}; }};
+            method.selection.least = {"nothing", [](const policy::LayerPrompt&) { return 0; }};
+            method.selection.score = {
+                "the last query's attention", [&layers](const policy::LayerView& view, const policy::AlwaysKept&) {
+                  layers.push_back(seen(view));
+                  return policy::reduce_group(view.observations[0], view.shape, policy::Reduce::sum);
+                }};
             method.schedule = policy::Schedule::once;
             return method;
           }};

@@ -125,14 +125,15 @@ class FakeLayer {
   void look(const policy::Method& method, int budget, int layer, int layers,
             const std::function<void(const policy::LayerView&)>& at) const {
     std::vector<attention::Observation> seen;
-    if (method.observe) {
-      for (const auto& what : method.observe.call({n_, group_, kDim}, budget)) seen.push_back(observation(what));
+    if (method.reading.observe) {
+      for (const auto& what : method.reading.observe.call({n_, group_, kDim}, budget))
+        seen.push_back(observation(what));
     }
-    attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.query_moments_from);
+    attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.reading.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
-    if (method.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    const auto replayed =
-        method.replay ? repetition(method.replay.call({n_, group_, kDim})) : attention::Observation({}, 0, 0);
+    if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
+    const auto replayed = method.reading.replay ? repetition(method.reading.replay.call({n_, group_, kDim}))
+                                                : attention::Observation({}, 0, 0);
     at({layer, layers, shape(), &scratch_, seen, &moments, &rope(), &replayed});
   }
 
@@ -203,13 +204,13 @@ class FakeDecode {
     const auto plan = layer.plan(spec_, budget);
     lanes_.commit(plan, layer.scratch());
     const policy::LayerPrompt prompt{layer.tokens(), layer.shape().group(), FakeLayer::kDim};
-    terms_ = {prompt, budget, method.always_kept.call(prompt, budget)};
+    terms_ = {prompt, budget, method.selection.always_kept.call(prompt, budget)};
     for (int head = 0; head < layer.shape().kv_heads; ++head)
       limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
-    if (method.summary_rows > 0) lanes_.reserve_summaries(1000);
-    if (method.settle) {
+    if (method.lanes.summary_rows > 0) lanes_.reserve_summaries(1000);
+    if (method.decoding.prepare) {
       layer.look(method, budget, 0, 2,
-                 [&](const policy::LayerView& view) { method.settle.call(view, lanes_, terms_); });
+                 [&](const policy::LayerView& view) { method.decoding.prepare.call(view, lanes_, terms_); });
     }
   }
 
@@ -217,12 +218,12 @@ class FakeDecode {
   void enter() {
     const auto row = layer_.token(position_);
     lanes_.reserve(1);
-    if (spec_.method().merged_entries > 0) lanes_.reserve_merged_entries(1);
+    if (spec_.method().lanes.merged_entries > 0) lanes_.reserve_merged_entries(1);
     for (int head = 0; head < layer_.shape().kv_heads; ++head) {
       const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
       const auto key = std::span<const float>(row).subspan(at, FakeLayer::kDim);
       const auto value = std::span<const float>(row).subspan(row.size() / 2 + at, FakeLayer::kDim);
-      const auto& evict = spec_.method().evict;
+      const auto& evict = spec_.method().decoding.evict;
       if (evict && lanes_.length(head) >= limit_[head]) {
         lanes_.replace(head, evict.call(lanes_, head, terms_), position_, key, value);
       } else {
@@ -244,8 +245,8 @@ class FakeDecode {
   std::vector<cache::AttendPlan> plans(int layer) const {
     const auto q = query();
     std::vector<cache::AttendPlan> out(layer_.shape().kv_heads);
-    spec_.method().attend.call({layer, layer_.shape(), lanes_, position_, terms_, q.data(), 0, layer_.shape().kv_heads},
-                               out);
+    spec_.method().decoding.attend.call(
+        {layer, layer_.shape(), lanes_, position_, terms_, q.data(), 0, layer_.shape().kv_heads}, out);
     return out;
   }
 
@@ -277,8 +278,9 @@ class FakeDecode {
       }
     }
     const auto step = [&](int first, int end) {
-      if (!spec_.method().step) return;
-      spec_.method().step.call({0, shape, lanes_, position_, terms_, limit_, first, end, probabilities.data(), stride});
+      if (!spec_.method().decoding.step) return;
+      spec_.method().decoding.step.call(
+          {0, shape, lanes_, position_, terms_, limit_, first, end, probabilities.data(), stride});
     };
     if (heads == Heads::together || spec_.method().one_set_per_layer) {
       step(0, shape.kv_heads);
@@ -314,11 +316,11 @@ class FakeDecode {
     return {layer_.shape().kv_heads,
             FakeLayer::kDim,
             type,
-            static_cast<int>(method.columns.size()),
+            static_cast<int>(method.lanes.columns.size()),
             method.positions == policy::Positions::absolute ? nullptr : &FakeLayer::rope(),
             method.positions == policy::Positions::cache ? cache::Lying::at_rank : cache::Lying::at_position,
-            method.summary_rows * FakeLayer::kDim,
-            method.merged_entries};
+            method.lanes.summary_rows * FakeLayer::kDim,
+            method.lanes.merged_entries};
   }
 
   const FakeLayer& layer_;

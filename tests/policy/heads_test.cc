@@ -29,7 +29,7 @@ Table table_of(const cache::LayerLanes& lanes, int heads) {
 TEST(Step, heads_do_not_disturb_each_other) {
   const FakeLayer layer(3, 2, 90, random_attention(3));
   for (const auto& method : list_methods()) {
-    if (!Spec::parse(method.name).method().step) continue;
+    if (!Spec::parse(method.name).method().decoding.step) continue;
     for (const std::string& spec : {method.name, method.name + ":positions=cache"}) {
       if (Spec::parse(method.name).method().retrieves && spec != method.name) continue;
       FakeDecode together(layer, spec, 70);

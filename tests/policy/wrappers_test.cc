@@ -316,7 +316,7 @@ TEST(AdaChunk, every_head_cuts_at_most_one_chunk) {
       for (const int budget : {20, 61, 90}) {
         for (int l = 0; l < 3; ++l) {
           const auto plan = layer.plan(Spec::parse(spec), budget, l, 3);
-          const auto always_kept = method.always_kept.call({140, 2}, budget);
+          const auto always_kept = method.selection.always_kept.call({140, 2}, budget);
           for (const auto& head : plan.heads) {
             int cut = 0;
             for (int first = always_kept.sinks; first < 140 - always_kept.recent; first += kLength) {

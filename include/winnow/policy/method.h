@@ -30,9 +30,10 @@ struct KeepPlan;
 
 }  // namespace winnow
 
-/// A method is a composition: observe . score . budget over layers . budget over heads . select . state . schedule .
-/// positions. Every part is a value that can be replaced on its own; wrappers such as ada(X) do just that. Parts whose
-/// signature names a class that is only declared here act on the cache itself: they can be written inside of winnow.
+/// A method is a composition of parts, grouped by when they act: while the prompt is read, when one of its layers is
+/// done, while tokens are decoded. Every part is a value that can be replaced on its own; wrappers such as ada(X) do
+/// just that. Parts whose signature names a class that is only declared here act on the cache itself: they can be
+/// written inside of winnow.
 namespace winnow::policy {
 
 struct StepView;
@@ -52,11 +53,11 @@ struct WINNOW_EXPORT LayerView {
   attention::Shape shape;
   const cache::LayerScratch* scratch =
       nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
-  attention::Observed observations;                  ///< in the order of Method::observe
+  attention::Observed observations;                  ///< in the order of Reading::observe
   const attention::QueryMoments* moments = nullptr;  ///< set for methods that ask for them
   const Rope* rope = nullptr;
   const attention::Observation* replayed =
-      nullptr;  ///< of Method::replay; set for methods that have it when something goes
+      nullptr;  ///< of Reading::replay; set for methods that have it when something is evicted
 
   int tokens() const;
   /// Key of one token, decoded to f32 and rotated to the token's position, [head_dim].
@@ -65,7 +66,7 @@ struct WINNOW_EXPORT LayerView {
   void value(int kv_head, int token, std::span<float> out) const;
 };
 
-/// One score for each entry of each KV head, [H_kv][n]. Higher stays.
+/// One score for each entry of each KV head, [H_kv][n]. The highest are kept.
 class Scores {
  public:
   Scores(int heads, int n)
@@ -85,7 +86,7 @@ class Scores {
   CountedVector<float> values_;
 };
 
-/// Entries that stay whatever their score: the first `sinks` and the last `recent`.
+/// Entries that are kept whatever their score: the first `sinks` and the last `recent`.
 struct AlwaysKept {
   int sinks = 0;
   int recent = 0;
@@ -108,12 +109,12 @@ struct Part {
 };
 
 using ScorePart = Part<Scores(const LayerView&, const AlwaysKept&)>;
-/// Entries per KV head and layer, [L], from the mean B over layers; the sum is L * B exactly. `Forced` is that of the
-/// layer that forces the most.
+/// Entries per KV head and layer, [L], from the mean B over layers; the sum is L * B exactly. `AlwaysKept` is that of
+/// the layer with the most of them.
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const AlwaysKept&)>;
 /// Selected (not always kept) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean
 /// exactly.
-using HeadBudgetPart = Part<std::vector<int>(int mean, const Scores&, const AlwaysKept&)>;
+using HeadBudgetPart = Part<std::vector<int>(const LayerView&, int mean, const Scores&, const AlwaysKept&)>;
 /// Which entries each head keeps beside the always kept ones, ascending: `counts` of them, from one part for all heads,
 /// so that sets may be shared or joined.
 using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&,
@@ -121,13 +122,13 @@ using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&,
 /// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
 using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected,
                            std::span<const int> counts, const AlwaysKept&)>;
-/// Merges what goes into what stays: fills plan.values, and plan.keys and plan.merged entries where keys are merged.
-/// Called only when something goes.
+/// Merges evicted entries into kept ones: fills plan.values, and plan.keys and plan.merged_entries where keys are
+/// merged. Called only when something is evicted.
 using MergePart = Part<void(const LayerView&, const Scores&, const AlwaysKept&, cache::KeepPlan& plan)>;
 /// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `always_kept` is all
 /// of a prompt that fits.
 using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const AlwaysKept&)>;
-/// How many entries the method forces however small the budget.
+/// How many entries are always kept, however small the budget.
 using LeastPart = Part<int(const LayerPrompt&)>;
 /// What is always kept when a prompt is cut to B entries.
 using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
@@ -149,20 +150,21 @@ struct Passage {
 };
 
 /// What is read once more by all layers (the prompt is the first one's), passage by passage; each of them sees the
-/// prompt alone. Not called where everything stays.
+/// prompt alone. Not called where everything is kept.
 using ReplayPart = Part<std::vector<Passage>(const LayerPrompt&)>;
 
 /// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for
 /// one KV head at a time, by several threads, or, where heads share one set, for all of them.
 using StepPart = Part<void(const StepView&)>;
-/// What a per-step method that looks at nothing does when a new token is about to enter a full lane: the slot whose
-/// entry leaves.
+/// The slot whose entry is evicted when a new token is about to enter a full lane, for per-step methods that look at
+/// nothing.
 using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
-/// What a query reads of each lane, for methods that turn or narrow it: one plan for each KV head, empty on entry.
-/// Called for one KV head at a time, by several threads, or, where heads read alike, for all of them.
+/// What a query reads of each lane, for methods that narrow it or change distances: one plan for each KV head, empty on
+/// entry. Called for one KV head at a time, by several threads, or, where heads read alike, for all of them.
 using AttendPart = Part<void(const AttendView&, std::span<std::vector<cache::AttendRange>> plans)>;
-/// What is done once when a layer's lanes have been filled: summaries of blocks.
-using SettlePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
+/// What is done once for a layer, when its lanes have been filled: stores what decoding will read, such as summaries of
+/// blocks.
+using PreparePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
 
 /// Whole chunks of consecutive entries.
 struct Chunks {
@@ -179,9 +181,6 @@ enum class Schedule : std::uint8_t {
   step,  ///< then too, and at every decode step
 };
 
-/// Whether the attention of a token's query is captured for the step part.
-enum class Attention : std::uint8_t { unseen, seen };
-
 /// The effective positions of entries.
 enum class Positions : std::uint8_t {
   absolute,            ///< those in the text
@@ -189,42 +188,62 @@ enum class Positions : std::uint8_t {
   cache,               ///< their ranks in the lane, so that no distance is longer than the lane
 };
 
+/// What acts while the prompt is read.
+struct Reading {
+  ObservePart observe;          ///< empty: no attention is recorded
+  ReplayPart replay;            ///< empty: nothing is read again
+  int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: none does
+};
+
+/// What acts when a layer of the prompt is done, and chooses the entries that are kept.
+struct Selection {
+  AlwaysKeptPart always_kept;
+  LeastPart least;               ///< REQUIRES: set when the method needs a budget
+  ScorePart score;               ///< empty: nothing but the always kept entries is kept
+  LayerBudgetPart over_layers;   ///< empty: uniform
+  HeadBudgetPart over_heads;     ///< empty: uniform
+  SelectPart select;             ///< empty: the best of each head
+  DrawPart draw;                 ///< empty: select fills all places
+  double drawn_share = 0;        ///< of the selected places, that draw fills
+  std::optional<Chunks> chunks;  ///< set where select takes whole chunks
+  std::string fixed;             ///< why wrappers cannot change what is selected; empty: they can
+};
+
+/// What the lanes hold of the selected entries, and beside them.
+struct Contents {
+  MergePart merge;            ///< empty: what is not kept is lost
+  double merged_entries = 0;  ///< entries without vectors of their own that merge leaves, at most, for each entry of
+                              ///< the budget
+  std::vector<std::string> columns;  ///< names of the f32 values that each entry carries
+  StatePart state;                   ///< what the columns begin with; empty: 0
+  int summary_rows = 0;              ///< rows of d floats that are stored for each block
+  int summary_block = 16;            ///< entries that a block has at least
+};
+
+/// What acts while tokens are decoded, and just before.
+struct Decoding {
+  PreparePart prepare;              ///< empty: nothing to do
+  EvictPart evict;                  ///< of Schedule::step, this
+  StepPart step;                    ///< or this
+  bool step_sees_attention = true;  ///< false: step does without, and nothing is captured for it
+  AttendPart attend;                ///< empty: each query reads everything
+  bool heads_read_alike = false;    ///< attend makes one choice for all heads of a layer
+};
+
+/// The parts, by when they act, and what holds all the time.
 struct Method {
   std::string name;
-  ObservePart observe;  ///< empty: nothing
-  ReplayPart replay;    ///< empty: nothing
-  int query_moments_from =
-      -1;  ///< first token of the prompt whose query enters the moments; negative: they are not asked for
-  AlwaysKeptPart always_kept;
-  LeastPart least;                   ///< REQUIRES: set when the method needs a budget
-  ScorePart score;                   ///< empty: nothing but the always kept entries stays
-  LayerBudgetPart over_layers;       ///< empty: uniform
-  HeadBudgetPart over_heads;         ///< empty: uniform
-  SelectPart select;                 ///< empty: the best of each head
-  DrawPart draw;                     ///< empty: select fills all places
-  double drawn = 0;                  ///< share of the selected places that draw fills
-  std::string fixed;                 ///< why wrappers cannot change what it selects; empty: they can
-  bool one_set_per_layer = false;    ///< all heads of a layer keep the same entries, at every step
-  std::optional<Chunks> chunks;      ///< whole chunks are selected
-  MergePart merge;                   ///< empty: what goes is gone
-  std::vector<std::string> columns;  ///< names of the per-entry f32 columns
-  StatePart state;                   ///< empty: columns begin at 0
   Schedule schedule = Schedule::keep;
-  EvictPart evict;                      ///< of Schedule::step, this
-  StepPart step;                        ///< or this
-  Attention watches = Attention::seen;  ///< what step gets to see
-  SettlePart settle;                    ///< empty: nothing to do
-  AttendPart attend;                    ///< empty: everything
-  bool heads_read_alike = false;        ///< attend makes one choice for all heads of a layer
-  bool retrieves = false;               ///< keeps all, and attends to a budget's worth of it
   Positions positions = Positions::absolute;
-  double merged_entries =
-      0;  ///< entries without vectors of their own that merging leaves, at most, for each entry of the budget
-  int summary_rows = 0;    ///< rows of d floats that are stored for each block
-  int summary_block = 16;  ///< entries that a block has at least
+  bool one_set_per_layer = false;  ///< all heads of a layer keep the same entries, at every step
+  bool retrieves = false;          ///< keeps all, and attends to a budget's worth of it
+  Reading reading;
+  Selection selection;
+  Contents lanes;
+  Decoding decoding;
 
   /// Whether lanes change at every step, so that a token must have been read by all layers before the next one enters.
-  bool changes_while_decoding() const { return evict || step; }
+  bool changes_while_decoding() const { return decoding.evict || decoding.step; }
   bool evicts() const { return schedule != Schedule::keep; }
   /// Whether the method needs `--budget`.
   bool needs_budget() const { return evicts() || retrieves; }

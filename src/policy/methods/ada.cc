@@ -19,7 +19,7 @@ Preset ada_snapkv() {
           .options = window_options(adaptive_options()),
           .build = [](const Options& options) {
             Method method = window_method(options);
-            method.over_heads = adaptive(options);
+            method.selection.over_heads = adaptive(options);
             return method;
           }};
 }
@@ -37,8 +37,8 @@ Preset ada_pyramid() {
           .options = window_options(std::move(more)),
           .build = [](const Options& options) {
             Method method = window_method(options);
-            method.over_layers = pyramid(options.number("beta"));
-            method.over_heads = adaptive(options);
+            method.selection.over_layers = pyramid(options.number("beta"));
+            method.selection.over_heads = adaptive(options);
             return method;
           }};
 }

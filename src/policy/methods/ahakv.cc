@@ -123,54 +123,55 @@ void accumulate(const StepView& view, Counted counted, Gain kind) {
 ///   when         step: evicts at every decode step; prefill: only when the prompt has been read
 Preset ahakv() {
   const Option::Choice on{"on", {"on", "off"}};
-  return {
-      .name = "ahakv",
-      .summary = "what recent queries attend to, by a softmax of constant entropy, times a prior from the values",
-      .paper =
-          "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of "
-          "Large Language Models",
-      .options = {{"recent", Option::Integer{32, 1, 65536},
-                   "recent tokens that stay and whose queries are accumulated"},
-                  {"ra", on, "off: all queries are accumulated"},
-                  {"sgs", on, "off: the plain softmax"},
-                  {"vpe", on, "off: no value prior"},
-                  {"gain", Option::Choice{"floor", {"floor", "paper", "algorithm"}},
-                   "floor: the gain stays at 1 or more; algorithm: also divided by sqrt(d), and while decoding"},
-                  {"decode-gain", Option::Choice{"auto", {"auto", "lane", "position", "prompt"}},
-                   "what the gain of a decode step counts; auto: the lane, with gain=algorithm the position"},
-                  {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
-                  {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-      .build = [](const Options& options) {
-        const Gain gain = options.text("sgs") == "off" ? Gain::none : gain_from(options.text("gain"));
-        const Switches s{options.integer("recent"), options.text("ra") == "off", gain, options.text("vpe") == "on"};
-        const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
-        Method method;
-        method.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
-                          [s](const LayerPrompt& prompt, int budget) { return observe(s, prompt, budget); }};
-        method.always_kept = {"the recent tokens, at most half of the budget", [s](const LayerPrompt&, int budget) {
-                                return AlwaysKept{0, s.always_kept(budget)};
-                              }};
-        method.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
-        method.score = {
-            s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
-            [s, pooling](const LayerView& view, const AlwaysKept& always_kept) {
-              Scores scores = accumulated(view, s.prior);
-              pool_evictable(scores, always_kept, pooling);
-              return scores;
-            }};
-        method.schedule = Schedule::once;
-        if (options.text("when") == "prefill") return method;
-        const Counted counted = counted_from(options.text("decode-gain"), gain);
-        method.schedule = Schedule::step;
-        method.columns = {"accumulated attention"};
-        method.state = {"accumulated attention times the value prior",
-                        [s](const LayerView& view, const Scores&, const AlwaysKept&) {
-                          return std::vector{accumulated(view, s.prior)};
-                        }};
-        method.step = {"the entry with the least accumulated attention",
-                       [=](const StepView& view) { accumulate(view, counted, gain); }};
-        return method;
-      }};
+  return {.name = "ahakv",
+          .summary = "what recent queries attend to, by a softmax of constant entropy, times a prior from the values",
+          .paper =
+              "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of "
+              "Large Language Models",
+          .options = {{"recent", Option::Integer{32, 1, 65536},
+                       "recent tokens that stay and whose queries are accumulated"},
+                      {"ra", on, "off: all queries are accumulated"},
+                      {"sgs", on, "off: the plain softmax"},
+                      {"vpe", on, "off: no value prior"},
+                      {"gain", Option::Choice{"floor", {"floor", "paper", "algorithm"}},
+                       "floor: the gain stays at 1 or more; algorithm: also divided by sqrt(d), and while decoding"},
+                      {"decode-gain", Option::Choice{"auto", {"auto", "lane", "position", "prompt"}},
+                       "what the gain of a decode step counts; auto: the lane, with gain=algorithm the position"},
+                      {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
+                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+          .build = [](const Options& options) {
+            const Gain gain = options.text("sgs") == "off" ? Gain::none : gain_from(options.text("gain"));
+            const Switches s{options.integer("recent"), options.text("ra") == "off", gain, options.text("vpe") == "on"};
+            const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
+            Method method;
+            method.reading.observe = {
+                s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
+                [s](const LayerPrompt& prompt, int budget) { return observe(s, prompt, budget); }};
+            method.selection.always_kept = {"the recent tokens, at most half of the budget",
+                                            [s](const LayerPrompt&, int budget) {
+                                              return AlwaysKept{0, s.always_kept(budget)};
+                                            }};
+            method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
+            method.selection.score = {s.prior ? "accumulated attention times the value prior, mean-pooled"
+                                              : "accumulated attention, mean-pooled",
+                                      [s, pooling](const LayerView& view, const AlwaysKept& always_kept) {
+                                        Scores scores = accumulated(view, s.prior);
+                                        pool_evictable(scores, always_kept, pooling);
+                                        return scores;
+                                      }};
+            method.schedule = Schedule::once;
+            if (options.text("when") == "prefill") return method;
+            const Counted counted = counted_from(options.text("decode-gain"), gain);
+            method.schedule = Schedule::step;
+            method.lanes.columns = {"accumulated attention"};
+            method.lanes.state = {"accumulated attention times the value prior",
+                                  [s](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                    return std::vector{accumulated(view, s.prior)};
+                                  }};
+            method.decoding.step = {"the entry with the least accumulated attention",
+                                    [=](const StepView& view) { accumulate(view, counted, gain); }};
+            return method;
+          }};
 }
 
 }  // namespace winnow::policy::methods

@@ -186,31 +186,32 @@ Preset cam() {
         const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
         const Rule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
         Method method;
-        method.fixed = "cam's merging follows its own selection";
-        method.observe = observe_all();
-        method.always_kept = {
+        method.selection.fixed = "cam's merging follows its own selection";
+        method.reading.observe = observe_all();
+        method.selection.always_kept = {
             select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
             [rule](const LayerPrompt&, int budget) { return rule.always_kept(budget); }};
-        method.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
-                        [select](const LayerPrompt&) { return select == Select::heavy ? 0 : 4; }};
+        method.selection.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
+                                  [select](const LayerPrompt&) { return select == Select::heavy ? 0 : 4; }};
         if (select == Select::heavy) {
-          method.score = {"attention received from all queries", [](const LayerView& view, const AlwaysKept&) {
-                            return reduce_group(view.observations[0], view.shape, Reduce::mean);
-                          }};
+          method.selection.score = {"attention received from all queries",
+                                    [](const LayerView& view, const AlwaysKept&) {
+                                      return reduce_group(view.observations[0], view.shape, Reduce::mean);
+                                    }};
         }
         if (options.text("prompt") == "merge") {
-          method.merge = {"values into the next entries",
-                          [rule](const LayerView& view, const Scores&, const AlwaysKept& always_kept,
-                                 cache::KeepPlan& plan) { merge_prompt(view, always_kept, plan, rule); }};
+          method.lanes.merge = {"values into the next entries",
+                                [rule](const LayerView& view, const Scores&, const AlwaysKept& always_kept,
+                                       cache::KeepPlan& plan) { merge_prompt(view, always_kept, plan, rule); }};
         }
         method.schedule = Schedule::once;
         if (options.text("when") == "prefill") return method;
-        method.columns = {"attention received"};
-        method.state = {"attention received", [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                          return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
-                        }};
+        method.lanes.columns = {"attention received"};
+        method.lanes.state = {"attention received", [](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                              }};
         method.schedule = Schedule::step;
-        method.step = {
+        method.decoding.step = {
             select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
             [rule](const StepView& view) { after_step(view, rule); }};
         return method;

@@ -166,7 +166,7 @@ Preset expected_attention() {
                                   [future, all](const LayerView& view, const AlwaysKept& always_kept) {
                                     return expected_attention(view, future, all ? 0 : always_kept.sinks);
                                   });
-        method.query_moments_from = options.integer("sinks");
+        method.reading.query_moments_from = options.integer("sinks");
         return method;
       }};
 }

@@ -68,16 +68,16 @@ Preset h2o() {
             const Reduce gqa = reduce_from(options.text("gqa"));
             if (heavy + recent <= 0) throw UsageError("heavy=0 and recent=0 leave nothing to keep");
             Method method;
-            method.observe = observe_all();
-            method.always_kept = {"the sinks and the last tokens' share", [=](const LayerPrompt&, int budget) {
-                                    const int left = std::max(0, budget - sinks);
-                                    const double share = left / (heavy + recent);
-                                    return AlwaysKept{
-                                        std::min(sinks, budget),
-                                        apportion(std::vector<double>{heavy * share, recent * share}, left)[1]};
-                                  }};
-            method.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
-            method.score = {
+            method.reading.observe = observe_all();
+            method.selection.always_kept = {
+                "the sinks and the last tokens' share", [=](const LayerPrompt&, int budget) {
+                  const int left = std::max(0, budget - sinks);
+                  const double share = left / (heavy + recent);
+                  return AlwaysKept{std::min(sinks, budget),
+                                    apportion(std::vector<double>{heavy * share, recent * share}, left)[1]};
+                }};
+            method.selection.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
+            method.selection.score = {
                 std::string("attention received from all queries") + (count ? ", divided by their number" : ""),
                 [gqa, count](const LayerView& view, const AlwaysKept&) {
                   Scores sums = reduce_group(view.observations[0], view.shape, gqa);
@@ -86,12 +86,12 @@ Preset h2o() {
             method.schedule = Schedule::once;
             if (options.text("when") == "prefill") return method;
             method.schedule = Schedule::step;
-            method.columns = {"attention received"};
-            method.state = {"attention received", [gqa](const LayerView& view, const Scores&, const AlwaysKept&) {
-                              return std::vector{reduce_group(view.observations[0], view.shape, gqa)};
-                            }};
-            method.step = {"the entry that has received the least",
-                           [count](const StepView& view) { accumulate(view, count); }};
+            method.lanes.columns = {"attention received"};
+            method.lanes.state = {"attention received", [gqa](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                    return std::vector{reduce_group(view.observations[0], view.shape, gqa)};
+                                  }};
+            method.decoding.step = {"the entry that has received the least",
+                                    [count](const StepView& view) { accumulate(view, count); }};
             return method;
           }};
 }

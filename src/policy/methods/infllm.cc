@@ -49,8 +49,8 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
   lanes.set_summary(head, block, mean);
 }
 
-/// Everything is ready for the next token, which makes the lane longer by one.
-void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
+/// Of the blocks before the local window of the next token, which makes the lane longer by one.
+void represent_blocks(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
   const Sizes sizes(terms.budget);
   const int length = view.tokens();
   for (int head = 0; head < view.shape.kv_heads && length >= terms.budget; ++head) {
@@ -125,27 +125,27 @@ Preset infllm() {
       .options = {},
       .build = [](const Options&) {
         Method method;
-        method.observe = {
+        method.reading.observe = {
             "sum of the attention of the queries within the local window behind each key",
             [](const LayerPrompt&, int budget) {
               return std::vector<attention::Observe>{
                   {{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
             }};
-        method.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
-        method.least = {"initial tokens, a local window and a block", [](const LayerPrompt&) { return 63; }};
-        method.fixed = "infllm evicts nothing";
+        method.selection.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
+        method.selection.least = {"initial tokens, a local window and a block", [](const LayerPrompt&) { return 63; }};
+        method.selection.fixed = "infllm evicts nothing";
         method.retrieves = true;
-        method.columns = {"attention received in the local window"};
-        method.state = {"attention received in the local window",
-                        [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                          return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
-                        }};
+        method.lanes.columns = {"attention received in the local window"};
+        method.lanes.state = {"attention received in the local window",
+                              [](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                              }};
         method.positions = Positions::cache;
-        method.summary_rows = 1;
-        method.settle = {"representatives of each block", settle};
-        method.step = {"nothing; blocks that leave the local window get representatives", after_step};
-        method.heads_read_alike = true;
-        method.attend = {"to first tokens, the local window and the most relevant blocks", attend};
+        method.lanes.summary_rows = 1;
+        method.decoding.prepare = {"representatives of each block", represent_blocks};
+        method.decoding.step = {"nothing; blocks that leave the local window get representatives", after_step};
+        method.decoding.heads_read_alike = true;
+        method.decoding.attend = {"to first tokens, the local window and the most relevant blocks", attend};
         return method;
       }};
 }

@@ -44,8 +44,8 @@ Preset kvzip() {
                                       options.integer("sinks"), [](const LayerView& view, const AlwaysKept&) {
                                         return reduce_group(*view.replayed, view.shape, Reduce::max);
                                       });
-            method.replay = {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
-                             [chunk](const LayerPrompt& prompt) { return repeated(prompt.tokens, chunk); }};
+            method.reading.replay = {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
+                                     [chunk](const LayerPrompt& prompt) { return repeated(prompt.tokens, chunk); }};
             return method;
           }};
 }

@@ -61,23 +61,23 @@ Preset nacl() {
         const Reduce gqa = reduce_from(options.text("gqa"));
         const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
         Method method;
-        method.observe = {"sum of the attention of the last hundredth of the queries",
-                          [](const LayerPrompt& prompt, int budget) {
-                            return observe_last(proxies(prompt.tokens)).call(prompt, budget);
-                          }};
-        method.always_kept = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest",
-                              always_kept};
-        method.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
-        method.score = {"attention of the last hundredth of the queries",
-                        [gqa](const LayerView& view, const AlwaysKept&) {
-                          return reduce_group(view.observations[0], view.shape, gqa);
-                        }};
-        method.draw = {
+        method.reading.observe = {"sum of the attention of the last hundredth of the queries",
+                                  [](const LayerPrompt& prompt, int budget) {
+                                    return observe_last(proxies(prompt.tokens)).call(prompt, budget);
+                                  }};
+        method.selection.always_kept = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest",
+                                        always_kept};
+        method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
+        method.selection.score = {"attention of the last hundredth of the queries",
+                                  [gqa](const LayerView& view, const AlwaysKept&) {
+                                    return reduce_group(view.observations[0], view.shape, gqa);
+                                  }};
+        method.selection.draw = {
             "in proportion to the softmax of the scores",
             [seed](const LayerView& view, const Scores& scores, std::vector<std::vector<std::int32_t>>& selected,
                    std::span<const int> counts,
                    const AlwaysKept& always_kept) { draw(view, scores, selected, counts, always_kept, seed); }};
-        method.drawn = 7.0 / 19;
+        method.selection.drawn_share = 7.0 / 19;
         method.schedule = Schedule::once;
         return method;
       }};

@@ -15,7 +15,7 @@ Preset pyramidkv() {
           .options = window_options({pyramid_option()}),
           .build = [](const Options& options) {
             Method method = window_method(options);
-            method.over_layers = pyramid(options.number("beta"));
+            method.selection.over_layers = pyramid(options.number("beta"));
             return method;
           }};
 }

@@ -94,26 +94,27 @@ Preset quest() {
             const int page = options.integer("page");
             const int dense = options.integer("dense");
             Method method;
-            method.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
-            method.least = {"nothing", [](const LayerPrompt&) { return 0; }};
-            method.fixed = "quest evicts nothing";
+            method.selection.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
+            method.selection.least = {"nothing", [](const LayerPrompt&) { return 0; }};
+            method.selection.fixed = "quest evicts nothing";
             method.retrieves = true;
-            method.summary_rows = 2;
-            method.summary_block = page;
-            method.settle = {"largest and least keys of each page",
-                             [page](const LayerView& view, cache::LayerLanes& lanes, const Terms&) {
-                               summarize_prompt(view, lanes, page);
-                             }};
-            method.watches = Attention::unseen;
-            method.step = {"nothing; the last page's summary takes in the token",
-                           [page](const StepView& view) { summarize_token(view, page); }};
-            method.attend = {"to the pages with the largest bound on their products, by the KV head",
-                             [page, dense](const AttendView& view, std::span<cache::AttendPlan> plans) {
-                               const int count = (view.terms.budget + page - 1) / page;
-                               for (int head = view.first_head; head < view.end_head && view.layer >= dense; ++head) {
-                                 plans[head] = best_pages(view, head, page, count);
-                               }
-                             }};
+            method.lanes.summary_rows = 2;
+            method.lanes.summary_block = page;
+            method.decoding.prepare = {"largest and least keys of each page",
+                                       [page](const LayerView& view, cache::LayerLanes& lanes, const Terms&) {
+                                         summarize_prompt(view, lanes, page);
+                                       }};
+            method.decoding.step_sees_attention = false;
+            method.decoding.step = {"nothing; the last page's summary takes in the token",
+                                    [page](const StepView& view) { summarize_token(view, page); }};
+            method.decoding.attend = {"to the pages with the largest bound on their products, by the KV head",
+                                      [page, dense](const AttendView& view, std::span<cache::AttendPlan> plans) {
+                                        const int count = (view.terms.budget + page - 1) / page;
+                                        for (int head = view.first_head; head < view.end_head && view.layer >= dense;
+                                             ++head) {
+                                          plans[head] = best_pages(view, head, page, count);
+                                        }
+                                      }};
             return method;
           }};
 }

@@ -116,7 +116,7 @@ struct Refresh {
     for (const auto j : joined(rows, count, terms.always_kept)) lanes.state(head, 0, j) = 1;
   }
 
-  void settle(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) const {
+  void prepare(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) const {
     if (view.tokens() <= terms.budget) return;
     for (int head = 0; head < view.shape.kv_heads; ++head) mark(lanes, head, observed_rows(view, head), terms);
   }
@@ -148,17 +148,16 @@ struct Refresh {
 
 /// Turns the one-shot method into one that keeps everything.
 void add_refresh(Method& method, const Refresh& refresh) {
-  method.fixed = "with refresh nothing is evicted";
+  method.selection.fixed = "with refresh nothing is evicted";
   method.schedule = Schedule::keep;
   method.retrieves = true;
-  method.evict = {};
-  method.state = {};
-  method.settle = {"the selection", [refresh](const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
-                     refresh.settle(view, lanes, terms);
-                   }};
-  method.step = {"nothing; the selection is made anew now and then",
-                 [refresh](const StepView& view) { refresh.after_step(view); }};
-  method.attend = {
+  method.decoding.evict = {};
+  method.lanes.state = {};
+  method.decoding.prepare = {"the selection", [refresh](const LayerView& view, cache::LayerLanes& lanes,
+                                                        const Terms& terms) { refresh.prepare(view, lanes, terms); }};
+  method.decoding.step = {"nothing; the selection is made anew now and then",
+                          [refresh](const StepView& view) { refresh.after_step(view); }};
+  method.decoding.attend = {
       "to the selection, first and recent tokens",
       [refresh](const AttendView& view, std::span<cache::AttendPlan> plans) { refresh.attend(view, plans); }};
 }
@@ -186,22 +185,23 @@ Preset sage_kv() {
           .build = [](const Options& options) {
             const Picks picks{options.integer("k"), options.text("round") == "power"};
             Method method;
-            method.observe = observe_last(1);
-            method.always_kept = {"the first quarter of the budget, and the recent tokens that the picks leave",
-                                  [picks](const LayerPrompt& prompt, int budget) {
-                                    return AlwaysKept{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
-                                  }};
-            method.least = {"a pick for each query head and the last token",
-                            [picks](const LayerPrompt& prompt) { return least(picks, prompt); }};
-            method.score = {"attention of the last token, maximum of the group",
-                            [](const LayerView& view, const AlwaysKept&) {
-                              return reduce_group(view.observations[0], view.shape, Reduce::max);
-                            }};
-            method.select = {"each query head's best, joined", select};
-            method.columns = {"selected"};
-            method.state = {"what was selected", mark_selected};
+            method.reading.observe = observe_last(1);
+            method.selection.always_kept = {
+                "the first quarter of the budget, and the recent tokens that the picks leave",
+                [picks](const LayerPrompt& prompt, int budget) {
+                  return AlwaysKept{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
+                }};
+            method.selection.least = {"a pick for each query head and the last token",
+                                      [picks](const LayerPrompt& prompt) { return least(picks, prompt); }};
+            method.selection.score = {"attention of the last token, maximum of the group",
+                                      [](const LayerView& view, const AlwaysKept&) {
+                                        return reduce_group(view.observations[0], view.shape, Reduce::max);
+                                      }};
+            method.selection.select = {"each query head's best, joined", select};
+            method.lanes.columns = {"selected"};
+            method.lanes.state = {"what was selected", mark_selected};
             method.schedule = Schedule::step;
-            method.evict = {"the oldest recent entry", oldest_recent};
+            method.decoding.evict = {"the oldest recent entry", oldest_recent};
             if (options.integer("refresh") > 0) add_refresh(method, {picks, options.integer("refresh")});
             return method;
           }};

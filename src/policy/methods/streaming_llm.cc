@@ -56,12 +56,12 @@ Preset streaming_llm() {
           .build = [](const Options& options) {
             const int sinks = options.integer("sinks");
             Method method;
-            method.always_kept = {
+            method.selection.always_kept = {
                 "the first " + std::to_string(sinks) + " tokens and as many recent ones as the budget leaves",
                 [sinks](const LayerPrompt&, int budget) {
                   return AlwaysKept{std::min(sinks, budget), std::max(0, budget - sinks)};
                 }};
-            method.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
+            method.selection.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
             const bool by_rank = options.text("positions") == "cache";
             if (options.text("when") == "prefill") {
               method.schedule = Schedule::once;
@@ -69,8 +69,9 @@ Preset streaming_llm() {
               return method;
             }
             method.schedule = Schedule::step;
-            method.evict = {"the oldest entry behind the sinks", oldest};
-            if (by_rank) method.attend = {"to all that is kept, the query turned for the sinks", by_cache_index};
+            method.decoding.evict = {"the oldest entry behind the sinks", oldest};
+            if (by_rank)
+              method.decoding.attend = {"to all that is kept, the query turned for the sinks", by_cache_index};
             return method;
           }};
 }

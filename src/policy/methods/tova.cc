@@ -43,24 +43,25 @@ void keep_attended(const StepView& view) {
 /// for all heads of a layer alike.
 ///   when  step: evicts at every decode step; prefill: only when the prompt has been read
 Preset tova() {
-  return {.name = "tova",
-          .summary = "what the current query attends to, one set for all heads of a layer",
-          .paper = "Oren et al. 2024, Transformers are Multi-State RNNs",
-          .options = {{"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-          .build = [](const Options& options) {
-            Method method;
-            method.observe = observe_last(1);
-            method.one_set_per_layer = true;
-            method.always_kept = {"the current token", [](const LayerPrompt&, int) { return AlwaysKept{0, 1}; }};
-            method.least = {"the current token", [](const LayerPrompt&) { return 1; }};
-            method.score = {"attention of the last query, mean over all heads of the layer",
-                            [](const LayerView& view, const AlwaysKept&) { return mean_of_layer(view); }};
-            method.schedule = Schedule::once;
-            if (options.text("when") == "prefill") return method;
-            method.schedule = Schedule::step;
-            method.step = {"the entry that the current query attends to the least", keep_attended};
-            return method;
-          }};
+  return {
+      .name = "tova",
+      .summary = "what the current query attends to, one set for all heads of a layer",
+      .paper = "Oren et al. 2024, Transformers are Multi-State RNNs",
+      .options = {{"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+      .build = [](const Options& options) {
+        Method method;
+        method.reading.observe = observe_last(1);
+        method.one_set_per_layer = true;
+        method.selection.always_kept = {"the current token", [](const LayerPrompt&, int) { return AlwaysKept{0, 1}; }};
+        method.selection.least = {"the current token", [](const LayerPrompt&) { return 1; }};
+        method.selection.score = {"attention of the last query, mean over all heads of the layer",
+                                  [](const LayerView& view, const AlwaysKept&) { return mean_of_layer(view); }};
+        method.schedule = Schedule::once;
+        if (options.text("when") == "prefill") return method;
+        method.schedule = Schedule::step;
+        method.decoding.step = {"the entry that the current query attends to the least", keep_attended};
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

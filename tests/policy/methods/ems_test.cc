@@ -372,7 +372,7 @@ TEST(Ems, brings_the_global_sums_to_the_windows_share_of_the_queries) {
   const FakeLayer layer(1, 1, n, [](int, int i, int j) { return i == 0 ? 1.0 : j == 0 ? 0.5 : j == i ? 0.5 : 0.0; });
   const auto spec = Spec::parse("ems:window=8,kernel=1");
   layer.look(spec.method(), 20, 0, 1, [&](const policy::LayerView& view) {
-    const auto scores = spec.method().score.call(view, {0, 8});
+    const auto scores = spec.method().selection.score.call(view, {0, 8});
     EXPECT_FLOAT_EQ(scores.head(0)[0], static_cast<float>((1 + 0.5 * (n - 1)) * 8 / n));
     EXPECT_FLOAT_EQ(scores.head(0)[5], static_cast<float>(0.5 * 8 / n));
   });

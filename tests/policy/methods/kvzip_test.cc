@@ -49,7 +49,7 @@ TEST(KVzip, every_token_is_repeated_once_behind_those_before_it) {
   const auto method = Spec::parse("kvzip:chunk=50").method();
   for (const int tokens : {1, 8, 50, 51, 150, 153}) {
     int next = 0;
-    for (const auto& passage : method.replay.call({tokens, 3})) {
+    for (const auto& passage : method.reading.replay.call({tokens, 3})) {
       EXPECT_EQ(passage.first, next);
       EXPECT_EQ(passage.cue, std::min(8, next));
       EXPECT_LE(passage.count, 50);
