@@ -43,9 +43,10 @@ winnow::Conversation conversation(std::istream& lines, std::size_t bytes) {
   winnow::Conversation out;
   std::size_t read = 0;
   for (std::string line; read < bytes && std::getline(lines, line); read += line.size()) {
-    if (!line.empty()) out.said.push_back(line);
+    const auto role = out.messages.size() % 2 == 0 ? winnow::Role::user : winnow::Role::assistant;
+    if (!line.empty()) out.messages.push_back({role, line});
   }
-  if (!out.said.empty() && out.said.size() % 2 == 0) out.said.pop_back();  // it ends with a question
+  if (!out.messages.empty() && out.messages.back().role == winnow::Role::assistant) out.messages.pop_back();
   return out;
 }
 

@@ -113,7 +113,7 @@ TEST_F(ChatTest, AnswersAreThoseToAllTokensReadAtOnce) {
   Conversation so_far = about(kText);
   std::vector<Token> tokens;
   for (const std::string words : {"who is it?", "and then?", "why"}) {
-    const auto turn = model_->rotate(so_far, words).tokens;
+    const auto turn = model_->turn(so_far, words).tokens;
     so_far.messages.push_back({Role::user, words});
     if (tokens.empty()) {
       tokens = model_->tokenize(so_far);

@@ -40,7 +40,7 @@ std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, P
   for (const Message& message : whole.messages) {
     if (message.role == Role::assistant) append(out, model.tokenize(message.content));
     if (message.role == Role::user && read.last() != nullptr) {
-      const Turn turn = model.rotate(read, message.content);
+      const Turn turn = model.turn(read, message.content);
       EXPECT_EQ(turn.past, past);
       append(out, turn.tokens);
     }
@@ -102,7 +102,7 @@ TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
         model->tokenize(PromptText{"a text", "a question", "be brief", format, ControlTokens::as_text});
     const Conversation text = chat("a text", {}, "be brief", format);
     EXPECT_EQ(model->tokenize(text), prompt.text);
-    EXPECT_EQ(model->rotate(text, "a question").tokens, prompt.question);
+    EXPECT_EQ(model->turn(text, "a question").tokens, prompt.question);
   }
 }
 
@@ -111,7 +111,7 @@ TEST(Turns, LeaveAnAnswerEmptyThatIsNotThere) {
   const Conversation asked = chat("a text", {"one"}, "be brief");
   const Conversation whole = chat("a text", {"one", "", "two"}, "be brief");
   std::vector<Token> read = model->tokenize(asked);
-  append(read, model->rotate(asked, "two").tokens);
+  append(read, model->turn(asked, "two").tokens);
   EXPECT_EQ(read, model->tokenize(whole));
 }
 
