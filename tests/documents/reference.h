@@ -319,7 +319,7 @@ class SamKv {
     std::vector<float> out;
     for (std::size_t i = 0; i < heads.size(); i += at(spec.head_dim)) {
       const auto head = rotated(heads.subspan(i, at(spec.head_dim)), spec.rope.frequency,
-                               spec.rope.pairing == Rope::Pairing::adjacent, offset_[at(document)]);
+                                spec.rope.pairing == Rope::Pairing::adjacent, offset_[at(document)]);
       out.insert(out.end(), head.begin(), head.end());
     }
     return out;
