@@ -38,22 +38,23 @@ struct Memory {
   std::vector<std::byte> encoded;
 };
 
-void encode(benchmark::State& state, ElementType type) {
-  Memory memory(type);
+template <class Work>
+void time_rows(benchmark::State& state, const Work& work) {
   for (auto _ : state) {
-    memory.encode(type);
+    work();
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * kRows * kDim * static_cast<std::int64_t>(sizeof(float)));
 }
 
+void encode(benchmark::State& state, ElementType type) {
+  Memory memory(type);
+  time_rows(state, [&] { memory.encode(type); });
+}
+
 void decode(benchmark::State& state, ElementType type) {
   Memory memory(type);
-  for (auto _ : state) {
-    memory.decode(type);
-    benchmark::ClobberMemory();
-  }
-  state.SetBytesProcessed(state.iterations() * kRows * kDim * static_cast<std::int64_t>(sizeof(float)));
+  time_rows(state, [&] { memory.decode(type); });
 }
 
 BENCHMARK_CAPTURE(encode, f16, ElementType::f16);

@@ -11,19 +11,14 @@
 #include "engine/model_impl.h"
 #include "engine/saved.h"
 #include "engine/session_impl.h"
+#include "support/random_tokens.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/session.h"
 
 namespace winnow::test {
 
-inline std::vector<Token> some_tokens(int n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_int_distribution<Token> any(3, 250);
-  std::vector<Token> out(n);
-  for (Token& token : out) token = any(random);
-  return out;
-}
+inline std::vector<Token> some_tokens(int n, unsigned seed) { return random_tokens(n, 251, seed); }
 
 /// Facts that could be, and mean nothing.
 inline documents::LayerFacts some_facts(const engine::SavedHead& saved, int layer, unsigned seed) {

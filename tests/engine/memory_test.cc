@@ -2,10 +2,9 @@
 // What a cache holds is what its entries take: for every method, encoding and budget.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "engine/cache_impl.h"
 #include "engine/model_impl.h"
+#include "support/random_tokens.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/methods.h"
@@ -51,10 +50,7 @@ TEST(Memory, is_what_the_entries_take) {
       }
     }
   }
-  std::mt19937 random(1);
-  std::uniform_int_distribution<Token> any(3, model->info().n_vocab - 1);
-  std::vector<Token> tokens(kTokens);
-  for (Token& token : tokens) token = any(random);
+  const auto tokens = test::random_tokens(kTokens, model->info().n_vocab);
   Session session(model, {1, Precision::automatic, 512});
   const auto prefilled = session.prefill(tokens, all);
   for (const auto& cache : prefilled.caches) {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "benchmark/llama_cpp.h"
+#include "support/random_tokens.h"
 #include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -27,20 +27,12 @@ double error_of(std::span<const float> got, std::span<const float> expected) {
   return std::sqrt(difference / norm);
 }
 
-std::vector<Token> random_tokens(int n, int vocabulary, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_int_distribution<Token> any(3, vocabulary - 1);
-  std::vector<Token> out(n);
-  for (Token& token : out) token = any(random);
-  return out;
-}
-
 /// Prefill in chunks and decode, alone and in a batch of different lengths.
 void expect_parity(const std::string& path, double tolerance, int tokens, const std::vector<int>& chunks) {
   const auto model = Model::load(path);
   CacheOptions cache;
   cache.kv_type = KvType::parse("f32");
-  const auto ids = random_tokens(tokens + 8, model->info().n_vocab, 7);
+  const auto ids = test::random_tokens(tokens + 8, model->info().n_vocab, 7);
   benchmark::LlamaOptions options;
   options.kv_type = ElementType::f32;
   options.threads = 1;  // two pools that wait actively would be in each other's way
@@ -81,7 +73,7 @@ void expect_batch_parity(const std::string& path, double tolerance) {
   std::vector<Token> next;
   std::vector<std::vector<float>> expected;
   for (unsigned i = 0; i < 5; ++i) {
-    const auto ids = random_tokens(5 + 17 * static_cast<int>(i), model->info().n_vocab, 100 + i);
+    const auto ids = test::random_tokens(5 + 17 * static_cast<int>(i), model->info().n_vocab, 100 + i);
     const auto prompt = std::span(ids).first(ids.size() - 1);
     caches.push_back(std::move(session.prefill(prompt, std::span(&options, 1)).caches.front()));
     next.push_back(ids.back());
@@ -105,13 +97,7 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 Case shape(const char* name, const char* arch, int heads, int kv_heads, int head_dim) {
-  TinyModel m;
-  m.arch = arch;
-  m.n_head = heads;
-  m.n_head_kv = kv_heads;
-  m.head_dim = head_dim;
-  if (m.arch == "qwen2") m.n_embd = heads * head_dim;  // llama.cpp knows no other
-  return {name, m, test::tolerance_of(arch)};
+  return {name, test::tiny_of_heads(arch, heads, kv_heads, head_dim), test::tolerance_of(arch)};
 }
 
 Case weights_of(ggml_type type) {

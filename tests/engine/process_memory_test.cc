@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <random>
 
 #include "policy/method.h"
 #include "support/cache_options.h"
+#include "support/random_tokens.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/methods.h"
@@ -107,10 +107,7 @@ class ProcessMemoryTest : public testing::Test {
     tiny.ctx_train = 1 << 16;
     write_tiny_gguf(tiny, folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
-    std::mt19937 random(1);
-    std::uniform_int_distribution<Token> any(3, model_->info().n_vocab - 1);
-    tokens_.resize(kTokens);
-    for (Token& token : tokens_) token = any(random);
+    tokens_ = test::random_tokens(kTokens, model_->info().n_vocab);
     (void)model_->tokenize("what the tokenizer makes once, it has made then");
   }
 

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "base/file.h"
 #include "engine/model_impl.h"
 #include "support/cache_options.h"
+#include "support/random_tokens.h"
 #include "support/refusal.h"
 #include "support/reseal.h"
 #include "support/temp.h"
@@ -46,11 +46,7 @@ class SavedTest : public testing::Test {
   }
 
   std::vector<Token> tokens(int n, unsigned seed = 1) const {
-    std::mt19937 random(seed);
-    std::uniform_int_distribution<Token> any(3, model_->info().n_vocab - 1);
-    std::vector<Token> out(n);
-    for (Token& token : out) token = any(random);
-    return out;
+    return test::random_tokens(n, model_->info().n_vocab, seed);
   }
 
   std::vector<float> step(Cache& cache, Token token) {

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "cache/lanes.h"
 #include "network/bf16_kernel.h"
 #include "policy/method.h"
 #include "support/cache_options.h"
+#include "support/random_tokens.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -35,11 +35,7 @@ class SessionTest : public testing::Test {
   }
 
   std::vector<Token> tokens(int n, unsigned seed = 1) const {
-    std::mt19937 random(seed);
-    std::uniform_int_distribution<Token> any(3, model_->info().n_vocab - 1);
-    std::vector<Token> out(n);
-    for (Token& token : out) token = any(random);
-    return out;
+    return test::random_tokens(n, model_->info().n_vocab, seed);
   }
 
   std::vector<float> step(Session& session, Cache& cache, Token token) const {

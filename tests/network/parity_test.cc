@@ -20,15 +20,9 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 Case shape(const char* arch, int heads, int kv_heads, int head_dim) {
-  TinyModel m;
-  m.arch = arch;
-  m.n_head = heads;
-  m.n_head_kv = kv_heads;
-  m.head_dim = head_dim;
-  if (m.arch == "qwen2") m.n_embd = heads * head_dim;  // llama.cpp knows no other
   return {
       std::string(arch) + "_" + std::to_string(heads) + "_" + std::to_string(kv_heads) + "_" + std::to_string(head_dim),
-      m, tolerance_of(arch)};
+      tiny_of_heads(arch, heads, kv_heads, head_dim), tolerance_of(arch)};
 }
 
 Case weights_of(ggml_type type, double tolerance) {

@@ -168,6 +168,16 @@ class Writer {
 
 }  // namespace
 
+TinyModel tiny_of_heads(const std::string& arch, int heads, int kv_heads, int head_dim) {
+  TinyModel m;
+  m.arch = arch;
+  m.n_head = heads;
+  m.n_head_kv = kv_heads;
+  m.head_dim = head_dim;
+  if (arch == "qwen2") m.n_embd = heads * head_dim;  // llama.cpp knows no other
+  return m;
+}
+
 TinyModel tiny_of_different_layers() {
   TinyModel model;
   model.ctx_train = 4096;

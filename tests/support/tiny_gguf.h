@@ -43,6 +43,9 @@ struct TinyModel {
   }
 };
 
+/// One with these heads, and the width that its architecture asks for.
+TinyModel tiny_of_heads(const std::string& arch, int heads, int kv_heads, int head_dim);
+
 /// A network whose layers differ in query heads, KV heads, head size, rotated dimensions, RoPE base and width.
 TinyModel tiny_of_different_layers();
 
