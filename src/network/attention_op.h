@@ -5,10 +5,10 @@
 
 namespace winnow::network {
 
-/// The attention slot: the place in a layer's graph where attention happens. The graph computes rotated queries, rotated keys and values of
-/// its rows, calls the stages below (a barrier of the thread pool between any two), and goes on with `out`. What rows
-/// mean (a chunk of a prompt, one token of each of many sequences, chosen tokens of a document), where K and V go and
-/// what is attended to is the implementation's.
+/// The attention slot: the place in a layer's graph where attention happens. The graph computes rotated queries,
+/// rotated keys and values of its rows. It then calls the stages below, with a barrier of the thread pool between any
+/// two, and reads `out`. The implementation decides what rows mean (a chunk of a prompt, one token of each of many
+/// sequences, chosen tokens of a document), where K and V are stored and what is attended to.
 class AttentionOp {
  public:
   static constexpr int kStages = 4;

@@ -14,7 +14,7 @@
 #include "base/as_size.h"
 #include "base/format.h"
 #include "base/memory.h"
-#include "network/block.h"
+#include "network/layer_graph.h"
 #include "network/linear.h"
 #include "winnow/error.h"
 
@@ -23,7 +23,7 @@ namespace winnow::network {
 /// A graph with the memory of its intermediate results, counted. A graph for the same rows is kept from call to call.
 class ComputeGraph {
  public:
-  static constexpr int kNodesPerLayer = 48;  // a block has about 40
+  static constexpr int kNodesPerLayer = 48;  // a layer has about 40
   static constexpr int kNodesAround = 16;
 
   ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers)

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/as_size.h"
-#include "network/block.h"
 #include "network/compute_graph.h"
 #include "network/finite.h"
+#include "network/layer_graph.h"
 #include "network/team.h"
 #include "winnow/error.h"
 
@@ -33,11 +33,11 @@ struct Executor::Impl {
         account(a),
         kernels(a, n),
         packs(w, a, n, packing, [this](const auto& work) { run_team(work); }),
-        layer_plan(a, kernels, 1),
-        projection_plan(a, kernels, 1),
-        output_plan(a, kernels, 1),
-        step_plan(a, kernels, w.hparams().n_layer),
-        team_plan(a, kernels, 0) {
+        layer_graph(a, kernels, 1),
+        projection_graph(a, kernels, 1),
+        output_graph(a, kernels, 1),
+        step_graph(a, kernels, w.hparams().n_layer),
+        team_graph(a, kernels, 0) {
     check_team(n);
     ggml_cpu_init();
     auto params = ggml_threadpool_params_default(n);
@@ -50,8 +50,8 @@ struct Executor::Impl {
   /// builds sleeps at barriers, too.
   static constexpr std::uint32_t kPoll = 1;
 
-  void compute(const ComputeGraph& plan) {
-    auto run = ggml_graph_plan(plan.graph(), threads, pool.get());
+  void compute(const ComputeGraph& graph) {
+    auto run = ggml_graph_plan(graph.graph(), threads, pool.get());
     if (products.size() < run.work_size) {
       products = Buffer();  // first the old one
       products = Buffer(account, run.work_size, "the work space of matrix products");
@@ -60,7 +60,7 @@ struct Executor::Impl {
     if (stop) run.abort_callback = [](void* impl) { return static_cast<Impl*>(impl)->stop(); };
     run.abort_callback_data = this;
     watch.begin();
-    const auto status = ggml_graph_compute(plan.graph(), &run);
+    const auto status = ggml_graph_compute(graph.graph(), &run);
     if (status == GGML_STATUS_ABORTED) throw Interrupted("interrupted");
     if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate what a matrix product needs", 0);
     kernels.rethrow();
@@ -76,11 +76,11 @@ struct Executor::Impl {
     const auto call = [](ggml_tensor*, int index, int count, void* function) {
       (*static_cast<const std::function<void(Worker)>*>(function))(Worker{index, count});
     };
-    ggml_context* const context = team_plan.begin(nullptr);
-    team_plan.finish(ggml_custom_4d(context, GGML_TYPE_F32, 1, 1, 1, 1, nullptr, 0, call, GGML_N_TASKS_MAX,
-                                    const_cast<std::function<void(Worker)>*>(&work)),
-                     1);
-    compute(team_plan);
+    ggml_context* const context = team_graph.begin(nullptr);
+    team_graph.finish(ggml_custom_4d(context, GGML_TYPE_F32, 1, 1, 1, 1, nullptr, 0, call, GGML_N_TASKS_MAX,
+                                     const_cast<std::function<void(Worker)>*>(&work)),
+                      1);
+    compute(team_graph);
   }
 
   void set_positions(std::span<const std::int32_t> values) {
@@ -113,15 +113,15 @@ struct Executor::Impl {
     }
     if (positions.size() < n * sizeof(std::int32_t)) positions = Buffer(account, n * sizeof(std::int32_t), "positions");
     step_positions = positions.data();
-    ggml_context* const context = step_plan.begin(packed);
-    ggml_tensor* x = step_plan.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
-    ggml_tensor* const p = step_plan.wrap(GGML_TYPE_I32, rows, 1, positions.data());
+    ggml_context* const context = step_graph.begin(packed);
+    ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
+    ggml_tensor* const p = step_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     for (int layer = 0; layer < h.n_layer; ++layer)
-      x = add_block(context, step_plan.linear(), weights, layer, x, p, step_plan.slot(layer, &attention, watch));
+      x = add_layer(context, step_graph.linear(), weights, layer, x, p, step_graph.slot(layer, &attention, watch));
     step_wanted = wanted;
-    if (wanted == 0) return step_plan.finish(x, rows);
+    if (wanted == 0) return step_graph.finish(x, rows);
     if (wanted < rows) x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], as_size(rows - wanted) * x->nb[1]);
-    step_plan.finish(add_output(context, step_plan.linear(), weights, x), rows);
+    step_graph.finish(add_output(context, step_graph.linear(), weights, x), rows);
   }
 
   const model::Weights& weights;
@@ -138,11 +138,11 @@ struct Executor::Impl {
   std::function<bool()> stop;
   Bf16Kernels kernels;
   Packs packs;
-  ComputeGraph layer_plan;
-  ComputeGraph projection_plan;
-  ComputeGraph output_plan;
-  ComputeGraph step_plan;
-  ComputeGraph team_plan;
+  ComputeGraph layer_graph;
+  ComputeGraph projection_graph;
+  ComputeGraph output_graph;
+  ComputeGraph step_graph;
+  ComputeGraph team_graph;
 };
 
 Executor::Executor(const model::Weights& weights, int threads, MemoryAccount& account, Packing packing)
@@ -162,13 +162,13 @@ void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t>
   s.attention = &attention;
   s.set_positions(positions);
   const int rows = static_cast<int>(positions.size());
-  ggml_context* const context = s.layer_plan.begin(s.packs.of_layer(layer));
-  ggml_tensor* const x = s.layer_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
-  ggml_tensor* const p = s.layer_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
-  s.layer_plan.finish(
-      add_block(context, s.layer_plan.linear(), s.weights, layer, x, p, s.layer_plan.slot(0, &s.attention, s.watch)),
+  ggml_context* const context = s.layer_graph.begin(s.packs.of_layer(layer));
+  ggml_tensor* const x = s.layer_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
+  ggml_tensor* const p = s.layer_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
+  s.layer_graph.finish(
+      add_layer(context, s.layer_graph.linear(), s.weights, layer, x, p, s.layer_graph.slot(0, &s.attention, s.watch)),
       rows);
-  s.compute(s.layer_plan);
+  s.compute(s.layer_graph);
 }
 
 void Executor::keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys,
@@ -177,14 +177,14 @@ void Executor::keys_and_values(int layer, const float* hidden, std::span<const s
   s.set_positions(positions);
   const auto& h = s.weights.hparams();
   const int rows = static_cast<int>(positions.size());
-  ggml_context* const context = s.projection_plan.begin(s.packs.of_layer(layer));
-  ggml_tensor* const x = s.projection_plan.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden));
-  ggml_tensor* const p = s.projection_plan.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
-  s.projection_plan.finish(add_keys_and_values(context, s.projection_plan.linear(), s.weights, layer, x, p), rows);
-  s.compute(s.projection_plan);
+  ggml_context* const context = s.projection_graph.begin(s.packs.of_layer(layer));
+  ggml_tensor* const x = s.projection_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden));
+  ggml_tensor* const p = s.projection_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
+  s.projection_graph.finish(add_keys_and_values(context, s.projection_graph.linear(), s.weights, layer, x, p), rows);
+  s.compute(s.projection_graph);
   const auto& spec = h.layer(layer);
   const auto width = as_size(spec.n_head_kv) * as_size(spec.head_dim);
-  const float* from = s.projection_plan.result();
+  const float* from = s.projection_graph.result();
   if (!all_finite({from, 2 * width * as_size(rows)})) throw not_finite(s.weights, layer);
   for (int row = 0; row < rows; ++row, from += 2 * width) {
     std::memcpy(keys + as_size(row) * width, from, width * sizeof(float));
@@ -198,24 +198,24 @@ void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::i
   const int rows = static_cast<int>(tokens.size());
   const int wanted = static_cast<int>(logits.size()) / s.weights.hparams().n_vocab;
   const PackedSet* const packed = s.packs.of_step(rows);
-  const bool same = s.step_plan.rows() == rows && s.step_plan.packed() == packed && s.step_wanted == wanted;
+  const bool same = s.step_graph.rows() == rows && s.step_graph.packed() == packed && s.step_wanted == wanted;
   if (!same || s.step_positions != s.positions.data()) s.build_step(rows, wanted, packed);
   s.attention = &attention;
   s.set_positions(positions);
   s.embed(tokens, s.hidden.as<float>().data());
-  s.compute(s.step_plan);
-  if (!logits.empty()) std::memcpy(logits.data(), s.step_plan.result(), logits.size_bytes());
+  s.compute(s.step_graph);
+  if (!logits.empty()) std::memcpy(logits.data(), s.step_graph.result(), logits.size_bytes());
   s.check_logits(logits);
 }
 
 void Executor::logits(const float* hidden, int n, float* logits) {
   auto& s = *impl_;
-  ggml_context* const context = s.output_plan.begin(nullptr);
-  ggml_tensor* const x = s.output_plan.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden));
-  s.output_plan.finish(add_output(context, s.output_plan.linear(), s.weights, x), n);
-  s.compute(s.output_plan);
+  ggml_context* const context = s.output_graph.begin(nullptr);
+  ggml_tensor* const x = s.output_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden));
+  s.output_graph.finish(add_output(context, s.output_graph.linear(), s.weights, x), n);
+  s.compute(s.output_graph);
   const std::span out(logits, as_size(n) * as_size(s.weights.hparams().n_vocab));
-  std::memcpy(out.data(), s.output_plan.result(), out.size_bytes());
+  std::memcpy(out.data(), s.output_graph.result(), out.size_bytes());
   s.check_logits(out);
 }
 

@@ -23,12 +23,12 @@ class Executor {
 
   int threads() const;
 
-  /// A pass: rows go through the layers, one layer after the other, and each layer may be packed for them; `spare`
-  /// bytes may be taken for that until end_pass(). Without one run_layer() and keys_and_values() multiply by what ggml
-  /// has.
+  /// Begins a pass, in which rows go through one layer after the other. Each layer's weights may be packed for it,
+  /// which takes up to `spare` bytes until end_pass(). Outside of a pass run_layer() and keys_and_values() use ggml's
+  /// products.
   void begin_pass(int rows, std::size_t spare);
   void end_pass();
-  /// Bytes that a pass of so many rows wants to take.
+  /// Bytes that a pass of `rows` rows would take for packed weights.
   std::size_t packed_bytes(int rows) const;
 
   /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).

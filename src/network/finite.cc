@@ -73,7 +73,7 @@ ModelError not_finite(const model::Weights& weights, int layer) {
   const bool is_end = layer == weights.hparams().n_layer;
   return ModelError(fmt::format("{}: {} not finite, though the weights before it are: the values have grown too large",
                                 weights.path(),
-                                is_end ? std::string("the logits, behind the last layer, are")
+                                is_end ? std::string("the logits, after the last layer, are")
                                        : fmt::format("what reaches the attention of layer {} is", layer)));
 }
 

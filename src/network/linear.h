@@ -24,10 +24,10 @@ class Bf16Kernels {
   Bf16Kernels(MemoryAccount& account, int threads) : account_(account), threads_(threads) {}
 
   int threads() const { return threads_; }
-  /// Makes it when it is new, and room for it to run on every thread with so many bytes besides. Null: there is none.
-  /// Throws MemoryError.
+  /// The kernel of a shape, made when it is new. Also makes room for every thread to run it, with `besides` more bytes
+  /// each. Null: there is no such kernel. Throws MemoryError.
   const Bf16Kernel* get(const Bf16Kernel::Shape& shape, std::size_t besides);
-  /// That get() has given before.
+  /// A kernel that get() has returned before.
   const Bf16Kernel& existing(const Bf16Kernel::Shape& shape) const { return *kernels_.at(shape); }
   std::byte* scratch(Worker worker) { return scratch_.data() + as_size(worker.index) * scratch_bytes_; }
 
@@ -46,7 +46,7 @@ class Bf16Kernels {
 };
 
 /// The products of one graph with weights: by ggml's kernels, or in bf16 where the matrix is packed. The rest of the
-/// graph does not know.
+/// graph is the same for both.
 class Linear {
  public:
   explicit Linear(Bf16Kernels& kernels) : kernels_(kernels) {}

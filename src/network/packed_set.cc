@@ -41,23 +41,23 @@ PackedSet::PackedSet(const model::Weights& weights, MemoryAccount& account, std:
 
 void PackedSet::begin(std::span<const ggml_tensor* const> matrices) {
   matrices_.clear();
-  parts_.clear();
+  items_.clear();
   auto* data = data_.as<std::uint16_t>().data();
   for (const auto* const m : matrices) {
     const auto& matrix = matrices_[m] = {weights_.in_file(m), m, data};
-    for (int first = 0; first < m->ne[1]; first += kBlockOutputs) parts_.push_back({&matrix, first});
+    for (int first = 0; first < m->ne[1]; first += kBlockOutputs) items_.push_back({&matrix, first});
     data += bytes_of(*m) / sizeof(std::uint16_t);
   }
-  queue_.reset(static_cast<int>(parts_.size()));
+  queue_.reset(static_cast<int>(items_.size()));
 }
 
 void PackedSet::pack(Worker worker) noexcept {
   std::byte* const rows = rows_.data() + as_size(worker.index) * kRowsBytes;
-  for (int i = queue_.take(); i >= 0; i = queue_.take()) pack(parts_[i], rows);
+  for (int i = queue_.take(); i >= 0; i = queue_.take()) pack(items_[i], rows);
 }
 
-void PackedSet::pack(const Part& part, std::byte* rows) const {
-  const ggml_tensor& weight = *part.matrix->weight;
+void PackedSet::pack(const WorkItem& item, std::byte* rows) const {
+  const ggml_tensor& weight = *item.matrix->weight;
   const auto to_float = ggml_get_type_traits(weight.type)->to_float;
   auto* const floats = reinterpret_cast<float*>(rows);
   auto* const rounded = reinterpret_cast<std::uint16_t*>(floats + kSegment);
@@ -65,19 +65,19 @@ void PackedSet::pack(const Part& part, std::byte* rows) const {
     const std::int64_t inputs = std::min(kSegment, weight.ne[0] - first);
     const std::ptrdiff_t padded = padded_inputs(inputs);
     for (int i = 0; i < kBlockOutputs; ++i) {
-      const int output = part.first + i;
+      const int output = item.first + i;
       if (output >= weight.ne[1]) {
         std::memset(rounded + i * kStride, 0, as_size(padded) * sizeof(std::uint16_t));
         continue;
       }
-      const std::byte* const from = part.matrix->source + as_size(output) * ggml_row_size(weight.type, weight.ne[0]) +
+      const std::byte* const from = item.matrix->source + as_size(output) * ggml_row_size(weight.type, weight.ne[0]) +
                                     ggml_row_size(weight.type, first);
       if (to_float != nullptr) to_float(from, floats, inputs);
       round_row(to_float == nullptr ? reinterpret_cast<const float*>(from) : floats, inputs, padded,
                 rounded + i * kStride);
     }
     pack_rows(rounded, kStride, padded,
-              part.matrix->data + part.first * padded_inputs(weight.ne[0]) + first * kBlockOutputs);
+              item.matrix->data + item.first * padded_inputs(weight.ne[0]) + first * kBlockOutputs);
   }
 }
 

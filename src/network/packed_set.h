@@ -22,18 +22,18 @@ struct PackedMatrix {
   std::uint16_t* data = nullptr;
 };
 
-/// Matrices of a model that are dequantized, rounded to bf16 and packed: those of one layer after the other in the same
-/// memory, or all.
+/// Matrices of a model that are dequantized, rounded to bf16 and packed: all of them, or one layer's at a time in the
+/// same memory.
 class PackedSet {
  public:
-  /// Bytes that some matrices take. Nothing else is allocated but a few rows for each thread.
+  /// Bytes that matrices take when packed. Besides them a set allocates only a few rows for each thread.
   static std::size_t bytes(std::span<const ggml_tensor* const> matrices);
 
-  /// With room for so many bytes of matrices. Throws MemoryError.
+  /// With room for `bytes` bytes of matrices. Throws MemoryError.
   PackedSet(const model::Weights& weights, MemoryAccount& account, std::size_t bytes, int threads);
 
-  /// Gives the matrices their places; what was there is gone. Then every thread of a team calls pack(), and then find()
-  /// finds them.
+  /// Gives the matrices their places, over those that were there. Then every thread of a team calls pack(). Only then
+  /// does find() find them.
   void begin(std::span<const ggml_tensor* const> matrices);
   void pack(Worker worker) noexcept;
 
@@ -41,19 +41,19 @@ class PackedSet {
   const PackedMatrix* find(const ggml_tensor* weight) const;
 
  private:
-  /// 64 outputs of a matrix.
-  struct Part {
+  /// What a thread packs at a time: 64 outputs of a matrix.
+  struct WorkItem {
     const PackedMatrix* matrix;
     int first;
   };
 
-  void pack(const Part& part, std::byte* rows) const;
+  void pack(const WorkItem& item, std::byte* rows) const;
 
   const model::Weights& weights_;
   Buffer data_;
   Buffer rows_;  ///< that each thread is packing
   std::unordered_map<const ggml_tensor*, PackedMatrix> matrices_;
-  std::vector<Part> parts_;
+  std::vector<WorkItem> items_;
   WorkQueue queue_;
 };
 

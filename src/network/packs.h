@@ -21,7 +21,7 @@ enum class Packing : std::uint8_t {
   resident,  ///< all layers, which stay packed: in every pass and in steps of many rows
 };
 
-/// Chooses what is packed, and has it done. Where memory does not allow it nothing is packed, and ggml multiplies.
+/// Chooses what is packed and packs it. Where memory does not allow it, nothing is packed and ggml multiplies.
 class Packs {
  public:
   /// Runs a function on every thread of the team.
@@ -29,7 +29,7 @@ class Packs {
 
   Packs(const model::Weights& weights, MemoryAccount& account, int threads, Packing packing, Team team);
 
-  /// Bytes that a pass of so many rows will take.
+  /// Bytes that a pass of `rows` rows will take.
   std::size_t bytes(int rows) const;
   /// `spare` bytes may be taken.
   void begin_pass(int rows, std::size_t spare);

@@ -16,7 +16,7 @@ namespace winnow::network {
 
 namespace {
 
-/// Threads that do nothing until the object goes.
+/// Threads that do nothing until the object is destroyed.
 class Idle {
  public:
   explicit Idle(int most) { threads_.reserve(most); }

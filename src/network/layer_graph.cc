@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/block.h"
+#include "network/layer_graph.h"
 
 #include "base/as_size.h"
 
@@ -38,7 +38,7 @@ void watch(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
   }
 }
 
-/// Stage s of a hole: a custom node, between which ggml's threads meet at a barrier.
+/// One stage of the attention slot: a custom node. ggml's threads meet at a barrier between two nodes.
 void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   const auto& stage = *static_cast<const AttentionSlot::Stage*>(stage_pointer);
   const int first = stage.number == 0 ? 0 : 1;  // later stages have the node before them as source 0
@@ -75,7 +75,7 @@ ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::
 
 }  // namespace
 
-ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                        ggml_tensor* hidden, ggml_tensor* positions, AttentionSlot& slot) {
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);

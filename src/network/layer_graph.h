@@ -10,7 +10,7 @@
 
 namespace winnow::network {
 
-/// What the nodes of one layer's attention hole hand to the AttentionOp. Lives as long as the graph.
+/// What the nodes of one layer's attention slot hand to the AttentionOp. Lives as long as the graph.
 struct AttentionSlot {
   struct Stage {
     const AttentionSlot* slot = nullptr;
@@ -22,13 +22,13 @@ struct AttentionSlot {
   Stage stages[AttentionOp::kStages];
 };
 
-/// Adds one transformer block over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under
+/// Adds one transformer layer over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under
 /// construction; returns it. RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE,
 /// attention, output projection, RMS norm, gated feed-forward.
-ggml_tensor* add_block(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                        ggml_tensor* hidden, ggml_tensor* positions, AttentionSlot& slot);
 
-/// A block's keys and values alone, side by side: [2 * H_kv * d, rows].
+/// A layer's keys and values alone, side by side: [2 * H_kv * d, rows].
 ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                                  ggml_tensor* hidden, ggml_tensor* positions);
 
