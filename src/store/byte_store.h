@@ -14,8 +14,8 @@
 
 #include "base/byte_stream.h"
 
-/// What an embedded and a shared store have in common: small *records* that are changed together in one step, and large
-/// *values* that are written once under a key of their own and never changed.
+/// What all stores have in common: small *records* that are changed together in one step, and large *values*. A value
+/// is written once under a key of its own and never changed.
 namespace winnow::store {
 
 using Bytes = std::vector<std::byte>;
@@ -28,13 +28,13 @@ struct ByteRange {
 };
 inline constexpr ByteRange kWhole{0, SIZE_MAX};
 
-/// How many bytes of a value of that size a range means.
+/// The length of a range in a value of `size` bytes.
 inline std::size_t length_in(const ByteRange& range, std::size_t size) {
   const std::size_t begin = std::min(range.begin, size);
   return std::max(begin, std::min(range.end, size)) - begin;
 }
 
-/// The part of a value that a range means.
+/// The bytes of a range.
 inline std::span<const std::byte> part_of(std::span<const std::byte> value, const ByteRange& range) {
   return value.subspan(std::min(range.begin, value.size()), length_in(range, value.size()));
 }
@@ -47,7 +47,7 @@ struct Lease {
   bool is_copy = false;  ///< fetched for this lease: another one may find other bytes
 };
 
-/// One step that changes a store. What it reads is what it has itself written, else what was there before the step.
+/// One step that changes a store. It reads its own changes, else the state before the step.
 class Change {
  public:
   virtual ~Change() = default;
@@ -73,15 +73,15 @@ class ByteStore {
   virtual std::optional<Bytes> record(const std::string& key) const = 0;
   /// Those whose keys begin with `prefix`, as they were at one moment.
   virtual Records records(const std::string& prefix) const = 0;
-  /// Looks for damage in what records and values lie in, wherever a store has that to itself. What they say is up to
-  /// whoever has written them.
+  /// Looks for damage in the store's own structures, if it has any. The contents of records and values are for their
+  /// writer to check.
   virtual void check() const {}
   /// Parts of a value, in place where that is possible; nothing when there is no such value.
   virtual std::optional<Lease> value(const std::string& key, std::span<const ByteRange> ranges) const = 0;
 
-  /// Runs `make` so that all it does is seen at once or, when it throws or the process dies, not at all; nobody else
-  /// changes anything meanwhile. `make` may be called again when others were faster. When this returns, the step is on
-  /// the disk (a shared store: is what its server makes of it).
+  /// Runs `make` as one atomic step: others see all of its changes, or none when it throws or the process dies. Nobody
+  /// else changes anything meanwhile. `make` may be called again when another process was faster. When this returns,
+  /// the step is on the disk (of a shared store: as safe as its server keeps it).
   virtual void change(const std::function<void(Change&)>& make) = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -14,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "store/lmdb_layout.h"
+#include "store/lmdb_page.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
@@ -23,43 +22,15 @@ namespace {
 
 using namespace lmdb;
 
-[[noreturn]] void fail(const ByteSource& file, const std::string& why) {
-  throw InputError(fmt::format("{} is no store of documents, or is damaged: {}", file.name(), why));
-}
-
-template <class T>
-T read_at(const ByteSource& file, std::uint64_t at) {
-  T out;
-  file.read(at, std::as_writable_bytes(std::span(&out, 1)));
-  return out;
-}
-
-Meta read_meta(const ByteSource& file, std::uint64_t page, std::size_t page_size) {
-  const std::uint64_t at = page * page_size;
-  if (file.size() < at + sizeof(PageHeader) + sizeof(Meta)) fail(file, fmt::format("it has {} bytes", file.size()));
-  const auto header = read_at<PageHeader>(file, at);
-  const Meta meta = read_at<Meta>(file, at + sizeof(header));
-  if (header.number != page || header.flags != kMeta || meta.magic != kMagic || meta.version != kVersion)
-    fail(file, fmt::format("page {} is not one that LMDB opens it by", page));
-  const std::size_t size = meta.free.pad;
-  if (size < kLeastPage || size > kMostPage || !std::has_single_bit(size) || (page_size != 0 && size != page_size))
-    fail(file, fmt::format("page {} says that pages have {} bytes", page, size));
-  if (meta.free.flags != kNumberKeys || meta.main.flags != 0 || meta.main.pad != 0)
-    fail(file, fmt::format("page {} has a tree of another kind", page));
-  if (meta.last_page < kMetaPages - 1 || meta.last_page >= (std::uint64_t{1} << 48U) / size)
-    fail(file, fmt::format("page {} says that the last page is {}", page, meta.last_page));
-  return meta;
-}
-
 std::size_t page_size_of(const ByteSource& file) { return read_meta(file, 0, 0).free.pad; }
 
 /// Pages [begin, end).
-struct Run {
+struct PageRun {
   std::uint64_t begin;
   std::uint64_t end;
 };
 
-/// What is special about a tree.
+/// The trees of a store, which have different rules.
 enum class Kind : std::uint8_t { free, main, records, values };
 const std::map<std::string, Kind> kNames{{"records", Kind::records}, {"values", Kind::values}};
 
@@ -72,71 +43,6 @@ struct Bounds {
 struct Child {
   std::uint64_t page;
   Bounds bounds;
-};
-
-/// A page of a tree, whose nodes lie within it and fill what they should.
-class Page {
- public:
-  Page(const ByteSource& file, std::uint64_t number, std::size_t size, std::uint16_t flags)
-      : file_(file), number_(number), bytes_(size) {
-    file.read(number * size, bytes_);
-    header_ = at<PageHeader>(0);
-    if (header_.number != number) fail(fmt::format("calls itself {}", header_.number));
-    if (header_.flags != flags) fail(fmt::format("is of kind {}, expected {}", header_.flags, flags));
-    if (header_.lower < sizeof(header_) || header_.lower > header_.upper || header_.upper > size ||
-        header_.lower % sizeof(std::uint16_t) != 0)
-      fail(fmt::format("is used up to byte {} and from byte {} on", header_.lower, header_.upper));
-    for (std::size_t i = 0; i < count(); ++i) offsets_.push_back(at<std::uint16_t>(sizeof(header_) + 2 * i));
-    check_places();
-  }
-
-  std::size_t count() const { return (header_.lower - sizeof(header_)) / sizeof(std::uint16_t); }
-  NodeHeader node(std::size_t i) const { return at<NodeHeader>(offsets_[i]); }
-  std::string key(std::size_t i) const {
-    const auto bytes = part(offsets_[i] + sizeof(NodeHeader), node(i).key_size);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-  /// Of a leaf's node: its data, or where it is.
-  std::span<const std::byte> data(std::size_t i) const {
-    return part(offsets_[i] + sizeof(NodeHeader) + node(i).key_size, data_size(i));
-  }
-  [[noreturn]] void fail(const std::string& why) const { store::fail(file_, fmt::format("page {} {}", number_, why)); }
-
- private:
-  template <class T>
-  T at(std::size_t place) const {
-    T out;
-    std::memcpy(&out, bytes_.data() + place, sizeof(out));
-    return out;
-  }
-  std::span<const std::byte> part(std::size_t begin, std::size_t size) const {
-    return std::span(bytes_).subspan(begin, size);
-  }
-  std::size_t data_size(std::size_t i) const {
-    if (header_.flags == kBranch) return 0;
-    return node(i).flags == kOverflowing ? sizeof(std::uint64_t) : node(i).data_size();
-  }
-  /// The nodes lie side by side from `upper` to the page's end, each from an even byte on.
-  void check_places() const {
-    std::vector<std::size_t> order(count());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return offsets_[a] < offsets_[b]; });
-    std::size_t place = header_.upper;
-    for (const auto i : order) {
-      const std::size_t end = offsets_[i] + sizeof(NodeHeader);
-      if (offsets_[i] != place || end > bytes_.size()) fail(fmt::format("has node {} at byte {}", i, offsets_[i]));
-      place = end + node(i).key_size + data_size(i);
-      place += place % 2;
-      if (place > bytes_.size()) fail(fmt::format("has node {} beyond its end", i));
-    }
-    if (place != bytes_.size()) fail(fmt::format("has nodes up to byte {}", place));
-  }
-
-  const ByteSource& file_;
-  std::uint64_t number_;
-  std::vector<std::byte> bytes_;
-  PageHeader header_{};
-  std::vector<std::uint16_t> offsets_;
 };
 
 /// Bytes that sort as the number does.
@@ -162,7 +68,7 @@ class StepCheck {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& why) const { store::fail(file_, why); }
+  [[noreturn]] void fail(const std::string& why) const { lmdb::fail(file_, why); }
 
   void check(const Tree& tree, Kind kind) {
     seen_ = {tree.pad, tree.flags, tree.depth, 0, 0, 0, 0, tree.root};
@@ -199,7 +105,7 @@ class StepCheck {
     seen_.entries += page.count();
   }
 
-  /// Of a branch page. Its first key is nowhere looked at.
+  /// Of a branch page, whose first key LMDB never reads.
   std::vector<Child> children(const Child& place, Kind kind) const {
     const Page page(file_, place.page, page_size_, kBranch);
     if (page.count() < 2) page.fail(fmt::format("has {} children", page.count()));
@@ -231,7 +137,7 @@ class StepCheck {
     const auto data = page.data(i);
     if (kind == Kind::main) return note_tree(page, i, data);
     const std::size_t size = page.node(i).data_size();
-    std::optional<Run> run;
+    std::optional<PageRun> run;
     if (flags == kOverflowing) run = check_run(page, data, size, kind);
     if (kind == Kind::free)
       check_freed(page, page.key(i), run ? read_run(*run, size) : Bytes(data.begin(), data.end()));
@@ -246,9 +152,9 @@ class StepCheck {
     trees_.emplace(name->second, tree);
   }
 
-  /// What lies outside of its leaf. Later steps may need less of a run than it has, but for values: nobody changes
-  /// them.
-  Run check_run(const Page& page, std::span<const std::byte> where, std::size_t size, Kind kind) {
+  /// Checks data that lies outside of its leaf, in a run of pages. A run may be longer than its data, except for
+  /// values, which never change.
+  PageRun check_run(const Page& page, std::span<const std::byte> where, std::size_t size, Kind kind) {
     std::uint64_t first = 0;
     std::memcpy(&first, where.data(), sizeof(first));
     std::uint64_t count = (sizeof(PageHeader) + size - 1) / page_size_ + 1;
@@ -269,13 +175,13 @@ class StepCheck {
   }
 
   using Bytes = std::vector<std::byte>;
-  Bytes read_run(const Run& run, std::size_t size) const {
+  Bytes read_run(const PageRun& run, std::size_t size) const {
     Bytes out(size);
     file_.read(run.begin * page_size_ + sizeof(PageHeader), out);
     return out;
   }
 
-  /// A number of pages, then the pages, from the last one to the first.
+  /// Checks a list of free pages: their number, then the pages in descending order.
   void check_freed(const Page& page, const std::string& key, const Bytes& bytes) {
     std::vector<std::uint64_t> numbers(bytes.size() / sizeof(std::uint64_t));
     if (numbers.empty() || bytes.size() % sizeof(std::uint64_t) != 0)
@@ -309,7 +215,7 @@ class StepCheck {
   }
 
   void check_used_once() {
-    std::sort(runs_.begin(), runs_.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
+    std::sort(runs_.begin(), runs_.end(), [](const PageRun& a, const PageRun& b) { return a.begin < b.begin; });
     for (std::size_t i = 1; i < runs_.size(); ++i) {
       if (runs_[i].begin < runs_[i - 1].end) fail(fmt::format("page {} is used twice", runs_[i].begin));
     }
@@ -323,15 +229,15 @@ class StepCheck {
   std::map<Kind, Tree> trees_;  ///< those of the main tree
   std::uint64_t visited_ = 0;   ///< pages of trees
   std::uint64_t newest_freed_ = 0;
-  std::vector<Run> runs_;  ///< used and free
+  std::vector<PageRun> runs_;  ///< used and free
 };
 
 constexpr int kTries = 4;
 constexpr std::chrono::milliseconds kPause{5};
 
-/// Two steps that follow each other, or none yet. (A step whose meta page could not be written leaves half of it in the
-/// place of an older one, whose number it keeps.)
-bool follow_each_other(std::uint64_t even, std::uint64_t odd) {
+/// Whether two steps are consecutive, or there is none yet. (When a meta page cannot be written as a whole, half of it
+/// lies over an older one and has that one's step.)
+bool are_consecutive(std::uint64_t even, std::uint64_t odd) {
   return (even == 0 && odd == 0) || (even % 2 == 0 && odd % 2 == 1 && (odd == even + 1 || even == odd + 1));
 }
 
@@ -342,7 +248,7 @@ void check_lmdb_metas(const ByteSource& file) {
     const std::size_t page_size = page_size_of(file);
     const auto even = read_meta(file, 0, page_size).step;
     const auto odd = read_meta(file, 1, page_size).step;
-    if (follow_each_other(even, odd)) return;
+    if (are_consecutive(even, odd)) return;
     if (i == kTries) fail(file, fmt::format("its last steps are {} and {}", even, odd));
     std::this_thread::sleep_for(kPause);  // somebody may have made steps between the two
   }

@@ -12,8 +12,8 @@
 
 namespace winnow::store {
 
-/// One folder that LMDB has mapped. LMDB allows a process to open a folder once only, so that all stores of a process
-/// on one folder share this.
+/// One folder that LMDB has mapped. LMDB allows a process to open a folder only once, so all stores of a process in one
+/// folder share this.
 class LmdbEnvironment {
  public:
   /// A reading transaction: what it shows does not change and stays mapped while it lives.
@@ -42,8 +42,8 @@ class LmdbEnvironment {
   /// The store as it is now. Those who look between two changes share one.
   std::shared_ptr<const Snapshot> now() const;
 
-  /// That nothing which LMDB will follow is damaged in the store as it is now, or before a transaction that is to erase
-  /// values: LMDB then believes the pages where they begin. Throws InputError.
+  /// Checks all that LMDB will read of the store as it is now, or in a transaction that will erase values: LMDB then
+  /// also reads the pages where they begin. Throws InputError.
   void check_last_step(LmdbPages pages = LmdbPages::of_trees) const;
   void check_before_erasing(MDB_txn* txn) const;
 

@@ -124,8 +124,8 @@ class LmdbChange : public Change {
   bool has_erased_ = false;
 };
 
-/// LMDB takes pages again that were freed two steps ago, so that whoever has removed something to make room would find
-/// none. The removal has happened, whatever becomes of this.
+/// LMDB reuses pages that were freed two steps ago. Without further steps, a removal would not make room yet. The
+/// removal has happened even if these steps fail.
 void take_another_step(const LmdbEnvironment& environment) {
   try {
     LmdbChange change(environment);

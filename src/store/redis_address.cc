@@ -57,7 +57,7 @@ class Parser {
       const auto bracket = rest_.find(']');
       if (bracket == std::string_view::npos) fail("the host begins with a bracket that is not closed");
       end = bracket + 1;
-      if (end < rest_.size() && rest_[end] != ':') fail("something follows the host's bracket");
+      if (end < rest_.size() && rest_[end] != ':') fail("something stands after the host's bracket");
     } else if (end != rest_.rfind(':')) {
       fail("an IPv6 address stands in brackets");
     }
@@ -85,7 +85,7 @@ class Parser {
       const auto digits = text.substr(i + 1, 2);
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
       if (digits.size() < 2 || error != std::errc() || end != digits.data() + digits.size())
-        fail(fmt::format("{} has a % that two hexadecimal digits do not follow", what));
+        fail(fmt::format("{} has a % without two hexadecimal digits after it", what));
       out += static_cast<char>(byte);
       i += 2;
     }

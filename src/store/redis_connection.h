@@ -48,9 +48,9 @@ class RedisConnection {
   /// Whether the server has closed it while nobody was waiting: then there is something to read.
   bool was_closed() const { return stream_.has_input(); }
 
-  /// That an answer cannot be: one sentence with `why`.
+  /// Throws the InputError for an answer that cannot be right: one sentence with `why`.
   [[noreturn]] void fail(const std::string& why) const;
-  /// That it is what was expected.
+  /// Throws InputError unless an answer is the expected one.
   void check(const redisReply& reply, Answer expected) const;
 
  private:
@@ -73,7 +73,7 @@ class RedisPool {
  public:
   explicit RedisPool(RedisAddress address) : address_(std::move(address)) {}
 
-  /// A connection that goes back to the pool at the end, unless it was left in the middle of something.
+  /// A connection that is returned to the pool at the end, if done() was called. Otherwise it is closed.
   class Use {
    public:
     explicit Use(RedisPool& pool) : pool_(pool), connection_(pool.take()) {}

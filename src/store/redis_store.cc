@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records are fields of one hash, which is watched while a step is made; values are strings. A value is written before
-// the step that makes it known, with a time to live that this step takes away: what a killed process leaves behind
-// vanishes by itself.
+// Records are fields of one hash, which is watched while a step is made. Values are strings. A value is written before
+// the step that makes it known, with a time to live that this step removes. So the values of a killed process expire.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -94,7 +93,7 @@ class AppendingSink : public ByteSink {
   std::size_t sent_ = 0;
 };
 
-/// Makes a step: values are there already when it is tried, records are collected for the one moment when they change.
+/// Makes a step. Values are written before it is tried; changes of records are collected and sent at once.
 class RedisChange : public Change {
  public:
   explicit RedisChange(RedisConnection& redis) : redis_(redis) {}
@@ -133,7 +132,7 @@ class RedisChange : public Change {
     std::set_difference(written_.begin(), written_.end(), added_.begin(), added_.end(), std::back_inserter(out));
     return out;
   }
-  /// Values to take back when a step fails: none when it may have happened all the same.
+  /// Values to remove when a step fails: none when it may have happened nevertheless.
   std::vector<std::string> abandoned() const {
     return in_doubt_ ? std::vector<std::string>() : std::vector(written_.begin(), written_.end());
   }
@@ -173,7 +172,7 @@ class RedisChange : public Change {
       redis_.fail(fmt::format("the server has done {} of {} commands", all.elements, commands));
     for (const auto* const element : std::span(all.element, all.elements)) redis_.check(*element, Answer::number);
   }
-  /// Makes sure that they are all there and stay long enough.
+  /// Makes sure that the step's values are all there and stay long enough.
   void confirm_values() {
     for (const auto& key : added_) redis_.send({"EXPIRE", key, kUnconfirmedSeconds});
     std::size_t there = 0;
@@ -268,13 +267,13 @@ class RedisStore : public ByteStore {
     }
     return true;
   }
-  /// Parts that are too short are those of a value that somebody has just removed, or the server is wrong.
+  /// Too short parts mean that somebody has just removed the value, or that the server is wrong.
   static void check_gone(RedisConnection& redis, const std::string& key) {
     if (const auto there = length_of(redis, *redis.ask(Answer::number, {"STRLEN", key})); there > 0)
       redis.fail(fmt::format("the server sent parts of a value of {} bytes that have other lengths than asked", there));
   }
 
-  /// Values that nobody knows of. Where that fails they vanish in time.
+  /// Removes values that no record refers to. Where that fails they expire.
   void drop(const std::vector<std::string>& values) noexcept {
     try {
       if (values.empty()) return;

@@ -71,7 +71,7 @@ TEST(RedisAddressTest, WhatCannotBeIsNamedWithoutThePassword) {
            {"redis://localhost:1/two", "the database is no number"},
            {"redis://::1:6379", "an IPv6 address stands in brackets"},
            {"redis://[::1", "a bracket that is not closed"},
-           {"redis://[::1]6379", "something follows the host's bracket"},
+           {"redis://[::1]6379", "something stands after the host's bracket"},
            {"redis://ann:secret@host:port", "redis://ann@host:port: the port"},
            {"redis://ann:secret%2@host", "two hexadecimal digits"},
            {"redis://:secret/x@host:port", "redis://host:port: the port"},
