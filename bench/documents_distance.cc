@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "documents/resident.h"
-#include "eval/distance.h"
+#include "eval/measures/distance.h"
 #include "eval/sample.h"
 #include "program.h"
 #include "times.h"
@@ -100,7 +100,7 @@ Task task_of(const winnow::Model& model, const std::string& line, const Options&
   task.sample.references = json.at("answers").get<std::vector<std::string>>();
   task.sample.metric = winnow::eval::parse_metric(json.at("metric").get<std::string>());
   task.sample.max_tokens = json.at("max_tokens").get<int>();
-  task.sample.scored = plain ? winnow::eval::Answer::first_line : winnow::eval::Answer::whole;
+  task.sample.scored = plain ? winnow::eval::ScoredText::first_line : winnow::eval::ScoredText::whole;
   fit(task, static_cast<std::size_t>(options.tokens));
   return task;
 }

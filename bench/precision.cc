@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "eval/distance.h"
+#include "eval/measures/distance.h"
 #include "program.h"
 #include "winnow/session.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""winnow beside PyTorch and kvpress on this machine: reading a prompt and decoding behind it, in turns.
+"""winnow beside PyTorch and kvpress on this machine: reading a prompt and decoding after it, in turns.
 
 speed.py --model MODEL.gguf --winnow PROGRAM [--text FILE] [--tokens 8192] [--new 128] [--budget 512] [--threads 2] [--repetitions 3] [--types float32 bfloat16]
 
@@ -26,7 +26,7 @@ from transformers import DynamicCache
 
 import weights
 
-METHODS = {  # winnow's spec, and kvpress's press for the share of entries that goes
+METHODS = {  # winnow's spec, and kvpress's press for the share of entries that is evicted
     "full": lambda share: None,
     "snapkv": lambda share: SnapKVPress(share, window_size=32),
     "ada-snapkv": lambda share: AdaKVPress(SnapKVPress(share, window_size=32)),

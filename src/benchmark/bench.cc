@@ -26,7 +26,7 @@ struct Point {
   std::vector<int> prompts;
   std::vector<int> generations;
 
-  /// Nothing can be decoded after nothing.
+  /// Decoding needs at least one token before it.
   int tokens_before() const { return generations.empty() ? depth : std::max(1, depth); }
   int longest_sequence() const {
     int out = 0;
@@ -36,12 +36,12 @@ struct Point {
   }
 };
 
-std::vector<Point> points_of(const Plan& plan) {
+std::vector<Point> points_of(const BenchOptions& options) {
   std::vector<Point> out;
-  for (const int depth : plan.depths) {
-    if (!plan.prompts.empty()) out.push_back({depth, 1, plan.prompts, {}});
-    if (plan.generations.empty()) continue;
-    for (const int batch : plan.batches) out.push_back({depth, batch, {}, plan.generations});
+  for (const int depth : options.depths) {
+    if (!options.prompts.empty()) out.push_back({depth, 1, options.prompts, {}});
+    if (options.generations.empty()) continue;
+    for (const int batch : options.batches) out.push_back({depth, batch, {}, options.generations});
   }
   return out;
 }
@@ -61,16 +61,16 @@ struct Loaded {
 
 class Runner {
  public:
-  Runner(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress)
-      : plan_(plan), progress_(progress) {
-    besides_.insert(besides_.end(), plan.beside.begin(), plan.beside.end());
+  Runner(std::shared_ptr<const Model> model, const BenchOptions& options, const Progress& progress)
+      : options_(options), progress_(progress) {
+    besides_.insert(besides_.end(), options.beside.begin(), options.beside.end());
     loaded_.resize(as_size(*std::max_element(besides_.begin(), besides_.end())) + 1);
     loaded_.front().model = std::move(model);
   }
 
   void measure(const Point& point) {
     auto sides = sides_of(point);
-    const auto before = std::span<const Token>(plan_.tokens).first(point.tokens_before());
+    const auto before = std::span<const Token>(options_.tokens).first(point.tokens_before());
     for (auto& side : sides) {
       for (auto& contender : side.contenders) contender->start(before, point.batch);
     }
@@ -94,9 +94,9 @@ class Runner {
   /// winnow with each cache, and its peers.
   std::vector<Side> sides_of(const Point& point) {
     std::vector<Side> out;
-    for (const Engine engine : plan_.engines) {
+    for (const Engine engine : options_.engines) {
       if (engine == Engine::winnow) {
-        for (const auto& cache : plan_.caches) out.push_back({engine, cache, {}});
+        for (const auto& cache : options_.caches) out.push_back({engine, cache, {}});
       } else {
         out.push_back({engine, {}, {}});
       }
@@ -109,8 +109,8 @@ class Runner {
 
   std::unique_ptr<Contender> contender_of(const Side& side, const Point& point, Loaded& loaded) {
     if (side.engine != Engine::winnow) return peer_of(side.engine, point, loaded);
-    if (loaded.model == nullptr) loaded.model = Model::load(model().info().path, plan_.loading);
-    return winnow_contender(loaded.model, plan_.session, side.cache);
+    if (loaded.model == nullptr) loaded.model = Model::load(model().info().path, options_.loading);
+    return winnow_contender(loaded.model, options_.session, side.cache);
   }
 
   std::unique_ptr<Contender> peer_of(Engine engine, const Point& point, Loaded& loaded) {
@@ -119,7 +119,7 @@ class Runner {
     options.context = point.longest_sequence() * point.batch;
     options.sequences = point.batch;
     options.sharing = benchmark::Sharing::buffer_for_each;
-    options.threads = plan_.session.threads;
+    options.threads = options_.session.threads;
     options.flash_attention =
         engine == Engine::llama_cpp_fa ? benchmark::FlashAttention::on : benchmark::FlashAttention::off;
     return llama_contender(loaded.peer, options, model().info().kv_bytes_per_token);
@@ -137,7 +137,7 @@ class Runner {
         rows.push_back(test);
       }
     }
-    for (int repetition = 0; repetition <= plan_.repetitions && !stopped(); ++repetition) {
+    for (int repetition = 0; repetition <= options_.repetitions && !stopped(); ++repetition) {
       for (std::size_t i = 0; i < rows.size() && !stopped(); ++i)
         repeat(sides[i / besides_.size()].contenders, repetition, rows[i]);
     }
@@ -150,10 +150,10 @@ class Runner {
     if (progress_.on_repetition && repetition > 0) progress_.on_repetition(row, repetition);
     Contender& contender = *contenders.front();
     contender.restore();
-    // The pools of the others go on polling for a while after their last graph.
-    if (plan_.session.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    // The other pools keep polling for a while after their last graph.
+    if (options_.session.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
     const auto seconds = seconds_of(contender, contenders.subspan(1, as_size(row.beside)), row);
-    if (repetition > 0) row.seconds.push_back(seconds);  // the first round touches pages and wakes the clocks
+    if (repetition > 0) row.seconds.push_back(seconds);  // the first round warms up memory and clocks
     row.bytes = contender.bytes();
     row.work = row.prompt > 0
                    ? work_of_reading(model(), row.prompt, row.depth)
@@ -170,12 +170,12 @@ class Runner {
   }
 
   void work(Contender& contender, const Row& row, const std::atomic<bool>& enough) const {
-    const auto behind = std::span<const Token>(plan_.tokens).subspan(row.depth);
-    if (row.prompt > 0) contender.read(behind.first(row.prompt));
-    for (int i = 0; i < row.generation && !enough; ++i) contender.step(std::vector<Token>(row.batch, behind[i]));
+    const auto after = std::span<const Token>(options_.tokens).subspan(row.depth);
+    if (row.prompt > 0) contender.read(after.first(row.prompt));
+    for (int i = 0; i < row.generation && !enough; ++i) contender.step(std::vector<Token>(row.batch, after[i]));
   }
 
-  const Plan& plan_;
+  const BenchOptions& options_;
   const Progress& progress_;
   std::vector<int> besides_ = {0};
   std::vector<Loaded> loaded_;  ///< of the run that is measured, and of those beside it
@@ -205,9 +205,9 @@ const char* name_of(Engine engine) {
   return "llama.cpp-fa";
 }
 
-int tokens_of(const Plan& plan) {
+int tokens_of(const BenchOptions& options) {
   int out = 0;
-  for (const auto& point : points_of(plan)) out = std::max(out, point.longest_sequence());
+  for (const auto& point : points_of(options)) out = std::max(out, point.longest_sequence());
   return out;
 }
 
@@ -217,9 +217,9 @@ double median_seconds(const Row& row) {
   return (sorted[sorted.size() / 2] + sorted[(sorted.size() - 1) / 2]) / 2;
 }
 
-std::vector<Row> run(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress) {
-  Runner runner(std::move(model), plan, progress);
-  for (const auto& point : points_of(plan)) {
+std::vector<Row> run(std::shared_ptr<const Model> model, const BenchOptions& options, const Progress& progress) {
+  Runner runner(std::move(model), options, progress);
+  for (const auto& point : points_of(options)) {
     if (runner.stopped()) break;
     runner.measure(point);
   }

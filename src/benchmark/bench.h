@@ -18,7 +18,7 @@ Engine parse_engine(const std::string& name);
 const char* name_of(Engine engine);
 
 /// What is measured; lists are crossed.
-struct Plan {
+struct BenchOptions {
   std::vector<int> prompts;      ///< tokens that are read; empty: no such tests
   std::vector<int> generations;  ///< tokens that each sequence decodes; empty: no such tests
   std::vector<int> depths = {0};
@@ -32,8 +32,8 @@ struct Plan {
   ModelOptions loading;  ///< as the model was loaded: other runs have weights of their own
 };
 
-/// Tokens that the longest of a plan's tests needs.
-int tokens_of(const Plan& plan);
+/// Tokens that the longest of the tests needs.
+int tokens_of(const BenchOptions& options);
 
 /// One test of one engine and cache.
 struct Row {
@@ -60,9 +60,9 @@ struct Progress {
 };
 
 /// Measures all tests; contenders of a test take turns, after one round that does not count. Other runs beside a test
-/// are threads of this process with weights, sequences and pools of their own, as many threads each as the measured
-/// one has: what as many other programs would be. When it is stopped, the rows of what is done have fewer repetitions,
-/// or are not there. Throws what the engines throw.
-std::vector<Row> run(std::shared_ptr<const Model> model, const Plan& plan, const Progress& progress);
+/// are threads of this process with weights, sequences and pools of their own. Each has as many threads as the measured
+/// one, as separate programs would have. When the benchmark is stopped, rows have fewer repetitions or are missing.
+/// Throws what the engines throw.
+std::vector<Row> run(std::shared_ptr<const Model> model, const BenchOptions& options, const Progress& progress);
 
 }  // namespace winnow::benchmark

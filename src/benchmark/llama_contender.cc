@@ -15,10 +15,10 @@ namespace winnow::benchmark {
 
 namespace {
 
-/// Memory of the process that no file stands behind. libllama does not say what a context takes.
+/// Anonymous memory of the process: that of no file. libllama does not say what a context takes.
 std::size_t anonymous_memory() {
 #ifdef __GLIBC__
-  malloc_trim(0);  // what others have freed would be taken again unseen
+  malloc_trim(0);  // else memory that was freed before is reused, and not counted
 #endif
   std::ifstream status("/proc/self/status");
   for (std::string key; status >> key;) {

@@ -27,11 +27,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Enough sums that none waits for itself.
+/// Enough sums to hide the latency of a multiply-add.
 constexpr int kSums = 12;
 
-/// Does `rounds` of kSums vector multiply-adds; the operations that these are. `sink` keeps the compiler from leaving
-/// them out.
+/// Does `rounds` rounds of kSums vector multiply-adds. Returns the number of operations. `sink` keeps the compiler from
+/// removing them.
 double multiply_add(int rounds, float* sink) {
   const D d;
   V sum[kSums];
@@ -71,7 +71,7 @@ HWY_EXPORT(read);
 
 namespace {
 
-/// The best of some tries of all threads at once: units per second, when one thread does `units` of them.
+/// The best rate of several tries, in units per second. In each try every thread does `units` units.
 double best_rate(int threads, double units, const std::function<void(int)>& work) {
   constexpr int kTries = 5;
   double least = 1e30;
@@ -117,7 +117,7 @@ using HWY_NAMESPACE::kSums;
 __attribute__((target("avx512f,avx512bf16"))) void multiply_pairs(int rounds) {
   __m512 sum[kSums] = {};
   __m512i x = {};
-  // What the compiler knows nothing of it neither leaves out nor computes once for all.
+  // The compiler can neither remove nor hoist products of values that it does not know.
   asm volatile("" : "+v"(x));
   for (__m512& s : sum) asm volatile("" : "+v"(s));
   for (int i = 0; i < rounds; ++i) {

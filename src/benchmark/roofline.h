@@ -9,7 +9,7 @@ class Model;
 
 namespace winnow::benchmark {
 
-/// What this machine does at best, measured here and now by the threads that run the model. Shared machines differ from
+/// The best rates of this machine, measured now by the threads that run the model. A shared machine's rates change from
 /// hour to hour.
 struct Roofline {
   double f32_rate = 0;   ///< floating-point operations per second of fused multiply-adds in f32
@@ -20,7 +20,7 @@ struct Roofline {
 /// Takes about a second.
 Roofline measure_roofline(int threads);
 
-/// What one test cannot do without.
+/// The least work of one test.
 struct Work {
   double operations = 0;
   double bytes = 0;  ///< read from memory
@@ -33,7 +33,7 @@ Work work_of_reading(const Model& model, int tokens, int depth);
 /// `steps` decode steps of `batch` sequences that attend to `kv_bytes` together: the weights and those bytes at each.
 Work work_of_decoding(const Model& model, int steps, int batch, double kv_bytes);
 
-/// The time below which no program gets on this machine.
+/// No program can be faster than this on this machine.
 double least_seconds(const Work& work, const Roofline& roofline);
 
 }  // namespace winnow::benchmark

@@ -12,8 +12,8 @@ namespace winnow::cli {
 /// What happens to an answer's bytes as they come.
 using OnAnswer = std::function<void(std::string_view)>;
 
-/// Generates an answer from the logits after its question, and adds to `answer`, which tells how the question was read,
-/// what that took. Throws what generate() throws.
+/// Generates an answer from the logits after its question. Fills in the generation, its times and memory in `answer`,
+/// which already has those of the question. Throws what generate() throws.
 void generate_answer(Session& session, Cache& cache, const std::vector<float>& logits, const GenerateOptions& options,
                      const OnAnswer& on_answer, Answer& answer);
 

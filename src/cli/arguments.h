@@ -44,8 +44,8 @@ void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOpt
 /// Those of a command that measures: model and machine.
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Turns words into values; with --load-kv, the file's own, which is what it returns. Throws UsageError for what cannot
-/// be, InputError for the file; sets the log's verbosity.
+/// Parses the arguments. With --load-kv it takes the file's cache options and returns them. Throws UsageError for wrong
+/// arguments, InputError for the file. Sets the log's verbosity.
 std::optional<SavedInfo> check_common(const CommonArguments& arguments, CommonOptions& options);
 
 }  // namespace winnow::cli

@@ -27,7 +27,7 @@ std::vector<CacheOptions> with_budgets(const CacheOptions& cache, const std::vec
 }  // namespace
 
 void add_cache_lists(CLI::App& command, CacheLists& lists) {
-  // One word for each use: what follows may be a task.
+  // Each use takes one word: the next word may be a task.
   command.add_option("--kv", lists.kv, "methods: full, snapkv:window=16, … (default full)")->allow_extra_args(false);
   command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB")
       ->delimiter(',')

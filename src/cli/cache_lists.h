@@ -12,7 +12,7 @@ class App;
 
 namespace winnow::cli {
 
-/// Ways of keeping a cache that a command compares: lists that are crossed.
+/// The caches that a command compares: all combinations of these lists.
 struct CacheLists {
   std::vector<std::string> kv = {"full"};
   std::vector<std::string> budgets;
@@ -25,7 +25,7 @@ void add_cache_lists(CLI::App& command, CacheLists& lists);
 /// Whether two are the same method with the same budget and type.
 bool is_same(const CacheOptions& a, const CacheOptions& b);
 
-/// All methods with all types, those that need a budget with all budgets, each once. Throws UsageError.
+/// All combinations, each once; only methods that need a budget get budgets. Throws UsageError.
 std::vector<CacheOptions> crossed(const CacheLists& lists);
 
 }  // namespace winnow::cli

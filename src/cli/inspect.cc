@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/commands.h"
-#include "cli/kept.h"
+#include "cli/kept/command.h"
 #include "cli/output.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
@@ -23,7 +23,7 @@ namespace {
 
 enum class OutputForm : std::uint8_t { text, json };
 
-/// As clients of chat APIs write them.
+/// Messages as clients of chat APIs write them.
 nlohmann::ordered_json messages_json(const std::vector<Message>& messages) {
   auto out = nlohmann::ordered_json::array();
   for (const auto& [role, content] : messages) out.push_back({{"role", name_of(role)}, {"content", content}});
@@ -79,7 +79,7 @@ nlohmann::ordered_json saved_json(const SavedInfo& s) {
           {"checksum", s.damage.empty() ? "holds" : "does not hold"}};
 }
 
-/// What a saved cache says of itself. A checksum that does not hold is an error, after what is known.
+/// Shows a saved cache's metadata. A wrong checksum is an error, reported after them.
 void show_saved(const std::string& path, OutputForm form) {
   const SavedInfo s = describe_saved(path);
   const Conversation& conversation = s.transcript.conversation;

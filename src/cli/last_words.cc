@@ -18,8 +18,8 @@ namespace winnow::cli {
 
 namespace {
 
-/// Says it in one line and ends the process. May be called by a signal handler, by several threads at once (the first
-/// one speaks) and without any memory left.
+/// Writes one line and ends the process. May be called by a signal handler, by several threads at once (the first one
+/// writes) and without any memory left.
 [[noreturn]] void end_with(std::initializer_list<const char*> words) {
   static std::atomic<bool> is_said{false};
   while (is_said.exchange(true)) pause();

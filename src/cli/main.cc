@@ -31,8 +31,9 @@ int fail(int code, const char* what) {
   return code;
 }
 
-/// No file that is opened later may become stdin, stdout or stderr: what is printed would be written into it. One that
-/// is closed becomes /dev/null, opened the other way, so that reading and writing go on to fail.
+/// Opens stdin, stdout and stderr when they are closed. Otherwise a file that is opened later would take their place,
+/// and output would be written into it. They become /dev/null, opened the wrong way, so that reading and writing still
+/// fail.
 void fill_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;

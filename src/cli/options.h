@@ -11,7 +11,7 @@
 
 namespace winnow::cli {
 
-/// What every command that answers is asked for.
+/// The options of every command that answers.
 struct CommonOptions {
   std::string model;
   std::string file;     ///< path, `-` for stdin, or empty
@@ -28,7 +28,7 @@ struct CommonOptions {
 /// The conversation before its first question: the prompt's form, and the text of -f. Throws InputError.
 Conversation conversation_of(const CommonOptions& options);
 
-/// What `winnow run` was asked for; everything that can be judged without a model has been.
+/// The options of `winnow run`, after all checks that need no model.
 struct RunOptions : CommonOptions {
   std::vector<std::string> questions;  ///< none: the text alone
   Protocol protocol = Protocol::aware;

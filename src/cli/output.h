@@ -11,8 +11,8 @@ namespace winnow::cli {
 /// Writes to stdout at once. Throws InputError when it is closed or full.
 void write_stdout(std::string_view text);
 
-/// Text for a person, on stdout and on stderr. Lines stay lines; whatever else would steer a terminal is escaped, as
-/// text may hold what came from outside. show() throws what write_stdout() does.
+/// Text for a person: show() writes to stdout, tell() to stderr. Control characters other than line ends are escaped,
+/// since text may come from outside. show() throws what write_stdout() does.
 void show(std::string_view text);
 void tell(std::string_view text);
 

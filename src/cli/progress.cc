@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What is done sooner is not worth a line.
+/// Work that is done sooner is not shown.
 constexpr std::chrono::milliseconds kSoon{500};
 
 }  // namespace

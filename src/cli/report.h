@@ -9,7 +9,7 @@
 
 namespace winnow::cli {
 
-/// One answer with what it took.
+/// One answer with its times and memory.
 struct Answer {
   std::string question;
   Generation generation;

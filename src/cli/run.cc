@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "cli/answering.h"
 #include "cli/commands.h"
-#include "cli/jsonl.h"
+#include "cli/jsonl/jsonl.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -55,9 +55,9 @@ class Run {
   }
 
  private:
-  /// Whether there is nothing to answer: a text is read to be asked later.
+  /// Whether a text is only read, to be asked about later.
   bool only_saves() const { return !options_.save_kv.empty() && options_.questions.empty(); }
-  /// Whether what is saved is the text alone, ready for any question.
+  /// Whether the saved cache holds only the text, ready for any question.
   bool saves_text() const {
     return only_saves() || (!options_.save_kv.empty() && options_.protocol == Protocol::agnostic && !text_.empty());
   }
@@ -87,8 +87,8 @@ class Run {
     }
   }
 
-  /// What is to be read after what was loaded: tokens that its cache has not seen, and the question. Without one, an
-  /// open question that was loaded is answered.
+  /// The tokens to read after a loaded cache: those that it has not seen, and the question. Without a question, the
+  /// loaded conversation's open question is answered.
   std::vector<Token> after_loaded(const std::string& question) const {
     const auto& [conversation, tokens] = restored_->transcript;
     std::vector<Token> out(tokens.begin() + static_cast<std::ptrdiff_t>(seen_), tokens.end());
@@ -103,7 +103,7 @@ class Run {
     return out;
   }
 
-  /// What has been read when a cache is saved.
+  /// The transcript of a cache that is saved.
   Transcript transcript(std::size_t index) const {
     Transcript out{conversation_, text_};
     if (saves_text()) return out;
@@ -123,7 +123,7 @@ class Run {
     if (!options_.quiet && !options_.json) tell(saved_line(path, bytes, cache.stats()));
   }
 
-  /// With several questions that are seen before the cache is compressed there are several caches, and a file for each.
+  /// Several questions that are seen before compression make several caches, each with a file of its own.
   std::string numbered(const std::string& path, std::size_t index) const {
     const bool several = questions_.size() > 1 && options_.protocol == Protocol::aware && !restored_;
     return several ? fmt::format("{}.{}", path, index + 1) : path;
@@ -149,7 +149,7 @@ class Run {
     }
   }
 
-  /// Bytes are computed; the time is that of a beginning of the prompt, scaled.
+  /// Bytes are computed. The time is measured on the prompt's beginning and scaled.
   void dry_run() {
     const int tokens = static_cast<int>(longest());
     const std::size_t bytes = session_.prefill_bytes(tokens, std::span(&options_.cache, 1));
@@ -199,7 +199,7 @@ class Run {
     }
   }
 
-  /// Writes the files of what has just been compressed.
+  /// Writes the files of caches that have just been compressed.
   void keep(const Cache& cache, std::span<const float> logits, std::size_t index) {
     if (!restored_) save(cache, logits, index);
     dump_kept(cache, index);

@@ -41,7 +41,7 @@ void add_own_options(CLI::App& run, Raw& r) {
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
 
-/// Of each question, as far as the first one's name tells.
+/// Checks the name as it is given. The files of several questions have numbers after it.
 void check_dumping(const RunOptions& o) {
   if (o.dump_kept.empty()) return;
   if (!o.jsonl.empty()) throw UsageError("--dump-kept does not go with --jsonl: it writes what one text has kept");
@@ -55,7 +55,7 @@ void check_saving(const RunOptions& o) {
   check_replaceable(o.save_kv, engine::kSavedFormat.kind());
 }
 
-/// Turns words into values; everything that cannot be is refused here, before a model is loaded.
+/// Parses all options, and refuses here what is wrong, before a model is loaded.
 RunOptions checked(Raw& r) {
   RunOptions& o = r.options;
   const auto saved = check_common(r.common, o);

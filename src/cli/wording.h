@@ -15,7 +15,7 @@ std::string described(const CacheOptions& cache);
 /// The same with all options of the spec.
 std::string described_in_full(const CacheOptions& cache);
 
-/// What may come next in a conversation, said by what it ends with.
+/// What may come next in a conversation, by the role of its last message.
 const char* where_it_ends(const Conversation& conversation);
 
 }  // namespace winnow::cli

@@ -17,7 +17,8 @@ namespace winnow::eval {
 
 namespace {
 
-/// Keeps the first and the last half of so many tokens, as LongBench does; the question stays whole. How many were cut.
+/// Cuts the middle of a prompt to `room` tokens, as LongBench does. The question stays whole. Returns how many tokens
+/// were cut.
 int cut_middle(Prompt& prompt, std::size_t room) {
   const std::size_t total = prompt.text.size() + prompt.question.size();
   if (total <= room) return 0;
@@ -35,7 +36,7 @@ std::string hash_text(const Prompt& prompt) {
   return fmt::format("{:016x}", hasher.value());
 }
 
-/// The name says what is in the group, so that an older run of a part of it is another one.
+/// Names the group by a hash of its records' keys, so that a group of other caches has another name.
 void name_group(std::vector<Record>& records) {
   Hasher hasher;
   for (const auto& r : records) {
@@ -51,6 +52,8 @@ void name_group(std::vector<Record>& records) {
 }
 
 }  // namespace
+
+const char* name_of(Protocol protocol) { return protocol == Protocol::aware ? "question-aware" : "question-agnostic"; }
 
 Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches,
              PromptLimits limits)
@@ -83,14 +86,14 @@ void Group::leave_out(const std::set<Key>& known) {
   std::erase_if(caches_, [&](const CacheOptions& cache) { return known.contains(key(cache)); });
 }
 
-/// What is there when the cache is compressed.
+/// The tokens that are read before the cache is compressed.
 int Group::tokens_compressed() const {
   const Prompt& prompt = reading_.prompt;
   const bool asked_later = reading_.protocol == Protocol::agnostic && !prompt.text.empty();
   return asked_later ? static_cast<int>(prompt.text.size()) : tokens();
 }
 
-/// What the budget holds of the prompt, in entries per KV head.
+/// The budget for the prompt, in entries per KV head.
 int Group::entries_kept(const Model& model, const CacheOptions& cache) const {
   return engine::budget_entries(cache, model.impl().weights->hparams(), tokens_compressed());
 }
@@ -99,8 +102,9 @@ bool Group::keeps_all(const Model& model, const CacheOptions& cache) const {
   return cache.budget && entries_kept(model, cache) >= tokens_compressed();
 }
 
-/// Empty: it can be measured. A prompt that a budget holds whole says nothing about the method, and is not to look as
-/// if that were equal to the full cache; nor can a share of a short prompt be less than what the method forces.
+/// Why a cache cannot be measured; empty when it can. A prompt that fits into the budget says nothing about the method:
+/// its score would look as good as the full cache's. And a share of a short prompt may be less than what the method
+/// always keeps.
 std::string Group::why_not(const Model& model, const CacheOptions& cache) const {
   if (!cache.budget) return {};
   cache.check();
@@ -126,7 +130,7 @@ void Group::leave_out_what_does_not_fit(const Model& model) {
   });
 }
 
-/// Whatever is longer must have been asked for.
+/// Refuses longer prompts, unless the user allowed them.
 void Group::check_length() const {
   if (limits_.max_prompt > 0 && tokens() > limits_.max_prompt)
     throw InputError(
@@ -139,7 +143,7 @@ void Group::check_length() const {
                   tokens(), answer > 0 ? fmt::format(" and its answer up to {}", answer) : "", limits_.context));
 }
 
-/// The context where prompt and answer are longer, or 0.
+/// The context's length where prompt and answer exceed it, or 0.
 int Group::beyond_context() const {
   return tokens() > limits_.context - reading_.sample->max_tokens ? limits_.context : 0;
 }

@@ -6,28 +6,41 @@
 #include <utility>
 #include <vector>
 
-#include "eval/plan.h"
+#include "eval/task.h"
 
 namespace winnow::eval {
 
-/// A sample as one protocol reads it, with all caches that are measured together.
+const char* name_of(Protocol protocol);
+
+/// How long prompts may be. A sample whose prompt and answer do not fit into the context is an error: nothing is cut
+/// silently.
+struct PromptLimits {
+  enum class Beyond : std::uint8_t { refused, allowed };
+
+  int max_prompt = 0;  ///< tokens to which longer prompts are cut in their middle, as in LongBench; 0: none is cut
+  int context = 0;     ///< tokens of prompt and answer; 0: what the model was trained with
+  Beyond beyond = Beyond::refused;  ///< what happens to prompts that exceed the context
+  std::string rope = {};            ///< the user's RoPE options, as records name them; empty: the file's
+};
+
+/// A sample with one protocol, and all caches that are measured together on it.
 class Group {
  public:
-  /// Cuts a prompt that is longer than `limits` say. Throws UsageError for a chat template that is not known.
+  /// Cuts a prompt that is longer than `limits` allow. Throws UsageError for a chat template that is not known.
   Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches,
         PromptLimits limits = {});
 
-  /// Leaves out the caches that have been measured.
+  /// Removes the caches that have been measured.
   void leave_out(const std::set<Key>& known);
   bool empty() const { return caches_.empty(); }
-  /// Of the records, in the order of the caches.
+  /// The records' keys, in the order of the caches.
   std::vector<Key> keys() const;
 
-  /// Whether a cache keeps all of the prompt that it is compressed for, so that it says nothing about its method.
+  /// Whether a cache keeps the whole prompt, and so says nothing about its method.
   bool keeps_all(const Model& model, const CacheOptions& cache) const;
 
-  /// One record for each cache, whole but for the model's hash. Throws InputError when prompt and answer are longer
-  /// than the limits allow, and what the session and the measure throw.
+  /// One record for each cache, complete except for the model's hash. Throws InputError when prompt and answer are
+  /// longer than the limits allow, and what the session and the measure throw.
   std::vector<Record> measure(Session& session, const Task& task);
 
  private:

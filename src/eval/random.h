@@ -10,8 +10,8 @@
 
 namespace winnow::eval {
 
-/// Numbers that depend on the seed and on what they are for alone, the same on every machine (the standard's
-/// distributions are not). SplitMix64 (Steele, Lea and Flood, 2014). A copy goes on as the original does.
+/// Numbers that depend only on the seed and on what they are for, and are the same on every machine (those of the
+/// standard's distributions are not). SplitMix64 (Steele, Lea and Flood, 2014). A copy continues as the original does.
 class Random {
  public:
   Random(std::uint32_t seed, std::string_view what, int number);
@@ -19,7 +19,7 @@ class Random {
   std::uint64_t next();
   /// 0 … n - 1. REQUIRES: n > 0.
   int below(int n);
-  /// So many of 0 … n - 1, each once, in any order. REQUIRES: count <= n.
+  /// `count` different numbers of 0 … n - 1, in any order. REQUIRES: count <= n.
   std::vector<int> distinct(int count, int n);
 
   template <class T>

@@ -9,7 +9,7 @@
 
 namespace winnow::eval {
 
-/// What tells one measurement from all others.
+/// Identifies a measurement.
 struct Key {
   std::string task;
   std::string id;
@@ -28,7 +28,7 @@ struct Timings {
   double decode_ms = 0;   ///< likewise
 };
 
-/// One line of records.jsonl: a sample as one way of keeping its cache answered it.
+/// One line of records.jsonl: the result of one cache on one sample.
 struct Record {
   Key key;
   std::string model_hash;
@@ -43,7 +43,7 @@ struct Record {
   double entries = 0;      ///< per KV head, mean, after prefill
   std::size_t bytes_held = 0;
   Timings timings;
-  std::string group;   ///< what was measured together, and is repeated together when a part of it is missing
+  std::string group;   ///< records that were measured together, and are repeated together when one is missing
   int group_size = 1;  ///< records
 };
 

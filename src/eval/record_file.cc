@@ -41,13 +41,13 @@ bool may_be_cut(std::string_view line) {
   return line.substr(0, kBegin.size()) == kBegin.substr(0, line.size());
 }
 
-/// None where there is no file. One that cannot be read must not look like one that is shorter.
+/// Empty where there is no file. A file that cannot be read is an error: it must not look like a shorter one.
 Lines read_lines(const std::string& path) {
   Lines out;
   std::error_code error;
   const auto type = std::filesystem::status(path, error).type();
   if (type == std::filesystem::file_type::not_found) return out;
-  if (type == std::filesystem::file_type::fifo)  // would be waited for
+  if (type == std::filesystem::file_type::fifo)  // opening it would wait for a writer
     throw InputError(fmt::format("cannot read {}: it is not a regular file", path));
   TextLines lines{TextInput(path)};
   while (lines.next()) {
@@ -68,7 +68,7 @@ std::string lines_of(std::span<const Record> records) {
   return out;
 }
 
-/// Leaves out the records of groups that are not whole; how many groups.
+/// Removes the records of incomplete groups. Returns the number of these groups.
 int drop_partial_groups(std::vector<Record>& records) {
   std::map<std::string, int> there;
   for (const auto& record : records) ++there[record.group];

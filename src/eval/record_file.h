@@ -17,8 +17,8 @@ struct Repairs {
   int partial_groups = 0;  ///< of which some records are missing
 };
 
-/// records.jsonl of a folder: groups of records are added whole, so that a process which is killed loses no more than
-/// the group it was at. One process writes to it at a time.
+/// A folder's records.jsonl. Groups of records are added as a whole, so that a killed process loses only the group it
+/// was measuring. One process writes to it at a time.
 class RecordFile {
  public:
   /// Opens or begins it, makes the folder, and repairs what a killed process has left. Throws InputError: no
@@ -31,8 +31,8 @@ class RecordFile {
   const std::vector<Record>& records() const { return records_; }
   const Repairs& repairs() const { return repairs_; }
 
-  /// On the disk when it returns. Throws InputError (a full disk, a broken one); what was there before is as it
-  /// was.
+  /// The records are on the disk when this returns. Throws InputError (a full disk, a broken one), and the file is then
+  /// as it was.
   void add(std::span<const Record> group);
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "eval/runner.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <set>
 
 #include "base/clock.h"
-#include "eval/group.h"
-#include "eval/plan.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -14,8 +14,8 @@ namespace {
 
 class Run {
  public:
-  Run(Session& session, const Plan& plan, RecordFile& records, const Progress& progress)
-      : session_(session), plan_(plan), records_(records), progress_(progress), known_(plan.known) {
+  Run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress)
+      : session_(session), evaluation_(evaluation), records_(records), progress_(progress), known_(evaluation.known) {
     for (const auto& record : records.records()) known_.insert(record.key);
   }
 
@@ -23,10 +23,10 @@ class Run {
     const auto begin = Clock::now();
     int number = 0;
     const int count = count_groups();
-    for (const auto& task : plan_.tasks) {
+    for (const auto& task : evaluation_.tasks) {
       for (const auto& sample : task.samples) {
-        for (const Protocol protocol : plan_.protocols) {
-          if (number++ % plan_.shard.count != plan_.shard.index) continue;
+        for (const Protocol protocol : evaluation_.protocols) {
+          if (number++ % evaluation_.shard.count != evaluation_.shard.index) continue;
           one(task, sample, protocol, count);
         }
       }
@@ -38,8 +38,9 @@ class Run {
  private:
   int count_groups() const {
     int out = 0;
-    for (const auto& task : plan_.tasks) out += static_cast<int>(task.samples.size() * plan_.protocols.size());
-    return (out + plan_.shard.count - 1 - plan_.shard.index) / plan_.shard.count;
+    for (const auto& task : evaluation_.tasks)
+      out += static_cast<int>(task.samples.size() * evaluation_.protocols.size());
+    return (out + evaluation_.shard.count - 1 - evaluation_.shard.index) / evaluation_.shard.count;
   }
 
   void one(const Task& task, const Sample& sample, Protocol protocol, int count) {
@@ -63,11 +64,11 @@ class Run {
     }
   }
 
-  /// Nothing when all is known.
+  /// Empty when everything is known.
   std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol) {
-    if (task.sharing == Sharing::together) return measure(task, sample, protocol, plan_.caches);
+    if (task.sharing == Sharing::together) return measure(task, sample, protocol, evaluation_.caches);
     std::vector<Record> out;
-    for (const auto& cache : plan_.caches) {
+    for (const auto& cache : evaluation_.caches) {
       for (auto& record : measure(task, sample, protocol, {cache})) out.push_back(std::move(record));
     }
     return out;
@@ -75,7 +76,7 @@ class Run {
 
   std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol,
                               const std::vector<CacheOptions>& caches) {
-    Group group(session_.model(), sample, protocol, caches, plan_.limits);
+    Group group(session_.model(), sample, protocol, caches, evaluation_.limits);
     group.leave_out(known_);
     if (group.empty()) return {};
     if (task.sharing == Sharing::alone) warm_up(task, sample, protocol);
@@ -89,16 +90,17 @@ class Run {
     outcome_.model_seconds += (group.front().timings.prefill_ms + group.front().timings.decode_ms) / 1000;
   }
 
-  /// The first reading of a process pays for memory and for packed weights that those after it find there.
+  /// The first prompt of a process also allocates memory and packs weights, which later ones find done.
   void warm_up(const Task& task, const Sample& sample, Protocol protocol) {
     if (!is_warm_) {
-      count_time(Group(session_.model(), sample, protocol, {CacheOptions()}, plan_.limits).measure(session_, task));
+      count_time(
+          Group(session_.model(), sample, protocol, {CacheOptions()}, evaluation_.limits).measure(session_, task));
     }
     is_warm_ = true;
   }
 
   Session& session_;
-  const Plan& plan_;
+  const Evaluation& evaluation_;
   RecordFile& records_;
   const Progress& progress_;
   std::set<Key> known_;
@@ -108,10 +110,8 @@ class Run {
 
 }  // namespace
 
-const char* name_of(Protocol protocol) { return protocol == Protocol::aware ? "question-aware" : "question-agnostic"; }
-
-Outcome run(Session& session, const Plan& plan, RecordFile& records, const Progress& progress) {
-  return Run(session, plan, records, progress).all();
+Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress) {
+  return Run(session, evaluation, records, progress).all();
 }
 
 }  // namespace winnow::eval

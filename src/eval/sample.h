@@ -29,20 +29,20 @@ const char* name_of(Metric metric);
 /// Throws UsageError that lists all.
 Metric parse_metric(const std::string& name);
 
-/// What of an answer is scored.
-enum class Answer : std::uint8_t {
+/// Which text of an answer is scored.
+enum class ScoredText : std::uint8_t {
   whole,
-  first_line,  ///< few-shot prompts: the model goes on with examples of its own
+  first_line,  ///< of few-shot prompts, after which the model adds examples of its own
 };
 
 /// A continuation of a prompt whose likelihood is measured.
 struct Choice {
   std::string name;
   std::string given;   ///< read after the prompt, …
-  std::string scored;  ///< … and what the model is to find likely after it
+  std::string scored;  ///< … and the text after it, whose likelihood counts
 };
 
-/// One prompt of a task with what it should be answered.
+/// One prompt of a task with its expected answer.
 struct Sample {
   std::string task;
   std::string id;  ///< unique within the task
@@ -51,7 +51,7 @@ struct Sample {
   std::vector<std::string> classes;  ///< of classification
   std::vector<Choice> choices;       ///< of multiple choice; the reference is the name of the right one
   Metric metric = Metric::qa_f1;
-  Answer scored = Answer::whole;
+  ScoredText scored = ScoredText::whole;
   int max_tokens = 32;
   std::map<std::string, std::string> labels;  ///< what reports group by: "length", "depth"
 };

@@ -86,7 +86,7 @@ Metric parse_metric(const std::string& name) {
 }
 
 double score(const Sample& sample, const std::string& answer) {
-  const std::string text = sample.scored == Answer::first_line ? first_line(answer) : answer;
+  const std::string text = sample.scored == ScoredText::first_line ? first_line(answer) : answer;
   if (sample.metric == Metric::contains_all) return contains_all(text, sample.references);
   double best = 0;
   for (const auto& reference : sample.references) best = std::max(best, score_one(sample, text, reference));

@@ -6,8 +6,7 @@
 
 namespace winnow::eval {
 
-/// A mean with the interval that holds 95 of 100 means of as many samples drawn anew from these (percentile bootstrap,
-/// 2,000 draws, seeded).
+/// A mean with its 95 % confidence interval (percentile bootstrap, 2,000 draws, seeded).
 struct Mean {
   double value = 0;
   double low = 0;
@@ -17,12 +16,12 @@ struct Mean {
 /// REQUIRES: not empty.
 Mean mean_of(std::span<const double> values);
 
-/// The mean of the groups' means, and its interval when each group is drawn anew by itself. REQUIRES: no group is
-/// empty, and there is one.
+/// The mean of the groups' means. For the interval each group is resampled on its own. REQUIRES: at least one group,
+/// none of them empty.
 Mean mean_of_means(std::span<const std::vector<double>> groups);
 
-/// How often a paired bootstrap (10,000 draws, seeded) finds the mean of a - b on the other side of 0, twice: the
-/// two-sided p value. REQUIRES: of equal length, not empty.
+/// The two-sided p value of the mean of a - b, by a paired bootstrap (10,000 draws, seeded). REQUIRES: of equal length,
+/// not empty.
 double paired_p(std::span<const double> a, std::span<const double> b);
 
 }  // namespace winnow::eval

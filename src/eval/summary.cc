@@ -15,8 +15,8 @@ namespace winnow::eval {
 namespace {
 
 using Records = std::vector<const Record*>;
-using Cells = std::map<std::pair<Method, Column>, Cell>;
-/// The records of a cell: their mean is that of the tasks' means.
+using Cells = std::map<std::pair<MethodKey, Column>, Cell>;
+/// The records of a cell by task. The cell's mean is the mean of the tasks' means.
 using ByTask = std::map<std::string, Records>;
 
 template <class T>
@@ -24,7 +24,7 @@ void add_once(std::vector<T>& to, const T& value) {
   if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
 }
 
-Method method_of(const Record& record) { return {record.key.spec, record.key.budget, record.key.kv_type}; }
+MethodKey method_of(const Record& record) { return {record.key.spec, record.key.budget, record.key.kv_type}; }
 
 std::string label(const Record& record, const char* name) {
   const auto found = record.labels.find(name);
@@ -35,7 +35,7 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// `tasks`: how many the column has.
+/// `tasks`: the number of tasks in the column.
 Cell cell_of(const ByTask& by_task, std::size_t tasks) {
   Cell out;
   std::vector<std::vector<double>> scores;
@@ -63,28 +63,28 @@ Cell cell_of(const ByTask& by_task, std::size_t tasks) {
   return out;
 }
 
-/// No budget, entries, shares and bytes, each from the smallest; what cannot be read comes last.
-std::pair<int, double> rank_of(const Method& method) {
+/// Orders methods: no budget, then entries, shares and bytes, each ascending. An unreadable budget comes last.
+std::pair<int, double> rank_of(const MethodKey& method) {
   if (method.budget.empty()) return {0, 0};
   const auto budget = budget_of(method);
   return budget ? std::pair(1 + static_cast<int>(budget->unit()), budget->amount()) : std::pair(9, 0.0);
 }
 
-std::vector<Method> methods_of(const Records& records) {
-  std::vector<Method> out;
-  std::set<Method> known;
+std::vector<MethodKey> methods_of(const Records& records) {
+  std::vector<MethodKey> out;
+  std::set<MethodKey> known;
   for (const Record* record : records) {
     if (known.insert(method_of(*record)).second) out.push_back(method_of(*record));
   }
-  const auto order = [](const Method& m) { return std::tuple(rank_of(m), m.spec != "full" || m.kv_type != "f16"); };
-  std::stable_sort(out.begin(), out.end(), [&](const Method& a, const Method& b) { return order(a) < order(b); });
+  const auto order = [](const MethodKey& m) { return std::tuple(rank_of(m), m.spec != "full" || m.kv_type != "f16"); };
+  std::stable_sort(out.begin(), out.end(), [&](const MethodKey& a, const MethodKey& b) { return order(a) < order(b); });
   return out;
 }
 
-/// Records by the columns that a function names for them.
+/// A table of the columns that `columns_of` names for each record.
 Table table_of(const Records& records, const std::function<std::vector<Column>(const Record&)>& columns_of) {
   Table out;
-  std::map<std::pair<Method, Column>, ByTask> cells;
+  std::map<std::pair<MethodKey, Column>, ByTask> cells;
   std::map<Column, std::set<std::string>> tasks;
   Records used;
   for (const Record* record : records) {
@@ -129,7 +129,7 @@ Table categories_of(const Records& records, const Benchmarks& benchmarks) {
     return {{category, ""}, mean_of_tasks(benchmark)};
   });
   std::stable_partition(out.columns.begin(), out.columns.end(),
-                        [](const Column& column) { return column.part.empty(); });
+                        [](const Column& column) { return column.subset.empty(); });
   return out;
 }
 
@@ -142,7 +142,7 @@ std::vector<Column> overall_of(const Benchmarks& benchmarks) {
 
 const char* length_class(int tokens) { return tokens < 4000 ? "0-4k" : tokens < 8000 ? "4-8k" : "8k+"; }
 
-/// A benchmark's tasks count as one.
+/// The tasks of a benchmark share one column.
 Column length_of(const Record& record) {
   const bool has_category = !label(record, "category").empty();
   return {has_category ? benchmark_of(record) : column_of(record).task, length_class(record.prompt_tokens)};
@@ -154,7 +154,7 @@ Table lengths_of(const Records& records) {
     return is_number(label(record, "length")) || is_number(label(record, "depth"));
   };
   for (const Record* record : records) {
-    if (!is_made(*record)) classes[length_of(*record).task].insert(length_of(*record).part);
+    if (!is_made(*record)) classes[length_of(*record).task].insert(length_of(*record).subset);
   }
   auto out = table_of(records, [&](const Record& record) -> std::vector<Column> {
     const Column column = length_of(record);
@@ -167,11 +167,11 @@ Table lengths_of(const Records& records) {
 
 }  // namespace
 
-std::string name_of(const Method& method) {
+std::string name_of(const MethodKey& method) {
   return method.kv_type == "f16" ? method.spec : method.spec + ", " + method.kv_type;
 }
 
-std::optional<Budget> budget_of(const Method& method) {
+std::optional<Budget> budget_of(const MethodKey& method) {
   if (method.budget.empty()) return {};
   try {
     return Budget::parse(method.budget);
@@ -181,17 +181,18 @@ std::optional<Budget> budget_of(const Method& method) {
 }
 
 std::string name_of(const Column& column) {
-  return column.part.empty() ? column.task : column.task + " " + column.part;
+  return column.subset.empty() ? column.task : column.task + " " + column.subset;
 }
 
 Column column_of(const Record& record) {
   const std::string length = label(record, "length");
   Column out{record.key.task, is_number(length) ? length : ""};
-  if (const std::string kind = label(record, "kind"); !kind.empty()) out.part += (out.part.empty() ? "" : " ") + kind;
+  if (const std::string kind = label(record, "kind"); !kind.empty())
+    out.subset += (out.subset.empty() ? "" : " ") + kind;
   return out;
 }
 
-const Cell* Table::find(const Method& method, const Column& column) const {
+const Cell* Table::find(const MethodKey& method, const Column& column) const {
   const auto found = cells.find({method, column});
   return found == cells.end() ? nullptr : &found->second;
 }

@@ -13,28 +13,28 @@
 
 namespace winnow::eval {
 
-/// What tells one row of a table from another.
-struct Method {
+/// Identifies a row of a table.
+struct MethodKey {
   std::string spec;
   std::string budget;  ///< empty: none
   std::string kv_type;
-  auto operator<=>(const Method&) const = default;
+  auto operator<=>(const MethodKey&) const = default;
 };
 
 /// The spec, with the type where it is not f16.
-std::string name_of(const Method& method);
-/// Nothing where it has none, or one that this version cannot read.
-std::optional<Budget> budget_of(const Method& method);
+std::string name_of(const MethodKey& method);
+/// Nothing where there is no budget, or one that this version cannot read.
+std::optional<Budget> budget_of(const MethodKey& method);
 
-/// What is measured: a task, or those of its samples that are made alike.
+/// A column of a table: a task, or a subset of its samples.
 struct Column {
   std::string task;
-  std::string part;  ///< "4000 words": the labels "length" (where it is a number) and "kind" of its samples, or empty
+  std::string subset;  ///< "4000 words": the labels "length" (where it is a number) and "kind" of its samples, or empty
   auto operator<=>(const Column&) const = default;
 };
 
 std::string name_of(const Column& column);
-/// Where a record belongs.
+/// The column of a record.
 Column column_of(const Record& record);
 
 /// One method in one column.
@@ -49,14 +49,14 @@ struct Cell {
 
 struct Table {
   std::vector<Column> columns;
-  std::vector<Method> methods;  ///< those without a budget first, then by budget
-  std::map<std::pair<Method, Column>, Cell> cells;
+  std::vector<MethodKey> methods;  ///< those without a budget first, then by budget
+  std::map<std::pair<MethodKey, Column>, Cell> cells;
 
   /// Nothing where it was not measured.
-  const Cell* find(const Method& method, const Column& column) const;
+  const Cell* find(const MethodKey& method, const Column& column) const;
 };
 
-/// What one protocol came to.
+/// The results of one protocol.
 struct Summary {
   std::string protocol;    ///< of the records, as protocol_of() names it
   int beyond_context = 0;  ///< records of prompts that are longer than the model's context
@@ -67,8 +67,7 @@ struct Summary {
   std::set<std::string> with_category;  ///< tasks
   Table lengths;  ///< by prompt tokens, as LongBench-E has them: empty where all prompts of a task are of one class
 
-  /// Calls each(Table, Column) for what sums everything up: benchmarks with categories as a whole, then the other
-  /// tasks.
+  /// Calls each(Table, Column) for the headline results: benchmarks with categories as a whole, then the other tasks.
   template <class Each>
   void for_each_headline(const Each& each) const {
     for (const auto& column : overall) each(categories, column);
@@ -78,8 +77,8 @@ struct Summary {
   }
 };
 
-/// How a prompt was read: the protocol, then what options of the user's changed: the length to which longer ones were
-/// cut, RoPE. Only what was read alike stands in one table.
+/// How a prompt was read: the protocol, then the user's options that change it (--max-prompt, RoPE). A table holds only
+/// records that were read alike.
 std::string protocol_of(const Key& key);
 
 /// One for each protocol that is there.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "eval/plan.h"
+#include "eval/task.h"
 
 namespace winnow::eval {
 

@@ -20,20 +20,20 @@ Sample sample_of(const nlohmann::json& line, int number, const std::string& task
     if (out.prompt.question.empty()) out.prompt.question = line.value(key, "");
   }
   out.references = {""};
-  out.max_tokens = 64;  // following() takes so many steps
+  out.max_tokens = 64;  // agreeing() takes so many steps
   return out;
 }
 
 bool is_full(const CacheOptions& cache) { return cache.spec == Spec() && cache.kv_type == KvType(); }
 
-/// A cache on a prompt, and the full cache in its type.
+/// The records of a cache and of the full cache in the same type, on one prompt.
 struct Pair {
   const Record* own = nullptr;
   const Record* full = nullptr;
   bool is_whole = false;  ///< the cache keeps all of the prompt
 };
 
-/// Nothing for one that is whole everywhere, or cannot read one of the prompts.
+/// Nothing for a cache that keeps all prompts whole, or cannot read one of them.
 std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>& pairs) {
   Trial out;
   out.cache = cache;
@@ -54,7 +54,7 @@ std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>
   return out;
 }
 
-/// The place of the full cache in the same type.
+/// The index of the full cache in the same type.
 std::size_t full_of(const std::vector<CacheOptions>& caches, const CacheOptions& cache) {
   const auto found = std::find_if(caches.begin(), caches.end(), [&](const CacheOptions& other) {
     return other.spec == Spec() && other.kv_type == cache.kv_type;
@@ -67,30 +67,31 @@ std::size_t full_of(const std::vector<CacheOptions>& caches, const CacheOptions&
 Task examples(const std::string& path, const TaskOptions& options) {
   return {read_samples(path, options,
                        [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }),
-          following(), Against::full};
+          agreeing(), Against::full};
 }
 
-std::vector<Trial> trials_of(const Model& model, const Plan& plan, const std::vector<Record>& records) {
+std::vector<Trial> trials_of(const Model& model, const Evaluation& evaluation, const std::vector<Record>& records) {
   std::map<Key, const Record*> measured;
   for (const auto& record : records) measured[record.key] = &record;
-  std::vector<std::vector<Pair>> by_cache(plan.caches.size());
-  for (const auto& task : plan.tasks) {
+  std::vector<std::vector<Pair>> by_cache(evaluation.caches.size());
+  for (const auto& task : evaluation.tasks) {
     for (const auto& sample : task.samples) {
-      for (const Protocol protocol : plan.protocols) {
-        const Group group(model, sample, protocol, plan.caches, plan.limits);
+      for (const Protocol protocol : evaluation.protocols) {
+        const Group group(model, sample, protocol, evaluation.caches, evaluation.limits);
         const auto keys = group.keys();
         if (!measured.contains(keys.front())) continue;  // it failed, with all its caches
         for (std::size_t i = 0; i < keys.size(); ++i)
-          by_cache[i].push_back({measured.at(keys[i]), measured.at(keys[full_of(plan.caches, plan.caches[i])]),
-                                 group.keeps_all(model, plan.caches[i])});
+          by_cache[i].push_back({measured.at(keys[i]),
+                                 measured.at(keys[full_of(evaluation.caches, evaluation.caches[i])]),
+                                 group.keeps_all(model, evaluation.caches[i])});
       }
     }
   }
   std::vector<Trial> out;
   for (std::size_t i = 0; i < by_cache.size(); ++i) {
-    if (auto trial = trial_of(plan.caches[i], by_cache[i])) out.push_back(std::move(*trial));
+    if (auto trial = trial_of(evaluation.caches[i], by_cache[i])) out.push_back(std::move(*trial));
   }
-  // Of as many bytes the better one first.
+  // By bytes; of equals the better one first.
   std::stable_sort(out.begin(), out.end(), [](const Trial& a, const Trial& b) {
     return std::pair(a.bytes_held, -a.agreement.value) < std::pair(b.bytes_held, -b.agreement.value);
   });
@@ -104,7 +105,7 @@ std::optional<Trial> cheapest(std::span<const Trial> trials, double least_agreem
   return {};
 }
 
-std::optional<Trial> nearest(std::span<const Trial> trials) {
+std::optional<Trial> most_faithful(std::span<const Trial> trials) {
   std::optional<Trial> out;
   for (const auto& trial : trials) {
     if (!is_full(trial.cache) && (!out || trial.agreement.value > out->agreement.value)) out = trial;

@@ -6,16 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "eval/runner.h"
 #include "eval/statistics.h"
 #include "eval/tasks.h"
 
 namespace winnow::eval {
 
-/// Prompts without answers, one JSON object a line with text and question (or input, or prompt) and maybe id, which
-/// caches are to follow the full one on (following()). Throws InputError for a file without any.
+/// Prompts without answers, on which caches are compared with the full one (agreeing()). One JSON object a line, with
+/// text and question (or input, or prompt), and maybe id. Throws InputError for a file without any.
 Task examples(const std::string& path, const TaskOptions& options);
 
-/// How one way of keeping the cache does on them.
+/// The result of one cache on the prompts.
 struct Trial {
   CacheOptions cache;
   Mean agreement;  ///< steps with the full cache's best token
@@ -23,17 +24,17 @@ struct Trial {
   double entries = 0;
   double bytes_held = 0;
   int samples = 0;
-  int whole = 0;  ///< of them, prompts that its budget holds whole: they count as the full cache in its type
+  int whole = 0;  ///< of these, prompts that fit into its budget: they count as the full cache in its type
 };
 
-/// What the plan's caches came to, from the fewest bytes on; those that hold all prompts whole, or cannot read one, are
-/// left out. REQUIRES: the plan has the full cache in each type.
-std::vector<Trial> trials_of(const Model& model, const Plan& plan, const std::vector<Record>& records);
+/// The results of the evaluation's caches, those with the fewest bytes first. Caches that hold all prompts whole, or
+/// cannot read one, are left out. REQUIRES: the evaluation has the full cache in each type.
+std::vector<Trial> trials_of(const Model& model, const Evaluation& evaluation, const std::vector<Record>& records);
 
-/// The first that reaches the bound, nothing where none does. The full cache in f16 is what they are compared with, and
-/// no candidate.
+/// The first trial that reaches the bound; nothing where none does. The full cache in f16 is no candidate: the others
+/// are compared with it.
 std::optional<Trial> cheapest(std::span<const Trial> trials, double least_agreement);
-/// The one that comes nearest to the full cache.
-std::optional<Trial> nearest(std::span<const Trial> trials);
+/// The one with the highest agreement with the full cache.
+std::optional<Trial> most_faithful(std::span<const Trial> trials);
 
 }  // namespace winnow::eval

@@ -14,7 +14,7 @@ namespace winnow::model {
 
 enum class Activation : std::uint8_t { silu, gelu };
 
-/// What a user may say against the file.
+/// What a user may override.
 struct LoadOptions {
   float rope_freq_base = 0;  ///< 0: the file's
   std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`

@@ -10,12 +10,12 @@ namespace {
 ggml_backend_dev_t cpu_device() { return ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU); }
 
 bool multiplies(ggml_tensor* weight, ggml_backend_buffer_type_t type) {
-  constexpr int kRows = 512;  // a chunk of a prompt: what is asked for must do for long and short products
+  constexpr int kRows = 512;  // a chunk of a prompt: the layout must serve long and short products
   const ggml_init_params params{2 * ggml_tensor_overhead(), nullptr, true};
   const ggml_context_ptr context(ggml_init(params));
   ggml_tensor* const product =
       ggml_mul_mat(context.get(), weight, ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weight->ne[0], kRows));
-  // The backend judges by the buffer that the weight lies in: an empty one of that type will do.
+  // The backend decides by the type of the weight's buffer, which may be empty here.
   const ggml_backend_buffer_ptr empty(ggml_backend_buft_alloc_buffer(type, 0));
   weight->buffer = empty.get();
   const bool supported = ggml_backend_dev_supports_op(cpu_device(), product);

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "eval/group.h"
+#include "eval/measures/steps.h"
 #include "eval/summary.h"
 #include "eval/task_data.h"
-#include "eval/teacher_forcing.h"
 #include "support/refusal.h"
 #include "winnow/generate.h"
 
@@ -78,7 +78,7 @@ TEST_F(MeasuresTest, ForcingIsReadingAgain) {
   sample.references = {" He had a daughter"};
   const auto tokens = data_.model()->tokenize(sample.references.front());
   const auto expected = by_reading(sample.prompt, tokens);
-  const auto records = measure({{sample}, forcing(5)}, {cache("full", ""), cache("streaming-llm", "6")});
+  const auto records = measure({{sample}, teacher_forcing(5)}, {cache("full", ""), cache("streaming-llm", "6")});
   const auto& values = records[0].values;
   const auto mean = [&](std::size_t begin, std::size_t end) {
     double sum = 0;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "cli/jsonl_answers.h"
+#include "cli/jsonl/answers.h"
 #include "fuzz/memory_file.h"
 #include "winnow/error.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "cli/chat.h"
+#include "cli/chat/chat.h"
 #include "fuzz/seed_model.h"
 #include "support/temp.h"
 #include "winnow/error.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/kept.h"
+#include "cli/kept/picture.h"
 #include "fuzz/memory_file.h"
 #include "winnow/error.h"
 

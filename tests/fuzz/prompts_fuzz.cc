@@ -2,7 +2,7 @@
 // Any bytes as the prompts of `run --jsonl`: each line is a prompt, or refused by a sentence with its number.
 #include <cstdlib>
 
-#include "cli/jsonl_prompts.h"
+#include "cli/jsonl/prompts.h"
 #include "fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {

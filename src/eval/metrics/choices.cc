@@ -37,7 +37,7 @@ double classification(std::string_view answer, std::string_view right, std::span
   for (const auto& name : classes) {
     if (has(answer, name)) named.push_back(name);
   }
-  // The official script takes them out while it goes over the list, so that what follows one of them is not looked at.
+  // The official script erases from the list while it iterates, and so skips the element after each erased one.
   for (std::size_t i = 0; i < named.size(); ++i) {
     if (has(right, named[i]) && named[i] != right) named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -47,8 +47,8 @@ double classification(std::string_view answer, std::string_view right, std::span
 double retrieval(std::string_view answer, std::string_view reference) {
   for (const std::string_view word : {"Paragraph ", "段落"}) {
     for (auto at = reference.find(word); at != std::string_view::npos; at = reference.find(word, at + 1)) {
-      const auto behind = reference.substr(at + word.size());
-      if (!behind.empty() && is_digit(behind.front())) return share_of(numbers_of(behind).front(), answer);
+      const auto after = reference.substr(at + word.size());
+      if (!after.empty() && is_digit(after.front())) return share_of(numbers_of(after).front(), answer);
     }
   }
   return 0;

@@ -25,7 +25,7 @@ const char* title_of(Against axis) {
 }
 
 /// Nothing for a budget of another unit.
-std::optional<double> place_of(const Method& method, const Cell& cell, Against axis) {
+std::optional<double> place_of(const MethodKey& method, const Cell& cell, Against axis) {
   if (axis == Against::bytes) return cell.bytes_held / kMiB;
   const auto budget = budget_of(method);
   if (!budget || budget->unit() != (axis == Against::entries ? Budget::Unit::entries : Budget::Unit::percent))
@@ -114,11 +114,11 @@ std::string label(const Record& record, const char* name) {
 }
 
 std::string with_budget(const Record& record) {
-  return name_of(Method{record.key.spec, "", record.key.kv_type}) +
+  return name_of(MethodKey{record.key.spec, "", record.key.kv_type}) +
          (record.key.budget.empty() ? "" : " @ " + record.key.budget);
 }
 
-/// In the order of their numbers, words after them.
+/// Sorted by number; words come last.
 bool by_number(const std::string& a, const std::string& b) {
   const auto x = number(a);
   const auto y = number(b);
@@ -183,7 +183,7 @@ std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std
         is_speed(record.key.task))
       continue;
     const std::pair key(record.key.task + (label(record, "kind").empty() ? "" : " " + label(record, "kind")),
-                        name_of(Method{record.key.spec, "", record.key.kv_type}));
+                        name_of(MethodKey{record.key.spec, "", record.key.kv_type}));
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
     if (found == all.end()) found = all.insert(all.end(), {key, {}});
     found->second[record.key.budget][{length, depth}].push_back(record.score);
@@ -234,7 +234,7 @@ std::vector<Chart> perplexity_of(const std::vector<Record>& records, const std::
   }
   std::vector<Chart> out;
   for (const auto& [column, courses] : by_column) {
-    Chart chart = chart_of(column + ", perplexity", "tokens behind the prompt", "perplexity");
+    Chart chart = chart_of(column + ", perplexity", "tokens after the prompt", "perplexity");
     chart.x_scale = Scale::linear;
     chart.curves = curves_of(courses, [](double nll) { return std::exp(nll); });
     best_first(chart.curves, Better::lower);

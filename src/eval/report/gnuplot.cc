@@ -96,10 +96,10 @@ std::vector<std::string> gnuplot_svgs(const std::vector<std::string>& scripts) {
   const std::string end = "</svg>";
   std::size_t at = 0;
   while ((at = drawn.find("<svg", at)) != std::string::npos) {
-    const auto behind = drawn.find(end, at);
-    if (behind == std::string::npos) break;
-    out.push_back(drawn.substr(at, behind + end.size() - at));
-    at = behind;
+    const auto after = drawn.find(end, at);
+    if (after == std::string::npos) break;
+    out.push_back(drawn.substr(at, after + end.size() - at));
+    at = after;
   }
   if (out.size() != scripts.size())
     throw InputError(fmt::format("gnuplot drew {} of {} plots", out.size(), scripts.size()));

@@ -15,11 +15,11 @@ namespace {
 using Figures = std::vector<std::optional<double>>;
 
 struct Line {
-  Method method;  ///< of its first budget
+  MethodKey method;  ///< of its first budget
   Figures figures;
 };
 
-bool is_there(const Table& table, const Method& method, const Column& column) {
+bool is_there(const Table& table, const MethodKey& method, const Column& column) {
   const Cell* cell = table.find(method, column);
   return cell != nullptr && cell->samples > 0;
 }
@@ -34,7 +34,7 @@ std::vector<std::string> budgets_of(const Table& table, const Column& column) {
   return out;
 }
 
-Line line_of(const Table& table, const Column& column, const Quantity& quantity, const Method& method,
+Line line_of(const Table& table, const Column& column, const Quantity& quantity, const MethodKey& method,
              const std::vector<std::string>& budgets) {
   Line out{method, {}};
   for (const auto& budget : budgets) {
@@ -66,8 +66,8 @@ std::optional<double> mean_of(const std::vector<Line>& lines, std::size_t at) {
   return n == 0 ? std::nullopt : std::optional(sum / n);
 }
 
-/// How far a line is above the others, as a mean over its budgets: a method that was measured with large ones only is
-/// not ahead for that.
+/// How far a line is above the others, as a mean over its own budgets, so that a method that was only measured with
+/// large budgets has no advantage.
 double height(const Line& line, const Figures& means) {
   double sum = 0;
   int n = 0;

@@ -24,7 +24,8 @@ std::vector<Shown> shown_of(const Table& table) {
   return out;
 }
 
-std::string cell_of(const Table& table, const Method& method, const Shown& shown, const std::optional<double>& best) {
+std::string cell_of(const Table& table, const MethodKey& method, const Shown& shown,
+                    const std::optional<double>& best) {
   const Cell* cell = table.find(method, shown.column);
   if (cell == nullptr) return "<td></td>";
   if (!has(cell, shown.quantity)) return cell->skipped > 0 ? "<td><small>skipped</small></td>" : "<td></td>";
@@ -37,7 +38,7 @@ std::string cell_of(const Table& table, const Method& method, const Shown& shown
 }
 
 /// Mean over all columns.
-std::string bytes_of(const Table& table, const Method& method) {
+std::string bytes_of(const Table& table, const MethodKey& method) {
   double bytes = 0;
   int samples = 0;
   for (const auto& column : table.columns) {

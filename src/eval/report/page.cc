@@ -15,18 +15,18 @@ namespace winnow::eval {
 
 namespace {
 
-/// Where a picture comes once all have been drawn. Nothing that is escaped has such a byte.
-std::string hole(std::size_t number) { return fmt::format("\x01{}\x01", number); }
+/// Stands for a picture until all have been drawn. Escaped text has no such byte.
+std::string placeholder(std::size_t number) { return fmt::format("\x01{}\x01", number); }
 
-/// Gathers the page with holes for the pictures, so that one gnuplot draws them all.
+/// Gathers the page with placeholders for the pictures, so that one gnuplot draws them all.
 class Page {
  public:
   void add(const std::string& html) { html_ += html; }
 
   template <class Picture>
   void add_figure(const Picture& picture) {
-    html_ +=
-        fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escaped(picture.title), hole(scripts_.size()));
+    html_ += fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escaped(picture.title),
+                         placeholder(scripts_.size()));
     scripts_.push_back(script_of(picture));
     titles_.push_back(picture.title);
   }
@@ -36,9 +36,9 @@ class Page {
     std::string out;
     std::size_t at = 0;
     for (std::size_t i = 0; i < svgs.size(); ++i) {
-      const auto place = html_.find(hole(i), at);
+      const auto place = html_.find(placeholder(i), at);
       out += html_.substr(at, place - at) + embedded(svgs[i], i, titles_[i]);
-      at = place + hole(i).size();
+      at = place + placeholder(i).size();
     }
     return out + html_.substr(at);
   }
@@ -118,7 +118,7 @@ void add_plots(const std::vector<Record>& records, const Summary& summary, Page&
   add_charts("Curves",
              fmt::format("The {} best methods by their mean height; the others are the thin lines.", Chart::kColoured),
              curves_of(summary), page);
-  add_charts("Perplexity", "Of each stretch of tokens behind the prompt; the lowest in colour.",
+  add_charts("Perplexity", "Of each span of tokens after the prompt; the lowest in colour.",
              perplexity_of(records, summary.protocol), page);
   add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol), page);
   add_heat_maps(heat_maps_of(records, summary.protocol), page);

@@ -24,19 +24,19 @@ struct Quantity {
   double unit = 1;  ///< in which it is shown
 };
 
-/// A value by its name. Of one that is not known nothing is better.
+/// A value by its name. Neither direction is better for a value that is not known.
 Quantity quantity_of(const std::string& value);
 
-/// What the records of a column have, the score first. Left out: what is another one's logarithm or a point of a course
-/// (nll, nll@1000).
+/// The quantities of a column's records, the score first. Without those that repeat another one (nll, and nll@N, which
+/// a chart shows).
 std::vector<Quantity> quantities_of(const Table& table, const Column& column);
 
-/// In its unit. REQUIRES: the cell has samples, and the value.
+/// The value in its unit. REQUIRES: the cell has samples, and the value.
 double figure(const Cell& cell, const Quantity& quantity);
-/// Whether it can be asked for.
+/// Whether figure() may be called.
 bool has(const Cell* cell, const Quantity& quantity);
 
-/// Among the methods with this budget; nothing where there is no budget, or none is better than another.
+/// The best figure among the methods with this budget; nothing without a budget, or where no direction is better.
 std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity,
                               const std::string& budget);
 

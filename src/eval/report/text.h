@@ -8,11 +8,11 @@
 
 namespace winnow::eval {
 
-/// What is to be known of prompts beyond the model's context; empty where there are none.
+/// A note about prompts beyond the model's context; empty where there are none.
 std::string beyond_note(const Summary& summary);
 
-/// Tables to be read as they are: for each protocol the tasks, then categories, lengths and budgets beside each other
-/// where there are any.
+/// Markdown tables: for each protocol the tasks, then categories, lengths and budgets side by side, where there are
+/// any.
 std::string to_markdown(const std::vector<Summary>& summaries);
 
 /// protocol,task,part,spec,budget,kv_type,samples,skipped,score,low,high,entries,bytes_held and the tasks' own values

@@ -35,7 +35,7 @@ Sample sample_of(const Model& model, const std::string& prompt, const std::strin
 Task make(const Model& model, const TaskOptions& options) {
   const std::filesystem::path folder = std::filesystem::path(options.data) / "longbench-mini";
   if (!std::filesystem::is_directory(folder)) throw InputError(folder.string() + ": no such folder");
-  Task out{{}, following(), Against::full};
+  Task out{{}, agreeing(), Against::full};
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());

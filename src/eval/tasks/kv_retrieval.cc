@@ -21,7 +21,7 @@ constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-/// Where the key stands, as the nearest of the depths.
+/// Where the key stands, rounded to one of the depths.
 int depth_of(std::size_t position, std::size_t count) {
   const double percent = count > 1 ? 100.0 * static_cast<double>(position) / static_cast<double>(count - 1) : 0;
   return static_cast<int>(std::lround(percent / 25)) * 25;
@@ -78,13 +78,7 @@ std::vector<Sample> samples(int keys, const TaskOptions& options) {
 }
 
 Task make(const Model&, const TaskOptions& options) {
-  Task out;
-  out.measure = answering();
-  for (const int keys : options.lengths.empty() ? std::vector{75, 140, 300} : options.lengths) {
-    const auto some = samples(keys, options);
-    out.samples.insert(out.samples.end(), some.begin(), some.end());
-  }
-  return out;
+  return task_by_length(options, {75, 140, 300}, [&](int keys) { return samples(keys, options); });
 }
 
 }  // namespace

@@ -72,13 +72,7 @@ std::vector<Sample> samples(int lines, const TaskOptions& options) {
 }
 
 Task make(const Model&, const TaskOptions& options) {
-  Task out;
-  out.measure = answering();
-  for (const int lines : options.lengths.empty() ? std::vector{200, 300, 400} : options.lengths) {
-    const auto some = samples(lines, options);
-    out.samples.insert(out.samples.end(), some.begin(), some.end());
-  }
-  return out;
+  return task_by_length(options, {200, 300, 400}, [&](int lines) { return samples(lines, options); });
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ Json read_json(const std::filesystem::path& path) {
 struct Template {
   std::string before;   ///< the context
   std::string between;  ///< context and input; all that is left where there is no input
-  std::string behind;   ///< the input
+  std::string after;    ///< the input
 
   explicit Template(const std::string& text) {
     const std::string context = "{context}";
@@ -77,7 +77,7 @@ struct Template {
     before = text.substr(0, c);
     const auto i = text.find(input, c);
     between = text.substr(c + context.size(), i == std::string::npos ? i : i - c - context.size());
-    if (i != std::string::npos) behind = text.substr(i + input.size());
+    if (i != std::string::npos) after = text.substr(i + input.size());
   }
 };
 
@@ -85,7 +85,7 @@ struct Template {
 PromptText filled(const Template& form, const Json& line) {
   PromptText out;
   out.text = form.before + line.at("context").get<std::string>();
-  out.question = form.between + line.value("input", "") + form.behind;
+  out.question = form.between + line.value("input", "") + form.after;
   return out;
 }
 
@@ -119,7 +119,7 @@ class Reader {
     if (line.contains("all_classes") && line["all_classes"].is_array())
       out.classes = line["all_classes"].get<std::vector<std::string>>();
     out.metric = dataset_.metric;
-    out.scored = std::string(dataset_.category) == "few-shot" ? Answer::first_line : Answer::whole;
+    out.scored = std::string(dataset_.category) == "few-shot" ? ScoredText::first_line : ScoredText::whole;
     out.max_tokens = max_tokens_;
     out.labels["category"] = dataset_.category;
     if (line.contains("length")) out.labels["length"] = bucket(line["length"].get<int>());
@@ -159,7 +159,7 @@ Task make(const Dataset& dataset, const TaskOptions& options) {
 void add_longbench(std::vector<TaskInfo>& to) {
   for (const auto& dataset : kDatasets) {
     to.push_back({fmt::format("longbench/{}", dataset.name), fmt::format("LongBench, {}", dataset.category),
-                  name_of(dataset.metric), "the question is the template's part behind the context",
+                  name_of(dataset.metric), "the question is the template's part after the context",
                   [&dataset](const Model&, const TaskOptions& options) { return make(dataset, options); }});
   }
 }

@@ -131,4 +131,15 @@ std::vector<std::string> made_up_words(Random& random, int count) {
   return out;
 }
 
+Task task_by_length(const TaskOptions& options, const std::vector<int>& usual,
+                    const std::function<std::vector<Sample>(int length)>& samples_of) {
+  Task out;
+  out.measure = answering();
+  for (const int length : options.lengths.empty() ? usual : options.lengths) {
+    const auto more = samples_of(length);
+    out.samples.insert(out.samples.end(), more.begin(), more.end());
+  }
+  return out;
+}
+
 }  // namespace winnow::eval

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "eval/random.h"
+#include "eval/tasks.h"
 
-/// What prompts that are made up hide.
+/// Keys, numbers and words that generated prompts hide, and tasks of such prompts.
 namespace winnow::eval {
 
 /// Seven digits, the first of them not 0.
@@ -15,9 +17,13 @@ std::string made_up_number(Random& random);
 std::string made_up_uuid(Random& random);
 /// An adjective and a noun: "quiet-harbor".
 std::string made_up_word(Random& random);
-/// So many letters.
+/// `count` letters.
 std::string made_up_letters(Random& random, int count, char first_letter);
 /// Words, each once: single ones while there are enough (440), else an adjective and a noun each (48,039).
 std::vector<std::string> made_up_words(Random& random, int count);
+
+/// A task that the model answers, with samples of several lengths: the user's, or `usual` where there are none.
+Task task_by_length(const TaskOptions& options, const std::vector<int>& usual,
+                    const std::function<std::vector<Sample>(int length)>& samples_of);
 
 }  // namespace winnow::eval

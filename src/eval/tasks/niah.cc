@@ -6,6 +6,7 @@
 
 #include "base/as_size.h"
 #include "eval/tasks/all.h"
+#include "eval/tasks/made_up.h"
 #include "eval/tasks/texts.h"
 
 namespace winnow::eval {
@@ -32,7 +33,7 @@ constexpr Needle kNeedles[] = {
 
 constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
 
-/// With the needle after the sentence that ends nearest to the depth.
+/// The text with the needle after the sentence whose end is closest to the depth.
 std::string hide(const std::string& text, const char* sentence, int depth) {
   const std::string stop = ". ";
   if (depth == 0) return std::string(sentence) + " " + text;
@@ -57,19 +58,17 @@ Sample sample_of(const std::string& text, const Needle& needle, std::size_t numb
 
 Task make(const Model& model, const TaskOptions& options) {
   const std::string all = read_folder(std::filesystem::path(options.data) / "needle");
-  Task out;
-  out.measure = answering();
-  for (const int length : options.lengths.empty() ? std::vector{1000, 2000, 4000} : options.lengths) {
+  return task_by_length(options, {1000, 2000, 4000}, [&](int length) {
     const std::string text = parts_of(model, all, std::span(&length, 1)).front();
+    std::vector<Sample> out;
     int made = 0;
     for (std::size_t n = 0; n < std::size(kNeedles); ++n) {
       for (const int depth : kDepths) {
-        if (options.limit == 0 || made++ < options.limit)
-          out.samples.push_back(sample_of(text, kNeedles[n], n, length, depth));
+        if (options.limit == 0 || made++ < options.limit) out.push_back(sample_of(text, kNeedles[n], n, length, depth));
       }
     }
-  }
-  return out;
+    return out;
+  });
 }
 
 }  // namespace

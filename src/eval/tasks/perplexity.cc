@@ -19,14 +19,14 @@ struct Cut {
   int samples;  ///< of each text, likewise
   int share;    ///< the prompt is one part in so many of them, …
   int most;     ///< … but no more tokens than this
-  int every;    ///< tokens after the prompt after which their perplexity is told
+  int every;    ///< tokens of a span whose perplexity is told on its own; 0: none
 };
 
 constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
 constexpr Cut kSliding = {"perplexity/sliding", 8192, 1, 4, 2048, 1000};
 
-/// The text from a line's beginning on, near the place at which the i-th of so many samples begins: the first one a
-/// twentieth after the text's beginning, where a book has its list of chapters.
+/// The text from where the i-th of `count` samples begins, at the beginning of a line. The samples begin at equal
+/// distances. The first 5 % are skipped: a book has its list of chapters there.
 std::string_view from(std::string_view text, int i, int count) {
   const double share = 0.05 + 0.9 * i / count;
   const auto line = text.find('\n', static_cast<std::size_t>(share * static_cast<double>(text.size())));
@@ -41,13 +41,13 @@ Sample sample_of(const Model& model, const Cut& cut, std::string_view text, int 
   out.prompt.text = parts[0];
   out.prompt.format = PromptFormat::raw;
   out.references = {parts[1]};
-  out.max_tokens = std::max(1, length - prompt - 1);  // of what is forced all but the last token is read
+  out.max_tokens = std::max(1, length - prompt - 1);  // all but the last token of the reference is read
   return out;
 }
 
 Task make(const Model& model, const Cut& cut, const TaskOptions& options) {
   Task out;
-  out.measure = forcing(cut.every);
+  out.measure = teacher_forcing(cut.every);
   const int count = options.limit > 0 ? options.limit : cut.samples;
   for (const auto& file : text_files(std::filesystem::path(options.data) / "text")) {
     const std::string text = read_file(file);
@@ -72,9 +72,9 @@ void add(const Cut& cut, const char* source, const char* protocol, std::vector<T
 
 void add_perplexity(std::vector<TaskInfo>& to) {
   add(kChunked, "the texts of text/, 16 pieces of --length tokens each",
-      "none: half of a piece is read, the other half forced", to);
+      "none: half of a piece is read, the other half teacher-forced", to);
   add(kSliding, "the same, one piece each, told for every 1,000 tokens",
-      "none: a quarter is read (2,048 at most), the rest forced", to);
+      "none: a quarter is read (2,048 at most), the rest teacher-forced", to);
 }
 
 }  // namespace winnow::eval

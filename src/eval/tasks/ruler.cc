@@ -52,21 +52,20 @@ Sample sample_of(const Type& type, const std::string& task, const std::string& i
   return out;
 }
 
-/// Makes prompts that are as long as they may be.
+/// Makes prompts that are as long as allowed.
 class Filler {
  public:
   Filler(const Model& model, const Type& type, const Maker& maker, int length)
       : model_(model), type_(type), maker_(maker), room_(length - type.max_tokens), units_(type.least) {}
 
-  /// Throws InputError when the least prompt is longer. What was found for one prompt is where the search for the next
-  /// one begins.
+  /// Throws InputError when even the shortest prompt is longer. The search begins at the previous prompt's result.
   Made fill(const Random& random, int number) {
     int low = type_.least;
     int high = room_;  // no unit is shorter than a token
     for (int at = units_; high - low > 1;) {
       const int found = tokens(maker_(at, random, number));
       (found <= room_ ? low : high) = at;
-      // Where the prompt would be full if all of it grew with the units.
+      // The units that would fill the prompt if its length were proportional to them.
       const auto next = static_cast<std::int64_t>(at) * room_ / std::max(1, found);
       at = static_cast<int>(std::max<std::int64_t>(low + 1, std::min<std::int64_t>(next, high - 1)));
     }

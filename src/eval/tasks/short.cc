@@ -27,7 +27,7 @@ struct Asked {
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {
   const auto b = text.find(begin);
   const auto e = b == std::string::npos ? b : text.find(end, b + begin.size());
-  if (e == std::string::npos) throw InputError(fmt::format("there is no \"{}\" with \"{}\" behind it", begin, end));
+  if (e == std::string::npos) throw InputError(fmt::format("there is no \"{}\" with \"{}\" after it", begin, end));
   const auto out = text.substr(b + begin.size(), e - b - begin.size());
   return out.substr(0, out.find_last_not_of(" \n") + 1);
 }
@@ -140,7 +140,7 @@ Task make(const Set& set, const TaskOptions& options) {
 void add_short(std::vector<TaskInfo>& to) {
   for (const auto& set : kSets) {
     to.push_back({set.name, set.source, set.likelihood == Likelihood::sum ? "likelihood" : "likelihood per token",
-                  "the sample itself, behind the examples",
+                  "the sample itself, after the examples",
                   [&set](const Model&, const TaskOptions& options) { return make(set, options); },
                   fmt::format("short/{}", set.file)});
   }

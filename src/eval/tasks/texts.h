@@ -20,8 +20,8 @@ std::string read_file(const std::filesystem::path& path);
 /// All texts of a folder, a blank line after each. Throws as above.
 std::string read_folder(const std::filesystem::path& folder);
 
-/// Parts of a text from its beginning on, each of so many tokens when it stands alone. Throws InputError when the text
-/// has fewer.
+/// Consecutive parts of a text, from its beginning. Part i has tokens[i] tokens when it is tokenized alone. Throws
+/// InputError when the text has fewer.
 std::vector<std::string> parts_of(const Model& model, std::string_view text, std::span<const int> tokens);
 
 }  // namespace winnow::eval

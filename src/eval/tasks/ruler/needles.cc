@@ -62,7 +62,7 @@ Texts words_of(const std::string& text) {
   return out;
 }
 
-/// So many words, from the beginning again where there are not enough, cut into sentences.
+/// `count` words of a text, cut into sentences. A text that is too short is repeated.
 Texts sentences(const Texts& words, int count) {
   Texts out(1);
   for (int i = 0; i < count; ++i) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kCommon = 10;
 
-/// How often words are in a list, and how many different ones in the example.
+/// How often words stand in a list, and how many different words the example has.
 struct Frequencies {
   int common;
   int others;
@@ -66,7 +66,7 @@ Made common_words(const Frequencies& f, int units, Random& random) {
           kMostCommon, list.common};
 }
 
-/// Six letters each, so many of them.
+/// Words of six letters.
 std::vector<std::string> coded_words(Random& random, int count) {
   std::set<std::string> known;
   std::vector<std::string> out;

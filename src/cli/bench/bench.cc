@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmark/bench.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "base/as_size.h"
+#include "base/cores.h"
+#include "cli/arguments.h"
+#include "cli/bench/rows.h"
+#include "cli/cache_lists.h"
+#include "cli/commands.h"
+#include "cli/counts.h"
+#include "cli/output.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// What CLI11 fills in before it can be checked.
+struct Raw {
+  CommonArguments common;
+  CommonOptions options;
+  benchmark::BenchOptions bench;
+  CacheLists caches;
+  std::vector<std::string> engines = {"winnow", "llama.cpp", "llama.cpp-fa"};
+  std::string form = "md";
+};
+
+void add_options(CLI::App& bench, Raw& r) {
+  auto& p = r.bench;
+  p.prompts = {512};
+  p.generations = {128};
+  const auto counts = [&bench](const char* name, std::vector<int>& to, const char* what) {
+    return bench.add_option(name, to, what)->delimiter(',')->allow_extra_args(false)->check(counts_from(0));
+  };
+  counts("-p,--n-prompt", p.prompts, "tokens to read, 0: none; a list is as many tests");
+  counts("-n,--n-gen", p.generations, "tokens to decode, 0: none");
+  counts("-d,--n-depth", p.depths, "tokens that are there before");
+  counts("-b,--batch", p.batches, "sequences that decode together")->check(counts_from(1));
+  counts("--beside", p.beside,
+         "make each test also beside so many other runs of it on the same cores, with weights and threads of their own")
+      ->check(counts_from(1));
+  add_cache_lists(bench, r.caches);
+  bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(counts_from(1));
+  bench.add_option("-f,--file", r.options.file,
+                   "text to read instead of random tokens: what some methods cost depends on it");
+  bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
+}
+
+/// Refuses wrong arguments before a model is loaded.
+void check(Raw& r) {
+  check_common(r.common, r.options);
+  auto& p = r.bench;
+  const auto is_none = [](int n) { return n == 0; };
+  std::erase_if(p.prompts, is_none);
+  std::erase_if(p.generations, is_none);
+  if (p.prompts.empty() && p.generations.empty())
+    throw UsageError("nothing to measure: give tokens to read (-p) or to decode (-n)");
+  p.caches = crossed(r.caches);
+  for (const auto& name : r.engines) p.engines.push_back(benchmark::parse_engine(name));
+  p.session = r.options.session;
+  p.loading = r.options.loading;
+  if (p.session.threads == 0) p.session.threads = usable_cores();
+}
+
+std::vector<Token> random_tokens(const Model& model, int count) {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<Token> any(3, model.info().n_vocab - 1);
+  std::vector<Token> out(count);
+  for (Token& token : out) token = any(random);
+  return out;
+}
+
+std::vector<Token> tokens_of_file(const Model& model, const std::string& path, int count) {
+  constexpr std::size_t kLongestPiece = 16;  // bytes, for nearly all tokens of a text
+  const auto needed = as_size(count);
+  auto out = model.tokenize(read_text(path).substr(0, needed * kLongestPiece));
+  if (out.size() < needed)
+    throw InputError(fmt::format("{}: {} tokens, and the longest test needs {}", path, out.size(), needed));
+  out.resize(needed);
+  return out;
+}
+
+benchmark::Progress progress_on_terminal(int repetitions) {
+  benchmark::Progress out;
+  out.stop = interrupted;
+  if (isatty(STDERR_FILENO) == 0) return out;
+  out.on_repetition = [repetitions](const benchmark::Row& row, int repetition) {
+    std::fprintf(stderr, "\r\033[K%s %s: %s %d at depth %d%s, repetition %d of %d", benchmark::name_of(row.engine),
+                 row.cache.spec.print().c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation,
+                 row.depth, row.beside > 0 ? fmt::format(" beside {}", row.beside).c_str() : "", repetition,
+                 repetitions);
+    std::fflush(stderr);
+  };
+  return out;
+}
+
+void run(Raw& r) {
+  check(r);
+  const auto model = Model::load(r.options.model, r.options.loading);
+  const int count = benchmark::tokens_of(r.bench);
+  r.bench.tokens =
+      r.options.file.empty() ? random_tokens(*model, count) : tokens_of_file(*model, r.options.file, count);
+  const BenchSetting setting{model->info(), r.bench.session.threads,
+                             benchmark::measure_roofline(r.bench.session.threads)};
+  const auto rows = benchmark::run(model, r.bench, progress_on_terminal(r.bench.repetitions));
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+  const auto form = r.form == "md" ? RowForm::md : r.form == "csv" ? RowForm::csv : RowForm::json;
+  form == RowForm::json ? write_stdout(print_rows(rows, setting, form)) : show(print_rows(rows, setting, form));
+  if (interrupted()) throw Interrupted("interrupted");
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  auto* const bench = app.add_subcommand("bench", "measure speed and memory, beside llama.cpp in the same process");
+  const auto raw = std::make_shared<Raw>();
+  add_measuring_options(*bench, raw->common, raw->options);
+  add_options(*bench, *raw);
+  bench->footer(
+      "Example:\n  winnow bench -m model.gguf -p 512,8192 -n 0\n"
+      "  winnow bench -m model.gguf -p 0 -n 128 -d 8192 --kv full,snapkv,quest --budget 512 -r 3\n"
+      "  winnow bench -m model.gguf -p 0 -n 64 --beside 1");
+  bench->callback([raw] { run(*raw); });
+}
+
+}  // namespace winnow::cli

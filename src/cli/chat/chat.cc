@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/chat/chat.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "base/printable.h"
+#include "cli/chat/line_reader.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/wording.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// A person at a terminal sees what went wrong and continues; a script is told at the end.
+enum class Audience : std::uint8_t { person, script };
+
+/// Lines from a person or a script, said to the model or done as commands.
+class ChatLoop {
+ public:
+  ChatLoop(Session& session, const CommonOptions& options, Audience audience)
+      : chat_(session, conversation_of(options), options.cache, options.generate),
+        state_{chat_, {}},
+        audience_(audience),
+        max_tokens_(options.generate.max_tokens),
+        lines_(audience == Audience::person ? edited_lines() : plain_lines()) {
+    if (!options.load_kv.empty()) chat_.load(options.load_kv);
+  }
+
+  void tell_loaded(const std::string& path) const { tell(fmt::format("{}: {}\n", path, resumed(chat_))); }
+
+  void run() {
+    for (auto line = next(); line; line = next()) {
+      if (line->find_first_not_of(" \t") == std::string::npos) continue;
+      if (take(*line) == AfterCommand::ends) break;
+    }
+    if (audience_ == Audience::script && failed_ > 0) {
+      throw InputError(fmt::format("{} of {} lines went wrong", failed_, number_));
+    }
+  }
+
+ private:
+  std::optional<std::string> next() {
+    on_interrupt(audience_ == Audience::person ? OnInterrupt::stops : OnInterrupt::ends);
+    ++number_;
+    auto line = lines_->next();
+    if (!line) --number_;
+    if (audience_ == Audience::script) on_interrupt(OnInterrupt::stops_then_ends);
+    return line;  // a person's Ctrl-C during the line itself only clears it
+  }
+
+  /// A line that fails does not change the conversation. An error that cannot be reported, or a script's Ctrl-C, ends
+  /// the conversation.
+  AfterCommand take(const std::string& line) {
+    try {
+      if (line.front() == '/') return run_chat_command(line, state_);
+      say(line);
+    } catch (const Interrupted&) {
+      if (audience_ == Audience::script) throw;
+      fail("stopped before the answer began: the line is not part of the conversation");
+    } catch (const Error& error) {
+      if (std::ferror(stdout) != 0) throw;
+      fail(error.what());
+    } catch (const std::bad_alloc&) {
+      fail("out of memory");
+    }
+    return AfterCommand::goes_on;
+  }
+
+  void fail(const std::string& what) {
+    ++failed_;
+    const std::string place = audience_ == Audience::script ? fmt::format("line {}: ", number_) : "";
+    const char* const clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";  // removes the progress line
+    std::fprintf(stderr, "%swinnow: %s%s\n", clear, place.c_str(), printable(what).c_str());
+  }
+
+  void say(const std::string& line) {
+    bool began = false;
+    try {
+      state_.last = chat_.say(line, [&](int, std::string_view bytes) {
+        began = true;
+        write_stdout(bytes);
+      });
+    } catch (...) {
+      if (began && std::ferror(stdout) == 0) write_stdout("\n");
+      throw;
+    }
+    write_stdout("\n");
+    const auto finish = state_.last->generation.finish;
+    if (finish == FinishReason::interrupted && audience_ == Audience::script) throw Interrupted("interrupted");
+    if (finish == FinishReason::length) log().info("the answer was cut after {} tokens (-n)", max_tokens_);
+    chat_.settle();
+  }
+
+  Chat chat_;
+  ChatState state_;
+  Audience audience_;
+  int max_tokens_;
+  std::unique_ptr<LineReader> lines_;
+  int number_ = 0;
+  int failed_ = 0;
+};
+
+void greet(const Session& session, const CommonOptions& options) {
+  const auto& model = session.model().info();
+  tell(fmt::format("{}, {}. /help lists the commands, Ctrl-D ends.\n\n",
+                   model.name.empty() ? model.path : brief(model.name), described_in_full(options.cache)));
+}
+
+}  // namespace
+
+void chat_command(const CommonOptions& options) {
+  check_stdin();
+  const Audience audience = isatty(STDIN_FILENO) != 0 ? Audience::person : Audience::script;
+  const auto model = Model::load(options.model, options.loading);
+  Session session(model, options.session);
+  session.on_stop(interrupted);
+  if (!options.quiet) show_progress(session);
+  ChatLoop chat(session, options, audience);
+  if (audience == Audience::person && !options.quiet) greet(session, options);
+  if (!options.load_kv.empty() && !options.quiet) chat.tell_loaded(options.load_kv);
+  chat.run();
+}
+
+}  // namespace winnow::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "winnow/chat.h"
+
+namespace winnow::cli {
+
+/// `winnow chat`: a conversation whose lines come from a terminal or from stdin. Throws winnow::Error.
+void chat_command(const CommonOptions& options);
+
+/// What a command may look at and change.
+struct ChatState {
+  Chat& chat;
+  std::optional<Reply> last;  ///< of the last line that was answered
+};
+
+/// What a conversation that was loaded holds, in a few words.
+std::string resumed(const Chat& chat);
+
+enum class AfterCommand : std::uint8_t { goes_on, ends };
+
+/// Runs the command of a line that begins with /. Its output goes to stderr. Throws winnow::Error; an unknown command
+/// names the most similar ones.
+AfterCommand run_chat_command(const std::string& line, ChatState& state);
+
+}  // namespace winnow::cli

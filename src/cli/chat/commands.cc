@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include "base/format.h"
+#include "base/printable.h"
+#include "cli/chat/chat.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "cli/wording.h"
+#include "policy/suggest.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Command {
+  const char* name;
+  const char* arguments;
+  const char* effect;
+  std::size_t least_arguments;
+  std::size_t most_arguments;
+  AfterCommand (*run)(ChatState&, const Words& arguments);
+};
+
+const std::vector<Command>& commands();
+
+double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
+
+AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
+  std::string text;
+  for (const auto& c : commands())
+    text += fmt::format("{:<24} {}\n", fmt::format("{} {}", c.name, c.arguments), c.effect);
+  text +=
+      "Anything else is said to the model; a space before a / makes it words. Ctrl-C stops an answer, Ctrl-D ends the "
+      "conversation.\n";
+  tell(text);
+  return AfterCommand::goes_on;
+}
+
+std::string speed(const Reply& reply) {
+  const auto answered = reply.generation.tokens.size();
+  return fmt::format("last line: {} tokens read at {:.0f} t/s, {} answered at {:.1f} t/s\n", reply.tokens_read,
+                     per_second(reply.tokens_read, reply.read_ms), answered,
+                     per_second(static_cast<double>(answered), reply.answer_ms));
+}
+
+AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
+  const auto stats = state.chat.stats();
+  std::string text = fmt::format("{}\n", described_in_full(state.chat.cache_options()));
+  if (stats) {
+    text += fmt::format(
+        "{} tokens seen, entries per head: {} min, {:.1f} mean, {} max\n{} held of {} for a full f16 cache\n",
+        stats->tokens_seen, stats->entries_min, stats->entries_per_head_mean, stats->entries_max,
+        format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
+  } else {
+    text += fmt::format("no cache: {} tokens are to be read with your next line\n", state.chat.tokens());
+  }
+  if (state.last) text += speed(*state.last);
+  tell(text);
+  return AfterCommand::goes_on;
+}
+
+AfterCommand kv(ChatState& state, const Words& arguments) {
+  CacheOptions cache = state.chat.cache_options();
+  if (!arguments.empty()) {
+    cache.spec = Spec::parse_endless(arguments[0]);
+    if (arguments.size() > 1) cache.budget = Budget::parse(arguments[1]);
+    if (cache.spec == Spec()) cache.budget.reset();  // full keeps everything
+    cache.check();
+    state.chat.keep_by(cache);
+  }
+  if (arguments.empty()) {
+    tell(described_in_full(cache) + "\n");
+  } else if (state.chat.tokens() == 0) {
+    tell(fmt::format("{} from your first line on\n", described_in_full(cache)));
+  } else {
+    tell(fmt::format("{}: the cache starts anew, the {} tokens so far are read again with your next line\n",
+                     described_in_full(cache), state.chat.tokens()));
+  }
+  return AfterCommand::goes_on;
+}
+
+AfterCommand reset(ChatState& state, const Words& /*arguments*/) {
+  state.chat.reset();
+  state.last.reset();
+  tell("what was said is forgotten\n");
+  return AfterCommand::goes_on;
+}
+
+AfterCommand save(ChatState& state, const Words& arguments) {
+  const std::string& path = arguments[0];
+  state.chat.save(path);
+  tell(saved_line(path, std::filesystem::file_size(path), *state.chat.stats()));
+  return AfterCommand::goes_on;
+}
+
+AfterCommand load(ChatState& state, const Words& arguments) {
+  state.chat.load(arguments[0]);
+  state.last.reset();
+  tell(fmt::format("{}: {}\n", arguments[0], resumed(state.chat)));
+  return AfterCommand::goes_on;
+}
+
+AfterCommand leave(ChatState& /*state*/, const Words& /*arguments*/) { return AfterCommand::ends; }
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all{
+      {"/help", "", "this list", 0, 0, help},
+      {"/stats", "", "tokens, entries and bytes of the cache; speed of the last line", 0, 0, stats},
+      {"/kv", "[SPEC [BUDGET]]", "show or change the method; a change has all that was said read and compressed anew",
+       0, 2, kv},
+      {"/reset", "", "forget what was said", 0, 0, reset},
+      {"/save", "FILE", "write the conversation and its cache to a file", 1, 1, save},
+      {"/load", "FILE", "go on with a conversation that was saved, or with what run --save-kv has read", 1, 1, load},
+      {"/exit", "", "leave, as Ctrl-D does", 0, 0, leave},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::string resumed(const Chat& chat) {
+  return fmt::format("{} tokens, read with {}", chat.tokens(), described_in_full(chat.cache_options()));
+}
+
+AfterCommand run_chat_command(const std::string& line, ChatState& state) {
+  std::istringstream in(line);
+  std::string name;
+  in >> name;
+  Words arguments;
+  for (std::string word; in >> word;) arguments.push_back(word);
+  std::vector<std::string> known;
+  for (const auto& command : commands()) {
+    known.emplace_back(command.name);
+    if (name != command.name) continue;
+    if (arguments.size() < command.least_arguments || arguments.size() > command.most_arguments) {
+      throw UsageError(fmt::format("{} takes {}, not {} words", name,
+                                   *command.arguments == '\0' ? "nothing" : command.arguments, arguments.size()));
+    }
+    return command.run(state, arguments);
+  }
+  throw UsageError(fmt::format("there is no command {}: {}", brief(name), policy::suggest(name, known)));
+}
+
+}  // namespace winnow::cli

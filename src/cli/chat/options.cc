@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/arguments.h"
+#include "cli/chat/chat.h"
+#include "cli/commands.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// What CLI11 fills in before it can be checked.
+struct Raw {
+  CommonOptions options;
+  CommonArguments common;
+};
+
+const CommonOptions& checked(Raw& r) {
+  const auto saved = check_common(r.common, r.options);
+  if (!saved) r.options.cache.spec = Spec::parse_endless(r.common.kv);
+  if (r.options.file == "-") throw UsageError("-f -: stdin is where the lines of the conversation come from");
+  return r.options;
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app) {
+  auto* const chat = app.add_subcommand("chat", "talk with a model, about a text if one is given");
+  const auto raw = std::make_shared<Raw>();
+  add_common_options(*chat, raw->common, raw->options);
+  chat->footer(
+      "Lines are read from stdin; on a terminal they are edited and remembered, and /help lists the commands.\n"
+      "A method that evicts at every step takes positions=cache unless the spec says otherwise, so that a conversation "
+      "may go on without "
+      "end. A method that evicts once compresses each turn when it ends, by the same budget.\n"
+      "Examples:\n  winnow chat -m model.gguf -f long.txt --kv h2o --budget 1024\n  winnow chat -m model.gguf "
+      "--load-kv long.kv");
+  chat->callback([raw] { chat_command(checked(*raw)); });
+}
+
+}  // namespace winnow::cli

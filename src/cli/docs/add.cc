@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// `winnow docs add`: reads documents and keeps them.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "base/printable.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/docs/docs.h"
+#include "cli/docs/json.h"
+#include "cli/docs/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/wording.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+struct Arguments : StoreOptions {
+  CommonArguments common;
+  CommonOptions options;
+  std::vector<std::string> files;
+  std::string name;
+  std::vector<std::string> tags;
+  bool json = false;
+};
+
+/// What each document is called: --name, or its file's name.
+std::vector<std::string> names_of(const Arguments& a) {
+  if (!a.name.empty() && a.files.size() > 1)
+    throw UsageError(fmt::format("--name {} cannot stand for {} files: give one", a.name, a.files.size()));
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const auto& file : a.files) {
+    if (file == "-" && a.name.empty()) throw UsageError("a document from stdin needs a name: give --name");
+    out.push_back(a.name.empty() ? std::filesystem::path(file).filename().string() : a.name);
+    if (!seen.insert(out.back()).second)
+      throw UsageError(fmt::format("two files are called {}: add them one by one, each with a --name", out.back()));
+  }
+  return out;
+}
+
+const char* name_of(AddedDocument::Outcome outcome) {
+  switch (outcome) {
+    case AddedDocument::Outcome::added:
+      return "added";
+    case AddedDocument::Outcome::replaced:
+      return "replaced";
+    default:
+      return "unchanged";
+  }
+}
+
+nlohmann::ordered_json added_json(const AddedDocument& added) {
+  nlohmann::ordered_json out{{"outcome", name_of(added.outcome)},
+                             {"was_read", added.was_read},
+                             {"read_ms", added.read_ms},
+                             {"store_ms", added.store_ms}};
+  out.update(document_json(added.info));
+  return out;
+}
+
+std::string line(const AddedDocument& added) {
+  const auto& d = added.info;
+  const std::string times = added.was_read
+                                ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms)
+                                : "was there already";
+  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), printable(d.name), d.tokens,
+                     described(d.cache), format_bytes(d.bytes), times);
+}
+
+/// A document that cannot be added is reported, and the others are added.
+void add_all(const Arguments& a) {
+  const auto names = names_of(a);
+  const auto model = Model::load(a.options.model, a.options.loading);
+  DocumentStore store = open_store(a, MissingStore::is_created);
+  Session session(model, a.options.session);
+  session.on_stop(interrupted);
+  if (!a.options.quiet) show_progress(session);
+  auto all = nlohmann::ordered_json::array();
+  std::size_t failed = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    try {
+      const auto added = store.add(session, {names[i], a.tags, {read_text(a.files[i]), a.options.prompt.control, {}}},
+                                   a.options.cache);
+      if (a.json) {
+        all.push_back(added_json(added));
+      } else if (!a.options.quiet) {
+        show(line(added));
+      }
+    } catch (const InputError& error) {
+      if (names.size() == 1) throw;
+      log().error("{}: {}", a.files[i], error.what());
+      ++failed;
+    }
+  }
+  if (a.json) write_json({{"store", store.where()}, {"documents", std::move(all)}});
+  if (failed > 0) throw InputError(fmt::format("{} of {} documents could not be added", failed, names.size()));
+}
+
+}  // namespace
+
+void add_docs_add(CLI::App& docs) {
+  auto* const command = docs.add_subcommand("add", "read documents and keep their caches");
+  const auto a = std::make_shared<Arguments>();
+  command->add_option("FILE", a->files, "texts, - for stdin")->required();
+  command->add_option("--name", a->name, "what a single document is called (default: its file's name)");
+  command->add_option("--tag", a->tags, "tag of these documents; may be given several times")->allow_extra_args(false);
+  add_store_option(*command, *a);
+  add_reading_options(*command, a->common, a->options);
+  command->add_flag("--json", a->json, "one JSON object on stdout");
+  command->footer(
+      "Examples:\n  winnow docs add -m model.gguf manual.txt faq.txt --tag support\n"
+      "  winnow docs add -m model.gguf long.txt --name guide --kv \"ada(snapkv)\" --budget 20% --kv-type q8_0\n"
+      "  winnow docs add -m model.gguf manual.txt --store redis://cache.example:6379");
+  command->callback([a] {
+    check_common(a->common, a->options);
+    add_all(*a);
+  });
+}
+
+}  // namespace winnow::cli

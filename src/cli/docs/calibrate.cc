@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// `winnow docs calibrate`: which layers should decide how many blocks samkv takes.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/docs/docs.h"
+#include "cli/docs/json.h"
+#include "cli/docs/options.h"
+#include "cli/output.h"
+
+namespace winnow::cli {
+
+namespace {
+
+struct Arguments : StoreOptions {
+  DocumentChoice documents;
+  bool json = false;
+};
+
+/// For a person.
+std::string told(const Calibration& c, std::size_t documents) {
+  std::string scores;
+  for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);
+  const bool none = std::ranges::count(c.scores, 0) == static_cast<std::ptrdiff_t>(c.scores.size());
+  return fmt::format(
+      "{} documents, {} of them long enough to tell; in how many of these each of {} layers singles out the block that "
+      "matters most:\n"
+      "{}\n"
+      "--method samkv:deciding={}{}\n",
+      documents, c.long_enough, c.scores.size(), scores, c.deciding,
+      none ? ", the paper's share of the layers, as without a calibration" : "");
+}
+
+void calibrate(const Arguments& a) {
+  a.documents.check();
+  const auto store = open_store(a, MissingStore::is_an_error);
+  const auto names = a.documents.names_in(store);
+  const Calibration c = store.calibrate(names);
+  if (!a.json) return show(told(c, names.size()));
+  write_json({{"store", store.where()},
+              {"documents", names},
+              {"long_enough", c.long_enough},
+              {"scores", c.scores},
+              {"deciding", c.deciding},
+              {"method", fmt::format("samkv:deciding={}", c.deciding)}});
+}
+
+}  // namespace
+
+void add_docs_calibrate(CLI::App& docs) {
+  auto* const command =
+      docs.add_subcommand("calibrate", "find the layers that should decide how many blocks samkv takes");
+  const auto a = std::make_shared<Arguments>();
+  add_choice_options(*command, a->documents);
+  add_store_option(*command, *a);
+  command->add_flag("--json", a->json, "one JSON object on stdout");
+  command->footer(
+      "A matter of the model: the answer is an option of samkv for all questions. Documents of fewer than 14 blocks of "
+      "64 tokens tell "
+      "nothing.\n"
+      "Example:\n  winnow docs calibrate --all\n"
+      "  winnow docs ask -m model.gguf --all --method samkv:deciding=6 -p \"How is it reset?\"");
+  command->callback([a] { calibrate(*a); });
+}
+
+}  // namespace winnow::cli

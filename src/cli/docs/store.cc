@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// `winnow docs list | show | rm | verify | export | import | gc`: what a store holds.
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/printable.h"
+#include "cli/docs/docs.h"
+#include "cli/docs/json.h"
+#include "cli/docs/options.h"
+#include "cli/output.h"
+#include "cli/wording.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+struct Arguments : StoreOptions {
+  std::vector<std::string> names;
+  std::string file;
+  std::string as;
+  std::string tag;
+  std::string max_bytes;
+  bool json = false;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + printable(word);
+  return out;
+}
+
+void list(const Arguments& a) {
+  const auto store = open_store(a, MissingStore::is_an_error);
+  auto documents = store.list();
+  std::erase_if(documents, [&](const DocumentInfo& d) {
+    return !a.tag.empty() && std::find(d.tags.begin(), d.tags.end(), a.tag) == d.tags.end();
+  });
+  if (a.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& document : documents) all.push_back(document_json(document));
+    return write_json({{"store", store.where()}, {"documents", std::move(all)}});
+  }
+  std::size_t widest = 0;
+  for (const auto& document : documents) widest = std::max(widest, printable(document.name).size());
+  std::string out;
+  for (const auto& d : documents) {
+    out += fmt::format("{:<{}}  {:>7} tokens  {:>10}  {}{}\n", printable(d.name), widest, d.tokens,
+                       format_bytes(d.bytes), described(d.cache), d.tags.empty() ? "" : "  [" + joined(d.tags) + "]");
+  }
+  show(out);
+}
+
+void show_document(const Arguments& a) {
+  const auto store = open_store(a, MissingStore::is_an_error);
+  const DocumentInfo d = store.info(a.names.front());
+  if (a.json) return write_json(document_json(d));
+  show(
+      fmt::format("{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added "
+                  "{}, used {}{}\n",
+                  printable(d.name), d.tokens, described(d.cache), format_bytes(d.bytes), store.where(),
+                  d.model_name.empty() ? "unnamed" : brief(d.model_name), brief(d.model_arch), d.model_hash, d.n_layer,
+                  d.id, utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
+}
+
+/// Shows the share that is done, on a terminal.
+std::function<void(double)> progress(const char* what) {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  return [what](double share) {
+    std::fprintf(stderr, "\r%s: %3.0f %%%s", what, 100 * share, share >= 1 ? "\r\033[K" : "");
+    std::fflush(stderr);
+  };
+}
+
+/// Names all damages before the error says how many there are.
+void verify(const Arguments& a) {
+  const auto store = open_store(a, MissingStore::is_an_error);
+  const auto damages = store.verify(progress("verifying"));
+  if (a.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& damage : damages) all.push_back({{"name", damage.name}, {"what", damage.what}});
+    write_json({{"store", store.where()}, {"damages", std::move(all)}});
+  } else {
+    for (const auto& damage : damages) show(printable(damage.what) + "\n");
+    if (damages.empty())
+      show(fmt::format("{} documents in {}: all checksums hold\n", store.list().size(), store.where()));
+  }
+  if (!damages.empty()) throw InputError(fmt::format("{} things are damaged in {}", damages.size(), store.where()));
+}
+
+/// A number of bytes as a budget has them, or a plain number.
+std::size_t bytes_of(const std::string& text) {
+  try {
+    const Budget budget = Budget::parse(text);
+    if (budget.unit() != Budget::Unit::percent) return static_cast<std::size_t>(budget.amount());
+  } catch (const UsageError&) {
+    if (text == "0") return 0;
+  }
+  throw UsageError(fmt::format("--max-bytes {} is no size: give bytes, such as 500MiB or 0", text));
+}
+
+void gc(const Arguments& a) {
+  const std::size_t most = bytes_of(a.max_bytes);
+  auto store = open_store(a, MissingStore::is_an_error);
+  const auto gone = store.gc(most);
+  if (a.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& document : gone) all.push_back(document_json(document));
+    return write_json({{"store", store.where()}, {"removed", std::move(all)}});
+  }
+  for (const auto& d : gone)
+    show(fmt::format("removed {}, {}, last used {}\n", printable(d.name), format_bytes(d.bytes), utc(d.used)));
+}
+
+void import(const Arguments& a) {
+  check_exported(a.file, a.as);
+  auto store = open_store(a, MissingStore::is_created);
+  const auto added = store.import_from(a.file, a.as);
+  if (a.json) return write_json(document_json(added.info));
+  show(fmt::format("{}: {} tokens, {}\n", printable(added.info.name), added.info.tokens,
+                   format_bytes(added.info.bytes)));
+}
+
+CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string& about,
+                      const std::shared_ptr<Arguments>& a, void (*run)(const Arguments&)) {
+  auto* const command = docs.add_subcommand(name, about);
+  add_store_option(*command, *a);
+  command->callback([a, run] { run(*a); });
+  return *command;
+}
+
+}  // namespace
+
+void add_docs_store(CLI::App& docs) {
+  const auto a = std::make_shared<Arguments>();
+  const auto json = [&](CLI::App& command) { command.add_flag("--json", a->json, "as JSON"); };
+
+  auto& list_command = add_command(docs, "list", "say which documents there are", a, list);
+  list_command.add_option("--tag", a->tag, "only those with this tag");
+  json(list_command);
+
+  auto& show_command = add_command(docs, "show", "say what is known of a document", a, show_document);
+  show_command.add_option("NAME", a->names, "the document")->required()->expected(1);
+  json(show_command);
+
+  auto& remove_command = add_command(docs, "rm", "remove documents", a, [](const Arguments& o) {
+    open_store(o, MissingStore::is_an_error).remove(o.names);
+  });
+  remove_command.add_option("NAME", a->names, "all of these, or none when one is not there")->required();
+
+  json(add_command(docs, "verify", "compute all checksums", a, verify));
+
+  auto& export_command = add_command(docs, "export", "write a document to a file", a, [](const Arguments& o) {
+    open_store(o, MissingStore::is_an_error).export_to(o.names.front(), o.file);
+  });
+  export_command.add_option("NAME", a->names, "the document")->required()->expected(1);
+  export_command.add_option("-o,--output", a->file, "the file")->required();
+
+  auto& import_command = add_command(docs, "import", "add a document that was exported", a, import);
+  import_command.add_option("FILE", a->file, "what docs export has written")->required();
+  import_command.add_option("--name", a->as, "call it so (default: as it was called)");
+  json(import_command);
+
+  auto& gc_command = add_command(docs, "gc", "remove what was not used for the longest time", a, gc);
+  gc_command.add_option("--max-bytes", a->max_bytes, "what the others may take: 500MiB, 20GiB")->required();
+  json(gc_command);
+}
+
+}  // namespace winnow::cli

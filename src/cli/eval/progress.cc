@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/eval/progress.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/printable.h"
+
+namespace winnow::cli {
+
+namespace {
+
+std::string in_words(double seconds) {
+  const int minutes = static_cast<int>(seconds / 60);
+  return minutes < 2 ? fmt::format("{:.0f} s", seconds) : fmt::format("{} min", minutes);
+}
+
+}  // namespace
+
+eval::Progress eval_progress() {
+  eval::Progress out;
+  out.on_failure = [](const std::string& sentence) { log().error("{}", sentence); };
+  if (isatty(STDERR_FILENO) == 0) return out;
+  out.on_group = [begin = Clock::now(), first = -1](int done, int all, const std::string& what) mutable {
+    if (first < 0) first = done;
+    const double took = ms_since(begin) / 1000;
+    const std::string left =
+        done > first ? fmt::format(", {} left", in_words(took / (done - first) * (all - done))) : "";
+    std::fputs(fmt::format("\r\033[K{} of {}{}: {}", done, all, left, printable(what)).c_str(), stderr);
+    std::fflush(stderr);
+  };
+  return out;
+}
+
+void end_eval_progress() {
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+}
+
+}  // namespace winnow::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/eval/prompt_limits.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/counts.h"
+
+namespace winnow::cli {
+
+namespace {
+
+std::string name_of(const ModelOptions& rope) {
+  std::string out = rope.rope_scaling;
+  if (rope.rope_freq_base > 0) out += fmt::format("{}base:{}", out.empty() ? "" : "+", rope.rope_freq_base);
+  return out;
+}
+
+int context_of(const ModelOptions& rope, const ModelInfo& model) {
+  double factor = 1;
+  std::sscanf(rope.rope_scaling.c_str(), "linear:%lf", &factor);
+  return static_cast<int>(factor * model.ctx_train);
+}
+
+}  // namespace
+
+void add_prompt_lengths(CLI::App& command, PromptLengths& lengths) {
+  command
+      .add_option("--max-prompt", lengths.max_prompt,
+                  "tokens: longer prompts lose their middle, as in LongBench (default: they are an error where they do "
+                  "not fit into the model's context)")
+      ->check(counts_from(1));
+  command.add_flag("--beyond-context", lengths.beyond_context,
+                   "read prompts that are longer than the model's context, too");
+}
+
+eval::PromptLimits prompt_limits(const PromptLengths& lengths, const ModelOptions& rope, const ModelInfo& model) {
+  using Beyond = eval::PromptLimits::Beyond;
+  const bool allowed = lengths.beyond_context || rope.rope_freq_base > 0;
+  return {lengths.max_prompt, context_of(rope, model), allowed ? Beyond::allowed : Beyond::refused, name_of(rope)};
+}
+
+}  // namespace winnow::cli

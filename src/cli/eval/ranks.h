@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+namespace winnow::cli {
+
+/// The processes of one mpirun, which share a run. Without mpirun there is one process. Only this class knows MPI. A
+/// process that dies or throws ends all others.
+class Ranks {
+ public:
+  /// Throws UsageError when mpirun has started several and the program was built without MPI.
+  Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  ~Ranks();
+
+  int index() const { return index_; }
+  int count() const { return count_; }
+  bool is_first() const { return index_ == 0; }
+
+  /// Waits until all processes have called this.
+  void wait() const;
+  /// Gives the first process the sums of all processes. The others' values stay as they are.
+  void add_up(std::span<double> values) const;
+
+ private:
+  int index_ = 0;
+  int count_ = 1;
+  bool begun_ = false;
+  int exceptions_ = 0;  ///< in flight at the beginning
+};
+
+}  // namespace winnow::cli

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/tune.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <stdlib.h>  // NOLINT: mkdtemp is POSIX
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/log.h"
+#include "cli/arguments.h"
+#include "cli/cache_lists.h"
+#include "cli/commands.h"
+#include "cli/counts.h"
+#include "cli/eval/progress.h"
+#include "cli/eval/prompt_limits.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// One method of each kind that frees memory and reads the prompt only once.
+constexpr const char* kMethods = "snapkv,ada-snapkv,chunk(snapkv),tova,ahakv,expected-attention,keydiff,streaming-llm";
+
+/// What CLI11 fills in before it can be checked.
+struct Raw {
+  CommonArguments common;
+  CommonOptions options;
+  CacheLists caches{{kMethods}, {"64", "128", "256", "512", "1024", "2048"}, {"f16"}};
+  std::string protocol = "question-aware";
+  double least = 0.98;
+  std::string output;
+  PromptLengths lengths;
+  eval::TaskOptions task;
+  bool json = false;
+};
+
+void add_options(CLI::App& command, Raw& r) {
+  command
+      .add_option("-f,--file", r.options.file,
+                  "your prompts: a JSON object a line with text and question (or input, or prompt)")
+      ->required();
+  command
+      .add_option("--min-fidelity", r.least,
+                  "share of the full cache's greedy tokens that must stay the best ones (default 0.98)")
+      ->check(CLI::Range(0.0, 1.0));
+  add_cache_lists(command, r.caches);
+  command
+      .add_option("--protocol", r.protocol,
+                  "compress after the question is seen (question-aware) or before (question-agnostic)")
+      ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
+  command.add_option("--limit", r.task.limit, "prompts that are tried (default all)")->check(counts_from(1));
+  add_prompt_lengths(command, r.lengths);
+  command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
+  command.add_flag("--json", r.json, "the curve and the choice as JSON");
+  command.add_option("-o,--output", r.output,
+                     "folder of the records; what is there is not measured again (default: none are kept)");
+}
+
+/// A folder that is removed with this object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "winnow-tune-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw InputError("cannot make a temporary folder: give one with -o");
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+eval::Evaluation evaluation_of(Raw& r) {
+  eval::Evaluation evaluation;
+  r.task.on_bad_line = [](const std::string& sentence) { log().error("{}", sentence); };
+  evaluation.tasks = {eval::examples(r.options.file, r.task)};
+  if (r.common.raw) {
+    for (auto& sample : evaluation.tasks.front().samples) sample.prompt.format = PromptFormat::raw;
+  }
+  evaluation.caches = crossed(r.caches);
+  CacheLists full;
+  full.kv_types = r.caches.kv_types;
+  for (const auto& cache : crossed(full)) {
+    if (std::none_of(evaluation.caches.begin(), evaluation.caches.end(),
+                     [&](const CacheOptions& other) { return is_same(cache, other); }))
+      evaluation.caches.push_back(cache);
+  }
+  evaluation.protocols = {r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic};
+  return evaluation;
+}
+
+std::string quoted_for_shell(const std::string& text) {
+  return text.find_first_of("() ") == std::string::npos ? text : "'" + text + "'";
+}
+
+std::string options_of(const CacheOptions& cache) {
+  std::string out = "--kv " + quoted_for_shell(cache.spec.print());
+  if (cache.budget) out += " --budget " + cache.budget->print();
+  if (!(cache.kv_type == KvType())) out += " --kv-type " + cache.kv_type.print();
+  return out;
+}
+
+std::string command_of(const Raw& r, const CacheOptions& cache) {
+  return fmt::format("winnow run -m {} -f TEXT -p QUESTION {}{}{}", r.options.model, options_of(cache),
+                     r.protocol == "question-aware" ? "" : " --protocol " + r.protocol, r.common.raw ? " --raw" : "");
+}
+
+std::string table_of(const std::vector<eval::Trial>& trials, const std::optional<eval::Trial>& chosen) {
+  std::string out = fmt::format("{:<26} {:>8} {:>9} {:>10} {:>10}  {:<14} {:>9} {:>8}\n", "method", "budget", "kv type",
+                                "entries", "MiB held", "agreement, %", "KL, nats", "prompts");
+  for (const auto& t : trials) {
+    out += fmt::format(
+        "{:<26} {:>8} {:>9} {:>10.0f} {:>10.2f}  {:<14} {:>9.4f} {:>8}{}\n", t.cache.spec.print(),
+        t.cache.budget ? t.cache.budget->print() : "", t.cache.kv_type.print(), t.entries, t.bytes_held / (1 << 20),
+        fmt::format("{:.1f} ({:.0f}-{:.0f})", 100 * t.agreement.value, 100 * t.agreement.low, 100 * t.agreement.high),
+        t.kl, t.samples, chosen && is_same(t.cache, chosen->cache) ? "  <-" : "");
+  }
+  return out;
+}
+
+Json json_of(const eval::Trial& t) {
+  return {{"spec", t.cache.spec.print()},
+          {"budget", t.cache.budget ? Json(t.cache.budget->print()) : Json()},
+          {"kv_type", t.cache.kv_type.print()},
+          {"entries", t.entries},
+          {"bytes_held", t.bytes_held},
+          {"agreement", t.agreement.value},
+          {"agreement_low", t.agreement.low},
+          {"agreement_high", t.agreement.high},
+          {"kl", t.kl},
+          {"prompts", t.samples},
+          {"whole", t.whole}};
+}
+
+void print(const Raw& r, const std::vector<eval::Trial>& trials, const std::optional<eval::Trial>& chosen) {
+  if (r.json) {
+    Json curve = Json::array();
+    for (const auto& trial : trials) curve.push_back(json_of(trial));
+    const Json out{{"min_fidelity", r.least},
+                   {"protocol", r.protocol},
+                   {"best", chosen ? json_of(*chosen) : Json()},
+                   {"command", chosen ? Json(command_of(r, chosen->cache)) : Json()},
+                   {"curve", curve}};
+    return write_stdout(dump(out, 2));
+  }
+  std::string out = table_of(trials, chosen);
+  if (chosen)
+    out += fmt::format("\nThe fewest bytes that keep {:.1f} % of the full cache's tokens:\n  {}\n", 100 * r.least,
+                       command_of(r, chosen->cache));
+  show(out);
+}
+
+/// Throws the error that says why no trial was chosen.
+[[noreturn]] void fail(const Raw& r, const std::vector<eval::Trial>& trials) {
+  const auto near = eval::most_faithful(trials);
+  if (!near) throw InputError("nothing could be tried: no budget is smaller than any prompt");
+  throw InputError(fmt::format("nothing keeps {:.1f} % of the full cache's tokens: the closest is {} with {:.1f} %",
+                               100 * r.least, options_of(near->cache), 100 * near->agreement.value));
+}
+
+void run(Raw& r) {
+  check_common(r.common, r.options);
+  eval::Evaluation evaluation = evaluation_of(r);
+  const auto model = Model::load(r.options.model, r.options.loading);
+  evaluation.limits = prompt_limits(r.lengths, r.options.loading, model->info());
+  std::optional<TemporaryFolder> temporary;
+  if (r.output.empty()) r.output = temporary.emplace().path();
+  eval::RecordFile records(r.output, fmt::format("{:016x}", model->hash()));
+  Session session(model, r.options.session);
+  session.on_stop(interrupted);
+  const auto outcome = eval::run(session, evaluation, records, eval_progress());
+  end_eval_progress();
+  const auto trials = eval::trials_of(*model, evaluation, records.records());
+  if (trials.empty()) throw InputError(fmt::format("none of the {} prompts could be measured", outcome.failed));
+  const auto chosen = eval::cheapest(trials, r.least);
+  if (outcome.failed > 0) log().warn("{} prompts could not be measured and do not count", outcome.failed);
+  print(r, trials, chosen);
+  if (!chosen) fail(r, trials);
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app) {
+  auto* const command = app.add_subcommand("tune", "find the cheapest method and budget for your own prompts");
+  const auto raw = std::make_shared<Raw>();
+  add_measuring_options(*command, raw->common, raw->options);
+  add_options(*command, *raw);
+  command->footer("Example:\n  winnow tune -m model.gguf -f examples.jsonl --min-fidelity 0.98");
+  command->callback([raw] { run(*raw); });
+}
+
+}  // namespace winnow::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/jsonl/answers.h"
+#include "cli/jsonl/prompts.h"
+#include "cli/options.h"
+
+namespace winnow::cli {
+
+/// What `winnow run --jsonl IN -o OUT` reads and writes, opened before a model is loaded.
+struct JsonlFiles {
+  /// Throws what its members do.
+  explicit JsonlFiles(const RunOptions& options)
+      : prompts(options.jsonl, options.prompt), answers(options.output, prompts.input()) {}
+
+  JsonlPrompts prompts;
+  JsonlAnswers answers;
+};
+
+/// Answers the prompts that have no answer yet. Lines that cannot be run are reported with file and line, the others
+/// are run, and InputError is thrown at the end. When interrupted, writes the finished answers and throws Interrupted.
+void run_jsonl(const RunOptions& options, JsonlFiles& files, Session& session);
+
+}  // namespace winnow::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace winnow::cli {
+
+/// What `winnow inspect --kept` was asked for.
+struct KeptOptions {
+  std::string file;
+  std::string text;
+  std::string model;
+  std::string system;
+  std::string output;
+  bool raw = false;
+};
+
+void show_kept(const KeptOptions& options);
+
+}  // namespace winnow::cli

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kept/kept.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "cli/output.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// Takes the file's values one by one, so that a wrong file is refused at its first wrong value, however long it is.
+class Reader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  Kept take() {
+    if (kept_.n_prompt == 0) throw error("it does not say the prompt's length (n_prompt)");
+    if (kept_.layers.empty() || kept_.layers.front().empty()) throw error("it has no layers");
+    for (std::size_t layer = 0; layer < kept_.layers.size(); ++layer) check(layer);
+    return std::move(kept_);
+  }
+
+  bool null() override { return other("null"); }
+  bool boolean(bool /*value*/) override { return other("a truth value"); }
+  bool number_float(double value, const std::string& /*text*/) override { return other(fmt::format("{}", value)); }
+  bool binary(binary_t& /*value*/) override { return other("bytes"); }
+
+  bool number_integer(std::int64_t value) override {
+    if (value >= 0) return number_unsigned(static_cast<std::uint64_t>(value));
+    throw error(fmt::format("{} stands where a position or a length should", value));
+  }
+
+  bool number_unsigned(std::uint64_t value) override {
+    const bool length = depth_ == 1 && key_ == "n_prompt";
+    if (!length && !(depth_ == 4 && key_ == "layers")) return other(fmt::format("{}", value));
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) || (length && value == 0)) {
+      throw error(fmt::format("{} is no {}", value, length ? "length of a prompt" : "position"));
+    }
+    if (length) {
+      kept_.n_prompt = static_cast<int>(value);
+    } else {
+      kept_.layers.back().back().push_back(static_cast<std::int32_t>(value));
+    }
+    return true;
+  }
+
+  bool string(std::string& value) override {
+    if (depth_ != 1 || key_ != "spec") return other("a string");
+    kept_.spec = brief(value);
+    return true;
+  }
+
+  bool start_object(std::size_t /*size*/) override {
+    if (depth_ != 0) return other("an object");
+    depth_ = 1;
+    return true;
+  }
+  bool end_object() override { return true; }
+
+  bool key(std::string& name) override {
+    if (name != "spec" && name != "n_prompt" && name != "layers")
+      throw error(fmt::format("it has a '{}'", brief(name)));
+    if (name == "layers" && !kept_.layers.empty()) throw error("it has its layers twice");
+    key_ = name;
+    return true;
+  }
+
+  bool start_array(std::size_t /*size*/) override {
+    if (depth_ == 0 || depth_ == 4 || key_ != "layers") return other("a list");
+    ++depth_;
+    if (depth_ == 3) kept_.layers.emplace_back();
+    if (depth_ == 4) kept_.layers.back().emplace_back();
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+
+  bool parse_error(std::size_t byte, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*what*/) override {
+    throw error(fmt::format("it is no JSON, or was cut, at byte {}", byte));
+  }
+
+ private:
+  InputError error(const std::string& why) const {
+    return InputError(fmt::format("{} is not what --dump-kept writes: {}", brief(path_), why));
+  }
+
+  bool other(const std::string& what) const {
+    throw error(depth_ == 0 ? fmt::format("it holds {}", what) : fmt::format("{} stands in '{}'", what, key_));
+  }
+
+  void check(std::size_t layer) const {
+    const auto& heads = kept_.layers[layer];
+    if (heads.size() != kept_.layers.front().size()) {
+      throw error(
+          fmt::format("layer {} has {} heads and layer 0 has {}", layer, heads.size(), kept_.layers.front().size()));
+    }
+    for (std::size_t head = 0; head < heads.size(); ++head) {
+      std::int32_t least = 0;
+      for (const auto position : heads[head]) {
+        const std::string place = fmt::format("layer {} head {}", layer, head);
+        if (position >= kept_.n_prompt)
+          throw error(fmt::format("{} keeps {} of {} tokens", place, position, kept_.n_prompt));
+        if (position < least) throw error(fmt::format("{} has {} after {}", place, position, least - 1));
+        least = position + 1;
+      }
+    }
+  }
+
+  std::string path_;
+  std::string key_;
+  int depth_ = 0;  ///< 1: in the object, 2: in the list of layers, 3: of heads, 4: of positions
+  Kept kept_;
+};
+
+}  // namespace
+
+std::size_t Kept::entries() const {
+  std::size_t sum = 0;
+  for (const auto& layer : layers) {
+    for (const auto& head : layer) sum += head.size();
+  }
+  return sum;
+}
+
+Kept read_kept(const std::string& path) {
+  Reader reader(path);
+  nlohmann::json::sax_parse(read_text(path), &reader);
+  return reader.take();
+}
+
+std::vector<double> densities(const std::vector<std::int32_t>& positions, int n_prompt, int bins) {
+  const auto begin = [&](int bin) { return static_cast<std::int64_t>(bin) * n_prompt / bins; };
+  std::vector<double> out(bins);
+  std::size_t next = 0;
+  for (int bin = 0; bin < bins; ++bin) {
+    int count = 0;
+    for (; next < positions.size() && positions[next] < begin(bin + 1); ++next) ++count;
+    out[bin] = static_cast<double>(count) / static_cast<double>(begin(bin + 1) - begin(bin));
+  }
+  return out;
+}
+
+}  // namespace winnow::cli

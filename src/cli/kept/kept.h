@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace winnow::cli {
+
+/// What `winnow run --dump-kept` has written: which positions of a prompt each KV head of each layer has kept.
+struct Kept {
+  std::string spec;  ///< printable
+  int n_prompt = 0;
+  std::vector<std::vector<std::vector<std::int32_t>>> layers;  ///< [layer][KV head] positions, ascending
+
+  int heads() const { return static_cast<int>(layers.front().size()); }
+  std::size_t entries() const;
+};
+
+/// Reads and checks such a file. Throws InputError with what is wrong and where.
+Kept read_kept(const std::string& path);
+
+/// The share of each of `bins` equal parts of the prompt that one head has kept, 0 … 1. REQUIRES: 1 <= bins <=
+/// n_prompt.
+std::vector<double> densities(const std::vector<std::int32_t>& positions, int n_prompt, int bins);
+
+}  // namespace winnow::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "eval/measures/measure.h"
+#include "winnow/error.h"
+#include "winnow/generate.h"
+
+namespace winnow::eval {
+
+Measure answering() {
+  return [](Session& session, const Reading& reading, std::vector<Cache>& caches,
+            const std::vector<std::vector<float>>& logits) {
+    GenerateOptions options;
+    options.max_tokens = reading.sample->max_tokens;
+    std::vector<Cache*> all;
+    for (auto& cache : caches) all.push_back(&cache);
+    const auto begin = Clock::now();
+    const auto answers = generate(session, all, logits, options);
+    const double decode_ms = ms_since(begin);
+    std::vector<Record> out(answers.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
+      out[i].answer = answers[i].text;
+      out[i].score = score(*reading.sample, answers[i].text);
+      out[i].timings.decode_ms = decode_ms;
+    }
+    return out;
+  };
+}
+
+}  // namespace winnow::eval

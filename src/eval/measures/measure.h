@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "eval/record.h"
+#include "eval/sample.h"
+#include "winnow/questions.h"
+#include "winnow/session.h"
+
+namespace winnow::eval {
+
+/// A sample as the model reads it.
+struct Reading {
+  const Sample* sample = nullptr;
+  Prompt prompt;
+  Protocol protocol = Protocol::aware;
+  double read_ms = 0;  ///< what reading the prompt took, for all caches of the group
+};
+
+/// Measures a reading with all caches of a group together. Returns one record for each cache, in their order, with
+/// answer, score, values and timings.decode_ms filled in. Throws what the session throws.
+using Measure = std::function<std::vector<Record>(Session& session, const Reading& reading, std::vector<Cache>& caches,
+                                                  std::vector<std::vector<float>> logits)>;
+
+/// Lets the model answer, all caches decoding together, and scores what it says.
+Measure answering();
+
+/// Every cache reads the first cache's 64 greedy tokens (teacher-forced). The first cache is the full one. The score is
+/// the share of steps whose best token is the full cache's, and values has "kl", the mean KL(full || cache) in nats
+/// (docs/tasks.md, fidelity).
+Measure agreeing();
+
+/// Every cache reads the reference token by token (teacher-forced). The score is the share of its tokens that were the
+/// most probable ones. Values have "nll", the mean of -ln p(token), and "perplexity", its exponential. With `every` > 0
+/// they also have "nll@N" for N = every, 2 * every, …: the mean over the tokens after the (N - every)th, up to the Nth
+/// after the prompt. The first token does not count: full attention predicts it whatever the method.
+Measure teacher_forcing(int every = 0);
+
+/// How a choice's likelihood is counted.
+enum class Likelihood : std::uint8_t {
+  sum,        ///< of ln p over its tokens
+  per_token,  ///< their mean
+};
+
+/// Reads each of the sample's choices after a copy of each cache. The score is 1 when the likeliest one is right; the
+/// answer is its name.
+Measure choosing(Likelihood likelihood);
+
+/// Decodes 64 tokens for one sequence, then for a batch of eight copies. Values: "ttft_ms" (time to the first token),
+/// "decode_tps" and "decode_tps_8" (tokens per second of all sequences), "peak_bytes" (keys, values and work space
+/// while reading). The score is the share of the full f16 cache's bytes that is saved.
+Measure timing();
+
+}  // namespace winnow::eval

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "eval/group.h"
+#include "eval/record_file.h"
+#include "eval/task.h"
+
+namespace winnow::eval {
+
+/// Which share of the groups this process measures: every `count`th, from the one at `index`.
+struct Shard {
+  int index = 0;
+  int count = 1;
+};
+
+/// What is measured: every sample of every task, by every protocol, with every cache.
+struct Evaluation {
+  std::vector<Task> tasks;
+  std::vector<CacheOptions> caches;
+  std::vector<Protocol> protocols;
+  PromptLimits limits;
+  Shard shard;
+  std::set<Key> known;  ///< measured by other processes: left out
+};
+
+struct Progress {
+  std::function<void(int done, int all, const std::string& what)> on_group;  ///< groups, and which begins now
+  std::function<void(const std::string& sentence)>
+      on_failure;  ///< a sample that could not be measured; the run continues
+};
+
+/// The outcome of a run.
+struct Outcome {
+  int measured = 0;  ///< groups
+  int known = 0;     ///< groups that had been measured before
+  int failed = 0;
+  double model_seconds = 0;  ///< inside the model: prefill and decode
+  double seconds = 0;
+};
+
+/// Measures what `records` lacks. A group is a sample with one protocol and all caches that it lacks: its text is read
+/// once for all of them, and its records are added together. Throws Interrupted, InputError (a full disk); what is in
+/// `records` by then stays.
+Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress);
+
+}  // namespace winnow::eval

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "eval/measures/measure.h"
+#include "eval/sample.h"
+
+namespace winnow::eval {
+
+/// What caches are measured against.
+enum class Against : std::uint8_t {
+  references,  ///< the sample's
+  full,        ///< the full f16 cache of the same prompt, which is read with them and stands first
+};
+
+/// Whether the caches of a sample are measured together.
+enum class Sharing : std::uint8_t {
+  together,  ///< the prompt is read once for all
+  alone,     ///< each in a group of its own, so that its timings and its peak are its own
+};
+
+/// A benchmark: its samples and how one is measured.
+struct Task {
+  std::vector<Sample> samples;
+  Measure measure;
+  Against against = Against::references;
+  Sharing sharing = Sharing::together;
+};
+
+}  // namespace winnow::eval
