@@ -8,13 +8,15 @@
 #include <cstddef>
 #include <random>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "attention/attention.h"
+#include "support/team.h"
 
 namespace winnow::attention {
 namespace {
+
+using test::on_team;
 
 constexpr Shape kSmall{9, 3, 64, 0.125F};  // SmolLM2-135M
 constexpr int kChunk = 512;
@@ -25,15 +27,6 @@ std::vector<float> noise(std::size_t n, unsigned seed) {
   std::vector<float> out(n);
   for (float& x : out) x = normal(random);
   return out;
-}
-
-/// Runs one stage on a team, as ggml's pool would.
-template <class Stage>
-void on_team(int threads, const Stage& stage) {
-  std::vector<std::thread> team;
-  for (int i = 1; i < threads; ++i) team.emplace_back([&stage, i, threads] { stage(Worker{i, threads}); });
-  stage(Worker{0, threads});
-  for (auto& t : team) t.join();
 }
 
 void fill(cache::LayerScratch& scratch, int n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding and decoding of keys and values, row by row, as lanes are filled and as stretches are read that attention
-// cannot use as they lie.
+// Encoding and decoding of keys and values, row by row: when lanes are filled, and when attention reads types that it
+// must decode first.
 #include <benchmark/benchmark.h>
 
 #include <random>

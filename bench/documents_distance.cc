@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How near each method of asking over several documents stays to one joint prefill, and how well it answers:
-// recompute's greedy answer is forced through all of them, and their distributions are compared; then each answers by
+// How close each method of asking over several documents stays to one joint prefill, and how well it answers. All
+// methods read recompute's greedy answer (teacher-forced), and their distributions are compared. Then each answers by
 // itself.
-//   winnow_documents_distance MODEL FILE.jsonl … [--first 0] [--questions 10] [--tokens 7500] [--steps 32] [--method
-//   samkv
-//   --method epic]
+//   winnow_documents_distance MODEL FILE.jsonl … [--first 0] [--questions 10] [--tokens 7500] [--steps 32]
+//     [--method samkv --method epic]
 // Each line of a file has "documents", "question", "answers", and the data set's own "metric" (as winnow eval names
 // them) and "max_tokens" of an answer. The joint sequence: the "prefix", if there is one (a document of its own), the
 // documents in their order and the "question", as they stand. A line without prefix is plain: each document is followed
-// by a blank line and the question by "Answer:", and of an answer the first line is scored: the model goes on with
+// by a blank line and the question by "Answer:". The first line of an answer is scored: after it the model adds
 // questions of its own. Prints one CSV row for each question and method: mean KL(recompute || method) in nats, share of
 // steps with the same best token, score of the answer, ratios of kept and recomputed entries, seconds to the first
 // token.
@@ -116,8 +115,9 @@ winnow::AskOptions options_of(const std::string& method, double kept, std::size_
   return out;
 }
 
-/// Forces the first cache's greedy tokens through all.
-void follow(winnow::Session& session, std::vector<winnow::Asked>& asked, int steps, std::vector<Row>& rows) {
+/// All caches read the first one's greedy tokens (teacher-forced), and their distributions are compared with its.
+void compare_teacher_forced(winnow::Session& session, std::vector<winnow::Asked>& asked, int steps,
+                            std::vector<Row>& rows) {
   const auto vocabulary = static_cast<std::size_t>(session.model().info().n_vocab);
   std::vector<winnow::Cache*> batch;
   for (auto& a : asked) batch.push_back(&a.cache);
@@ -173,7 +173,7 @@ std::vector<Row> run_task(winnow::Session& session, const Task& task, const Opti
     rows.push_back(row);
   }
   answer(session, asked, task.sample, rows);
-  follow(session, asked, options.steps, rows);
+  compare_teacher_forced(session, asked, options.steps, rows);
   return rows;
 }
 
@@ -213,7 +213,8 @@ int main(int argc, char** argv) {
   app.add_option("MODEL", options.model)->required();
   app.add_option("FILES", options.files, ".jsonl files with documents, a question and answers in each line")
       ->required();
-  app.add_option("--method", options.methods, "what is compared; the first one's answer is forced");
+  app.add_option("--method", options.methods,
+                 "what is compared; the others read the first one's answer (teacher-forced)");
   app.add_option("--first", options.first, "question of each file to begin with, from 0");
   app.add_option("--questions", options.questions, "of each file");
   app.add_option("--tokens", options.tokens, "of all documents of a question: longer ones are cut");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bf16 costs: a prompt is read in bf16 and in f32, then f32's greedy tokens are forced through decode steps of
-// both and their distributions compared.
+// What bf16 costs: a prompt is read in bf16 and in f32. Then both decode f32's greedy tokens (teacher-forced), and
+// their distributions are compared.
 //   winnow_precision MODEL FILE.jsonl … [--prompts 1] [--tokens 7000] [--steps 64]
 // Each line of a file has a "prompt"; longer ones are cut in the middle. Prints one CSV row for each prompt, and one
 // for all.
@@ -45,7 +45,8 @@ std::vector<std::vector<Token>> prompts_of(const winnow::Model& model, const Opt
   return out;
 }
 
-winnow::eval::Distance follow(winnow::Session& exact, winnow::Session& fast, std::span<const Token> prompt, int steps) {
+winnow::eval::Distance compare_teacher_forced(winnow::Session& exact, winnow::Session& fast,
+                                              std::span<const Token> prompt, int steps) {
   winnow::eval::Distance result;
   const winnow::CacheOptions full;
   auto want = exact.prefill(prompt, std::span(&full, 1));
@@ -74,7 +75,7 @@ void run(const Options& options) {
   winnow::eval::Distance all;
   std::printf("tokens,steps,KL,top-1 agreement\n");
   for (const auto& prompt : prompts_of(*model, options)) {
-    const auto one = follow(exact, fast, prompt, options.steps);
+    const auto one = compare_teacher_forced(exact, fast, prompt, options.steps);
     print(std::to_string(prompt.size()), one);
     all.divergence += one.divergence;
     all.agreed += one.agreed;

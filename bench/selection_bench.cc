@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selection beside the prefill that it follows: one layer of a long prompt from column sums to a plan, and a chunk of
+// Selection beside the prefill before it: one layer of a long prompt from column sums to a plan, and a chunk of
 // its attention.
 #include <benchmark/benchmark.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The softmax of a tile of logits as the f32 attention kernel does it, lanes side by side: by its own base-2
-// exponential, by Highway's, and by the standard library's one number at a time.
+// The softmax of a tile of logits as the f32 attention kernel does it, one SIMD column for each query: by its own
+// base-2 exponential, by Highway's, and by the standard library's one number at a time.
 #include <cmath>
 #include <span>
 #include <vector>
@@ -21,33 +21,33 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Probabilities of [keys][lanes] logits, the largest of each lane apart, and the sums of the lanes.
+/// Probabilities of [keys][columns] logits, the largest of each column apart, and the sums of the columns.
 template <class Exponential>
-HWY_INLINE void softmax(std::span<const float> logits, int lanes, const Exponential& exponential, float* HWY_RESTRICT p,
-                        float* sums) {
+HWY_INLINE void softmax(std::span<const float> logits, int columns, const Exponential& exponential,
+                        float* HWY_RESTRICT p, float* sums) {
   const D d;
   const auto end = static_cast<std::ptrdiff_t>(logits.size());
-  for (int lane = 0; lane < lanes; lane += static_cast<int>(hn::Lanes(d))) {
-    V top = hn::LoadU(d, logits.data() + lane);
-    for (std::ptrdiff_t i = lane; i < end; i += lanes) top = hn::Max(top, hn::LoadU(d, logits.data() + i));
+  for (int column = 0; column < columns; column += static_cast<int>(hn::Lanes(d))) {
+    V top = hn::LoadU(d, logits.data() + column);
+    for (std::ptrdiff_t i = column; i < end; i += columns) top = hn::Max(top, hn::LoadU(d, logits.data() + i));
     V sum = hn::Zero(d);
-    for (std::ptrdiff_t i = lane; i < end; i += lanes) {
+    for (std::ptrdiff_t i = column; i < end; i += columns) {
       const V x = exponential(hn::Sub(hn::LoadU(d, logits.data() + i), top));
       hn::StoreU(x, d, p + i);
       sum = hn::Add(sum, x);
     }
-    hn::StoreU(sum, d, sums + lane);
+    hn::StoreU(sum, d, sums + column);
   }
 }
 
-void own(std::span<const float> logits, int lanes, float* p, float* sums) {
+void own(std::span<const float> logits, int columns, float* p, float* sums) {
   softmax(
-      logits, lanes, [](V x) { return exp2_of_negative(D(), x); }, p, sums);
+      logits, columns, [](V x) { return exp2_of_negative(D(), x); }, p, sums);
 }
 
-void highway(std::span<const float> logits, int lanes, float* p, float* sums) {
+void highway(std::span<const float> logits, int columns, float* p, float* sums) {
   softmax(
-      logits, lanes, [](V x) { return hn::Exp(D(), x); }, p, sums);
+      logits, columns, [](V x) { return hn::Exp(D(), x); }, p, sums);
 }
 
 }  // namespace winnow::attention::cpu::HWY_NAMESPACE
@@ -65,39 +65,40 @@ HWY_EXPORT(highway);
 
 namespace {
 
-constexpr int kLanes = 192;
+constexpr int kColumns = 192;
 constexpr int kKeys = 64;
 
 template <class Softmax>
 void tile(benchmark::State& state, const Softmax& softmax) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
-  std::vector<float> logits(static_cast<std::size_t>(kLanes) * kKeys);
+  std::vector<float> logits(static_cast<std::size_t>(kColumns) * kKeys);
   for (float& x : logits) x = 4 * normal(random);
   std::vector<float> p(logits.size());
-  std::vector<float> sums(kLanes);
+  std::vector<float> sums(kColumns);
   for (auto _ : state) {
-    softmax(logits, kLanes, p.data(), sums.data());
+    softmax(logits, kColumns, p.data(), sums.data());
     benchmark::DoNotOptimize(p.data());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(logits.size()));
 }
 
-void standard(std::span<const float> logits, int lanes, float* p, float* sums) {
-  for (int lane = 0; lane < lanes; ++lane) {
-    float top = logits[lane];
-    for (std::size_t i = static_cast<std::size_t>(lane); i < logits.size(); i += kLanes) top = std::max(top, logits[i]);
-    sums[lane] = 0;
-    for (std::size_t i = static_cast<std::size_t>(lane); i < logits.size(); i += kLanes)
-      sums[lane] += p[i] = std::exp(logits[i] - top);
+void standard(std::span<const float> logits, int columns, float* p, float* sums) {
+  for (int column = 0; column < columns; ++column) {
+    float top = logits[column];
+    for (std::size_t i = static_cast<std::size_t>(column); i < logits.size(); i += kColumns)
+      top = std::max(top, logits[i]);
+    sums[column] = 0;
+    for (std::size_t i = static_cast<std::size_t>(column); i < logits.size(); i += kColumns)
+      sums[column] += p[i] = std::exp(logits[i] - top);
   }
 }
 
-void with_own(std::span<const float> logits, int lanes, float* p, float* sums) {
-  HWY_DYNAMIC_DISPATCH(own)(logits, lanes, p, sums);
+void with_own(std::span<const float> logits, int columns, float* p, float* sums) {
+  HWY_DYNAMIC_DISPATCH(own)(logits, columns, p, sums);
 }
-void with_highway(std::span<const float> logits, int lanes, float* p, float* sums) {
-  HWY_DYNAMIC_DISPATCH(highway)(logits, lanes, p, sums);
+void with_highway(std::span<const float> logits, int columns, float* p, float* sums) {
+  HWY_DYNAMIC_DISPATCH(highway)(logits, columns, p, sums);
 }
 
 BENCHMARK_CAPTURE(tile, own, with_own);

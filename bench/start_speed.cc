@@ -3,7 +3,7 @@
 // llama.cpp in turns.
 //   winnow_start_speed MODEL [--tokens 16] [--repetitions 9] [--threads 0] [--cold]
 // Prints a CSV row for each: milliseconds to the end of loading and to the first token, the least and the median.
-// --cold: the file's pages are dropped from the system's cache before each, as far as it lets them go.
+// --cold: the file's pages are dropped from the system's cache before each, as far as the system drops them.
 #include <fcntl.h>
 #include <unistd.h>
 

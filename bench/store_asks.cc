@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many questions a second one asker and several at once get answered over a store of many documents, and whether
-// all get the answers that one alone got.
+// How many questions per second are answered over a store of many documents, for one asker and for several at once, and
+// whether all get the answers that one alone got.
 //   winnow_store_asks MODEL TEXT [--documents 200] [--length 64] [--askers 8] [--asks 32] [--method samkv --method
 //   reuse]
 // The text is cut into documents. They lie in a folder and, where redis-server is installed, on a server of this
@@ -103,7 +103,7 @@ class Askers {
   std::vector<std::unique_ptr<winnow::Session>> sessions_;
 };
 
-/// Throws when an answer is another one than that which was expected.
+/// Throws when an answer is not the expected one.
 void compare(const Logits& got, const Logits& expected, const std::string& what) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i] != expected[i])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in
 // memory. Every second block of each layer is read: for the first time, when its checksum is computed, and again, when
-// its rows are copied, as one who attends to them would touch them.
+// its rows are copied, so that they are touched as by attention.
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>

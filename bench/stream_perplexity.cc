@@ -38,7 +38,7 @@ double log_probability(const std::vector<float>& logits, winnow::Token token) {
   return logits[token] - largest - std::log(sum);
 }
 
-/// Each line is a message, the user's and the model's in turn.
+/// Each line is a message, alternately the user's and the model's.
 winnow::Conversation conversation(std::istream& lines, std::size_t bytes) {
   winnow::Conversation out;
   std::size_t read = 0;
@@ -130,7 +130,8 @@ int main(int argc, char** argv) {
   app.add_option("TOKENS", options.tokens, "of the text")->required();
   app.add_option("--window", options.window, "tokens of one row")->check(CLI::PositiveNumber);
   app.add_option("--threads", options.threads);
-  app.add_flag("--chat", options.chat,
-               "the text's lines are messages, the user's and the model's in turn: put them into the model's template");
+  app.add_flag(
+      "--chat", options.chat,
+      "the text's lines are messages, alternately the user's and the model's: put them into the model's template");
   return winnow::bench::run_program(app, argc, argv, [&] { run(options); });
 }

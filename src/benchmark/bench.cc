@@ -118,7 +118,7 @@ class Runner {
     benchmark::LlamaOptions options;
     options.context = point.longest_sequence() * point.batch;
     options.sequences = point.batch;
-    options.sharing = benchmark::Sharing::buffer_for_each;
+    options.kv_buffers = benchmark::KvBuffers::one_each;
     options.threads = options_.session.threads;
     options.flash_attention =
         engine == Engine::llama_cpp_fa ? benchmark::FlashAttention::on : benchmark::FlashAttention::off;

@@ -52,7 +52,7 @@ llama_context_params params_of(const LlamaOptions& options) {
   params.n_threads_batch = options.threads;
   params.flash_attn_type = flash_type_of(options.flash_attention);
   params.type_k = params.type_v = ggml_type_of(options.kv_type);
-  params.kv_unified = options.sharing == Sharing::one_buffer;
+  params.kv_unified = options.kv_buffers == KvBuffers::one;
   return params;
 }
 

@@ -20,10 +20,10 @@ namespace winnow::benchmark {
 enum class FlashAttention : std::uint8_t { off, on, automatic };
 
 /// Where the sequences of a context keep their entries.
-enum class Sharing : std::uint8_t {
-  one_buffer,  ///< of any lengths; what one sequence copies of another is there once, and attention reads the buffer
-               ///< once for all
-  buffer_for_each,  ///< of equal size; copies are copies, as the entries of different texts would be
+enum class KvBuffers : std::uint8_t {
+  one,       ///< for sequences of any lengths; a copied sequence shares its entries, and attention reads the buffer
+             ///< once for all
+  one_each,  ///< of equal size; a copied sequence has entries of its own, as different texts would
 };
 
 struct LlamaOptions {
@@ -33,7 +33,7 @@ struct LlamaOptions {
   int batch = 2048;  ///< tokens of one call of llama_decode
   int ubatch = 512;  ///< tokens of one graph
   FlashAttention flash_attention = FlashAttention::off;
-  Sharing sharing = Sharing::one_buffer;
+  KvBuffers kv_buffers = KvBuffers::one;
   ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
 };
 

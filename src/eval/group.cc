@@ -58,19 +58,19 @@ const char* name_of(Protocol protocol) { return protocol == Protocol::aware ? "q
 Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches,
              PromptLimits limits)
     : limits_(std::move(limits)), caches_(std::move(caches)) {
-  reading_.sample = &sample;
-  reading_.protocol = protocol;
-  reading_.prompt = model.tokenize(sample.prompt);
+  tokenized_.sample = &sample;
+  tokenized_.protocol = protocol;
+  tokenized_.prompt = model.tokenize(sample.prompt);
   if (limits_.context == 0) limits_.context = model.info().ctx_train;
-  if (limits_.max_prompt > 0) cut_tokens_ = cut_middle(reading_.prompt, as_size(limits_.max_prompt));
-  hash_ = hash_text(reading_.prompt);
+  if (limits_.max_prompt > 0) cut_tokens_ = cut_middle(tokenized_.prompt, as_size(limits_.max_prompt));
+  hash_ = hash_text(tokenized_.prompt);
 }
 
 Key Group::key(const CacheOptions& cache) const {
-  const Sample& sample = *reading_.sample;
+  const Sample& sample = *tokenized_.sample;
   const std::string budget = cache.budget ? cache.budget->print() : "";
   return {
-      sample.task, sample.id,          cache.spec.print(), budget, cache.kv_type.print(), name_of(reading_.protocol),
+      sample.task, sample.id,          cache.spec.print(), budget, cache.kv_type.print(), name_of(tokenized_.protocol),
       hash_,       limits_.max_prompt, limits_.rope};
 }
 
@@ -80,7 +80,9 @@ std::vector<Key> Group::keys() const {
   return out;
 }
 
-int Group::tokens() const { return static_cast<int>(reading_.prompt.text.size() + reading_.prompt.question.size()); }
+int Group::tokens() const {
+  return static_cast<int>(tokenized_.prompt.text.size() + tokenized_.prompt.question.size());
+}
 
 void Group::leave_out(const std::set<Key>& known) {
   std::erase_if(caches_, [&](const CacheOptions& cache) { return known.contains(key(cache)); });
@@ -88,8 +90,8 @@ void Group::leave_out(const std::set<Key>& known) {
 
 /// The tokens that are read before the cache is compressed.
 int Group::tokens_compressed() const {
-  const Prompt& prompt = reading_.prompt;
-  const bool asked_later = reading_.protocol == Protocol::agnostic && !prompt.text.empty();
+  const Prompt& prompt = tokenized_.prompt;
+  const bool asked_later = tokenized_.protocol == Protocol::agnostic && !prompt.text.empty();
   return asked_later ? static_cast<int>(prompt.text.size()) : tokens();
 }
 
@@ -136,7 +138,7 @@ void Group::check_length() const {
     throw InputError(
         fmt::format("the question alone has {} tokens, --max-prompt allows {}", tokens(), limits_.max_prompt));
   if (beyond_context() == 0 || limits_.beyond == PromptLimits::Beyond::allowed) return;
-  const int answer = reading_.sample->max_tokens;
+  const int answer = tokenized_.sample->max_tokens;
   throw InputError(
       fmt::format("the prompt has {} tokens{}, the model's context {}: --max-prompt N cuts the middle out of longer "
                   "prompts, --beyond-context reads them as they are",
@@ -145,7 +147,7 @@ void Group::check_length() const {
 
 /// The context's length where prompt and answer exceed it, or 0.
 int Group::beyond_context() const {
-  return tokens() > limits_.context - reading_.sample->max_tokens ? limits_.context : 0;
+  return tokens() > limits_.context - tokenized_.sample->max_tokens ? limits_.context : 0;
 }
 
 std::vector<Record> Group::measure(Session& session, const Task& task) {
@@ -169,20 +171,20 @@ std::vector<Record> Group::measure_caches(Session& session, const Task& task) {
   session.reset_peak();
   const auto begin = Clock::now();
   auto text = read(session, caches);
-  reading_.read_ms = ms_since(begin);
-  auto out = task.measure(session, reading_, text.caches, std::move(text.logits));
-  for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches[i], text.stats[i], reading_.read_ms, out[i]);
+  tokenized_.read_ms = ms_since(begin);
+  auto out = task.measure(session, tokenized_, text.caches, std::move(text.logits));
+  for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches[i], text.stats[i], tokenized_.read_ms, out[i]);
   out.erase(out.begin(), out.begin() + before);
   return out;
 }
 
 AnswerStart Group::read(Session& session, std::span<const CacheOptions> caches) const {
-  return Questions(session, reading_.prompt.text, {reading_.prompt.question}, reading_.protocol, caches).ask(0);
+  return Questions(session, tokenized_.prompt.text, {tokenized_.prompt.question}, tokenized_.protocol, caches).ask(0);
 }
 
 void Group::fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const {
   record.key = key(cache);
-  record.labels = reading_.sample->labels;
+  record.labels = tokenized_.sample->labels;
   record.prompt_tokens = tokens();
   record.cut_tokens = cut_tokens_;
   record.beyond_context = beyond_context();

@@ -56,7 +56,7 @@ class Group {
   std::vector<Record> measure_caches(Session& session, const Task& task);
   void fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const;
 
-  Reading reading_;
+  TokenizedSample tokenized_;
   PromptLimits limits_;  ///< with the context set
   int cut_tokens_ = 0;
   std::vector<CacheOptions> caches_;

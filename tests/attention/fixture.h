@@ -13,13 +13,15 @@
 #include <random>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "attention/attention.h"
 #include "reference.h"
+#include "support/team.h"
 
 namespace winnow::attention {
+
+using test::on_team;
 
 inline std::size_t z(int n) { return static_cast<std::size_t>(n); }
 
@@ -50,15 +52,6 @@ inline void on_every_kernel(const std::function<void(ComputeType)>& test) {
     SCOPED_TRACE(name_of(compute_type));
     on_every_target([&] { test(compute_type); });
   }
-}
-
-/// Runs one stage of a kernel on a team of threads.
-template <class Stage>
-void on_team(int threads, const Stage& stage) {
-  std::vector<std::thread> team;
-  for (int i = 1; i < threads; ++i) team.emplace_back([&stage, i, threads] { stage(Worker{i, threads}); });
-  stage(Worker{0, threads});
-  for (auto& t : team) t.join();
 }
 
 inline std::vector<float> noise(std::size_t n, unsigned seed) {

@@ -130,7 +130,7 @@ def test_nothing_comes_from_outside_or_is_not_escaped(text, page):
 
 
 def test_tables_have_the_means_of_the_records(page, all_records):
-    tasks, categories, lengths = page.tables[1:4]  # behind the benchmark's budgets
+    tasks, categories, lengths = page.tables[1:4]  # after the benchmark's budgets
     assert tasks[0][2:] == [f"task{i} score" for i in range(4)]
     rows = [row for row in tasks[1:] if not row[0].startswith("budget")]
     assert [row[0] for row in rows] == ["full", "snapkv", "tova", "snapkv", "tova", "tova, q8_0"], "the full cache first, then by budget"

@@ -27,7 +27,7 @@ class Network {
   /// The rms of |q| |k| / d so far; see support/rounding.h.
   double gain() const { return attention_.gain(); }
   DenseAttention& attention() { return attention_; }
-  /// -1 turns RoPE the wrong way round.
+  /// -1 rotates the wrong way.
   void set_rope_sign(int sign) { rope_sign_ = sign; }
 
   /// Reads a prompt as sequence 0, layer by layer in chunks; logits of every token, [tokens][n_vocab]. So much may be

@@ -131,7 +131,7 @@ double error_of(const std::string& path, int rope_sign, DenseAttention::Mapping 
 /// A tolerance means something only if a broken network is outside it.
 void expect_breaking_is_noticed(const std::string& path, double tolerance) {
   EXPECT_LT(error_of(path, 1, DenseAttention::grouped), tolerance);
-  EXPECT_GT(error_of(path, -1, DenseAttention::grouped), tolerance) << "RoPE turned the wrong way";
+  EXPECT_GT(error_of(path, -1, DenseAttention::grouped), tolerance) << "rotated the wrong way";
   EXPECT_GT(error_of(path, 1, DenseAttention::interleaved), tolerance) << "query heads that read the wrong KV heads";
 }
 

@@ -76,7 +76,7 @@ class LoopbackServer {
 
 using Words = std::vector<std::string>;
 
-/// Reads commands and sends what `answer` makes of each, until the other side goes.
+/// Reads commands and sends what `answer` makes of each, until the other side disconnects.
 inline void answer_commands(int fd, const std::function<std::string(const Words&)>& answer) {
   const std::unique_ptr<redisReader, void (*)(redisReader*)> reader(redisReaderCreate(), redisReaderFree);
   std::vector<char> bytes(1U << 16U);

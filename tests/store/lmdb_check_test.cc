@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LMDB has written is accepted, and what was damaged is refused before LMDB follows it.
+// What LMDB has written is accepted, and what was damaged is refused before LMDB reads it.
 #include "store/lmdb_check.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace winnow::store {
 namespace {
 
-/// Steps of all kinds: few and many entries, in their leaves and outside, that come and go and change their size, while
+/// Steps of all kinds: few and many entries, in their leaves and outside, are added, erased and resized, while
 /// readers hold what was there before.
 class RandomSteps {
  public:

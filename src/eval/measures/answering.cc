@@ -7,10 +7,10 @@
 namespace winnow::eval {
 
 Measure answering() {
-  return [](Session& session, const Reading& reading, std::vector<Cache>& caches,
+  return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>& logits) {
     GenerateOptions options;
-    options.max_tokens = reading.sample->max_tokens;
+    options.max_tokens = tokenized.sample->max_tokens;
     std::vector<Cache*> all;
     for (auto& cache : caches) all.push_back(&cache);
     const auto begin = Clock::now();
@@ -20,7 +20,7 @@ Measure answering() {
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (answers[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
       out[i].answer = answers[i].text;
-      out[i].score = score(*reading.sample, answers[i].text);
+      out[i].score = score(*tokenized.sample, answers[i].text);
       out[i].timings.decode_ms = decode_ms;
     }
     return out;

@@ -61,9 +61,9 @@ double likelihood_of(const Line& line, Likelihood likelihood) {
 }  // namespace
 
 Measure choosing(Likelihood likelihood) {
-  return [likelihood](Session& session, const Reading& reading, std::vector<Cache>& caches,
+  return [likelihood](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
                       const std::vector<Logits>& logits) {
-    const auto& choices = reading.sample->choices;
+    const auto& choices = tokenized.sample->choices;
     const auto texts = tokenised(session.model(), choices);
     const auto begin = Clock::now();
     std::vector<Line> lines;
@@ -85,7 +85,7 @@ Measure choosing(Likelihood likelihood) {
         most = found;
         out[i].answer = choices[c].name;
       }
-      out[i].score = out[i].answer == reading.sample->references.front() ? 1 : 0;
+      out[i].score = out[i].answer == tokenized.sample->references.front() ? 1 : 0;
       out[i].timings.decode_ms = decode_ms;
     }
     return out;

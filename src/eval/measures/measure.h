@@ -12,18 +12,18 @@
 
 namespace winnow::eval {
 
-/// A sample as the model reads it.
-struct Reading {
+/// A sample as the model reads it, with one protocol.
+struct TokenizedSample {
   const Sample* sample = nullptr;
   Prompt prompt;
   Protocol protocol = Protocol::aware;
   double read_ms = 0;  ///< what reading the prompt took, for all caches of the group
 };
 
-/// Measures a reading with all caches of a group together. Returns one record for each cache, in their order, with
+/// Measures a sample with all caches of a group together. Returns one record for each cache, in their order, with
 /// answer, score, values and timings.decode_ms filled in. Throws what the session throws.
-using Measure = std::function<std::vector<Record>(Session& session, const Reading& reading, std::vector<Cache>& caches,
-                                                  std::vector<std::vector<float>> logits)>;
+using Measure = std::function<std::vector<Record>(Session& session, const TokenizedSample& tokenized,
+                                                  std::vector<Cache>& caches, std::vector<std::vector<float>> logits)>;
 
 /// Lets the model answer, all caches decoding together, and scores what it says.
 Measure answering();

@@ -38,8 +38,9 @@ struct Tally {
 }  // namespace
 
 Measure teacher_forcing(int every) {
-  return [every](Session& session, const Reading& reading, std::vector<Cache>& caches, std::vector<Logits> logits) {
-    const auto tokens = session.model().tokenize(reading.sample->references.front());
+  return [every](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
+                 std::vector<Logits> logits) {
+    const auto tokens = session.model().tokenize(tokenized.sample->references.front());
     std::vector<Tally> tallies(caches.size());
     std::vector<Record> out(caches.size());
     const auto begin = Clock::now();

@@ -25,11 +25,12 @@ double decode_rate(Session& session, std::vector<Cache>& caches, const std::vect
 }  // namespace
 
 Measure timing() {
-  return [](Session& session, const Reading& reading, std::vector<Cache>& caches, const std::vector<Logits>& logits) {
+  return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
+            const std::vector<Logits>& logits) {
     Record out;
-    const auto& tokens = reading.prompt.text.empty() ? reading.prompt.question : reading.prompt.text;
+    const auto& tokens = tokenized.prompt.text.empty() ? tokenized.prompt.question : tokenized.prompt.text;
     const auto stats = caches.front().stats();
-    out.values["ttft_ms"] = reading.read_ms;
+    out.values["ttft_ms"] = tokenized.read_ms;
     out.values["peak_bytes"] = static_cast<double>(session.memory().peak);
     std::vector<Cache> batch;
     for (int i = 0; i < kBatch; ++i) batch.push_back(caches.front().clone());

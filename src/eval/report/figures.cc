@@ -14,29 +14,28 @@ namespace winnow::eval {
 
 namespace {
 
-enum class Against : std::uint8_t { bytes, entries, percent };
+enum class Axis : std::uint8_t { bytes, entries, percent };
 
 constexpr double kMiB = 1 << 20;
 
-const char* title_of(Against axis) {
-  return axis == Against::bytes     ? "MiB held"
-         : axis == Against::entries ? "budget, entries per KV head"
-                                    : "budget, % of the prompt";
+const char* title_of(Axis axis) {
+  return axis == Axis::bytes     ? "MiB held"
+         : axis == Axis::entries ? "budget, entries per KV head"
+                                 : "budget, % of the prompt";
 }
 
 /// Nothing for a budget of another unit.
-std::optional<double> place_of(const MethodKey& method, const Cell& cell, Against axis) {
-  if (axis == Against::bytes) return cell.bytes_held / kMiB;
+std::optional<double> place_of(const MethodKey& method, const Cell& cell, Axis axis) {
+  if (axis == Axis::bytes) return cell.bytes_held / kMiB;
   const auto budget = budget_of(method);
-  if (!budget || budget->unit() != (axis == Against::entries ? Budget::Unit::entries : Budget::Unit::percent))
-    return {};
+  if (!budget || budget->unit() != (axis == Axis::entries ? Budget::Unit::entries : Budget::Unit::percent)) return {};
   return budget->amount();
 }
 
 /// A logarithmic axis has no 0.
 bool fits(const Quantity& quantity, double y) { return quantity.scale == Scale::linear || y > 0; }
 
-std::vector<Curve> curves_of(const Table& table, const Column& column, const Quantity& quantity, Against axis) {
+std::vector<Curve> curves_of(const Table& table, const Column& column, const Quantity& quantity, Axis axis) {
   std::vector<Curve> out;
   for (const auto& method : table.methods) {
     const Cell* cell = table.find(method, column);
@@ -79,12 +78,11 @@ Chart chart_of(const std::string& title, const std::string& x_title, const std::
   return out;
 }
 
-void add_chart(const Table& table, const Column& column, const Quantity& quantity, Against axis,
-               std::vector<Chart>& to) {
+void add_chart(const Table& table, const Column& column, const Quantity& quantity, Axis axis, std::vector<Chart>& to) {
   Chart chart = chart_of(name_of(column) + ", " + quantity.title, title_of(axis), quantity.title);
   chart.curves = curves_of(table, column, quantity, axis);
-  if (axis != Against::bytes) chart.x_tics = places_of(chart.curves);
-  if (chart.curves.empty() || (axis != Against::bytes && chart.x_tics.size() < 2)) return;
+  if (axis != Axis::bytes) chart.x_tics = places_of(chart.curves);
+  if (chart.curves.empty() || (axis != Axis::bytes && chart.x_tics.size() < 2)) return;
   best_first(chart.curves, quantity.better);
   chart.y_scale = quantity.scale;
   const Cell* full = table.find({"full", "", "f16"}, column);
@@ -96,8 +94,7 @@ void add_chart(const Table& table, const Column& column, const Quantity& quantit
 void add_charts(const Table& table, const Column& column, std::vector<Chart>& to) {
   for (const auto& quantity : quantities_of(table, column)) {
     if (quantity.better == Better::unknown) continue;
-    for (const Against axis : {Against::bytes, Against::entries, Against::percent})
-      add_chart(table, column, quantity, axis, to);
+    for (const Axis axis : {Axis::bytes, Axis::entries, Axis::percent}) add_chart(table, column, quantity, axis, to);
   }
 }
 
