@@ -11,16 +11,16 @@
 
 namespace winnow::eval {
 
-/// What a user says about tasks.
+/// The user's options for tasks.
 struct TaskOptions {
   std::string data;          ///< folder with the tasks' files
   int limit = 0;             ///< samples of each task, 0: all
-  std::vector<int> lengths;  ///< of prompts that are made up: tokens, or what a task says
+  std::vector<int> lengths;  ///< of generated prompts: tokens, or another unit that a task names
   int shots = 0;             ///< examples before each question of multiple choice
   std::uint32_t seed = 1;    ///< of generated samples
-  /// Told of a line that is no sample ("FILE line N: why"); the others are read.
+  /// Called with "FILE line N: why" for a line that is no sample; the others are read.
   std::function<void(const std::string&)> on_bad_line;
-  /// Told of a task of a group that is left out, and why.
+  /// Called with the reason when a task of a group is left out.
   std::function<void(const std::string&)> on_left_out;
 };
 
@@ -29,17 +29,16 @@ struct TaskInfo {
   std::string name;
   std::string source;  ///< paper or set
   std::string metric;
-  std::string protocol;  ///< what of the prompt is the question
+  std::string protocol;  ///< which part of the prompt is the question
   std::function<Task(const Model& model, const TaskOptions& options)> make;
-  std::string needs =
-      {};  ///< file or folder below the data folder without which its group goes without it; empty: no such
+  std::string needs = {};  ///< in the data folder: without it the task is left out of its group; empty: nothing
 };
 
 const std::vector<TaskInfo>& list_tasks();
 
-/// Tasks by their names, in that order; a name of a group (`longbench`) stands for all of it, FILE.jsonl for the
-/// samples in it, ruler/NAME for those in the data folder's ruler/NAME.jsonl when there is such a file. Throws
-/// UsageError for what is no task, InputError for a file that is not there.
+/// Tasks by their names, in that order. A group's name (`longbench`) stands for all of its tasks, FILE.jsonl for the
+/// samples in that file, and ruler/NAME for those in the data folder's ruler/NAME.jsonl, if there is such a file.
+/// Throws UsageError for an unknown task, InputError for a missing file.
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options);
 
 }  // namespace winnow::eval

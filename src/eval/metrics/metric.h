@@ -20,8 +20,8 @@ double rouge_l(std::string_view answer, std::string_view reference);
 /// The same over segmented words.
 double rouge_l_zh(std::string_view answer, std::string_view reference);
 
-/// 1 / (number of classes that the answer names) when the right one is among them. A class that is a part of the right
-/// one's name is not held against it.
+/// 1 / (number of classes that the answer names) when the right one is among them. A class whose name is a part of the
+/// right one's does not count.
 double classification(std::string_view answer, std::string_view right, std::span<const std::string> classes);
 
 /// The share of an answer's numbers that are the right one: of "Paragraph N" or "段落N", …

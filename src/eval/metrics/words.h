@@ -19,14 +19,14 @@ icu::UnicodeString lower_case(icu::UnicodeString text);
 /// Without the 32 punctuation characters and symbols of ASCII.
 icu::UnicodeString without_ascii_punctuation(const icu::UnicodeString& text);
 
-/// What stands between white space.
+/// The words between white space.
 Words split(const icu::UnicodeString& text);
 
-/// Words and punctuation marks by ICU's dictionaries, which know Chinese; white space is left out. The official scripts
-/// use jieba, whose dictionary is another one: "研究生命" may be cut elsewhere.
+/// Words and punctuation marks by ICU's dictionaries, which include Chinese, without white space. The official scripts
+/// use jieba with another dictionary, which may cut "研究生命" elsewhere.
 Words segment(const icu::UnicodeString& text);
 
-/// F1 over what two lists have in common, each word as often as it is in both; 0 where nothing is.
+/// F1 of the words that two lists share, with multiplicity; 0 where they share none.
 double f1_of(const Words& answer, const Words& reference);
 
 }  // namespace winnow::eval

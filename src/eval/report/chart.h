@@ -40,12 +40,12 @@ struct HeatMap {
   std::map<std::pair<std::size_t, std::size_t>, double> cells;  ///< by column and row
 };
 
-/// What gnuplot draws each from.
+/// The scripts from which gnuplot draws them.
 std::string script_of(const Chart& chart);
 std::string script_of(const HeatMap& map);
 
-/// A drawn script for a page that shows several: colours are the page's variables (--ink, --grid, --s0 …), names are
-/// the picture's own, and what is not needed is left out.
+/// A drawn SVG, changed for a page that shows several: colours become the page's variables (--ink, --grid, --s0 …),
+/// names become unique, and what is not needed is removed.
 std::string embedded(std::string svg, std::size_t number, const std::string& title);
 
 }  // namespace winnow::eval

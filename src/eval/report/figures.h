@@ -8,21 +8,21 @@
 
 namespace winnow::eval {
 
-/// Each column's quantities against the bytes held and against the budget; of a benchmark with categories its mean
-/// alone.
+/// Each column's quantities against the bytes held and against the budget. A benchmark with categories has only curves
+/// of its mean.
 std::vector<Chart> curves_of(const Summary& summary);
 
-/// The maps of one kind of samples: a method's, from the smallest budget on.
+/// The maps of one method and kind of samples, by ascending budget.
 struct HeatMaps {
   std::string title;
   std::vector<HeatMap> maps;
 };
 
-/// Of the records with the labels "length" and "depth" of one protocol: for each task, kind and method.
+/// Maps of one protocol's records with the labels "length" and "depth", for each task, kind and method.
 std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std::string& protocol);
 
-/// What the task `efficiency` measured of one protocol, against the label "depth", "length" or the prompt's tokens:
-/// what there is.
+/// What the task `efficiency` measured with one protocol, against the label "depth" or "length", or else the prompt's
+/// tokens.
 std::vector<Chart> speed_of(const std::vector<Record>& records, const std::string& protocol);
 
 /// Perplexity against the tokens after the prompt: of the values nll@N, means over the tokens before the Nth.

@@ -6,14 +6,14 @@
 
 namespace winnow::eval {
 
-/// A text as a string in a script: in single quotes gnuplot knows no escapes but the doubled quote. Control characters
-/// become spaces.
+/// A text as a string in a script, in single quotes: there gnuplot's only escape is the doubled quote. Control
+/// characters become spaces.
 std::string quoted(const std::string& text);
 
-/// What gnuplot writes to its stdout when it reads a script, in as many parts as there are scripts, each of which sets
-/// an svg terminal: one process draws them all. Throws InputError when gnuplot is not there (has_gnuplot() tells) or
-/// fails.
+/// What gnuplot writes to its stdout when it reads a script. Throws InputError when gnuplot is not there (has_gnuplot()
+/// tells) or fails.
 std::string gnuplot(const std::string& script);
+/// The SVG of each script, all drawn by one process. Each script sets an svg terminal. Throws as gnuplot() does.
 std::vector<std::string> gnuplot_svgs(const std::vector<std::string>& scripts);
 
 /// Whether there is a gnuplot on the PATH.

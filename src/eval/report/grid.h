@@ -8,8 +8,8 @@
 
 namespace winnow::eval {
 
-/// One figure of one task as papers have it: methods down, budgets across, a method without a budget with the same
-/// figure under each.
+/// One figure of one task as papers print it: a row for each method, a column for each budget. A method without a
+/// budget has the same figure in each column.
 struct Grid {
   struct Figure {
     std::string text;   ///< empty: not measured, or skipped
@@ -22,11 +22,10 @@ struct Grid {
 
   std::string title;
   std::vector<std::string> budgets;
-  std::vector<Row>
-      rows;  ///< those without a budget, then by how far they are ahead of the mean of all, as a mean over budgets
+  std::vector<Row> rows;  ///< those without a budget, then the others by their mean lead over all methods' mean
 };
 
-/// For each task and each benchmark as a whole; none where there are fewer than two budgets to set beside each other.
+/// One for each task and each benchmark as a whole; none where there are fewer than two budgets.
 std::vector<Grid> grids_of(const Summary& summary);
 
 }  // namespace winnow::eval

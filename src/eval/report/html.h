@@ -11,10 +11,10 @@ namespace winnow::eval {
 /// Text as HTML, in elements and in attributes.
 std::string escaped(const std::string& text);
 
-/// The rows of a table with what it says about them; nothing for a table without columns.
+/// A table with its title and a note; nothing for a table without columns.
 std::string to_html(const Table& table, const std::string& title, const std::string& says);
 
-/// Methods by budgets.
+/// A grid as a table.
 std::string to_html(const Grid& grid);
 
 }  // namespace winnow::eval

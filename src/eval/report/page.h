@@ -8,11 +8,11 @@
 
 namespace winnow::eval {
 
-/// One HTML page that needs nothing else: tables, curves, heat maps. Plots are gnuplot's; where it is not there the
-/// page has its tables and says so.
+/// One self-contained HTML page: tables, curves, heat maps. gnuplot draws the plots; without it the page has only
+/// tables, and says so.
 std::string to_page(const std::vector<Record>& records, const std::vector<std::string>& folders);
 
-/// What it looks like in a light and a dark browser, on a phone and on paper.
+/// The style sheet: for light and dark browsers, phones and paper.
 extern const char* const kStyle;
 
 }  // namespace winnow::eval
