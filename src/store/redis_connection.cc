@@ -17,31 +17,31 @@ namespace {
 
 constexpr std::size_t kRead = std::size_t{64} << 10U;
 
-bool fits(int type, Answer expected) {
+bool fits(int type, ReplyKind expected) {
   switch (expected) {
-    case Answer::status:
+    case ReplyKind::status:
       return type == REDIS_REPLY_STATUS;
-    case Answer::number:
+    case ReplyKind::number:
       return type == REDIS_REPLY_INTEGER;
-    case Answer::text:
+    case ReplyKind::text:
       return type == REDIS_REPLY_STRING;
-    case Answer::text_or_nothing:
+    case ReplyKind::text_or_nothing:
       return type == REDIS_REPLY_STRING || type == REDIS_REPLY_NIL;
-    case Answer::list:
+    case ReplyKind::list:
       return type == REDIS_REPLY_ARRAY;
     default:
       return type == REDIS_REPLY_ARRAY || type == REDIS_REPLY_NIL;
   }
 }
 
-const char* name_of(Answer answer) {
-  switch (answer) {
-    case Answer::status:
+const char* name_of(ReplyKind kind) {
+  switch (kind) {
+    case ReplyKind::status:
       return "a status";
-    case Answer::number:
+    case ReplyKind::number:
       return "a number";
-    case Answer::text:
-    case Answer::text_or_nothing:
+    case ReplyKind::text:
+    case ReplyKind::text_or_nothing:
       return "a string";
     default:
       return "a list";
@@ -81,7 +81,7 @@ RedisConnection::RedisConnection(const RedisAddress& address)
     : name_(address.name), stream_(address), reader_(redisReaderCreate()), received_(kRead) {
   if (reader_ == nullptr) throw std::bad_alloc();
   if (!address.password.empty()) log_in(address);
-  if (address.database != 0) ask(Answer::status, {"SELECT", std::to_string(address.database)});
+  if (address.database != 0) ask(ReplyKind::status, {"SELECT", std::to_string(address.database)});
 }
 
 void RedisConnection::log_in(const RedisAddress& address) {
@@ -95,14 +95,14 @@ void RedisConnection::log_in(const RedisAddress& address) {
     throw InputError(fmt::format("the documents in {} cannot be reached: the server refuses the password ({})", name_,
                                  code_of(text_of(*reply))));
   }
-  check(*reply, Answer::status);
+  check(*reply, ReplyKind::status);
 }
 
 void RedisConnection::fail(const std::string& why) const {
   throw InputError(fmt::format("the documents in {} cannot be read: {}", name_, why));
 }
 
-void RedisConnection::check(const redisReply& reply, Answer expected) const {
+void RedisConnection::check(const redisReply& reply, ReplyKind expected) const {
   if (reply.type == REDIS_REPLY_ERROR)
     throw InputError(fmt::format("{} refuses: {}", name_, printable(text_of(reply))));
   if (!fits(reply.type, expected))
@@ -140,7 +140,7 @@ RedisReply RedisConnection::receive() {
   }
 }
 
-RedisReply RedisConnection::next(Answer expected) {
+RedisReply RedisConnection::next(ReplyKind expected) {
   auto reply = receive();
   check(*reply, expected);
   return reply;

@@ -25,7 +25,7 @@ struct FreeReply {
 using RedisReply = std::unique_ptr<redisReply, FreeReply>;
 
 /// What a server may answer to a command.
-enum class Answer : std::uint8_t { status, number, text, text_or_nothing, list, list_or_nothing };
+enum class ReplyKind : std::uint8_t { status, number, text, text_or_nothing, list, list_or_nothing };
 
 /// The bytes of a reply that is a string; empty for one that says there is nothing.
 std::string_view text_of(const redisReply& reply);
@@ -37,13 +37,13 @@ class RedisConnection {
   explicit RedisConnection(const RedisAddress& address);
 
   /// Sends a command with its arguments' bytes and waits for the answer.
-  RedisReply ask(Answer expected, std::initializer_list<std::string_view> words) {
+  RedisReply ask(ReplyKind expected, std::initializer_list<std::string_view> words) {
     send(words);
     return next(expected);
   }
   /// Sends without waiting; next() gives the answers in order.
   void send(std::initializer_list<std::string_view> words);
-  RedisReply next(Answer expected);
+  RedisReply next(ReplyKind expected);
 
   /// Whether the server has closed it while nobody was waiting: then there is something to read.
   bool was_closed() const { return stream_.has_input(); }
@@ -51,7 +51,7 @@ class RedisConnection {
   /// Throws the InputError for an answer that cannot be right: one sentence with `why`.
   [[noreturn]] void fail(const std::string& why) const;
   /// Throws InputError unless an answer is the expected one.
-  void check(const redisReply& reply, Answer expected) const;
+  void check(const redisReply& reply, ReplyKind expected) const;
 
  private:
   struct Free {

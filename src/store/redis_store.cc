@@ -38,15 +38,15 @@ Bytes copy_of(const redisReply& reply) {
 }
 
 std::optional<Bytes> find_record(RedisConnection& redis, const std::string& key) {
-  const auto reply = redis.ask(Answer::text_or_nothing, {"HGET", kRecords, key});
+  const auto reply = redis.ask(ReplyKind::text_or_nothing, {"HGET", kRecords, key});
   return reply->type == REDIS_REPLY_NIL ? std::nullopt : std::optional(copy_of(*reply));
 }
 
 Records find_records(RedisConnection& redis, const std::string& prefix) {
-  const auto reply = redis.ask(Answer::list, {"HGETALL", kRecords});
+  const auto reply = redis.ask(ReplyKind::list, {"HGETALL", kRecords});
   const auto all = std::span(reply->element, reply->elements);
   if (all.size() % 2 != 0) redis.fail(fmt::format("the server answers with {} keys and values", all.size()));
-  for (const auto* const element : all) redis.check(*element, Answer::text);
+  for (const auto* const element : all) redis.check(*element, ReplyKind::text);
   Records out;
   for (std::size_t i = 0; i < all.size(); i += 2) {
     std::string key(text_of(*all[i]));
@@ -65,7 +65,7 @@ std::size_t length_of(RedisConnection& redis, const redisReply& reply) {
 class AppendingSink : public ByteSink {
  public:
   AppendingSink(RedisConnection& redis, std::string key) : redis_(redis), key_(std::move(key)) {
-    redis_.ask(Answer::status, {"SET", key_, "", "EX", kUnconfirmedSeconds});
+    redis_.ask(ReplyKind::status, {"SET", key_, "", "EX", kUnconfirmedSeconds});
   }
   void write(std::span<const std::byte> bytes) override {
     written_ += bytes.size();
@@ -79,7 +79,7 @@ class AppendingSink : public ByteSink {
   void flush() {
     if (piece_.empty()) return;
     sent_ += piece_.size();
-    const auto there = length_of(redis_, *redis_.ask(Answer::number, {"APPEND", key_, piece_}));
+    const auto there = length_of(redis_, *redis_.ask(ReplyKind::number, {"APPEND", key_, piece_}));
     if (there != sent_) redis_.fail(fmt::format("a value has {} bytes on the server, expected {}", there, sent_));
     piece_.clear();
   }
@@ -99,7 +99,7 @@ class RedisChange : public Change {
   explicit RedisChange(RedisConnection& redis) : redis_(redis) {}
 
   void begin() {
-    redis_.ask(Answer::status, {"WATCH", kRecords});
+    redis_.ask(ReplyKind::status, {"WATCH", kRecords});
     records_.clear();
     added_.clear();
     erased_.clear();
@@ -120,8 +120,8 @@ class RedisChange : public Change {
     }
     for (const auto& key : erased_) queue({"UNLINK", key});
     redis_.send({"EXEC"});
-    for (std::size_t i = 0; i < commands; ++i) redis_.next(Answer::status);
-    const auto all = redis_.next(Answer::list_or_nothing);
+    for (std::size_t i = 0; i < commands; ++i) redis_.next(ReplyKind::status);
+    const auto all = redis_.next(ReplyKind::list_or_nothing);
     if (all->type != REDIS_REPLY_NIL) check_done(*all, commands - 1);
     in_doubt_ = false;
     return all->type != REDIS_REPLY_NIL;
@@ -170,13 +170,13 @@ class RedisChange : public Change {
   void check_done(const redisReply& all, std::size_t commands) const {
     if (all.elements != commands)
       redis_.fail(fmt::format("the server has done {} of {} commands", all.elements, commands));
-    for (const auto* const element : std::span(all.element, all.elements)) redis_.check(*element, Answer::number);
+    for (const auto* const element : std::span(all.element, all.elements)) redis_.check(*element, ReplyKind::number);
   }
   /// Makes sure that the step's values are all there and stay long enough.
   void confirm_values() {
     for (const auto& key : added_) redis_.send({"EXPIRE", key, kUnconfirmedSeconds});
     std::size_t there = 0;
-    for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next(Answer::number)->integer == 1 ? 1U : 0U;
+    for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next(ReplyKind::number)->integer == 1 ? 1U : 0U;
     if (there < added_.size())
       throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there,
                                    added_.size()));
@@ -197,7 +197,7 @@ class RedisStore : public ByteStore {
  public:
   explicit RedisStore(const std::string& url) : pool_(RedisAddress::parse(url)) {
     RedisPool::Use use(pool_);
-    use.connection().ask(Answer::status, {"PING"});
+    use.connection().ask(ReplyKind::status, {"PING"});
     use.done();
   }
 
@@ -227,10 +227,10 @@ class RedisStore : public ByteStore {
     }
     Lease lease;
     lease.is_copy = true;
-    lease.size = length_of(redis, *redis.next(Answer::number));
+    lease.size = length_of(redis, *redis.next(ReplyKind::number));
     const auto replies = std::make_shared<Replies>();
     for (const auto& range : ranges) {
-      if (range.begin < range.end) replies->push_back(redis.next(Answer::text));
+      if (range.begin < range.end) replies->push_back(redis.next(ReplyKind::text));
       lease.parts.push_back(range.begin < range.end ? bytes_of(*replies->back()) : std::span<const std::byte>());
     }
     if (lease.size > 0 && !are_whole(lease, ranges)) check_gone(redis, full);
@@ -269,7 +269,7 @@ class RedisStore : public ByteStore {
   }
   /// Too short parts mean that somebody has just removed the value, or that the server is wrong.
   static void check_gone(RedisConnection& redis, const std::string& key) {
-    if (const auto there = length_of(redis, *redis.ask(Answer::number, {"STRLEN", key})); there > 0)
+    if (const auto there = length_of(redis, *redis.ask(ReplyKind::number, {"STRLEN", key})); there > 0)
       redis.fail(fmt::format("the server sent parts of a value of {} bytes that have other lengths than asked", there));
   }
 
@@ -278,7 +278,7 @@ class RedisStore : public ByteStore {
     try {
       if (values.empty()) return;
       RedisPool::Use use(pool_);
-      for (const auto& key : values) use.connection().ask(Answer::number, {"UNLINK", key});
+      for (const auto& key : values) use.connection().ask(ReplyKind::number, {"UNLINK", key});
       use.done();
     } catch (const Error&) {
       return;
