@@ -13,7 +13,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/last_words.h"
-#include "cli/report.h"
+#include "cli/run/report.h"
 #include "network/bf16_kernel.h"
 #include "winnow/error.h"
 #include "winnow/version.h"

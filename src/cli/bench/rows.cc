@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/format.h"
-#include "cli/report.h"
+#include "cli/run/report.h"
 #include "winnow/version.h"
 
 namespace winnow::cli {

@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "cli/chat/chat.h"
 #include "cli/output.h"
-#include "cli/report.h"
+#include "cli/run/report.h"
 #include "cli/wording.h"
 #include "policy/suggest.h"
 #include "winnow/error.h"

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "cli/answering.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/counts.h"
@@ -21,7 +20,8 @@
 #include "cli/docs/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/report.h"
+#include "cli/run/answering.h"
+#include "cli/run/report.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output.h"
-#include "cli/report.h"
+#include "cli/run/report.h"
 
 namespace winnow::cli {
 

@@ -19,7 +19,7 @@
 #include "cli/eval/progress.h"
 #include "cli/eval/prompt_limits.h"
 #include "cli/output.h"
-#include "cli/report.h"
+#include "cli/run/report.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {

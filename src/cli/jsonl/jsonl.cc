@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "cli/report.h"
+#include "cli/run/report.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/answering.h"
+#include "cli/run/answering.h"
 
 #include <chrono>
 #include <utility>

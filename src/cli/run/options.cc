@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/counts.h"
 #include "cli/output.h"
-#include "cli/run.h"
+#include "cli/run/run.h"
 #include "engine/saved.h"
 #include "winnow/error.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run.h"
+#include "cli/run/run.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "cli/answering.h"
 #include "cli/commands.h"
 #include "cli/jsonl/jsonl.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/report.h"
+#include "cli/run/answering.h"
+#include "cli/run/report.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {

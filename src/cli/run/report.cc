@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report.h"
+#include "cli/run/report.h"
 
 #include <ggml.h>
 #include <hwy/highway.h>

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report.h"
+#include "cli/run/report.h"
 
 namespace winnow::cli {
 
