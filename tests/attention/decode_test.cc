@@ -133,7 +133,7 @@ std::vector<Case> cases() {
 
 class DecodeShapes : public testing::TestWithParam<Case> {};
 
-TEST_P(DecodeShapes, AgreesWithDoublePrecision) {
+TEST_P(DecodeShapes, agrees_with_double_precision) {
   const Case& c = GetParam();
   const Shape shape = shape_of(1, c.group, c.d);
   const Lane lane(c.d, c.n, c.key, c.value, 1);
@@ -141,7 +141,7 @@ TEST_P(DecodeShapes, AgreesWithDoublePrecision) {
   check(shape, {}, {&read, 1}, noise(z(c.group) * z(c.d), 9), 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DecodeShapes, testing::ValuesIn(cases()));
+INSTANTIATE_TEST_SUITE_P(all, DecodeShapes, testing::ValuesIn(cases()));
 
 /// Five sequences of different lengths over two KV heads: one reads nothing at all, one nothing of its second head, one
 /// has three pieces.
@@ -170,12 +170,12 @@ struct Batch {
   std::vector<float> q = noise(kRows * 6 * 80, 77);
 };
 
-TEST(Decode, RaggedBatchAgreesWithDoublePrecision) {
+TEST(Decode, ragged_batch_agrees_with_double_precision) {
   const Batch batch;
   check(batch.shape, {}, batch.reads, batch.q, Batch::kRows);
 }
 
-TEST(Decode, ThreadsDoNotChangeABit) {
+TEST(Decode, threads_do_not_change_a_bit) {
   const Batch batch;
   on_every_target([&] {
     const auto one = decode(batch.shape, {}, batch.reads, batch.q, Batch::kRows, 1);
@@ -184,7 +184,7 @@ TEST(Decode, ThreadsDoNotChangeABit) {
   });
 }
 
-TEST(Decode, NeighboursInTheBatchDoNotChangeABit) {
+TEST(Decode, neighbours_in_the_batch_do_not_change_a_bit) {
   const Batch batch;
   const std::size_t row = 6 * 80;
   on_every_target([&] {
@@ -202,7 +202,7 @@ TEST(Decode, NeighboursInTheBatchDoNotChangeABit) {
   });
 }
 
-TEST(Decode, NothingToReadGivesZeros) {
+TEST(Decode, nothing_to_read_gives_zeros) {
   const Shape shape = shape_of(2, 3, 64);
   on_every_target([&] {
     EXPECT_EQ(decode(shape, {}, {}, noise(3 * 6 * 64, 1), 3, 2), std::vector<float>(3 * 6 * 64, 0.0F));
@@ -210,7 +210,7 @@ TEST(Decode, NothingToReadGivesZeros) {
   });
 }
 
-TEST(Decode, EverythingMaskedGivesZeros) {
+TEST(Decode, everything_masked_gives_zeros) {
   const Shape shape = shape_of(1, 3, 64);
   Lane lane(64, 300, ElementType::f32, ElementType::f32, 1);
   for (std::size_t i = 0; i < lane.keys.size(); i += 64 * sizeof(float)) {
@@ -222,7 +222,7 @@ TEST(Decode, EverythingMaskedGivesZeros) {
   on_every_target([&] { EXPECT_EQ(decode(shape, {}, {&read, 1}, q, 1, 1), std::vector<float>(3 * 64, 0.0F)); });
 }
 
-TEST(Decode, OneOverwhelmingLogitTakesItsValue) {
+TEST(Decode, one_overwhelming_logit_takes_its_value) {
   const Shape shape = shape_of(1, 1, 64);
   Lane lane(64, 600, ElementType::f32, ElementType::f32, 1);
   auto* const keys = reinterpret_cast<float*>(lane.keys.data());
@@ -237,7 +237,7 @@ TEST(Decode, OneOverwhelmingLogitTakesItsValue) {
   });
 }
 
-TEST(Decode, TurnedQueriesReadKeysOfAnotherFrame) {
+TEST(Decode, rotated_queries_read_keys_of_another_frame) {
   for (const Rope::Pairing pairing : {Rope::Pairing::adjacent, Rope::Pairing::halves}) {
     Rope rope;
     rope.pairing = pairing;
@@ -254,7 +254,7 @@ TEST(Decode, TurnedQueriesReadKeysOfAnotherFrame) {
   }
 }
 
-TEST(Decode, KeysAreTurnedToTheirPlaces) {
+TEST(Decode, keys_are_rotated_to_their_places) {
   for (const auto pairing : {Rope::Pairing::adjacent, Rope::Pairing::halves}) {
     for (const auto type : kTypes) {
       Rope rope;
@@ -315,7 +315,7 @@ struct Followed {
   std::vector<std::int32_t> row_rotations;
 };
 
-TEST(Decode, FollowersReadTheirFoundersRows) {
+TEST(Decode, merged_entries_read_their_centres_rows) {
   const Followed followed;
   for (const auto type : kTypes) {
     Rope rope;
@@ -353,12 +353,12 @@ void check_probabilities(const Followed& followed, Followed::Rows are) {
   });
 }
 
-TEST(Decode, ProbabilitiesOfFollowersAgreeWithDoublePrecision) {
+TEST(Decode, probabilities_of_merged_entries_agree_with_double_precision) {
   check_probabilities(Followed(), Followed::Rows::as_they_are);
   check_probabilities(Followed(), Followed::Rows::rotated);
 }
 
-TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {
+TEST(Decode, probabilities_agree_with_double_precision) {
   const Shape shape = shape_of(1, 9, 80);  // more heads than pass over a stretch together
   const Lane first(80, 37, ElementType::q8_0, ElementType::f16, 1);
   const Lane second(80, 563, ElementType::f16, ElementType::f16, 3);  // several stretches
@@ -381,7 +381,7 @@ TEST(Decode, ProbabilitiesAgreeWithDoublePrecision) {
   });
 }
 
-TEST(Decode, MemoryIsCountedAndGivenBack) {
+TEST(Decode, memory_is_counted_and_given_back) {
   MemoryAccount account;
   {
     const Batch batch;

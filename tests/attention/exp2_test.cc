@@ -41,7 +41,7 @@ std::vector<float> exp2_of(std::vector<float> x) {
   return x;
 }
 
-TEST(Exp2, RelativeErrorIsWithinTwoRoundings) {
+TEST(Exp2, relative_error_is_within_two_roundings) {
   std::vector<float> x;
   for (int i = 0; i <= 1 << 20; ++i) x.push_back(-126.0F * static_cast<float>(i) / (1 << 20));
   for (float tiny = -1; tiny < -1e-30F; tiny /= 3) x.push_back(tiny);
@@ -54,7 +54,7 @@ TEST(Exp2, RelativeErrorIsWithinTwoRoundings) {
   });
 }
 
-TEST(Exp2, ZeroIsOneAndFarBelowIsNothing) {
+TEST(Exp2, zero_is_one_and_far_below_is_nothing) {
   on_every_target([&] {
     const auto y = exp2_of({0.0F, -0.0F, -1.0F, -126.5F, -127.0F, -128.0F, -1000.0F, -1e30F,
                             -std::numeric_limits<float>::max(), -std::numeric_limits<float>::infinity()});

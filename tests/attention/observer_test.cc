@@ -86,7 +86,7 @@ std::vector<std::vector<reference::Result>> matrices(const Prompt& prompt) {
   return out;
 }
 
-TEST(Observation, EveryKindAndReductionAgreesWithDoublePrecision) {
+TEST(Observation, every_kind_and_reduction_agrees_with_double_precision) {
   for (const int group : {1, 3, 7}) {
     Prompt prompt(shape_of(2, group, 64), 193, ElementType::f16);
     for (const ComputeType compute_type : all_products()) {
@@ -143,7 +143,7 @@ Columns expected_powers(const std::vector<float>& power, const std::vector<refer
   return c;
 }
 
-TEST(Observation, SoftmaxOfMultipliedLogitsAgreesWithDoublePrecision) {
+TEST(Observation, softmax_of_multiplied_logits_agrees_with_double_precision) {
   for (const int group : {1, 3, 7}) {
     Prompt prompt(shape_of(2, group, 64), 193, ElementType::f16);
     for (const int rows : {1, 32, 193}) {
@@ -169,7 +169,7 @@ TEST(Observation, SoftmaxOfMultipliedLogitsAgreesWithDoublePrecision) {
   }
 }
 
-TEST(Observation, ThreadsDoNotChangeABit) {
+TEST(Observation, threads_do_not_change_a_bit) {
   Prompt prompt(shape_of(3, 3, 64), 600, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
@@ -186,7 +186,7 @@ TEST(Observation, ThreadsDoNotChangeABit) {
   });
 }
 
-TEST(Observation, RecordsChosenKeysAsIfAllWereRecorded) {
+TEST(Observation, records_chosen_keys_as_if_all_were_recorded) {
   Prompt prompt(shape_of(2, 3, 64), 193, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
@@ -210,7 +210,7 @@ TEST(Observation, RecordsChosenKeysAsIfAllWereRecorded) {
   });
 }
 
-TEST(Observation, NeedsNoRoomForKeysThatAreNotRecorded) {
+TEST(Observation, needs_no_room_for_keys_that_are_not_recorded) {
   Prompt prompt(shape_of(1, 3, 64), 200, ElementType::f16);
   std::vector<Observation> all;
   all.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 3, 200);
@@ -223,7 +223,7 @@ TEST(Observation, NeedsNoRoomForKeysThatAreNotRecorded) {
   }
 }
 
-TEST(Observation, LeavesTheOutputRight) {
+TEST(Observation, leaves_the_output_right) {
   Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
@@ -239,7 +239,7 @@ TEST(Observation, LeavesTheOutputRight) {
   });
 }
 
-TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
+TEST(Observation, sums_over_all_rows_add_up_to_the_number_of_rows) {
   // 4,097 tokens: the retained probabilities of a block reach over many tiles, and blocks become narrower than usual.
   Prompt prompt(shape_of(1, 3, 64), 4097, ElementType::bf16);
   on_every_kernel([&](ComputeType compute_type) {
@@ -259,7 +259,7 @@ TEST(Observation, SumsOverAllRowsAddUpToTheNumberOfRows) {
   });
 }
 
-TEST(Observation, MaximaLieBetweenTheMeanAndOne) {
+TEST(Observation, maxima_lie_between_the_mean_and_one) {
   Prompt prompt(shape_of(2, 3, 96), 257, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;

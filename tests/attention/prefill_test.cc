@@ -64,7 +64,7 @@ std::vector<Case> cases() {
 
 class PrefillShapes : public testing::TestWithParam<Case> {};
 
-TEST_P(PrefillShapes, AgreesWithDoublePrecision) {
+TEST_P(PrefillShapes, agrees_with_double_precision) {
   const Case& c = GetParam();
   Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, c.type);
   const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));  // of a long prompt the last tokens only
@@ -78,7 +78,7 @@ TEST_P(PrefillShapes, AgreesWithDoublePrecision) {
 
 // Without the roundings of what goes in, those of the probabilities are all that is left, and the bound is narrow in
 // long prompts too.
-TEST_P(PrefillShapes, RoundsNothingButProbabilitiesWhenFactorsAreBf16) {
+TEST_P(PrefillShapes, rounds_nothing_but_probabilities_when_factors_are_bf16) {
   if (!supports(ComputeType::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
   const Case& c = GetParam();
   Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, ElementType::bf16);
@@ -89,9 +89,9 @@ TEST_P(PrefillShapes, RoundsNothingButProbabilitiesWhenFactorsAreBf16) {
   on_every_target([&] { expected.check(prompt.prefill(first, 512, 2)); });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PrefillShapes, testing::ValuesIn(cases()));
+INSTANTIATE_TEST_SUITE_P(all, PrefillShapes, testing::ValuesIn(cases()));
 
-TEST(Prefill, AnyChunkSizeAgreesWithDoublePrecision) {
+TEST(Prefill, any_chunk_size_agrees_with_double_precision) {
   for (const ElementType type : kScratchTypes) {
     Prompt prompt(shape_of(2, 3, 64), 530, type);
     for (const ComputeType compute_type : all_products()) {
@@ -109,7 +109,7 @@ TEST(Prefill, AnyChunkSizeAgreesWithDoublePrecision) {
   }
 }
 
-TEST(Prefill, ThreadsDoNotChangeABit) {
+TEST(Prefill, threads_do_not_change_a_bit) {
   Prompt prompt(shape_of(3, 3, 80), 700, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
@@ -118,7 +118,7 @@ TEST(Prefill, ThreadsDoNotChangeABit) {
   });
 }
 
-TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
+TEST(Prefill, rows_beyond_the_chunk_are_not_seen) {
   Prompt prompt(shape_of(1, 3, 64), 130, ElementType::f32);
   Prompt poisoned(prompt.shape, 130, ElementType::f32);
   const std::size_t row = z(prompt.shape.query_heads * prompt.shape.head_dim);
@@ -138,7 +138,7 @@ TEST(Prefill, RowsBeyondTheChunkAreNotSeen) {
   });
 }
 
-TEST(Prefill, OneOverwhelmingLogitTakesItsValue) {
+TEST(Prefill, one_overwhelming_logit_takes_its_value) {
   // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by 1e28 and more, so all weight lies on the largest c of those
   // seen. Bf16 tells the 200 c apart, and values are small whole numbers, which it has too.
   Prompt prompt(shape_of(1, 1, 64), 200, ElementType::f32);
@@ -164,7 +164,7 @@ TEST(Prefill, OneOverwhelmingLogitTakesItsValue) {
   });
 }
 
-TEST(Prefill, KeysWithALogitOfMinusInfinityHaveNoWeight) {
+TEST(Prefill, keys_with_a_logit_of_minus_infinity_have_no_weight) {
   Prompt prompt(shape_of(1, 3, 64), 150, ElementType::f32);
   for (std::size_t i = 0; i < prompt.q.size(); i += 64) prompt.q[i] = 1.0F;
   auto keys = noise(z(prompt.n) * 64, 7);
@@ -279,7 +279,7 @@ struct Seen {
   }
 };
 
-TEST(Prefill, QueriesMaySeeAnyNumberOfLeadingRowsAndOneMore) {
+TEST(Prefill, queries_may_see_any_number_of_leading_rows_and_one_more) {
   for (const auto& [rows, queries] : {std::pair(2, 1), {70, 65}, {300, 200}}) {
     for (const int group : {1, 3}) {
       Prompt prompt(shape_of(2, group, 80), rows, kScratchTypes[z(rows) % 3]);
@@ -297,7 +297,7 @@ TEST(Prefill, QueriesMaySeeAnyNumberOfLeadingRowsAndOneMore) {
   }
 }
 
-TEST(Prefill, AWindowEndsWithTheQuerysOwnKey) {
+TEST(Prefill, a_window_ends_with_the_querys_own_key) {
   Prompt prompt(shape_of(2, 3, 64), 530, ElementType::f16);
   for (const int window : {1, 2, 63, 64, 65, 200, 529, 530, 1000}) {
     SCOPED_TRACE("window " + std::to_string(window));
@@ -313,7 +313,7 @@ TEST(Prefill, AWindowEndsWithTheQuerysOwnKey) {
   }
 }
 
-TEST(Prefill, KeysThatHaveLeftTheWindowAreNotObserved) {
+TEST(Prefill, keys_that_have_left_the_window_are_not_observed) {
   Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f32);
   prompt.shape.window = 100;
   std::vector<double> want(300);
@@ -335,7 +335,7 @@ TEST(Prefill, KeysThatHaveLeftTheWindowAreNotObserved) {
   });
 }
 
-TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
+TEST(Prefill, a_prompt_is_the_case_of_seeing_what_is_before) {
   Prompt prompt(shape_of(2, 3, 64), 200, ElementType::f16);
   std::vector<std::int32_t> leading(200);
   std::iota(leading.begin(), leading.end(), 1);
@@ -350,7 +350,7 @@ TEST(Prefill, APromptIsTheCaseOfSeeingWhatIsBefore) {
 }
 
 #ifdef __x86_64__
-TEST(Prefill, TilesThatOthersConfiguredStayAsTheyAre) {
+TEST(Prefill, tiles_that_others_configured_stay_as_they_are) {
   if (!has_amx_bf16()) GTEST_SKIP() << "this machine has no AMX";
   using Configuration = std::array<std::uint8_t, 64>;
   Configuration theirs = {1};  // palette 1, then the bytes of rows of tiles 0 and 1, and their rows
@@ -370,7 +370,7 @@ TEST(Prefill, TilesThatOthersConfiguredStayAsTheyAre) {
 }
 #endif
 
-TEST(Prefill, AnEmptyChunkWritesNothing) {
+TEST(Prefill, an_empty_chunk_writes_nothing) {
   Prompt prompt(shape_of(1, 3, 64), 8, ElementType::f16);
   PrefillAttention attention(prompt.account, 1);
   float untouched = 5;

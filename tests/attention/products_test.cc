@@ -20,7 +20,7 @@ struct Stored {
   cache::Rows rows;
 };
 
-TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
+TEST(PackedRows, products_agree_with_double_precision) {
   for (const int dim : {1, 8, 64, 80, 256}) {
     for (const int count : {1, 31, 32, 33, 480}) {
       for (const int lefts : {1, 3, 4, 9}) {
@@ -49,7 +49,7 @@ TEST(PackedRows, ProductsAgreeWithDoublePrecision) {
   }
 }
 
-TEST(ComputeType, AgreeWithDoublePrecision) {
+TEST(ComputeType, agree_with_double_precision) {
   for (const auto type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
     for (const int dim : {8, 64, 80, 128}) {
       const int count = 300;  // more than a stretch
@@ -76,7 +76,7 @@ TEST(ComputeType, AgreeWithDoublePrecision) {
   }
 }
 
-TEST(Cosines, AgreeWithDoublePrecision) {
+TEST(Cosines, agree_with_double_precision) {
   for (const auto type :
        {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::q8_0, ElementType::q4_0}) {
     for (const int dim : {64, 80, 96}) {
@@ -110,7 +110,7 @@ TEST(Cosines, AgreeWithDoublePrecision) {
   }
 }
 
-TEST(Cosines, BehindClosedGatesNeedNotBeComputed) {
+TEST(Cosines, of_closed_gates_need_not_be_computed) {
   for (const auto type : {ElementType::f16, ElementType::q8_0}) {
     const int count = 70;
     const int dim = 80;

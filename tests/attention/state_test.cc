@@ -56,7 +56,7 @@ std::pair<double, double> sizes(std::initializer_list<State> states) {
   return {o, d};
 }
 
-TEST(PartialState, MergeIsCommutative) {
+TEST(PartialState, merge_is_commutative) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const State a = random_state(3 * seed);
     const State b = random_state(3 * seed + 1);
@@ -65,7 +65,7 @@ TEST(PartialState, MergeIsCommutative) {
   }
 }
 
-TEST(PartialState, MergeIsAssociative) {
+TEST(PartialState, merge_is_associative) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const State a = random_state(3 * seed);
     const State b = random_state(3 * seed + 1);
@@ -75,7 +75,7 @@ TEST(PartialState, MergeIsAssociative) {
   }
 }
 
-TEST(PartialState, NothingSeenIsNeutral) {
+TEST(PartialState, nothing_seen_is_neutral) {
   const State nothing;
   for (unsigned seed = 0; seed < 20; ++seed) {
     const State a = random_state(seed);
@@ -91,7 +91,7 @@ TEST(PartialState, NothingSeenIsNeutral) {
   EXPECT_EQ(still.o, nothing.o);
 }
 
-TEST(PartialState, PartsOfTheKeysFoldToTheWhole) {
+TEST(PartialState, parts_of_the_keys_fold_to_the_whole) {
   const int n = 300;
   const auto q = noise(kDim, 1);
   const auto keys = noise(n * kDim, 2);

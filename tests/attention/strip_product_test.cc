@@ -70,12 +70,12 @@ void expect_products(void (*multiply)(const StripProduct&, Start)) {
   }
 }
 
-TEST(StripProduct, ByVectorsAgreesWithDoublePrecision) {
+TEST(StripProduct, by_vectors_agrees_with_double_precision) {
   if (!multiplies_bf16()) GTEST_SKIP() << "this machine has no AVX-512-BF16";
   expect_products(multiply_by_vectors);
 }
 
-TEST(StripProduct, ByTilesAgreesWithDoublePrecision) {
+TEST(StripProduct, by_tiles_agrees_with_double_precision) {
   if (!has_amx_bf16()) GTEST_SKIP() << "this machine has no AMX";
   const AmxScope tiles(ComputeType::bf16);
   expect_products(multiply_by_tiles);

@@ -30,7 +30,7 @@ class WorkTest : public testing::Test {
 constexpr double kLayers = 2 * (64 * 256 + 2 * 64 * 128 + 256 * 64 + 3 * 64 * 128);
 constexpr double kOutput = 64 * 288;
 
-TEST_F(WorkTest, ReadingMultipliesAllMatricesAndCausalPairs) {
+TEST_F(WorkTest, reading_multiplies_all_matrices_and_causal_pairs) {
   const Work work = winnow::benchmark::work_of_reading(*model_, 10, 5);
   const double pairs = 10 * 5 + (1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + 9 + 10);
   const double attention = 2 * 4 * 64 * pairs * 4;  // layers, heads, dimensions; a multiply-add for q·k and one for p·v
@@ -38,19 +38,19 @@ TEST_F(WorkTest, ReadingMultipliesAllMatricesAndCausalPairs) {
   EXPECT_DOUBLE_EQ(work.bytes, 4 * (kLayers + kOutput));
 }
 
-TEST_F(WorkTest, DecodingReadsWeightsAndCacheAtEachStep) {
+TEST_F(WorkTest, decoding_reads_weights_and_cache_at_each_step) {
   const Work work = winnow::benchmark::work_of_decoding(*model_, 7, 3, 1000);
   EXPECT_DOUBLE_EQ(work.operations, 7 * 3 * 2 * (kLayers + kOutput));
   EXPECT_DOUBLE_EQ(work.bytes, 7 * (4 * (kLayers + kOutput) + 1000));
 }
 
-TEST_F(WorkTest, TheSlowerOfComputingAndReadingCounts) {
+TEST_F(WorkTest, the_slower_of_computing_and_reading_counts) {
   const winnow::benchmark::Roofline roofline{1e9, 4e9, 1e6};
   EXPECT_DOUBLE_EQ(winnow::benchmark::least_seconds({8e9, 1}, roofline), 2.0);
   EXPECT_DOUBLE_EQ(winnow::benchmark::least_seconds({8e9, 3e6}, roofline), 3.0);
 }
 
-TEST(RooflineTest, HasAllRatesOfThisMachine) {
+TEST(RooflineTest, has_all_rates_of_this_machine) {
   const auto roofline = winnow::benchmark::measure_roofline(1);
   EXPECT_GT(roofline.f32_rate, 1e8);
   EXPECT_EQ(roofline.bf16_rate > 0, winnow::multiplies_bf16());

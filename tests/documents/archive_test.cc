@@ -76,9 +76,9 @@ class ArchiveTest : public test::AnyStoreTest {
 
   test::TinySession tiny_;
 };
-INSTANTIATE_TEST_SUITE_P(Stores, ArchiveTest, testing::Values("memory", "lmdb", "redis"), test::name_of_store);
+INSTANTIATE_TEST_SUITE_P(stores, ArchiveTest, testing::Values("memory", "lmdb", "redis"), test::name_of_store);
 
-TEST_P(ArchiveTest, GivesTheRowsThatWerePut) {
+TEST_P(ArchiveTest, gives_the_rows_that_were_put) {
   for (const char* type : {"f16", "f32", "q8_0/q4_0", "q8_0/f32"}) {
     const auto document = tiny_.read(501, options_of("full", "", type));
     EXPECT_EQ(put(type, document), Outcome::added);
@@ -109,7 +109,7 @@ TEST_P(ArchiveTest, GivesTheRowsThatWerePut) {
   EXPECT_TRUE(archive().verify({}).empty());
 }
 
-TEST_P(ArchiveTest, GivesTheRaggedLanesOfCompressedDocuments) {
+TEST_P(ArchiveTest, gives_the_ragged_lanes_of_compressed_documents) {
   for (const char* spec : {"ada-snapkv", "h2o", "streaming-llm"}) {
     const auto document = tiny_.read(300, options_of(spec, "20%"));
     put(spec, document);
@@ -131,7 +131,7 @@ TEST_P(ArchiveTest, GivesTheRaggedLanesOfCompressedDocuments) {
   EXPECT_TRUE(archive().verify({}).empty());
 }
 
-TEST_P(ArchiveTest, NamesStandForContents) {
+TEST_P(ArchiveTest, names_stand_for_contents) {
   const auto one = tiny_.read(100, {}, 1);
   const auto other = tiny_.read(120, {}, 2);
   EXPECT_EQ(put("a", one), Outcome::added);
@@ -159,7 +159,7 @@ TEST_P(ArchiveTest, NamesStandForContents) {
   EXPECT_TRUE(archive().verify({}).empty());
 }
 
-TEST_P(ArchiveTest, ContentsDifferByModelTokensAndHowTheyAreKept) {
+TEST_P(ArchiveTest, contents_differ_by_model_tokens_and_how_they_are_kept) {
   const auto tokens = test::some_tokens(100, 1);
   auto more = tokens;
   more.push_back(7);
@@ -174,7 +174,7 @@ TEST_P(ArchiveTest, ContentsDifferByModelTokensAndHowTheyAreKept) {
             content_id(tiny_.identity(), options_of("snapkv", "21%"), tokens));
 }
 
-TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
+TEST_P(ArchiveTest, damage_is_found_where_it_is_read) {
   const auto document = tiny_.read(500);
   put("a", document);
   const auto record = content("a");
@@ -218,14 +218,14 @@ TEST_P(ArchiveTest, DamageIsFoundWhereItIsRead) {
   EXPECT_TRUE(archive().verify({}).empty());
 }
 
-TEST_P(ArchiveTest, DamageInACompressedDocumentIsFound) {
+TEST_P(ArchiveTest, damage_in_a_compressed_document_is_found) {
   put("a", tiny_.read(300, options_of("snapkv", "50")));
   damage(content("a").layer_key(0), [](store::Bytes& v) { v[v.size() - 9] ^= std::byte{16}; });
   EXPECT_NE(refusal([&] { archive().open("a")->read_all(0); }).find("the checksum of its lanes"), std::string::npos);
   EXPECT_EQ(archive().verify({}).size(), 1U);
 }
 
-TEST_P(ArchiveTest, RefusesOtherModelsAndVersions) {
+TEST_P(ArchiveTest, refuses_other_models_and_versions) {
   put("a", tiny_.read(100));
   const test::TinySession other(2);
   EXPECT_NE(refusal([&] {
@@ -242,7 +242,7 @@ TEST_P(ArchiveTest, RefusesOtherModelsAndVersions) {
   EXPECT_NE(refusal([&] { archive(); }).find("have format version 2, this program reads version 1"), std::string::npos);
 }
 
-TEST_P(ArchiveTest, ExportedDocumentsComeBack) {
+TEST_P(ArchiveTest, exported_documents_come_back) {
   const std::string path = folder_ / "a.doc";
   for (const auto& options : {CacheOptions{}, options_of("ada-snapkv", "20%", "q8_0")}) {
     const auto document = tiny_.read(300, options);
@@ -264,7 +264,7 @@ TEST_P(ArchiveTest, ExportedDocumentsComeBack) {
   }
 }
 
-TEST_P(ArchiveTest, ADamagedExportIsRefused) {
+TEST_P(ArchiveTest, a_damaged_export_is_refused) {
   const std::string path = folder_ / "a.doc";
   put("a", tiny_.read(70));
   archive().export_to("a", path);
@@ -295,7 +295,7 @@ TEST_P(ArchiveTest, ADamagedExportIsRefused) {
   EXPECT_TRUE(names().empty());
 }
 
-TEST_P(ArchiveTest, CollectsWhatWasNotUsedForTheLongestTime) {
+TEST_P(ArchiveTest, collects_what_was_not_used_for_the_longest_time) {
   for (const int i : {3, 1, 2}) {
     put(std::to_string(i), tiny_.read(100, {}, static_cast<unsigned>(i)));
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
@@ -314,7 +314,7 @@ TEST_P(ArchiveTest, CollectsWhatWasNotUsedForTheLongestTime) {
   EXPECT_EQ(open()->records("").size(), 1U) << "the format's version alone";
 }
 
-TEST_P(ArchiveTest, WhatIsRemovedWhileItIsReadIsAnError) {
+TEST_P(ArchiveTest, what_is_removed_while_it_is_read_is_an_error) {
   const auto document = tiny_.read(300);
   put("a", document);
   const auto stored = archive().open("a");
@@ -327,7 +327,7 @@ TEST_P(ArchiveTest, WhatIsRemovedWhileItIsReadIsAnError) {
             std::string::npos);
 }
 
-TEST_P(ArchiveTest, ManyThreadsAddReadAndRemove) {
+TEST_P(ArchiveTest, many_threads_add_read_and_remove) {
   std::vector<test::SomeDocument> documents;
   for (unsigned i = 0; i < 4; ++i) documents.push_back(tiny_.read(130 + static_cast<int>(i), {}, i));
   put("kept", documents[0]);
@@ -364,7 +364,7 @@ TEST_P(ArchiveTest, ManyThreadsAddReadAndRemove) {
   EXPECT_EQ(archive().open("kept")->tokens(), 130);
 }
 
-TEST_P(ArchiveTest, NamesOfTheFirstVersionAreRead) {
+TEST_P(ArchiveTest, names_of_the_first_version_are_read) {
   put("a", tiny_.read(100));
   MemorySink first;  // as they were before the checksum covered the name
   winnow::put(first, kDocumentVersion);
@@ -379,7 +379,7 @@ TEST_P(ArchiveTest, NamesOfTheFirstVersionAreRead) {
   EXPECT_TRUE(archive().verify({}).empty());
 }
 
-TEST_P(ArchiveTest, ARecordThatIsNoneOfItsKindsIsDamage) {
+TEST_P(ArchiveTest, a_record_that_is_none_of_its_kinds_is_damage) {
   put("a", tiny_.read(100));
   open()->change([](store::Change& change) { change.put_record("m/a", {}); });
   EXPECT_NE(refusal([&] { archive().list(); }).find("a record of an unknown kind"), std::string::npos);
@@ -392,7 +392,7 @@ TEST_P(ArchiveTest, ARecordThatIsNoneOfItsKindsIsDamage) {
 }
 
 /// What a server sends is believed no more the second time than the first.
-TEST(CopiedDocumentTest, CopiesAreVerifiedWheneverTheyAreFetched) {
+TEST(CopiedDocumentTest, copies_are_verified_whenever_they_are_fetched) {
   test::TinySession tiny;
   test::FakeRedis server;
   Archive archive(store::open(server.url(), store::Missing::is_created));
@@ -427,7 +427,7 @@ TEST(CopiedDocumentTest, CopiesAreVerifiedWheneverTheyAreFetched) {
   EXPECT_NO_THROW(read());
 }
 
-TEST(DocumentStoreTest, AnExportIsCheckedBeforeThereIsAStore) {
+TEST(DocumentStoreTest, an_export_is_checked_before_there_is_a_store) {
   const test::TempFolder folder;
   const test::TinySession tiny;
   DocumentStore store(folder / "documents");
@@ -442,7 +442,7 @@ TEST(DocumentStoreTest, AnExportIsCheckedBeforeThereIsAStore) {
   EXPECT_NE(refusal([&] { winnow::check_exported(folder / "a.doc"); }).find("truncated"), std::string::npos);
 }
 
-TEST(DocumentStoreTest, AddsTextsOnce) {
+TEST(DocumentStoreTest, adds_texts_once) {
   const test::TempFolder folder;
   test::TinySession tiny;
   DocumentStore store(folder / "documents");

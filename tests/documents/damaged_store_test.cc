@@ -84,7 +84,7 @@ class DamagedStoreTest : public testing::Test {
   std::vector<float> answer_;
 };
 
-TEST_F(DamagedStoreTest, NothingIsWrongWithoutASentence) {
+TEST_F(DamagedStoreTest, nothing_is_wrong_without_a_sentence) {
   make();
   const test::StoreToDamage store(folder_);
   const auto flips = store.flips(61);
@@ -99,7 +99,7 @@ TEST_F(DamagedStoreTest, NothingIsWrongWithoutASentence) {
             "");
 }
 
-TEST_F(DamagedStoreTest, NamesAreCoveredByTheirChecksum) {
+TEST_F(DamagedStoreTest, names_are_covered_by_their_checksum) {
   make();
   const test::StoreToDamage store(folder_);
   const auto says = [&](std::size_t at, int by) {

@@ -39,7 +39,7 @@ class DocumentHeadTest : public testing::Test {
   test::TinySession tiny_;
 };
 
-TEST_F(DocumentHeadTest, ComesBackAsItWas) {
+TEST_F(DocumentHeadTest, comes_back_as_it_was) {
   for (const int tokens : {1, 63, 64, 65, 191, 192, 193, 500}) {
     const auto document = tiny_.read(tokens);
     const auto back = read(bytes_of(document.head));
@@ -50,7 +50,7 @@ TEST_F(DocumentHeadTest, ComesBackAsItWas) {
   }
 }
 
-TEST_F(DocumentHeadTest, WhatCannotBeIsNamed) {
+TEST_F(DocumentHeadTest, what_cannot_be_is_named) {
   const auto document = tiny_.read(500);
   const auto with = [&](const auto& change) {
     DocumentHead head = document.head;
@@ -77,13 +77,13 @@ TEST_F(DocumentHeadTest, WhatCannotBeIsNamed) {
   EXPECT_NE(refusal(more).find("it has 501 tokens, 500 were read"), std::string::npos);
 }
 
-TEST_F(DocumentHeadTest, EveryCutIsRefused) {
+TEST_F(DocumentHeadTest, every_cut_is_refused) {
   const auto bytes = bytes_of(tiny_.read(70).head);
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_THROW(read(std::span(bytes).first(size)), InputError) << size;
 }
 
-TEST_F(DocumentHeadTest, NoByteThatIsFlippedIsFollowedBlindly) {
+TEST_F(DocumentHeadTest, no_byte_that_is_flipped_is_followed_blindly) {
   StoredHead stored{tiny_.read(70).head, {}};
   for (int layer = 0; layer < 2; ++layer) stored.sums.push_back(SummingSink(stored.head.saved, layer, nullptr).sums());
   for (auto& sums : stored.sums) sums.size = PlainLayer(stored.head.saved, 0).size();

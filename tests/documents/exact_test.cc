@@ -160,7 +160,7 @@ TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
   }
 }
 
-TEST_F(ExactTest, generation_goes_on_behind_the_question) {
+TEST_F(ExactTest, generation_goes_on_after_the_question) {
   const auto some = documents({500, 300});
   auto asked = ask(some, "samkv");
   const auto stats = asked.cache.stats();

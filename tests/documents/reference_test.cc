@@ -344,7 +344,7 @@ TEST(Outliers, one_of_eleven_and_never_of_ten) {
   EXPECT_TRUE(documents::outliers({}, 3).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, ReferenceTest, testing::Values("equal_layers", "different_layers"),
+INSTANTIATE_TEST_SUITE_P(networks, ReferenceTest, testing::Values("equal_layers", "different_layers"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

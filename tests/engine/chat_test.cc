@@ -48,7 +48,7 @@ class ChatTest : public testing::Test {
   std::unique_ptr<Session> session_;
 };
 
-TEST_F(ChatTest, SeveralQuestionsHaveTheTokensOfEach) {
+TEST_F(ChatTest, several_questions_have_the_tokens_of_each) {
   const std::vector<std::string> asked = {"who?", "and where is it?", ""};
   const auto [text, questions] = model_->tokenize(about(kText), asked);
   ASSERT_EQ(questions.size(), asked.size());
@@ -61,7 +61,7 @@ TEST_F(ChatTest, SeveralQuestionsHaveTheTokensOfEach) {
   EXPECT_THROW(model_->tokenize(about(""), std::vector<std::string>{"", ""}), InputError);
 }
 
-TEST_F(ChatTest, QuestionsAreAskedAsIfAlone) {
+TEST_F(ChatTest, questions_are_asked_as_if_alone) {
   const auto [text, questions] =
       model_->tokenize(about(kText), std::vector<std::string>{"who?", "where is it?", "why"});
   const std::vector<CacheOptions> caches = {options_of("full"), options_of("snapkv:window=4", "16")};
@@ -90,7 +90,7 @@ TEST_F(ChatTest, QuestionsAreAskedAsIfAlone) {
   }
 }
 
-TEST_F(ChatTest, AQuestionWithoutTokensIsAnsweredFromTheText) {
+TEST_F(ChatTest, a_question_without_tokens_is_answered_from_the_text) {
   const auto text = model_->tokenize(kText);
   const auto full = options_of("full");
   const auto read = session_->prefill(text, std::span(&full, 1));
@@ -108,7 +108,7 @@ std::vector<Token> answer_after(Session& session, const std::vector<Token>& toke
   return generate(session, std::span(&cache, 1), std::span(&read.logits, 1), options).front().tokens;
 }
 
-TEST_F(ChatTest, AnswersAreThoseToAllTokensReadAtOnce) {
+TEST_F(ChatTest, answers_are_those_to_all_tokens_read_at_once) {
   Chat chat(*session_, about(kText), options_of("full", "", "f32"), few_tokens());
   Conversation so_far = about(kText);
   std::vector<Token> tokens;
@@ -128,7 +128,7 @@ TEST_F(ChatTest, AnswersAreThoseToAllTokensReadAtOnce) {
   }
 }
 
-TEST_F(ChatTest, ALineThatFailsLeavesTheConversationAsItWas) {
+TEST_F(ChatTest, a_line_that_fails_leaves_the_conversation_as_it_was) {
   Chat chat(*session_, about(kText), options_of("full"), few_tokens());
   Chat other(*session_, about(kText), options_of("full"), few_tokens());
   chat.say("who is it?", {});

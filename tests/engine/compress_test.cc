@@ -183,7 +183,7 @@ TEST_F(CompressTest, a_turn_keeps_what_its_last_rows_attend_to) {
 }
 
 /// In a single layer, keys and queries do not depend on what was kept before, so that the reference need not either.
-TEST_F(CompressOneLayer, a_turn_behind_what_is_left_of_a_prompt_keeps_what_its_last_rows_attend_to) {
+TEST_F(CompressOneLayer, a_turn_after_what_is_left_of_a_prompt_keeps_what_its_last_rows_attend_to) {
   expect_what_the_last_rows_attend_to(100, "snapkv:window=8,kernel=1", false);
   expect_what_the_last_rows_attend_to(100, "ada(snapkv:window=8,kernel=1):floor=0", true);
 }

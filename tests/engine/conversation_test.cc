@@ -53,7 +53,7 @@ std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, P
 
 const std::vector<std::string> kSaid = {"one <|im_end|>", "two", "three", "four", "five"};
 
-TEST(Turns, MakeTheWholeConversation) {
+TEST(Turns, make_the_whole_conversation) {
   for (const auto* name : {"chatml", "llama2", "gemma"}) {
     const auto model = load_tiny(name);
     for (const std::string system : {"", "be brief"}) {
@@ -65,7 +65,7 @@ TEST(Turns, MakeTheWholeConversation) {
   }
 }
 
-TEST(Turns, KeepTheRolesOfTheirMessages) {
+TEST(Turns, keep_the_roles_of_their_messages) {
   const auto model = load_tiny("chatml");
   const std::vector<Message> messages = {{Role::user, "one"},
                                          {Role::user, "two"},
@@ -86,7 +86,7 @@ TEST(Turns, KeepTheRolesOfTheirMessages) {
   EXPECT_EQ(text_of(model->tokenize(Conversation{"", messages})), text_of(model->tokenize(expected)));
 }
 
-TEST(Turns, BeginAsAPromptDoes) {
+TEST(Turns, begin_as_a_prompt_does) {
   const auto model = load_tiny("chatml");
   const Prompt prompt =
       model->tokenize(PromptText{"a text", "a question", "be brief", PromptFormat::chat, ControlTokens::as_text});
@@ -95,7 +95,7 @@ TEST(Turns, BeginAsAPromptDoes) {
   EXPECT_EQ(model->tokenize(chat("a text", {"a question"}, "be brief")), both);
 }
 
-TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
+TEST(Turns, follow_a_text_that_is_ready_for_any_question) {
   for (const auto format : {PromptFormat::chat, PromptFormat::raw}) {
     const auto model = load_tiny("chatml");
     const Prompt prompt =
@@ -106,7 +106,7 @@ TEST(Turns, FollowATextThatIsReadyForAnyQuestion) {
   }
 }
 
-TEST(Turns, LeaveAnAnswerEmptyThatIsNotThere) {
+TEST(Turns, leave_an_answer_empty_that_is_not_there) {
   const auto model = load_tiny("chatml");
   const Conversation asked = chat("a text", {"one"}, "be brief");
   const Conversation whole = chat("a text", {"one", "", "two"}, "be brief");
@@ -115,7 +115,7 @@ TEST(Turns, LeaveAnAnswerEmptyThatIsNotThere) {
   EXPECT_EQ(read, model->tokenize(whole));
 }
 
-TEST(Turns, RawOnesAreBytes) {
+TEST(Turns, raw_ones_are_bytes) {
   const auto model = load_tiny("");
   const Conversation conversation = chat("", {"a", "b", "c"}, "", PromptFormat::raw);
   const std::string space = "\u2581";  // SentencePiece's, before each piece of text
@@ -126,12 +126,12 @@ TEST(Turns, RawOnesAreBytes) {
   EXPECT_THROW(model->tokenize(chat("", {"a"})), UsageError) << "no template";
 }
 
-TEST(Turns, SayWhenTheTemplateRewritesThePast) {
+TEST(Turns, say_when_the_template_rewrites_the_past) {
   const auto model = load_tiny("gpt-oss");  // marks where an answer's text begins only when the answer is given to it
   turn_by_turn(*model, chat("", kSaid), Past::rewritten);
 }
 
-TEST(Turns, OfTheRealModelMakeTheWholeConversation) {
+TEST(Turns, of_the_real_model_make_the_whole_conversation) {
   const auto path = test::real_model();
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
   const auto model = Model::load(*path);
@@ -139,7 +139,7 @@ TEST(Turns, OfTheRealModelMakeTheWholeConversation) {
   EXPECT_EQ(turn_by_turn(*model, conversation), model->tokenize(conversation));
 }
 
-TEST(Turns, RefuseWhatHasNoPlaceForAnAnswer) {
+TEST(Turns, refuse_what_has_no_place_for_an_answer) {
   const auto model = load_tiny("chatml");
   EXPECT_THROW(model->tokenize(chat("", {"a", "b"})), UsageError);
   EXPECT_THROW(model->tokenize(chat("", {})), InputError);
@@ -154,7 +154,7 @@ std::vector<Token> some_tokens(int n, int first) {
   return out;
 }
 
-TEST_P(GoBack, LeavesTheCacheAsItWas) {
+TEST_P(GoBack, leaves_the_cache_as_it_was) {
   const auto model = load_tiny("");
   Session session(model, {.threads = 2});
   CacheOptions options;
@@ -177,7 +177,7 @@ TEST_P(GoBack, LeavesTheCacheAsItWas) {
     ASSERT_NEAR(logits[i], expected[i], 1e-3 * (1 + std::abs(expected[i])));
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, GoBack,
+INSTANTIATE_TEST_SUITE_P(methods, GoBack,
                          testing::Values("full", "snapkv:window=8", "snapkv:window=8,positions=cache", "streaming-llm",
                                          "h2o", "cam", "quest"));
 

@@ -11,7 +11,7 @@
 namespace winnow::eval {
 namespace {
 
-TEST(RandomTest, DependsOnSeedPurposeAndNumberAlone) {
+TEST(RandomTest, depends_on_seed_purpose_and_number_alone) {
   EXPECT_EQ(Random(1, "a", 0).next(), Random(1, "a", 0).next());
   std::set<std::uint64_t> different;
   for (const std::uint32_t seed : {1U, 2U}) {
@@ -22,14 +22,14 @@ TEST(RandomTest, DependsOnSeedPurposeAndNumberAlone) {
   EXPECT_EQ(different.size(), 8U);
 }
 
-TEST(RandomTest, BelowReachesEverythingAboutEquallyOften) {
+TEST(RandomTest, below_reaches_everything_about_equally_often) {
   Random random(1, "dice", 0);
   std::vector<int> times(6);
   for (int i = 0; i < 60000; ++i) ++times.at(static_cast<std::size_t>(random.below(6)));
   for (const int n : times) EXPECT_NEAR(n, 10000, 500);  // 5.5 standard deviations of 91
 }
 
-TEST(RandomTest, DistinctIsASampleWithoutReplacement) {
+TEST(RandomTest, distinct_is_a_sample_without_replacement) {
   Random random(1, "x", 0);
   std::vector<int> first(5);
   for (int i = 0; i < 1000; ++i) {
@@ -44,7 +44,7 @@ TEST(RandomTest, DistinctIsASampleWithoutReplacement) {
   EXPECT_EQ(std::set(all.begin(), all.end()), (std::set{0, 1, 2, 3, 4}));
 }
 
-TEST(MadeUpTest, HasItsForm) {
+TEST(MadeUpTest, has_its_form) {
   Random random(3, "x", 0);
   const std::regex uuid("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
   for (int i = 0; i < 200; ++i) {
@@ -55,7 +55,7 @@ TEST(MadeUpTest, HasItsForm) {
   }
 }
 
-TEST(MadeUpTest, WordsAreAllDifferent) {
+TEST(MadeUpTest, words_are_all_different) {
   Random random(3, "x", 0);
   for (const int count : {1, 440, 441, 48039}) {
     const auto words = made_up_words(random, count);

@@ -66,14 +66,14 @@ Sample raw(const std::string& text, const std::string& question) {
   return out;
 }
 
-TEST_F(MeasuresTest, LogProbabilitiesAreASoftmax) {
+TEST_F(MeasuresTest, log_probabilities_are_a_softmax) {
   const std::vector<float> logits = {0, 1, 2};
   const double sum = 1 + std::exp(1.0) + std::exp(2.0);
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(log_probability(logits, i), i - std::log(sum), 1e-6);
   EXPECT_NEAR(log_probability(std::vector<float>{1000, 0}, 1), -1000, 1e-3);
 }
 
-TEST_F(MeasuresTest, ForcingIsReadingAgain) {
+TEST_F(MeasuresTest, teacher_forcing_is_reading_again) {
   auto sample = raw("Once upon a time there was a king.", "");
   sample.references = {" He had a daughter"};
   const auto tokens = data_.model()->tokenize(sample.references.front());
@@ -92,7 +92,7 @@ TEST_F(MeasuresTest, ForcingIsReadingAgain) {
   EXPECT_GT(std::abs(records[1].values.at("nll") - values.at("nll")), 10 * kTolerance) << "6 of 36 entries are not all";
 }
 
-TEST_F(MeasuresTest, ChoosingTakesTheLikeliest) {
+TEST_F(MeasuresTest, choosing_takes_the_likeliest) {
   auto sample = raw("", "Which of these is it?");
   sample.choices = {{"a", "\nAnswer:", " alpha"}, {"b", "\nAnswer:", " it is b"}, {"c", "\nAnswer:", " q"}};
   std::vector<double> sums;
@@ -118,7 +118,7 @@ TEST_F(MeasuresTest, ChoosingTakesTheLikeliest) {
   EXPECT_NE(likeliest(means), likeliest(sums)) << "the choices do not tell the two apart";
 }
 
-TEST_F(MeasuresTest, TimingMeasuresEachCacheAlone) {
+TEST_F(MeasuresTest, timing_measures_each_cache_alone) {
   const auto records = measure({{raw(std::string(300, 'x'), " and?")}, timing(), Against::references, Sharing::alone},
                                {cache("snapkv:window=4", "30")});
   const auto& values = records.front().values;
@@ -128,7 +128,7 @@ TEST_F(MeasuresTest, TimingMeasuresEachCacheAlone) {
   EXPECT_NEAR(records.front().score, 1 - 2 * 30.0 / 308, 0.02);
 }
 
-TEST_F(MeasuresTest, ShortPromptsAreSkippedNotEqual) {
+TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {
   const Task task{{raw("7bytes.", "6byte?")}, answering()};  // three tokens of space before both, and BOS
   const auto why = [&](const char* spec, const char* budget, Protocol protocol) {
     return measure(task, {cache(spec, budget)}, protocol).front().skipped;
@@ -142,7 +142,7 @@ TEST_F(MeasuresTest, ShortPromptsAreSkippedNotEqual) {
 }
 
 /// An entry of this network takes 2 sides * 64 numbers * 4 bytes and its position, in 2 layers of 2 KV heads each.
-TEST_F(MeasuresTest, BudgetsInBytesThatHoldAPromptAreSkipped) {
+TEST_F(MeasuresTest, budgets_in_bytes_that_hold_a_prompt_are_skipped) {
   const Task task{{raw("7bytes.", "6byte?")}, answering()};
   constexpr int kEntry = (2 * 64 * 4 + 4) * 2 * 2;
   const auto of = [&](int entries, Protocol protocol) {
@@ -189,7 +189,7 @@ class PromptLimitsTest : public MeasuresTest {
   }();
 };
 
-TEST_F(PromptLimitsTest, WhatDoesNotFitIsAnErrorWithBothNumbers) {
+TEST_F(PromptLimitsTest, what_does_not_fit_is_an_error_with_both_numbers) {
   EXPECT_EQ(refused(limits(tokens_ + 5)), "");
   EXPECT_EQ(measured(limits(tokens_ + 5)).prompt_tokens, tokens_);
   const auto said = refused(limits(tokens_ + 4));
@@ -197,7 +197,7 @@ TEST_F(PromptLimitsTest, WhatDoesNotFitIsAnErrorWithBothNumbers) {
   EXPECT_NE(said.find(std::to_string(tokens_ + 4)), std::string::npos) << said;
 }
 
-TEST_F(PromptLimitsTest, BeyondTheContextIsAWishThatTheRecordNames) {
+TEST_F(PromptLimitsTest, beyond_the_context_is_a_wish_that_the_record_names) {
   const auto record = measured(limits(200, 0, PromptLimits::Beyond::allowed));
   EXPECT_EQ(record.prompt_tokens, tokens_);
   EXPECT_EQ(record.beyond_context, 200);
@@ -205,7 +205,7 @@ TEST_F(PromptLimitsTest, BeyondTheContextIsAWishThatTheRecordNames) {
   EXPECT_EQ(record.key, measured(limits(tokens_ + 5)).key) << "the same prompt, read alike";
 }
 
-TEST_F(PromptLimitsTest, TheMiddleIsCutAndTheRecordSaysSo) {
+TEST_F(PromptLimitsTest, the_middle_is_cut_and_the_record_says_so) {
   const auto record = measured(limits(120, 100));
   EXPECT_EQ(record.prompt_tokens, 100);
   EXPECT_EQ(record.cut_tokens, tokens_ - 100);
@@ -227,7 +227,7 @@ TEST_F(PromptLimitsTest, TheMiddleIsCutAndTheRecordSaysSo) {
   EXPECT_NE(refused(limits(102, 100)).find("100 tokens"), std::string::npos) << "with its answer";
 }
 
-TEST_F(PromptLimitsTest, AnotherLimitIsAnotherRecord) {
+TEST_F(PromptLimitsTest, another_limit_is_another_record) {
   const auto whole = measured(limits(1000));
   const auto uncut = measured(limits(1000, 900));
   const auto cut = measured(limits(1000, 100));

@@ -34,7 +34,7 @@ double class_score(const std::string& answer, const std::string& right) {
 
 class MetricTest : public testing::TestWithParam<Named> {};
 
-TEST_P(MetricTest, EqualsTheOfficialScripts) {
+TEST_P(MetricTest, equals_the_official_scripts) {
   const auto& cases = goldens().at(GetParam().name);
   EXPECT_GE(cases.size(), 20U);
   for (const auto& one : cases) {
@@ -44,7 +44,7 @@ TEST_P(MetricTest, EqualsTheOfficialScripts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(LongBench, MetricTest,
+INSTANTIATE_TEST_SUITE_P(longbench, MetricTest,
                          testing::Values(Named{"qa_f1", qa_f1}, Named{"qa_f1_zh", qa_f1_zh}, Named{"rouge_l", rouge_l},
                                          Named{"rouge_l_zh", rouge_l_zh}, Named{"classification", class_score},
                                          Named{"retrieval", retrieval}, Named{"retrieval_zh", retrieval},
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(LongBench, MetricTest,
 /// Scored against all of a sample's references.
 class ReferencesTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(ReferencesTest, EqualRulersScripts) {
+TEST_P(ReferencesTest, equal_rulers_scripts) {
   const auto& cases = goldens().at(GetParam());
   EXPECT_GE(cases.size(), 20U);
   for (const auto& one : cases) {
@@ -66,10 +66,10 @@ TEST_P(ReferencesTest, EqualRulersScripts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ruler, ReferencesTest, testing::Values("contains", "contains_any"),
+INSTANTIATE_TEST_SUITE_P(ruler, ReferencesTest, testing::Values("contains", "contains_any"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST(MetricTest, InvalidBytesAreNoCrash) {
+TEST(MetricTest, invalid_bytes_are_no_crash) {
   EXPECT_EQ(qa_f1("\xff\xfe", "x"), 0);
   EXPECT_EQ(rouge_l("\xc3", "x"), 0);
   EXPECT_EQ(code_similarity("\xf0\x9f", "x"), 0);

@@ -116,7 +116,7 @@ class RecordFileTest : public testing::Test {
   std::string bytes_;
 };
 
-TEST_F(RecordFileTest, AReadThatFailsIsNoShorterFile) {
+TEST_F(RecordFileTest, a_read_that_fails_is_no_shorter_file) {
   // After the first record of a group, in it, and before all.
   for (const std::size_t length : {bytes_.find('\n', bytes_.size() / 2) + 1, bytes_.size() / 2, std::size_t{0}}) {
     faults.read = EIO;
@@ -130,7 +130,7 @@ TEST_F(RecordFileTest, AReadThatFailsIsNoShorterFile) {
   EXPECT_EQ(bytes(), bytes_);
 }
 
-TEST_F(RecordFileTest, WhatCannotBeReadIsNoEmptyFile) {
+TEST_F(RecordFileTest, what_cannot_be_read_is_no_empty_file) {
   std::filesystem::remove(path());
   std::filesystem::create_directory(path());
   EXPECT_NE(opening().find("it is a folder"), std::string::npos);
@@ -138,7 +138,7 @@ TEST_F(RecordFileTest, WhatCannotBeReadIsNoEmptyFile) {
   EXPECT_EQ(opening(), "");
 }
 
-TEST_F(RecordFileTest, OnlyTheBeginningOfARecordIsCut) {
+TEST_F(RecordFileTest, only_the_beginning_of_a_record_is_cut) {
   for (const char* text : {"my own notes", "{\"mine\": 1}", "one line\nand one"}) {
     std::ofstream(path()) << text;
     EXPECT_NE(opening().find("no record"), std::string::npos) << text;
@@ -149,7 +149,7 @@ TEST_F(RecordFileTest, OnlyTheBeginningOfARecordIsCut) {
   EXPECT_EQ(bytes(), bytes_);
 }
 
-TEST_F(RecordFileTest, RecordsFromBeforePromptLimitsAreReadByDefaults) {
+TEST_F(RecordFileTest, records_from_before_prompt_limits_are_read_by_defaults) {
   std::ofstream(path())
       << R"({"task":"niah","id":"4000/0","spec":"snapkv","budget":"256","kv_type":"f16","protocol":"question-aware",)"
          R"("model_hash":"0123","prompt_hash":"00ff","answer":"42","score":100.0,"values":{"kl":0.25},)"
@@ -166,7 +166,7 @@ TEST_F(RecordFileTest, RecordsFromBeforePromptLimitsAreReadByDefaults) {
   EXPECT_EQ(record.beyond_context, 0);
 }
 
-TEST_F(RecordFileTest, ARecordOfTooManyLevelsIsRefused) {
+TEST_F(RecordFileTest, a_record_of_too_many_levels_is_refused) {
   const std::string text = bytes_ + R"({"task":)" + std::string(60000, '[') + std::string(60000, ']') + "}\n";
   std::ofstream(path()) << text;
   const auto said = opening();
@@ -174,7 +174,7 @@ TEST_F(RecordFileTest, ARecordOfTooManyLevelsIsRefused) {
   EXPECT_EQ(bytes(), text);
 }
 
-TEST_F(RecordFileTest, ALockThatCannotBeHadIsNotAnotherProcess) {
+TEST_F(RecordFileTest, a_lock_that_cannot_be_had_is_not_another_process) {
   faults.lock = ENOLCK;
   auto said = opening();
   EXPECT_NE(said.find(std::strerror(ENOLCK)), std::string::npos) << said;
@@ -184,7 +184,7 @@ TEST_F(RecordFileTest, ALockThatCannotBeHadIsNotAnotherProcess) {
   EXPECT_NE(said.find("another process is writing"), std::string::npos) << said;
 }
 
-TEST_F(RecordFileTest, AFailedWriteIsNamedAndTakenBack) {
+TEST_F(RecordFileTest, a_failed_write_is_named_and_taken_back) {
   RecordFile file(folder_ / "out", "0123");
   const auto adding = [&] {
     auto said = test::refusal([&] { file.add(group(kGroups)); });

@@ -113,7 +113,7 @@ class RulerTest : public testing::Test {
   TaskData data_;
 };
 
-TEST_F(RulerTest, PromptsFillTheirLengthAndHaveTheAnswer) {
+TEST_F(RulerTest, prompts_fill_their_length_and_have_the_answer) {
   data_.options().lengths = {3500, 10000};  // of the common words, below and above 4,096 tokens
   data_.options().limit = 4;
   for (const auto& task : data_.make("ruler")) {
@@ -131,7 +131,7 @@ TEST_F(RulerTest, PromptsFillTheirLengthAndHaveTheAnswer) {
   EXPECT_EQ(data_.left_out().size(), 2U);
 }
 
-TEST_F(RulerTest, HasTheAuthorsWords) {
+TEST_F(RulerTest, has_the_authors_words) {
   data_.options().limit = 1;
   const auto one = data_.samples("ruler/niah_single_1").front().prompt;
   EXPECT_TRUE(one.text.starts_with(
@@ -147,7 +147,7 @@ TEST_F(RulerTest, HasTheAuthorsWords) {
   EXPECT_EQ(data_.samples("ruler/niah_multikey_1").front().references.size(), 1U);
 }
 
-TEST_F(RulerTest, TheSeedSaysAll) {
+TEST_F(RulerTest, the_seed_says_all) {
   data_.options().limit = 2;
   const auto first = data_.samples("ruler/vt");
   const auto again = data_.samples("ruler/vt");
@@ -157,7 +157,7 @@ TEST_F(RulerTest, TheSeedSaysAll) {
   EXPECT_NE(data_.samples("ruler/vt")[1].prompt.text, first[1].prompt.text);
 }
 
-TEST_F(RulerTest, QuestionsComeWithTheirDocuments) {
+TEST_F(RulerTest, questions_come_with_their_documents) {
   write_questions();
   data_.options().lengths = {2000};
   data_.options().limit = 5;
@@ -181,7 +181,7 @@ TEST_F(RulerTest, QuestionsComeWithTheirDocuments) {
   EXPECT_TRUE(data_.left_out().empty());
 }
 
-TEST_F(RulerTest, WhatIsMissingOrTooShortIsNamed) {
+TEST_F(RulerTest, what_is_missing_or_too_short_is_named) {
   EXPECT_THROW(data_.make("ruler/qa_1"), InputError);
   data_.write("ruler/squad.json", R"({"data": 5})");
   EXPECT_THROW(data_.make("ruler/qa_1"), InputError);
@@ -189,7 +189,7 @@ TEST_F(RulerTest, WhatIsMissingOrTooShortIsNamed) {
   EXPECT_THROW(data_.make("ruler/vt"), InputError);
 }
 
-TEST_F(RulerTest, ReadsFilesOfTheGenerator) {
+TEST_F(RulerTest, reads_files_of_the_generator) {
   data_.write(
       "ruler/niah_multikey_3-4k.jsonl",
       nlohmann::json{{"index", 7}, {"input", "Text.\nMore.\nWhat is it? It is"}, {"outputs", {"x"}}}.dump() + "\n");

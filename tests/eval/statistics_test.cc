@@ -18,7 +18,7 @@ std::vector<double> normal(int n, double mean, unsigned seed) {
   return out;
 }
 
-TEST(StatisticsTest, IntervalIsThatOfTheNormalDistribution) {
+TEST(StatisticsTest, interval_is_that_of_the_normal_distribution) {
   const auto values = normal(400, 3, 1);
   const Mean mean = mean_of(values);
   double sum = 0;
@@ -35,14 +35,14 @@ TEST(StatisticsTest, IntervalIsThatOfTheNormalDistribution) {
   EXPECT_NEAR(mean.high, expected + half, 0.15 * half);
 }
 
-TEST(StatisticsTest, OneValueHasNoWidth) {
+TEST(StatisticsTest, one_value_has_no_width) {
   const std::vector<double> one = {0.25};
   const Mean mean = mean_of(one);
   EXPECT_EQ(mean.low, 0.25);
   EXPECT_EQ(mean.high, 0.25);
 }
 
-TEST(StatisticsTest, GroupsCountAlikeWhateverTheirSize) {
+TEST(StatisticsTest, groups_count_alike_whatever_their_size) {
   const Mean constant = mean_of_means(std::vector<std::vector<double>>{{1, 1, 1, 1}, {0}});
   EXPECT_EQ(constant.value, 0.5);
   EXPECT_EQ(constant.low, 0.5) << "each group is drawn by itself";
@@ -58,7 +58,7 @@ TEST(StatisticsTest, GroupsCountAlikeWhateverTheirSize) {
               0.15 * (both.high - both.low));
 }
 
-TEST(StatisticsTest, PairedDifferencesAreTold) {
+TEST(StatisticsTest, paired_differences_are_told) {
   const auto a = normal(100, 0, 2);
   auto b = a;
   EXPECT_EQ(paired_p(a, b), 1);

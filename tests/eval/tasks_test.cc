@@ -23,7 +23,7 @@ class TasksTest : public testing::Test {
   TaskData data_;
 };
 
-TEST_F(TasksTest, EveryTaskSaysWhatItIs) {
+TEST_F(TasksTest, every_task_says_what_it_is) {
   std::set<std::string> names;
   for (const auto& task : list_tasks()) {
     EXPECT_TRUE(names.insert(task.name).second);
@@ -47,7 +47,7 @@ std::string solve_lines(const PromptText& prompt) {
   return found;
 }
 
-TEST_F(TasksTest, LinesAreMadeUpWhereThereIsNoFile) {
+TEST_F(TasksTest, lines_are_made_up_where_there_is_no_file) {
   data_.options().lengths = {30, 50};
   data_.options().limit = 5;
   const auto samples = data_.samples("lines");
@@ -60,7 +60,7 @@ TEST_F(TasksTest, LinesAreMadeUpWhereThereIsNoFile) {
   EXPECT_EQ(samples[3].prompt.text, data_.samples("lines")[3].prompt.text);
 }
 
-TEST_F(TasksTest, LinesComeFromFiles) {
+TEST_F(TasksTest, lines_come_from_files) {
   const std::string prompt =
       "Remember.\n\nline odd-fox: REGISTER_CONTENT is <12>\n\nNow the record is over. Tell me what is the "
       "<REGISTER_CONTENT> in line "
@@ -78,7 +78,7 @@ TEST_F(TasksTest, LinesComeFromFiles) {
   EXPECT_NE(data_.bad_lines().front().find("200_lines.jsonl line 2: "), std::string::npos);
 }
 
-TEST_F(TasksTest, KeysStandAtAllDepths) {
+TEST_F(TasksTest, keys_stand_at_all_depths) {
   data_.options().lengths = {75};
   data_.options().limit = 10;
   std::map<std::string, int> depths;
@@ -97,7 +97,7 @@ TEST_F(TasksTest, KeysStandAtAllDepths) {
   EXPECT_EQ(depths, (std::map<std::string, int>{{"0", 2}, {"25", 2}, {"50", 2}, {"75", 2}, {"100", 2}}));
 }
 
-TEST_F(TasksTest, KeysComeFromThePapersFiles) {
+TEST_F(TasksTest, keys_come_from_the_papers_files) {
   data_.write("kv-retrieval/kv-retrieval-3_keys.jsonl",
               R"({"ordered_kv_records": [["a", "1"], ["b", "2"], ["c", "3"]], "key": "c", "value": "3"})"
               "\n"
@@ -121,7 +121,7 @@ std::string science(const std::string& name, int right) {
       .dump();
 }
 
-TEST_F(TasksTest, ChoicesAreCutOutOfTheInstruction) {
+TEST_F(TasksTest, choices_are_cut_out_of_the_instruction) {
   data_.write("short/arc-easy.json", "[" + science("it", 2) + "," + science("that", 9) + "]");
   const auto samples = data_.samples("short/arc-easy");
   ASSERT_EQ(samples.size(), 1U);
@@ -136,7 +136,7 @@ TEST_F(TasksTest, ChoicesAreCutOutOfTheInstruction) {
             std::string::npos);
 }
 
-TEST_F(TasksTest, ShotsAreTheFirstSamplesAndAreNotAsked) {
+TEST_F(TasksTest, shots_are_the_first_samples_and_are_not_asked) {
   data_.write("short/openbookqa.json", "[" + science("one", 1) + "," + science("two", 3) + "," + science("three", 2) +
                                            "," + science("four", 2) + "]");
   data_.options().shots = 2;
@@ -151,7 +151,7 @@ TEST_F(TasksTest, ShotsAreTheFirstSamplesAndAreNotAsked) {
   EXPECT_THROW(data_.make("short/openbookqa"), InputError);
 }
 
-TEST_F(TasksTest, BlanksAreFilledAndWhatFollowsIsScored) {
+TEST_F(TasksTest, blanks_are_filled_and_the_text_after_them_is_scored) {
   data_.write(
       "short/winogrande.json",
       R"([{"instruction": "Please choose the correct answer to fill in the blank to complete the given sentence: Sarah was better than Maria so _ always got the cases.\n\nOption1: Sarah Option2: Maria Answer format: option1/option2", "answer": "option2"}])");
@@ -171,7 +171,7 @@ TEST_F(TasksTest, BlanksAreFilledAndWhatFollowsIsScored) {
             "two sentences above?");
 }
 
-TEST_F(TasksTest, WholeLongBenchPromptsAreCutBeforeTheirQuestion) {
+TEST_F(TasksTest, whole_longbench_prompts_are_cut_before_their_question) {
   data_.write("longbench-config/dataset2prompt.json",
               R"({"narrativeqa": "Story: {context}\n\nNow, answer the question based on it asbriefly: {input}",
                                                    "qasper": "Article: {context}\n\n Answer the question based on the article.\n{input}"})");
@@ -192,7 +192,7 @@ TEST_F(TasksTest, WholeLongBenchPromptsAreCutBeforeTheirQuestion) {
   EXPECT_EQ(read.front().prompt.question, "Answer the question based on passages.\nWho?");
 }
 
-TEST_F(TasksTest, TextsAreCutIntoPromptAndRest) {
+TEST_F(TasksTest, texts_are_cut_into_prompt_and_rest) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += "line " + std::to_string(i) + "\n";
   data_.write("text/a.txt", text);
@@ -213,7 +213,7 @@ TEST_F(TasksTest, TextsAreCutIntoPromptAndRest) {
   EXPECT_THROW(data_.make("perplexity/chunked"), InputError);
 }
 
-TEST_F(TasksTest, EfficiencyHasPromptsOfItsLengths) {
+TEST_F(TasksTest, efficiency_has_prompts_of_its_lengths) {
   std::string text;
   for (int i = 0; i < 900; ++i) text += "word " + std::to_string(i) + " ";
   data_.write("needle/a.txt", text);

@@ -29,9 +29,9 @@ using test::refusal;
 using test::text_of;
 
 class ByteStoreTest : public test::AnyStoreTest {};
-INSTANTIATE_TEST_SUITE_P(Stores, ByteStoreTest, testing::Values("memory", "lmdb", "redis"), test::name_of_store);
+INSTANTIATE_TEST_SUITE_P(stores, ByteStoreTest, testing::Values("memory", "lmdb", "redis"), test::name_of_store);
 
-TEST_P(ByteStoreTest, KeepsRecordsInOrderOfTheirKeys) {
+TEST_P(ByteStoreTest, keeps_records_in_order_of_their_keys) {
   const auto store = open();
   store->change([](Change& change) {
     change.put_record("n/b", bytes_of("2"));
@@ -50,7 +50,7 @@ TEST_P(ByteStoreTest, KeepsRecordsInOrderOfTheirKeys) {
   EXPECT_TRUE(open()->records("x").empty());
 }
 
-TEST_P(ByteStoreTest, AStepSeesWhatItHasDoneItself) {
+TEST_P(ByteStoreTest, a_step_sees_what_it_has_done_itself) {
   const auto store = open();
   store->change([](Change& change) { change.put_record("n/a", bytes_of("old")); });
   store->change([](Change& change) {
@@ -63,7 +63,7 @@ TEST_P(ByteStoreTest, AStepSeesWhatItHasDoneItself) {
   EXPECT_EQ(open()->records("").size(), 1U);
 }
 
-TEST_P(ByteStoreTest, AStepThatThrowsHasNotHappened) {
+TEST_P(ByteStoreTest, a_step_that_throws_has_not_happened) {
   const auto store = open();
   EXPECT_THROW(store->change([](Change& change) {
     change.put_record("n/a", bytes_of("1"));
@@ -75,7 +75,7 @@ TEST_P(ByteStoreTest, AStepThatThrowsHasNotHappened) {
   EXPECT_FALSE(open()->value("0000", {}));
 }
 
-TEST_P(ByteStoreTest, GivesPartsOfValues) {
+TEST_P(ByteStoreTest, gives_parts_of_values) {
   const Bytes value = pattern(9'000'001, 1);  // more than one piece of what is sent to a server
   add(*open(), "0000", value);
   const std::vector<ByteRange> ranges{{0, 1}, {4096, 8192}, {8'999'999, 9'500'000}, {5, 5}, {10'000'000, 10'000'001},
@@ -95,7 +95,7 @@ TEST_P(ByteStoreTest, GivesPartsOfValues) {
   EXPECT_FALSE(open()->value("0001", ranges));
 }
 
-TEST_P(ByteStoreTest, ALeaseOutlivesItsValueAndItsStore) {
+TEST_P(ByteStoreTest, a_lease_outlives_its_value_and_its_store) {
   const Bytes value = pattern(100'000, 2);
   add(*open(), "0000", value);
   auto lease = open()->value("0000", std::span(&kWhole, 1));
@@ -106,7 +106,7 @@ TEST_P(ByteStoreTest, ALeaseOutlivesItsValueAndItsStore) {
   EXPECT_TRUE(std::equal(value.begin(), value.end(), lease->parts.front().begin()));
 }
 
-TEST_P(ByteStoreTest, StepsOfManyThreadsAreDoneOneAfterAnother) {
+TEST_P(ByteStoreTest, steps_of_many_threads_are_done_one_after_another) {
   constexpr int kThreads = 8;
   constexpr int kSteps = 25;
   std::vector<std::thread> threads;
@@ -125,7 +125,7 @@ TEST_P(ByteStoreTest, StepsOfManyThreadsAreDoneOneAfterAnother) {
   EXPECT_EQ(text_of(*open()->record("count")), std::to_string(kThreads * kSteps));
 }
 
-TEST_P(ByteStoreTest, ManyLeasesAtOnce) {
+TEST_P(ByteStoreTest, many_leases_at_once) {
   const auto store = open();
   std::vector<Lease> leases;
   for (int i = 0; i < 1500; ++i) {  // more than LMDB has places for readers
@@ -146,7 +146,7 @@ class FolderTest : public testing::Test {
   std::string path_ = folder_ / "documents";
 };
 
-TEST_F(FolderTest, ValuesAreReadInPlace) {
+TEST_F(FolderTest, values_are_read_in_place) {
   add(*open(), "0000", pattern(100'000, 1));
   const auto store = open();
   const auto one = store->value("0000", std::span(&kWhole, 1));
@@ -155,7 +155,7 @@ TEST_F(FolderTest, ValuesAreReadInPlace) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(one->parts.front().data()) % 16, 0U);
 }
 
-TEST_F(FolderTest, SaysWhyItCannotBeOne) {
+TEST_F(FolderTest, says_why_it_cannot_be_one) {
   EXPECT_NE(refusal([&] { open(Missing::is_an_error); }).find("there are no documents in " + path_), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path_));
 
@@ -172,7 +172,7 @@ TEST_F(FolderTest, SaysWhyItCannotBeOne) {
   EXPECT_NE(refusal([&] { open(); }).find("no store of documents, or is damaged"), std::string::npos);
 }
 
-TEST_F(FolderTest, ACutFileIsRefused) {
+TEST_F(FolderTest, a_cut_file_is_refused) {
   add(*open(), "0000", pattern(1'000'000, 1));
   const auto size = std::filesystem::file_size(path_ + "/data.mdb");
   std::filesystem::resize_file(path_ + "/data.mdb", size / 2);
@@ -182,7 +182,7 @@ TEST_F(FolderTest, ACutFileIsRefused) {
 
 int mode_of(const std::string& path) { return static_cast<int>(std::filesystem::status(path).permissions()); }
 
-TEST_F(FolderTest, NobodyElseMayReadWhatIsMade) {
+TEST_F(FolderTest, nobody_else_may_read_what_is_made) {
   const auto before = umask(0);
   path_ = folder_ / "above/documents";
   add(*open(), "0000", pattern(100, 1));
@@ -193,7 +193,7 @@ TEST_F(FolderTest, NobodyElseMayReadWhatIsMade) {
   EXPECT_EQ(mode_of(path_ + "/lock.mdb"), 0600);
 }
 
-TEST_F(FolderTest, AFileOfNoBytesIsDamaged) {
+TEST_F(FolderTest, a_file_of_no_bytes_is_damaged) {
   add(*open(), "0000", pattern(100, 1));
   std::filesystem::resize_file(path_ + "/data.mdb", 0);
   for (const auto missing : {Missing::is_an_error, Missing::is_created}) {
@@ -202,7 +202,7 @@ TEST_F(FolderTest, AFileOfNoBytesIsDamaged) {
   }
 }
 
-TEST_F(FolderTest, AStoreThatWasNotMadeToItsEndIsMadeAnew) {
+TEST_F(FolderTest, a_store_that_was_not_made_to_its_end_is_made_anew) {
   std::filesystem::create_directories(path_ + "/new.mdb");
   std::ofstream(path_ + "/new.mdb/data.mdb") << "half";
   EXPECT_NE(refusal([&] { open(Missing::is_an_error); }).find("there are no documents"), std::string::npos);
@@ -211,7 +211,7 @@ TEST_F(FolderTest, AStoreThatWasNotMadeToItsEndIsMadeAnew) {
   EXPECT_FALSE(std::filesystem::exists(path_ + "/new.mdb"));
 }
 
-TEST_F(FolderTest, ManyMayMakeItAtOnce) {
+TEST_F(FolderTest, many_may_make_it_at_once) {
   std::vector<std::thread> threads;
   std::vector<std::string> keys;
   for (int i = 0; i < 8; ++i) keys.push_back(key_of(i));
@@ -220,7 +220,7 @@ TEST_F(FolderTest, ManyMayMakeItAtOnce) {
   for (const auto& key : keys) EXPECT_TRUE(open()->value(key, {})) << key;
 }
 
-TEST_F(FolderTest, WorksWithLittleAddressSpace) {
+TEST_F(FolderTest, works_with_little_address_space) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer needs more itself";
 #endif
@@ -236,7 +236,7 @@ TEST_F(FolderTest, WorksWithLittleAddressSpace) {
   EXPECT_TRUE(open()->value("0000", {}));
 }
 
-TEST_F(FolderTest, AFileThatMayNotGrowKeepsWhatItHas) {
+TEST_F(FolderTest, a_file_that_may_not_grow_keeps_what_it_has) {
   add(*open(), "0000", pattern(100'000, 1));
   EXPECT_EQ(test::failure_in_child([&](test::SharedText&) -> std::string {
               std::signal(SIGXFSZ, SIG_IGN);
@@ -256,7 +256,7 @@ TEST_F(FolderTest, AFileThatMayNotGrowKeepsWhatItHas) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), lease->parts.front().begin()));
 }
 
-TEST_F(FolderTest, WhatIsErasedMakesRoomForTheNextValue) {
+TEST_F(FolderTest, what_is_erased_makes_room_for_the_next_value) {
   add(*open(), "0000", pattern(3'000'000, 1));
   const auto size = std::filesystem::file_size(path_ + "/data.mdb");
   for (int i = 1; i < 5; ++i) {
@@ -266,7 +266,7 @@ TEST_F(FolderTest, WhatIsErasedMakesRoomForTheNextValue) {
   EXPECT_LT(std::filesystem::file_size(path_ + "/data.mdb"), size + 100'000);
 }
 
-TEST_F(FolderTest, AStoreThatCannotBeWrittenIsRead) {
+TEST_F(FolderTest, a_store_that_cannot_be_written_is_read) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everything";
   add(*open(), "0000", pattern(1000, 1));
   std::filesystem::permissions(path_ + "/data.mdb", std::filesystem::perms::owner_read);

@@ -62,7 +62,7 @@ class RandomSteps {
   std::deque<Lease> leases_;
 };
 
-TEST(LmdbCheckTest, AcceptsWhateverLmdbWrites) {
+TEST(LmdbCheckTest, accepts_whatever_lmdb_writes) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
     const test::TempFolder folder(test::memory_folder());
     RandomSteps steps(folder / "store", seed);
@@ -74,7 +74,7 @@ TEST(LmdbCheckTest, AcceptsWhateverLmdbWrites) {
   }
 }
 
-TEST(LmdbCheckTest, NoByteOfATreesPageLeadsAstray) {
+TEST(LmdbCheckTest, no_byte_of_a_trees_page_leads_astray) {
   const test::TempFolder folder(test::memory_folder());
   test::make_some_store(folder / "store");
   const test::StoreToDamage store(folder / "store");

@@ -31,7 +31,7 @@ std::string misuse(const std::string& url) {
   return "";
 }
 
-TEST(RedisAddressTest, HasAllParts) {
+TEST(RedisAddressTest, has_all_parts) {
   const auto all = parsed("rediss://ann:a%40b:%2f@cache.example:7000/3");
   EXPECT_EQ(all.transport, RedisAddress::Transport::tls);
   EXPECT_EQ(all.user, "ann");
@@ -56,7 +56,7 @@ TEST(RedisAddressTest, HasAllParts) {
   EXPECT_EQ(parsed("redis://[fe80::1]").host, "fe80::1");
 }
 
-TEST(RedisAddressTest, ThePasswordMayComeFromTheEnvironment) {
+TEST(RedisAddressTest, the_password_may_come_from_the_environment) {
   setenv("WINNOW_REDIS_PASSWORD", "secret", 1);
   EXPECT_EQ(parsed("redis://host").password, "secret");
   EXPECT_EQ(parsed("redis://:other@host").password, "other");
@@ -64,7 +64,7 @@ TEST(RedisAddressTest, ThePasswordMayComeFromTheEnvironment) {
   EXPECT_EQ(parsed("redis://host").password, "");
 }
 
-TEST(RedisAddressTest, WhatCannotBeIsNamedWithoutThePassword) {
+TEST(RedisAddressTest, what_cannot_be_is_named_without_the_password) {
   for (const auto& [url, why] : std::vector<std::pair<std::string, std::string>>{
            {"redis://localhost:port", "the port is no number up to 65535"},
            {"redis://localhost:65536", "the port is no number up to 65535"},
@@ -83,7 +83,7 @@ TEST(RedisAddressTest, WhatCannotBeIsNamedWithoutThePassword) {
   }
 }
 
-TEST(RedisTest, AServerThatIsNotThereIsNamed) {
+TEST(RedisTest, a_server_that_is_not_there_is_named) {
   EXPECT_NE(refusal([] {
               store::open("redis://127.0.0.1:1", Missing::is_created);
             }).find("redis://127.0.0.1:1 cannot be reached"),
@@ -107,7 +107,7 @@ class ServerTest : public testing::Test {
   }
 };
 
-TEST_F(ServerTest, WantsAPassword) {
+TEST_F(ServerTest, wants_a_password) {
   const test::RedisServer server({"--requirepass", "se:c/ret"});
   use(server.url("redis://", ":se%3Ac%2Fret@"));
   const auto wrong = refusal([&] { use(server.url("redis://", ":s3cret@")); });
@@ -121,14 +121,14 @@ TEST_F(ServerTest, WantsAPassword) {
   unsetenv("WINNOW_REDIS_PASSWORD");
 }
 
-TEST_F(ServerTest, KnowsUsers) {
+TEST_F(ServerTest, knows_users) {
   const test::RedisServer server({"--user", "ann", "on", ">secret", "~winnow:*", "+@all", "--user", "default", "off"});
   use(server.url("redis://", "ann:secret@"));
   EXPECT_NE(refusal([&] { use(server.url("redis://", "bob:secret@")); }).find("WRONGPASS"), std::string::npos);
   EXPECT_NE(refusal([&] { use(server.url("redis://", ":secret@")); }).find("WRONGPASS"), std::string::npos);
 }
 
-TEST_F(ServerTest, HasAnAddressOfIpv6) {
+TEST_F(ServerTest, has_an_address_of_ipv6) {
   const int fd = socket(AF_INET6, SOCK_STREAM, 0);
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -171,14 +171,14 @@ class TlsTest : public ServerTest {
   std::string before_;
 };
 
-TEST_F(TlsTest, WorksWithATrustedCertificate) {
+TEST_F(TlsTest, works_with_a_trusted_certificate) {
   use(server_->url("rediss://", ":secret@"));
   EXPECT_NE(refusal([&] { use(server_->url("rediss://", ":other@")); }).find("WRONGPASS"), std::string::npos);
   server_->stop();
   EXPECT_NE(refusal([&] { use(server_->url("rediss://", ":secret@")); }).find("cannot be reached"), std::string::npos);
 }
 
-TEST_F(TlsTest, AnotherNameOrAnUnknownCertificateIsRefused) {
+TEST_F(TlsTest, another_name_or_an_unknown_certificate_is_refused) {
   std::string other = server_->url("rediss://", ":secret@");
   other.replace(other.find("127.0.0.1"), 9, "localhost");
   EXPECT_NE(refusal([&] { use(other); }).find("its certificate: hostname mismatch"), std::string::npos)
@@ -188,14 +188,14 @@ TEST_F(TlsTest, AnotherNameOrAnUnknownCertificateIsRefused) {
   EXPECT_NE(unknown.find("cannot be reached: its certificate: "), std::string::npos) << unknown;
 }
 
-TEST_F(TlsTest, APlainServerAndATlsServerAreToldApart) {
+TEST_F(TlsTest, a_plain_server_and_a_tls_server_are_told_apart) {
   EXPECT_FALSE(refusal([&] { use(server_->url("redis://", ":secret@")); }).empty());
   const test::RedisServer plain;
   const auto says = refusal([&] { use(plain.url("rediss://")); });
   EXPECT_NE(says.find("cannot be reached: "), std::string::npos) << says;
 }
 
-TEST(FakeRedisTest, DoesWhatAStoreNeeds) {
+TEST(FakeRedisTest, does_what_a_store_needs) {
   const test::FakeRedis server;
   use(server.url());
   const auto store = store::open(server.url(), Missing::is_created);
@@ -209,7 +209,7 @@ TEST(FakeRedisTest, DoesWhatAStoreNeeds) {
 }
 
 /// An answer to GETRANGE with another number of bytes.
-TEST(FakeRedisTest, PartsOfOtherLengthsAreRefused) {
+TEST(FakeRedisTest, parts_of_other_lengths_are_refused) {
   test::FakeRedis server;
   const auto store = store::open(server.url(), Missing::is_created);
   add(*store, "0000", pattern(1000, 1));
@@ -235,7 +235,7 @@ TEST(FakeRedisTest, PartsOfOtherLengthsAreRefused) {
 }
 
 /// Whatever is answered to one command, a store works or says in one sentence what is wrong.
-TEST(FakeRedisTest, AnyAnswerToAnyCommandIsBorne) {
+TEST(FakeRedisTest, any_answer_to_any_command_is_borne) {
   const std::vector<std::string> answers{"+OK\r\n",
                                          ":1\r\n",
                                          ":-7\r\n",
@@ -281,7 +281,7 @@ TEST(FakeRedisTest, AnyAnswerToAnyCommandIsBorne) {
   }
 }
 
-TEST(RedisTest, AServerThatIsGoneIsAnErrorAndOneThatIsBackIsNot) {
+TEST(RedisTest, a_server_that_is_gone_is_an_error_and_one_that_is_back_is_not) {
   if (!test::RedisServer::is_installed())
     GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
   test::RedisServer server;
@@ -292,7 +292,7 @@ TEST(RedisTest, AServerThatIsGoneIsAnErrorAndOneThatIsBackIsNot) {
   EXPECT_NE(refusal([&] { add(*store, "0001", pattern(1000, 1)); }).find("cannot be reached"), std::string::npos);
 }
 
-TEST(RedisTest, AFullServerRefusesAndKeepsWhatItHas) {
+TEST(RedisTest, a_full_server_refuses_and_keeps_what_it_has) {
   if (!test::RedisServer::is_installed())
     GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
   test::RedisServer server({"--maxmemory", "20mb", "--maxmemory-policy", "noeviction"});

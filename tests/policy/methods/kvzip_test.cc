@@ -45,7 +45,7 @@ TEST(KVzip, keeps_what_the_reference_keeps) {
   }
 }
 
-TEST(KVzip, every_token_is_repeated_once_behind_those_before_it) {
+TEST(KVzip, every_token_is_repeated_once_after_those_before_it) {
   const auto method = Spec::parse("kvzip:chunk=50").method();
   for (const int tokens : {1, 8, 50, 51, 150, 153}) {
     int next = 0;
