@@ -27,7 +27,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 # CI builds the benchmark programs, too: they have to compile.
-build:
+build: ## build the command, the library and the tests
 	@$(call CONFIGURE,release,$(if $(CI),-DWINNOW_BENCH=ON))
 
 demo: ## ask a question about a long text: full cache, streaming-llm and snapkv side by side

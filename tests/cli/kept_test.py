@@ -85,6 +85,11 @@ def test_a_picture_is_drawn(kept, work):
         run("inspect", "--kept", kept, "-o", f"{work}/{name}")
         with open(f"{work}/{name}", "rb") as file:
             assert file.read().startswith(beginning)
+    with open(f"{work}/photo.png", "wb") as file:
+        file.write(b"not winnow's")
+    assert "is there already" in run("inspect", "--kept", kept, "-o", f"{work}/photo.png", code=1).stderr
+    with open(f"{work}/photo.png", "rb") as file:
+        assert file.read() == b"not winnow's"
     assert "cannot write" in run("inspect", "--kept", kept, "-o", f"{work}/nothing/kept.svg", code=1).stderr
 
 

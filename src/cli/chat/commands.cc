@@ -115,8 +115,8 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> all{
       {"/help", "", "this list", 0, 0, help},
       {"/stats", "", "tokens, entries and bytes of the cache; speed of the last line", 0, 0, stats},
-      {"/kv", "[SPEC [BUDGET]]", "show or change the method; a change has all that was said read and compressed anew",
-       0, 2, kv},
+      {"/kv", "[SPEC [BUDGET]]",
+       "show or change the method; after a change the whole chat is read and compressed again", 0, 2, kv},
       {"/reset", "", "forget what was said", 0, 0, reset},
       {"/save", "FILE", "write the conversation and its cache to a file", 1, 1, save},
       {"/load", "FILE", "go on with a conversation that was saved, or with what run --save-kv has read", 1, 1, load},

@@ -52,6 +52,8 @@ std::string script(const Kept& kept, const std::string& terminal) {
 
 void plot(const Kept& kept, const std::string& path) {
   const std::string terminal = terminal_of(path);
+  // Nothing in a picture says who has drawn it.
+  if (std::filesystem::exists(path)) throw InputError(fmt::format("{} is there already: name a new picture", path));
   write_file(path, eval::gnuplot(script(kept, terminal)));
 }
 

@@ -73,7 +73,7 @@ void add(const Cut& cut, const char* source, const char* protocol, std::vector<T
 void add_perplexity(std::vector<TaskInfo>& to) {
   add(kChunked, "the texts of text/, 16 pieces of --length tokens each",
       "none: half of a piece is read, the other half teacher-forced", to);
-  add(kSliding, "the same, one piece each, told for every 1,000 tokens",
+  add(kSliding, "the same, one piece each, reported for every 1,000 tokens",
       "none: a quarter is read (2,048 at most), the rest teacher-forced", to);
 }
 
