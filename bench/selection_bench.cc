@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attention/attention.h"
-#include "policy/method.h"
+#include "policy/plan.h"
 #include "winnow/spec.h"
 
 namespace winnow {
@@ -58,7 +58,7 @@ void plan(benchmark::State& state) {
   }
   const Rope rope;
   const policy::LayerView view{0, 1, shape, &scratch, observations, nullptr, &rope, nullptr};
-  for (auto _ : state) benchmark::DoNotOptimize(policy::plan(method, view, budget, budget));
+  for (auto _ : state) benchmark::DoNotOptimize(policy::plan(method, view, budget, {budget, {}}));
 }
 
 /// Attention of the last chunk of that layer, on one thread. The whole layer takes about 128 times as long, and the

@@ -58,7 +58,7 @@ bool is_whole_lane(const model::LayerSpec& spec, int entries, int seen) {
 }
 
 policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens) {
-  return {tokens, spec.group(), spec.head_dim};
+  return {tokens, spec.group(), spec.head_dim, spec.n_head_kv};
 }
 
 std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens) {
@@ -78,7 +78,7 @@ std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hp
   return out;
 }
 
-std::vector<int> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   return policy::spread_over_layers(options.spec.method(), budget_entries(options, hparams, tokens),
                                     prompts_of(hparams, tokens));
 }
@@ -92,10 +92,6 @@ int least_budget(const policy::Method& method, const model::Hparams& hparams, in
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   if (!options.spec.method().needs_budget()) return tokens;
   return options.budget->entries(tokens, entry_bytes(options, hparams));
-}
-
-int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  return options.spec.method().evicts() ? std::min(tokens, budget_entries(options, hparams, tokens)) : tokens;
 }
 
 }  // namespace winnow::engine

@@ -7,7 +7,7 @@
 #include "cache/lanes.h"
 #include "cache/scratch.h"
 #include "model/hparams.h"
-#include "policy/method.h"
+#include "policy/plan.h"
 #include "winnow/session.h"
 
 /// What the layers of a model are to attention, caches and methods.
@@ -44,15 +44,12 @@ std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int t
 
 /// What is settled for a prompt of so many tokens, [layer].
 std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);
-/// Entries per KV head of each layer, [layer]. Throws UsageError when the budget is too small for the method.
-std::vector<int> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+/// What each layer may keep, [layer]. Throws UsageError when the budget is too small for the method.
+std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 /// The least budget, in entries per KV head, with which the method works on a prompt in every layer.
 int least_budget(const policy::Method& method, const model::Hparams& hparams, int tokens);
 
 /// Entries per KV head that `options` allows after `tokens` tokens; `tokens` for methods without a budget.
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
-
-/// Entries per KV head that are kept after `tokens` tokens: the budget's, or all.
-int kept_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
 }  // namespace winnow::engine

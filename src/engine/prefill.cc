@@ -8,7 +8,7 @@
 #include "base/as_size.h"
 #include "engine/cache_impl.h"
 #include "engine/replay.h"
-#include "policy/method.h"
+#include "policy/plan.h"
 
 namespace winnow::engine {
 
@@ -29,13 +29,13 @@ struct Prefill::Branch {
   int own = 0;        ///< tokens of its question
   int tokens = 0;     ///< of the whole prompt
   std::vector<Cache> caches;
-  std::vector<std::vector<int>> budgets;             ///< [cache][layer]
-  std::vector<std::vector<std::size_t>> observed;    ///< [cache] indices into observations, in the method's order
-  std::vector<attention::Observation> observations;  ///< of the layer that is being read, without repeats
-  std::map<int, attention::QueryMoments> moments;    ///< by the prompt's first token that enters them
-  std::vector<Replay> replays;                       ///< without repeats
-  std::vector<std::size_t> replay_of;                ///< [cache] index into replays; beyond them: none
-  int longest_passage = 0;                           ///< rows
+  std::vector<std::vector<policy::LayerBudget>> budgets;  ///< [cache][layer]
+  std::vector<std::vector<std::size_t>> observed;         ///< [cache] indices into observations, in the method's order
+  std::vector<attention::Observation> observations;       ///< of the layer that is being read, without repeats
+  std::map<int, attention::QueryMoments> moments;         ///< by the prompt's first token that enters them
+  std::vector<Replay> replays;                            ///< without repeats
+  std::vector<std::size_t> replay_of;                     ///< [cache] index into replays; beyond them: none
+  int longest_passage = 0;                                ///< rows
   Watchers watchers() {
     Watchers out;
     for (auto& o : observations) out.observations.push_back(&o);
@@ -227,7 +227,7 @@ void Prefill::compress(int layer, Branch& branch) {
                                  seen,           moments == branch.moments.end() ? nullptr : &moments->second,
                                  &spec.rope,     branch.replayed(i)};
     const auto& terms = cache.terms[layer];
-    const int layer_budget = branch.budgets[i][layer];
+    const auto& layer_budget = branch.budgets[i][layer];
     const auto plan = policy::plan(cache.method(), view, terms.budget, layer_budget);
     const Charge counted(context_.account, plan.bytes());
     cache.lanes.layer(layer).commit(plan, scratch_);
@@ -236,7 +236,7 @@ void Prefill::compress(int layer, Branch& branch) {
     if (cache.method().decoding.prepare) cache.method().decoding.prepare.call(view, cache.lanes.layer(layer), terms);
     auto& limit = cache.limit.emplace_back();
     for (int head = 0; head < spec.n_head_kv; ++head) {
-      limit.push_back(plan.keeps_all() ? layer_budget : static_cast<int>(plan.heads[head].size()));
+      limit.push_back(plan.keeps_all() ? layer_budget.mean : static_cast<int>(plan.heads[head].size()));
     }
   }
 }

@@ -33,28 +33,49 @@ std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& opti
   return most;
 }
 
+/// Entries that all heads of each layer keep together, [layer].
+std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  const auto budgets = layer_budgets(options, hparams, tokens);
+  std::vector<int> out;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const int heads = hparams.layer(layer).n_head_kv;
+    const bool evicts = options.spec.method().evicts();
+    out.push_back(evicts ? std::min(heads * tokens, budgets[layer].total(heads)) : heads * tokens);
+  }
+  return out;
+}
+
 std::size_t lane_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const int entries = kept_entries(options, hparams, tokens);
+  const auto entries = layer_entries(options, hparams, tokens);
   std::size_t bytes = 0;
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
-    shape.merged_entries = std::min(shape.merged_entries,
-                                    static_cast<double>(tokens - entries) / std::max(1, entries));  // no more is left
-    bytes += as_size(shape.kv_heads) * cache::entry_bytes(shape);
+    const double evicted = shape.kv_heads * tokens - entries[layer];
+    shape.merged_entries = std::min(shape.merged_entries, evicted / std::max(1, entries[layer]));  // no more is left
+    bytes += as_size(entries[layer]) * cache::entry_bytes(shape);
   }
-  return as_size(entries) * bytes;
+  return bytes;
 }
 
-/// What looking at a layer's attention and planning what it keeps takes.
+/// The largest plan of what a layer keeps; there is one at a time.
+std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  const auto entries = layer_entries(options, hparams, tokens);
+  std::size_t most = 0;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const auto shape = shape_of(hparams.layer(layer));
+    most = std::max(most, policy::plan_bytes(options.spec.method(), shape, tokens, entries[layer]));
+  }
+  return most;
+}
+
+/// What looking at a layer's attention takes.
 struct LayerBytes {
   std::size_t observed = 0;  ///< of all prompts
   std::size_t work = 0;      ///< of one of them
-  std::size_t planned = 0;   ///< one plan at a time
 
   void raise(const LayerBytes& other) {
     observed = std::max(observed, other.observed);
     work = std::max(work, other.work);
-    planned = std::max(planned, other.planned);
   }
 };
 
@@ -67,10 +88,7 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const int tokens = prompts[i];
     std::vector<policy::Terms> terms;
-    for (const auto& c : caches) {
-      terms.push_back({prompt_of(layer, tokens), budget_entries(c, hparams, tokens), {}});
-      out.planned = std::max(out.planned, policy::plan_bytes(c.spec.method(), shape, tokens, terms.back().budget));
-    }
+    for (const auto& c : caches) terms.push_back({prompt_of(layer, tokens), budget_entries(c, hparams, tokens), {}});
     const auto wanted = wanted_by(caches, terms);
     out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
     out.work = std::max(out.work, work_bytes(shape, options, tokens, wanted));
@@ -118,17 +136,21 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
                           int shared, int rows, std::span<const int> prompts, std::span<const CacheOptions> caches) {
   int longest = shared;
   std::size_t lanes = 0;
+  std::size_t planned = 0;
   std::vector<ReplaySize> again;
   for (const int tokens : prompts) {
     again.push_back(replay_size(caches, hparams, vocab, tokens));
     longest = std::max(longest, tokens + again.back().longest);
     rows += again.back().all;
-    for (const auto& c : caches) lanes += lane_bytes(c, hparams, tokens);
+    for (const auto& c : caches) {
+      lanes += lane_bytes(c, hparams, tokens);
+      planned = std::max(planned, plan_bytes(c, hparams, tokens));
+    }
   }
   LayerBytes most;
   for (const auto& kind : hparams.kinds) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches));
   const std::size_t scratch = scratch_bytes(hparams, scratch_type(options.precision, caches)) * as_size(longest);
-  return hidden_bytes(hparams, as_size(rows)) + scratch + most.observed + most.work + most.planned + lanes;
+  return hidden_bytes(hparams, as_size(rows)) + scratch + most.observed + most.work + planned + lanes;
 }
 
 }  // namespace winnow::engine

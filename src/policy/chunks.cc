@@ -124,7 +124,7 @@ HeadBudgetPart measured_on_chunks(HeadBudgetPart spread, int length) {
 
 void keep_chunks(Selection& selection) {
   const Chunks& chunks = *selection.chunks;
-  const bool each_head = chunks.per == Chunks::Per::head || selection.over_heads;
+  const bool each_head = chunks.per == Chunks::Per::head || selection.over_heads || selection.over_all_heads;
   selection.select = each_head ? by_head(chunks.length) : by_layer(chunks.length);
   if (selection.over_heads) selection.over_heads = measured_on_chunks(std::move(selection.over_heads), chunks.length);
 }

@@ -4,17 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "attention/attention.h"
 #include "attention/moments.h"
 #include "base/as_size.h"
-#include "cache/keep_plan.h"
 #include "cache/lanes.h"
 #include "cache/scratch.h"
 #include "winnow/policy/method.h"
 
-/// What parts that act on lanes and plans look at, and what is done with a method.
+/// What parts that act on lanes look at.
 namespace winnow::policy {
 
 /// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot
@@ -54,23 +52,5 @@ struct AttendView {
     return {query + as_size(head) * dim, dim};
   }
 };
-
-/// Least budget with which `method` works on a prompt: what it forces and one entry more, but never more than the whole
-/// prompt, unless its lanes grow into the budget while decoding.
-int least_budget(const Method& method, const LayerPrompt& prompt);
-
-/// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from
-/// spread_over_layers(), in entries per KV head. n <= the mean budget keeps all. Throws std::logic_error when a part's
-/// numbers do not add up.
-cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget);
-
-/// Bytes that plan() has in use at its peak where the budget is so many entries per KV head of the layer: scores, what
-/// ranks them, columns, merged vectors.
-std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int budget);
-
-/// Entries per KV head of each layer, [L]; checks the budget against what the method forces. `layers` [L] are the same
-/// prompt to each layer. Throws UsageError with both numbers, and std::logic_error when the method's part gives numbers
-/// that do not add up.
-std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const LayerPrompt> layers);
 
 }  // namespace winnow::policy

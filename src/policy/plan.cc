@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "policy/plan.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <stdexcept>
 
 #include "policy/apportion.h"
-#include "policy/method.h"
 #include "policy/select.h"
 #include "winnow/error.h"
 
@@ -45,9 +46,54 @@ AlwaysKept most_always_kept(const Method& method, int budget, std::span<const La
   return most;
 }
 
+/// That the numbers of over_all_heads are what it promises.
+void check_table(const Method& method, const std::vector<std::vector<int>>& table, int budget,
+                 std::span<const LayerPrompt> layers) {
+  const auto fail = [&](const std::string& what) {
+    throw std::logic_error(
+        fmt::format("{}: a budget of {} over all heads was spread as {}", method.name, budget, what));
+  };
+  if (table.size() != layers.size()) fail(fmt::format("{} layers, there are {}", table.size(), layers.size()));
+  std::int64_t sum = 0;
+  std::int64_t heads = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto& prompt = layers[i];
+    const int least = method.selection.always_kept.call(prompt, budget).total();
+    if (static_cast<int>(table[i].size()) != prompt.kv_heads)
+      fail(fmt::format("{} heads of layer {}, it has {}", table[i].size(), i, prompt.kv_heads));
+    for (const int x : table[i]) {
+      if (x < least || x > prompt.tokens)
+        fail(fmt::format("{} entries of a head of layer {}, {} to {} are possible", x, i, least, prompt.tokens));
+      sum += x;
+    }
+    heads += prompt.kv_heads;
+  }
+  if (sum != heads * budget) fail(fmt::format("{} entries of {} heads", sum, heads));
+}
+
+std::vector<LayerBudget> spread_over_all_heads(const Method& method, int budget, std::span<const LayerPrompt> layers) {
+  auto table = method.selection.over_all_heads.call(budget, layers);
+  check_table(method, table, budget, layers);
+  std::vector<LayerBudget> out;
+  for (auto& heads : table) {
+    const int sum = std::accumulate(heads.begin(), heads.end(), 0);
+    const int mean = sum / static_cast<int>(heads.size());
+    out.push_back({mean, std::move(heads)});
+  }
+  return out;
+}
+
+std::vector<LayerBudget> uniform(int budget, std::size_t layers) { return {layers, LayerBudget{budget, {}}}; }
+
 /// Selected entries for each head, [H_kv].
-std::vector<int> spread_over_heads(const Method& method, const LayerView& view, const Scores& scores, int mean,
-                                   const AlwaysKept& always_kept) {
+std::vector<int> spread_over_heads(const Method& method, const LayerView& view, const Scores& scores,
+                                   const LayerBudget& budget, const AlwaysKept& always_kept) {
+  if (!budget.heads.empty()) {
+    auto counts = budget.heads;
+    for (int& count : counts) count -= always_kept.total();
+    return counts;
+  }
+  const int mean = budget.mean - always_kept.total();
   if (!method.selection.over_heads) return std::vector<int>(scores.heads(), mean);
   auto counts = method.selection.over_heads.call(view, mean, scores, always_kept);
   check_spread(method.name, counts, scores.heads(), mean);
@@ -104,7 +150,11 @@ int least_budget(const Method& method, const LayerPrompt& prompt) {
   return method.schedule == Schedule::once ? std::min(least, prompt.tokens) : least;  // the others' lanes grow
 }
 
-std::vector<int> spread_over_layers(const Method& method, int budget, std::span<const LayerPrompt> layers) {
+int LayerBudget::total(int kv_heads) const {
+  return heads.empty() ? kv_heads * mean : std::accumulate(heads.begin(), heads.end(), 0);
+}
+
+std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, std::span<const LayerPrompt> layers) {
   const int tokens = layers.front().tokens;
   const int count = static_cast<int>(layers.size());
   const bool fits = tokens <= budget;
@@ -112,24 +162,27 @@ std::vector<int> spread_over_layers(const Method& method, int budget, std::span<
   if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) {
     for (const auto& prompt : layers) check_budget(method, budget, prompt);
   }
-  if (fits || !method.selection.over_layers) return std::vector<int>(layers.size(), budget);
-  auto budgets = method.selection.over_layers.call(budget, count, tokens, most_always_kept(method, budget, layers));
+  if (!fits && method.selection.over_all_heads) return spread_over_all_heads(method, budget, layers);
+  if (fits || !method.selection.over_layers) return uniform(budget, layers.size());
+  const auto budgets =
+      method.selection.over_layers.call(budget, count, tokens, most_always_kept(method, budget, layers));
   check_spread(method.name, budgets, count, budget);
-  return budgets;
+  std::vector<LayerBudget> out;
+  for (const int mean : budgets) out.push_back({mean, {}});
+  return out;
 }
 
-cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, int layer_budget) {
+cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget) {
   cache::KeepPlan out;
   const int tokens = view.tokens();
   const bool fits = !method.evicts() || tokens <= budget;
   if (fits && !method.lanes.state) return out;
   const AlwaysKept always_kept =
-      fits ? AlwaysKept{tokens, 0}
-           : method.selection.always_kept.call({tokens, view.shape.group(), view.shape.head_dim}, budget);
+      fits ? AlwaysKept{tokens, 0} : method.selection.always_kept.call(view.prompt(), budget);
   const Scores scores =
       method.selection.score ? method.selection.score.call(view, always_kept) : Scores(view.shape.kv_heads, tokens);
   if (!fits) {
-    const auto counts = spread_over_heads(method, view, scores, layer_budget - always_kept.total(), always_kept);
+    const auto counts = spread_over_heads(method, view, scores, layer_budget, always_kept);
     for (const auto& selected : select_and_draw(method, view, scores, counts, always_kept))
       out.heads.push_back(with_always_kept(selected, tokens, always_kept));
   }

@@ -115,12 +115,13 @@ std::string schedule_text(const Method& method) {
 }
 
 std::vector<PartInfo> parts_of(const Method& method) {
+  const auto table = method.selection.over_all_heads ? method.selection.over_all_heads.text : "uniform";
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
   return {{"observe", text(method.reading.observe, "nothing")},
           {"replay", text(method.reading.replay, "nothing")},
           {"score", text(method.selection.score, "none")},
-          {"budget over layers", text(method.selection.over_layers, "uniform")},
-          {"budget over heads", text(method.selection.over_heads, "uniform")},
+          {"budget over layers", text(method.selection.over_layers, table.c_str())},
+          {"budget over heads", text(method.selection.over_heads, table.c_str())},
           {"forced", text(method.selection.always_kept, "none")},
           {"select", text(method.selection.select, "the best of each head")},
           {"schedule", schedule_text(method)},

@@ -26,6 +26,16 @@ struct Parsed {
 /// What `positions` is for methods that evict at every step, where a text does not say.
 enum class OpenPositions : std::uint8_t { preset, cache };
 
+/// Only one of its parts can say what a head may keep.
+void check_budget_parts(const policy::Method& method) {
+  const auto& selection = method.selection;
+  if (!selection.over_all_heads) return;
+  if (selection.over_layers) throw UsageError("over_all_heads cannot be set together with over_layers");
+  if (selection.over_heads) throw UsageError("over_all_heads cannot be set together with over_heads");
+  if (method.one_set_per_layer)
+    throw UsageError("over_all_heads cannot be set where all heads of a layer keep one set");
+}
+
 /// spec := name [":" key "=" value {"," key "=" value}] | name "(" spec ")" [":" …]
 class Parser {
  public:
@@ -76,7 +86,9 @@ class Parser {
 
   /// Options that are good one by one but not together.
   static policy::Method build(const policy::Preset& preset, const policy::Options& values) try {
-    return preset.build(values);
+    policy::Method method = preset.build(values);
+    check_budget_parts(method);
+    return method;
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", preset.name, error.what()));
   }

@@ -13,6 +13,8 @@ namespace winnow::policy::wrappers {
 
 namespace {
 
+constexpr const char* kTable = "it gives each head of each layer a budget of its own";
+
 [[noreturn]] void refuse(const char* wrapper, const Method& inner, const std::string& why) {
   throw UsageError(fmt::format("{}({}) is not possible: {}", wrapper, inner.name, why));
 }
@@ -39,6 +41,7 @@ Wrapper ada() {
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("ada", inner, "it keeps one set for all heads of a layer");
             check("ada", inner);
+            if (inner.selection.over_all_heads) refuse("ada", inner, kTable);
             if (inner.selection.over_heads) refuse("ada", inner, "its heads share the budget by need already");
             if (inner.selection.chunks && inner.selection.chunks->per == Chunks::Per::layer)
               refuse("ada", inner, "per=layer keeps the same chunks for all heads of a layer");
@@ -57,6 +60,7 @@ Wrapper pyramid() {
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("pyramid", inner, "it keeps as much in every layer");
             check("pyramid", inner);
+            if (inner.selection.over_all_heads) refuse("pyramid", inner, kTable);
             if (inner.selection.over_layers)
               refuse("pyramid", inner, "its layers share the budget as a pyramid already");
             Method out = inner;
@@ -78,6 +82,8 @@ Wrapper chunk() {
         const auto per = per_from(options.text("per"));
         check("chunk", inner);
         if (inner.selection.chunks) refuse("chunk", inner, "it keeps whole chunks already");
+        if (per == Chunks::Per::layer && inner.selection.over_all_heads)
+          refuse("chunk", inner, fmt::format("per=layer keeps one set for all heads, but {}", kTable));
         if (per == Chunks::Per::layer && inner.selection.over_heads)
           refuse("chunk", inner, "per=layer keeps one set for all heads, but these share the budget by need");
         Method out = inner;

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "cache/lanes.h"
 #include "policy/method.h"
+#include "policy/plan.h"
 #include "policy/reference.h"
 #include "winnow/spec.h"
 
@@ -113,7 +114,7 @@ class FakeLayer {
 
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
-    const std::vector<policy::LayerPrompt> prompts(layers, {n_, group_, kDim});
+    const std::vector<policy::LayerPrompt> prompts(layers, {n_, group_, kDim, kv_heads_});
     const auto budgets = policy::spread_over_layers(spec.method(), budget, prompts);
     cache::KeepPlan out;
     look(spec.method(), budget, layer, layers,

@@ -124,8 +124,11 @@ TEST(Ada, never_selects_less_score_than_uniform) {
 }
 
 std::vector<int> layer_budgets(const std::string& spec, int budget, int layers, int tokens) {
-  return policy::spread_over_layers(Spec::parse(spec).method(), budget,
-                                    std::vector<policy::LayerPrompt>(layers, {tokens, 1}));
+  std::vector<int> out;
+  const std::vector<policy::LayerPrompt> prompts(layers, {tokens, 1});
+  for (const auto& one : policy::spread_over_layers(Spec::parse(spec).method(), budget, prompts))
+    out.push_back(one.mean);
+  return out;
 }
 
 TEST(Pyramid, follows_the_formula_and_adds_up) {

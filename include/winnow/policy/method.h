@@ -44,6 +44,7 @@ struct LayerPrompt {
   int tokens = 0;
   int group = 1;     ///< query heads of a KV head
   int head_dim = 0;  ///< d
+  int kv_heads = 1;
 };
 
 /// What a part may look at when one layer of a prompt is done.
@@ -60,6 +61,8 @@ struct WINNOW_EXPORT LayerView {
       nullptr;  ///< of Reading::replay; set for methods that have it when something is evicted
 
   int tokens() const;
+  /// What was known of the layer before.
+  LayerPrompt prompt() const { return {tokens(), shape.group(), shape.head_dim, shape.kv_heads}; }
   /// Key of one token, decoded to f32 and rotated to the token's position, [head_dim].
   void key(int kv_head, int token, std::span<float> out) const;
   /// The same for the value.
@@ -115,6 +118,11 @@ using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens
 /// Selected (not always kept) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean
 /// exactly.
 using HeadBudgetPart = Part<std::vector<int>(const LayerView&, int mean, const Scores&, const AlwaysKept&)>;
+/// Entries of each KV head of each layer, [L][H_kv of the layer], always kept ones included, for methods that know them
+/// before anything has been read; `budget` is the mean per head. The sum is budget * all heads exactly. No number is
+/// below what is always kept at this budget, or above the prompt's tokens. Not called where the prompt fits into the
+/// budget.
+using AllHeadsBudgetPart = Part<std::vector<std::vector<int>>(int budget, std::span<const LayerPrompt>)>;
 /// Which entries each head keeps beside the always kept ones, ascending: `counts` of them, from one part for all heads,
 /// so that sets may be shared or joined.
 using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&,
@@ -198,15 +206,16 @@ struct Reading {
 /// What acts when a layer of the prompt is done, and chooses the entries that are kept.
 struct Selection {
   AlwaysKeptPart always_kept;
-  LeastPart least;               ///< REQUIRES: set when the method needs a budget
-  ScorePart score;               ///< empty: nothing but the always kept entries is kept
-  LayerBudgetPart over_layers;   ///< empty: uniform
-  HeadBudgetPart over_heads;     ///< empty: uniform
-  SelectPart select;             ///< empty: the best of each head
-  DrawPart draw;                 ///< empty: select fills all places
-  double drawn_share = 0;        ///< of the selected places, that draw fills
-  std::optional<Chunks> chunks;  ///< set where select takes whole chunks
-  std::string fixed;             ///< why wrappers cannot change what is selected; empty: they can
+  LeastPart least;                    ///< REQUIRES: set when the method needs a budget
+  ScorePart score;                    ///< empty: nothing but the always kept entries is kept
+  LayerBudgetPart over_layers;        ///< empty: uniform
+  HeadBudgetPart over_heads;          ///< empty: uniform
+  AllHeadsBudgetPart over_all_heads;  ///< empty: over_layers and over_heads, of which none is set otherwise
+  SelectPart select;                  ///< empty: the best of each head
+  DrawPart draw;                      ///< empty: select fills all places
+  double drawn_share = 0;             ///< of the selected places, that draw fills
+  std::optional<Chunks> chunks;       ///< set where select takes whole chunks
+  std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
 };
 
 /// What the lanes hold of the selected entries, and beside them.
