@@ -37,7 +37,7 @@ Preset attended_values() {
   preset.name = "attended-values";
   preset.summary = "what the last queries attend to, weighted by the length of the values";
   preset.paper = "an example";
-  preset.options = {{"window", Option::Integer{16, 1, 65536}, "last queries that are observed, and always stay"}};
+  preset.options = {{"window", Option::Integer{16, 1, 65536}, "last queries that are observed, and always kept"}};
   preset.build = [](const Options& options) {
     const int window = options.integer("window");
     Method method;

@@ -27,7 +27,7 @@ Preset value_norm() {
   preset.name = "value-norm";
   preset.summary = "the entries with the longest values";
   preset.paper = "an example";
-  preset.options = {{"recent", Option::Integer{1, 1, 65536}, "last tokens that always stay"}};
+  preset.options = {{"recent", Option::Integer{1, 1, 65536}, "last tokens that are always kept"}};
   preset.build = [](const Options& options) {
     const AlwaysKept last{0, options.integer("recent")};
     Method method;

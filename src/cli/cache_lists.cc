@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "policy/method.h"
 #include "winnow/error.h"
+#include "winnow/policy/method.h"
 
 namespace winnow::cli {
 

@@ -7,7 +7,7 @@
 #include "cache/lanes.h"
 #include "engine/layers.h"
 #include "model/hparams.h"
-#include "policy/method.h"
+#include "policy/views.h"
 #include "winnow/session.h"
 
 namespace winnow {

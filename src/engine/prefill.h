@@ -12,7 +12,7 @@
 #include "model/hparams.h"
 #include "model/vocab.h"
 #include "network/executor.h"
-#include "policy/method.h"
+#include "policy/views.h"
 #include "winnow/session.h"
 
 namespace winnow::engine {

@@ -6,7 +6,7 @@
 
 #include "model/hparams.h"
 #include "model/vocab.h"
-#include "policy/method.h"
+#include "policy/views.h"
 #include "winnow/session.h"
 
 namespace winnow::engine {

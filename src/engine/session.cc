@@ -104,18 +104,6 @@ void SessionOptions::check() const {
     throw UsageError(fmt::format("pack {}: this build multiplies without oneDNN (use auto)", name));
 }
 
-void CacheOptions::check() const {
-  if (spec.method().retrieves && budget && budget->unit() == Budget::Unit::bytes) {
-    throw UsageError(fmt::format(
-        "{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
-        spec.print(), budget->print()));
-  }
-  if (spec.method().needs_budget() && !budget) {
-    throw UsageError(fmt::format(
-        "{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
-  }
-}
-
 Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
     : model(std::move(m)),
       options(with_defaults(o)),

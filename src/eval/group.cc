@@ -10,8 +10,8 @@
 #include "base/hash.h"
 #include "engine/cache_impl.h"
 #include "engine/model_impl.h"
-#include "policy/method.h"
 #include "winnow/error.h"
+#include "winnow/policy/method.h"
 
 namespace winnow::eval {
 

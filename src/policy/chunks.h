@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "policy/method.h"
+#include "winnow/policy/method.h"
 
 namespace winnow::policy {
 

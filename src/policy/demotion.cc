@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "policy/demotion.h"
+
 #include <cmath>
 
 #include "attention/products.h"
 #include "base/as_size.h"
-#include "policy/merging.h"
 #include "policy/rows.h"
 #include "policy/step.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using Cosines = std::vector<float>;
 
-/// Calls each(piece, its cosines) for the rows of a lane; returns all cosines, by slot.
+/// Calls each(piece, its cosines) for the pieces of a lane that have rows; returns all cosines, by slot.
 template <class Each>
 Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const Each& each) {
   Cosines out;
@@ -45,7 +46,7 @@ void Demotion::demote(int slot) const {
   const Target target = room ? most_alike(slot) : Target{};
   if (target.slot < 0 || target.likeness < how_.tau) return lanes.remove(head_, slot);
   const float scale = merge_vectors(slot, target.slot);
-  if (how_.merged == Merged::stays) {
+  if (how_.merged == Merged::as_entry) {
     lanes.merge_into(head_, slot, target.slot, scale);
   } else {
     lanes.remove(head_, slot);
@@ -60,7 +61,7 @@ std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const
       attention::cosines_where(by_value.subspan(piece.first, out.size()), least, piece.keys, entry.key, out);
     });
   }
-  // Turning one key and not the other by the distance between them is the same as rotating each to its place.
+  // Rotating one key by the distance between the two is the same as rotating each to its position.
   const auto& lanes = view_.lanes;
   const auto shape = lanes.shape();
   Cosines out(by_value.size());
@@ -78,13 +79,13 @@ std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const
 }
 
 Demotion::Target Demotion::most_alike(int slot) const {
-  const Entry given_up(*this, slot);
+  const Entry demoted(*this, slot);
   std::vector<cache::LanePiece> pieces;
   view_.lanes.pieces(head_, {0, view_.lanes.length(head_)}, pieces);
   const auto by_value = cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
-    attention::cosines(piece.values, given_up.value, out);
+    attention::cosines(piece.values, demoted.value, out);
   });
-  const auto by_key = cosines_of_keys(given_up, slot, pieces, by_value);
+  const auto by_key = cosines_of_keys(demoted, slot, pieces, by_value);
   Target best;
   view_.lanes.for_each_span(head_, [&](const cache::LaneSpan& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {
@@ -106,15 +107,15 @@ double Demotion::class_worth(int slot) const {
 }
 
 float Demotion::merge_vectors(int slot, int into) const {
-  const Entry given_up(*this, slot);
+  const Entry demoted(*this, slot);
   Entry merged(*this, into);
   ClassMean mean(merged.key.size());
   mean.add(merged.key, merged.value, class_worth(into));
-  mean.add(given_up.key, given_up.value, class_worth(slot));
+  mean.add(demoted.key, demoted.value, class_worth(slot));
   const double length = norm(merged.key);
   mean.store(how_, merged.key, merged.value);
   view_.lanes.overwrite(head_, into, merged.key, merged.value);
-  return length > 0 ? static_cast<float>(norm(given_up.key) / length) : 0.0F;
+  return length > 0 ? static_cast<float>(norm(demoted.key) / length) : 0.0F;
 }
 
 }  // namespace winnow::policy

@@ -11,7 +11,7 @@
 #include "base/as_size.h"
 #include "cache/element.h"
 #include "policy/rows.h"
-#include "policy/select.h"
+#include "policy/top.h"
 
 namespace winnow::policy {
 
@@ -51,7 +51,7 @@ std::vector<float> norms_of(const std::vector<float>& rows, std::size_t dim) {
   return out;
 }
 
-/// Rows of length 1; of length 0 they stay.
+/// The rows, scaled to length 1; a row of length 0 stays as it is.
 std::vector<float> directions(std::vector<float> rows, std::size_t dim) {
   for (std::size_t i = 0; i * dim < rows.size(); ++i) {
     const auto length = static_cast<float>(norm(row(rows, i, dim)));
@@ -64,7 +64,8 @@ std::vector<float> directions(std::vector<float> rows, std::size_t dim) {
 std::vector<float> compared_keys(const Merging& how, const LayerView& view, std::span<const std::int32_t> entries,
                                  std::vector<float> keys) {
   const auto dim = as_size(view.shape.head_dim);
-  for (std::size_t i = 0; how.rotated && i < entries.size(); ++i) {
+  if (!how.rotated) return directions(std::move(keys), dim);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
     view.rope->shift(row(keys, i, dim).data(), view.scratch->positions()[entries[i]]);
   }
   return directions(std::move(keys), dim);
@@ -93,7 +94,7 @@ class Classes {
     return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return !members.empty(); });
   }
 
-  /// Vectors that are stored for the centres: those of classes without members are the centre's own.
+  /// The vectors that are stored for the centres. Where a class has no other member they are the centre's own.
   Vectors merged() const {
     Vectors out = centre_vectors_;
     for (std::size_t c = 0; c < centres_.size(); ++c) {
@@ -168,7 +169,7 @@ class Classes {
   std::vector<std::vector<std::size_t>> members_;  ///< [centre] indices into others_
 };
 
-/// The best of what is not kept, as many as there is room for.
+/// The best of the entries that are not kept, as many as there is room for.
 std::vector<std::int32_t> to_be_merged(std::span<const float> scores, const std::vector<std::int32_t>& kept, int room,
                                        const AlwaysKept& always_kept) {
   std::vector<float> left(scores.begin(), scores.end());
@@ -243,7 +244,7 @@ void merge_prompt(const Merging& how, const LayerView& view, const Scores& score
   const auto heads = plan.heads.size();
   plan.keys.resize(heads);
   plan.values.resize(heads);
-  if (how.merged == Merged::stays) plan.merged_entries.resize(heads);
+  if (how.merged == Merged::as_entry) plan.merged_entries.resize(heads);
   for (std::size_t h = 0; h < heads; ++h) {
     const int head = static_cast<int>(h);
     const auto& kept = plan.heads[h];
@@ -257,7 +258,7 @@ void merge_prompt(const Merging& how, const LayerView& view, const Scores& score
     vectors.values.insert(vectors.values.end(), last.values.begin(), last.values.end());
     plan.keys[h] = std::move(vectors.keys);
     plan.values[h] = std::move(vectors.values);
-    if (how.merged == Merged::stays) plan.merged_entries[h] = classes.merged_entries();
+    if (how.merged == Merged::as_entry) plan.merged_entries[h] = classes.merged_entries();
   }
 }
 

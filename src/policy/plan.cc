@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "policy/apportion.h"
-#include "policy/select.h"
+#include "policy/top.h"
 #include "winnow/error.h"
 
 namespace winnow::policy {

@@ -3,7 +3,7 @@
 
 #include "base/as_size.h"
 #include "policy/plan.h"
-#include "policy/select.h"
+#include "policy/top.h"
 
 namespace winnow::policy {
 

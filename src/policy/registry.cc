@@ -12,17 +12,14 @@
 #include "policy/methods/presets.h"
 #include "policy/wrappers.h"
 #include "winnow/error.h"
-#include "winnow/methods.h"
-#include "winnow/spec.h"
 
 namespace winnow {
 
 namespace policy {
 
 Preset with_positions(Preset preset) {
-  preset.options.push_back(
-      {"positions", Option::Choice{"absolute", {"absolute", "cache"}},
-       "whether entries count as lying where they were in the text, or at their index in the cache"});
+  preset.options.push_back({"positions", Option::Choice{"absolute", {"absolute", "cache"}},
+                            "effective positions of entries: those in the text, or ranks in the cache"});
   preset.build = [build = std::move(preset.build)](const Options& options) {
     Method method = build(options);
     if (options.text("positions") == "cache") method.positions = Positions::cache;
@@ -100,69 +97,5 @@ void add_method(Preset preset) {
   known.all = std::make_shared<const Registry>(std::move(more));
 }
 
-namespace {
-
-std::string schedule_text(const Method& method) {
-  switch (method.schedule) {
-    case Schedule::keep:
-      return "nothing is ever evicted";
-    case Schedule::once:
-      return "once, when the prompt has been read";
-    case Schedule::step:
-      return "when the prompt has been read, then at every decode step";
-  }
-  return {};
-}
-
-std::vector<PartInfo> parts_of(const Method& method) {
-  const auto table = method.selection.over_all_heads ? method.selection.over_all_heads.text : "uniform";
-  const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
-  return {{"observe", text(method.reading.observe, "nothing")},
-          {"replay", text(method.reading.replay, "nothing")},
-          {"score", text(method.selection.score, "none")},
-          {"budget over layers", text(method.selection.over_layers, table.c_str())},
-          {"budget over heads", text(method.selection.over_heads, table.c_str())},
-          {"forced", text(method.selection.always_kept, "none")},
-          {"select", text(method.selection.select, "the best of each head")},
-          {"schedule", schedule_text(method)},
-          {"evict", method.decoding.step ? method.decoding.step.text : text(method.decoding.evict, "none")},
-          {"attend", text(method.decoding.attend, "to all that is kept")},
-          {"positions", method.positions == Positions::cache ? "the index in the cache" : "the place in the text"}};
-}
-
-}  // namespace
 }  // namespace policy
-
-namespace {
-
-std::vector<OptionInfo> infos_of(const std::vector<policy::Option>& options) {
-  std::vector<OptionInfo> out;
-  for (const auto& o : options) out.push_back({o.name, o.default_text(), o.range_text(), o.effect});
-  return out;
-}
-
-}  // namespace
-
-std::vector<MethodInfo> list_methods() {
-  std::vector<MethodInfo> out;
-  const auto all = policy::registered();
-  for (const auto& preset : all->presets) {
-    const auto parts = policy::parts_of(preset.build(policy::Options(preset.options)));
-    out.push_back({preset.name, preset.summary, preset.paper, parts, infos_of(preset.options)});
-  }
-  return out;
-}
-
-std::vector<MethodInfo> list_wrappers() {
-  std::vector<MethodInfo> out;
-  const auto all = policy::registered();
-  for (const auto& w : all->wrappers) out.push_back({w.name, w.summary, w.paper, {}, infos_of(w.options)});
-  return out;
-}
-
-MethodInfo describe_method(std::string_view spec) {
-  const Spec parsed = Spec::parse(spec);
-  return {parsed.print(), parsed.print_full(), "", policy::parts_of(parsed.method()), {}};
-}
-
 }  // namespace winnow

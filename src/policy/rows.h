@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cache/element.h"
-#include "policy/method.h"
+#include "policy/views.h"
 
 namespace winnow::policy {
 
@@ -26,7 +26,8 @@ double norm(std::span<const float> row);
 void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector,
                                  std::span<float> out);
 
-/// A method that ranks entries by their own rows once, when the prompt has been read, and forces the first `sinks`.
+/// A method that ranks entries by their own rows once, when the prompt has been read, and always keeps the first
+/// `sinks`.
 Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score);
 
 }  // namespace winnow::policy

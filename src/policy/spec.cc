@@ -67,15 +67,16 @@ class Parser {
     const auto& found = policy::find_named(registry_.presets, name, "method");
     policy::Given given = reader_.options(name, found.options);
     policy::Method method = build(found, given.values);
-    if (settle_positions(given, found.options, method)) method = build(found, given.values);
+    if (choose_open_positions(given, found.options, method)) method = build(found, given.values);
     method.name = name;
     return {std::move(method), name + print_changed(given.values, found.options),
             name + print_all(given.values, found.options)};
   }
 
-  /// Whether the method's positions were open and are now settled otherwise than its preset does.
-  bool settle_positions(policy::Given& given, const std::vector<policy::Option>& declared,
-                        const policy::Method& method) const {
+  /// Chooses the positions of a method that evicts at every step, where the text has not. Returns whether that changed
+  /// them.
+  bool choose_open_positions(policy::Given& given, const std::vector<policy::Option>& declared,
+                             const policy::Method& method) const {
     const bool may = std::any_of(declared.begin(), declared.end(), [](const auto& o) { return o.name == "positions"; });
     if (open_ == OpenPositions::preset || !may || given.keys.count("positions") > 0 ||
         method.schedule != policy::Schedule::step)

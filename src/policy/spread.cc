@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "policy/apportion.h"
-#include "policy/select.h"
+#include "policy/top.h"
 
 namespace winnow::policy {
 

@@ -23,7 +23,8 @@ void group_mean_raised(const StepView& view, int kv_head, double gain, std::vect
     std::vector<double> raised;
     for (const float p : view.attention(kv_head * group + g)) raised.push_back(std::pow(static_cast<double>(p), gain));
     const double all = std::accumulate(raised.begin(), raised.end(), 0.0) * group;
-    for (std::size_t slot = 0; slot < sum.size() && all > 0; ++slot) sum[slot] += raised[slot] / all;
+    if (!(all > 0)) continue;
+    for (std::size_t slot = 0; slot < sum.size(); ++slot) sum[slot] += raised[slot] / all;
   }
   out.assign(sum.begin(), sum.end());
 }

@@ -5,47 +5,48 @@
 #include <cstdint>
 #include <vector>
 
-#include "policy/method.h"
+#include "policy/views.h"
 
-/// Pieces that per-step methods are made of.
+/// What methods that evict at every step are made of.
 namespace winnow::policy {
 
 /// Mean attention of a KV head's query heads, by slot, then by merged entry, [entries - first].
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int first = 0);
 
-/// The same with each head's softmax taken anew with logits that are multiplied by `gain`.
+/// The same, where the logits of each head are multiplied by `gain` before the softmax.
 void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out);
 
 /// Adds to a column of a lane, by slot.
 void add_to_column(const StepView& view, int kv_head, int column, const std::vector<float>& addend);
 
-/// Whether an entry may leave: it is neither one of the first `sinks` positions nor one of the `recent` last.
+/// Whether an entry may be evicted: it is neither one of the first `sinks` positions nor one of the `recent` last.
 inline bool evictable(const StepView& view, std::int32_t position) {
   return position >= view.terms.always_kept.sinks && position <= view.position - view.terms.always_kept.recent;
 }
 
-/// An entry that may leave: the least worth goes first, and what is no number before it; of equals the earliest.
-struct Leaver {
+/// An entry that may be evicted. The one of least worth is the first, a worth that is no number comes before all
+/// others; of equals the earliest is the first.
+struct Victim {
   int slot = -1;
   float worth = 0;
   std::int32_t position = 0;
 
-  bool before(const Leaver& other) const {
+  bool before(const Victim& other) const {
     if (other.slot < 0 || std::isnan(worth) != std::isnan(other.worth)) return other.slot < 0 || std::isnan(worth);
     return worth != other.worth && !std::isnan(worth) ? worth < other.worth : position < other.position;
   }
 };
 
-/// The evictable entry of least worth; slot -1: there is none. worth(stretch, i) is that of the i-th entry of a
+/// The evictable entry of least worth; slot -1: there is none. worth(stretch, i) gives the worth of the i-th entry of a
 /// stretch.
 template <class Worth>
-Leaver victim_of(const StepView& view, int kv_head, const Worth& worth) {
-  Leaver victim;
+Victim victim_of(const StepView& view, int kv_head, const Worth& worth) {
+  Victim victim;
   view.lanes.for_each_span(kv_head, [&](const cache::LaneSpan& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {
       const auto position = stretch.positions[i];
       if (!evictable(view, position)) continue;
-      const Leaver candidate{stretch.first + i, worth(stretch, i), position};
+      const Victim candidate{stretch.first + i, worth(stretch, i), position};
       if (candidate.before(victim)) victim = candidate;
     }
   });
@@ -54,11 +55,11 @@ Leaver victim_of(const StepView& view, int kv_head, const Worth& worth) {
 
 inline bool too_long(const StepView& view, int kv_head) { return view.lanes.length(kv_head) > view.limit[kv_head]; }
 
-/// While a lane is longer than its limit, removes the evictable entry of least worth.
+/// Evicts the entries of least worth until the lane is within its limit.
 template <class Worth>
 void evict_down(const StepView& view, int kv_head, const Worth& worth) {
   while (too_long(view, kv_head)) {
-    const Leaver victim = victim_of(view, kv_head, worth);
+    const Victim victim = victim_of(view, kv_head, worth);
     if (victim.slot < 0) return;
     view.lanes.remove(kv_head, victim.slot);
   }

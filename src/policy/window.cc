@@ -12,7 +12,7 @@ namespace winnow::policy {
 
 std::vector<Option> window_options(std::vector<Option> more) {
   std::vector<Option> out = {
-      {"window", Option::Integer{32, 1, 65536}, "last queries that are observed and entries that always stay"},
+      {"window", Option::Integer{32, 1, 65536}, "last queries that are observed and entries that are always kept"},
       {"kernel", Option::Integer{7, 1, 1025}, "length of the pooling along positions, odd"},
       {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
       {"pad", Option::Choice{"valid", {"valid", "count"}}, "what mean pooling divides by at the ends"},

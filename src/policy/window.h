@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "policy/method.h"
+#include "winnow/policy/method.h"
 #include "winnow/policy/options.h"
 
 /// The family of SnapKV: the attention of the prompt's last queries, pooled.

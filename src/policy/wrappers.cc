@@ -72,7 +72,7 @@ Wrapper pyramid() {
 Wrapper chunk() {
   return {
       .name = "chunk",
-      .summary = "chunk(X): whole chunks of consecutive positions stay",
+      .summary = "chunk(X): whole chunks of consecutive positions are kept",
       .paper =
           "Liu et al. 2025, ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference",
       .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"},

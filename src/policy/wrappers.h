@@ -3,15 +3,15 @@
 
 #include "winnow/policy/registry.h"
 
-/// Wrappers exchange one part of a method and refuse, with the reason, what has no such part or has it exchanged
-/// already.
+/// A wrapper exchanges one part of a method. It refuses, with the reason, a method that has no such part, and one whose
+/// part has been exchanged already.
 namespace winnow::policy::wrappers {
 
 /// ada(X): heads share a layer's budget by need.
 Wrapper ada();
 /// pyramid(X): the budget falls from layer to layer.
 Wrapper pyramid();
-/// chunk(X): whole chunks of consecutive positions stay.
+/// chunk(X): whole chunks of consecutive positions are kept.
 Wrapper chunk();
 
 }  // namespace winnow::policy::wrappers

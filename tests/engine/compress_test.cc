@@ -7,7 +7,7 @@
 #include "cache/lanes.h"
 #include "engine/cache_impl.h"
 #include "network/network.h"
-#include "policy/method.h"
+#include "policy/views.h"
 #include "support/cache_options.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "policy/method.h"
+#include "policy/views.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"

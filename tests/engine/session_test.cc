@@ -9,7 +9,7 @@
 
 #include "cache/lanes.h"
 #include "network/bf16_kernel.h"
-#include "policy/method.h"
+#include "policy/views.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "policy/method.h"
+#include "policy/views.h"
 #include "winnow/policy/registry.h"
 #include "winnow/policy/score.h"
 #include "winnow/policy/spread.h"

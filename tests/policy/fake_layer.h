@@ -13,9 +13,9 @@
 
 #include "base/memory.h"
 #include "cache/lanes.h"
-#include "policy/method.h"
 #include "policy/plan.h"
 #include "policy/reference.h"
+#include "policy/views.h"
 #include "winnow/spec.h"
 
 namespace winnow::test {

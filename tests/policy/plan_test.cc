@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "policy/fake_layer.h"
-#include "policy/method.h"
+#include "policy/views.h"
 #include "winnow/error.h"
 #include "winnow/spec.h"
 

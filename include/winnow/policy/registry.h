@@ -46,7 +46,8 @@ WINNOW_EXPORT std::shared_ptr<const Registry> registered();
 /// by any thread. Throws UsageError when the name is taken, or not made of a to z, 0 to 9 and `-`.
 WINNOW_EXPORT void add_method(Preset preset);
 
-/// The preset with the option `positions`, which every method has that evicts and does not say where entries lie.
+/// The preset with the option `positions`, which every method has that evicts and does not choose effective positions
+/// itself.
 WINNOW_EXPORT Preset with_positions(Preset preset);
 
 }  // namespace winnow::policy

@@ -73,7 +73,8 @@ std::vector<float> value_prior(const cache::Rows& values) {
 /// Accumulated attention with the value prior, of all entries.
 Scores accumulated(const LayerView& view, bool prior) {
   Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
-  for (int head = 0; prior && head < scores.heads(); ++head) {
+  if (!prior) return scores;
+  for (int head = 0; head < scores.heads(); ++head) {
     const auto gamma = value_prior(view.scratch->values(head));
     const auto of_head = scores.head(head);
     for (std::size_t j = 0; j < gamma.size(); ++j) of_head[j] *= gamma[j];
@@ -110,7 +111,7 @@ void accumulate(const StepView& view, Counted counted, Gain kind) {
 /// Large Language Models", section 4, appendix E): attention accumulated over the most recent queries, by a
 /// softmax whose gain keeps its entropy at ln B however long the prompt, times a prior from the values' norms. While
 /// decoding each query adds its attention.
-///   recent       recent tokens that stay and whose queries are accumulated, at most half of the budget
+///   recent       recent tokens that are always kept and whose queries are accumulated, at most half of the budget
 ///   ra           off: all queries are accumulated
 ///   sgs          off: the plain softmax
 ///   vpe          off: no value prior
@@ -129,7 +130,7 @@ Preset ahakv() {
               "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of "
               "Large Language Models",
           .options = {{"recent", Option::Integer{32, 1, 65536},
-                       "recent tokens that stay and whose queries are accumulated"},
+                       "recent tokens that are always kept and whose queries are accumulated"},
                       {"ra", on, "off: all queries are accumulated"},
                       {"sgs", on, "off: the plain softmax"},
                       {"vpe", on, "off: no value prior"},

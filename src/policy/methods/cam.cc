@@ -16,7 +16,7 @@ namespace winnow::policy::methods {
 namespace {
 
 enum class Select : std::uint8_t { heavy, streaming };
-/// Attention that a merge is drawn by while decoding.
+/// While decoding, whose attention gives the probability of a merge: all queries' so far, or the newest one's.
 enum class Drawn : std::uint8_t { by_all, by_newest };
 
 struct Rule {
@@ -30,7 +30,7 @@ struct Rule {
     return {0, budget / 2};
   }
   int spread_over(const AlwaysKept& always_kept) const { return spread > 0 ? spread : std::max(1, always_kept.recent); }
-  /// Whether an entry that goes is merged: with probability received / mean of what the recent ones have received.
+  /// Whether an evicted entry is merged: with the probability received / mean of what the recent entries have received.
   bool merges(double received, double recent_mean, int layer, int head, int position) const {
     return recent_mean > 0 && uniform_at(seed, layer, head, position) < received / recent_mean;
   }
@@ -42,9 +42,9 @@ double recent_mean(std::span<const float> received, const AlwaysKept& always_kep
   return always_kept.recent > 0 ? sum / always_kept.recent : 0;
 }
 
-/// Values of the entries that one head keeps, with those of the entries that go spread over the next kept ones. What
-/// each kept entry gets is a running sum: a value enters it at the first entry that it is spread over and leaves it
-/// after the last.
+/// The values that one head stores: those of its kept entries, plus what evicted entries have spread over the kept ones
+/// after them. A value is spread over several consecutive entries, so only the first of them and the one after the last
+/// are noted in `change`. The sum of all changes up to an entry is what that entry gets.
 std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
                                  std::span<const float> received, const AlwaysKept& always_kept, const Rule& rule) {
   const auto dim = as_size(view.shape.head_dim);
@@ -66,7 +66,12 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
     }
   });
   std::vector<double> running(dim);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] += static_cast<float>(running[i % dim] += change[i]);
+  for (std::size_t first = 0; first < out.size(); first += dim) {
+    for (std::size_t c = 0; c < dim; ++c) {
+      running[c] += change[first + c];
+      out[first + c] += static_cast<float>(running[c]);
+    }
+  }
   return out;
 }
 
@@ -77,7 +82,7 @@ void merge_prompt(const LayerView& view, const AlwaysKept& always_kept, cache::K
   }
 }
 
-/// What the recent entries of a lane have received, the mean; `received` by slot.
+/// Mean of what the recent entries of a lane have received; `received` by slot.
 double recent_mean(const StepView& view, int head, std::span<const float> received) {
   const int count = view.terms.always_kept.recent;
   double sum = 0;
@@ -91,26 +96,26 @@ double recent_mean(const StepView& view, int head, std::span<const float> receiv
 }
 
 /// Slots of the next entries after a position, at most `count`, in any order.
-std::vector<int> next_behind(const StepView& view, int head, std::int32_t position, std::size_t count) {
-  std::vector<std::pair<std::int32_t, int>> behind;
-  behind.reserve(view.lanes.length(head));
+std::vector<int> next_after(const StepView& view, int head, std::int32_t position, std::size_t count) {
+  std::vector<std::pair<std::int32_t, int>> later;
+  later.reserve(view.lanes.length(head));
   view.lanes.for_each_span(head, [&](const cache::LaneSpan& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {
       const auto other = stretch.positions[i];
-      if (other > position) behind.emplace_back(other, stretch.first + i);
+      if (other > position) later.emplace_back(other, stretch.first + i);
     }
   });
-  if (count < behind.size()) {
-    std::nth_element(behind.begin(), behind.begin() + static_cast<std::ptrdiff_t>(count), behind.end());
-    behind.resize(count);
+  if (count < later.size()) {
+    std::nth_element(later.begin(), later.begin() + static_cast<std::ptrdiff_t>(count), later.end());
+    later.resize(count);
   }
   std::vector<int> slots;
-  slots.reserve(behind.size());
-  for (const auto& entry : behind) slots.push_back(entry.second);
+  slots.reserve(later.size());
+  for (const auto& entry : later) slots.push_back(entry.second);
   return slots;
 }
 
-/// Attention that the entries of a lane have received in all, by slot.
+/// Attention that each entry of a lane has received from all queries, by slot.
 void received_by_all(const StepView& view, int head, std::vector<float>& out) {
   out.clear();
   view.lanes.for_each_span(head, [&](const cache::LaneSpan& stretch) {
@@ -119,8 +124,8 @@ void received_by_all(const StepView& view, int head, std::vector<float>& out) {
   });
 }
 
-/// Spreads the value of an entry that leaves a lane over the next ones by position; `received` by slot.
-void merge_into_next(const StepView& view, int head, const Leaver& victim, std::span<const float> received,
+/// Spreads the victim's value over the next entries by position; `received` by slot.
+void merge_into_next(const StepView& view, int head, const Victim& victim, std::span<const float> received,
                      const Rule& rule) {
   const double own = received[victim.slot];
   if (!rule.merges(own, recent_mean(view, head, received), view.layer, head, victim.position)) return;
@@ -128,7 +133,7 @@ void merge_into_next(const StepView& view, int head, const Leaver& victim, std::
   std::vector<float> share(view.shape.head_dim);
   view.lanes.value(head, victim.slot, share);
   for (float& x : share) x /= static_cast<float>(spread);
-  view.lanes.add_to_values(head, next_behind(view, head, victim.position, spread), share);
+  view.lanes.add_to_values(head, next_after(view, head, victim.position, spread), share);
 }
 
 void after_step(const StepView& view, const Rule& rule) {
@@ -138,7 +143,7 @@ void after_step(const StepView& view, const Rule& rule) {
     add_to_column(view, head, 0, received);
     if (rule.drawn == Drawn::by_all) received_by_all(view, head, received);
     while (too_long(view, head)) {
-      const Leaver victim = victim_of(view, head, [&](const cache::LaneSpan& stretch, int i) {
+      const Victim victim = victim_of(view, head, [&](const cache::LaneSpan& stretch, int i) {
         const auto at = as_size(i);
         return rule.select == Select::heavy ? stretch.column(0)[at] : static_cast<float>(stretch.positions[at]);
       });
@@ -153,31 +158,31 @@ void after_step(const StepView& view, const Rule& rule) {
 
 }  // namespace
 
-/// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an entry
-/// that goes is spread over the next ones, with a probability that grows with the attention it has received; its key
-/// goes.
+/// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an
+/// evicted entry is spread over the next entries, with a probability that grows with the attention it has received. Its
+/// key is lost.
 ///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
 ///   m       entries that a value is spread over; 0: as many as are recent
 ///   drawn   newest: merging is drawn by the newest token's attention, as in the authors' code for generation;
-///   received: by all that
-///           entries have received, which is nearly always enough, so that values grow from step to step
-///   prompt  drop: what goes when the prompt ends is dropped; merge: it is merged, too, which multiplies values where
-///   the prompt is much
-///           longer than the budget
+///           received: by all that entries have received, which is nearly always enough, so that values grow from step
+///           to step
+///   prompt  drop: what is evicted when the prompt ends is lost; merge: it is merged, too, which multiplies values
+///   where
+///           the prompt is much longer than the budget
 ///   seed    another seed merges others
 ///   when    step: evicts at every decode step; prefill: only when the prompt has been read, so that without
 ///           prompt=merge nothing is merged
 Preset cam() {
   return {
       .name = "cam",
-      .summary = "merges the values of entries that go into the next ones, at random by received attention",
+      .summary = "merges the values of evicted entries into the next ones, at random by received attention",
       .paper = "Zhang et al. 2024, CaM: Cache Merging for Memory-efficient LLMs Inference",
-      .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries go"},
+      .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries are evicted"},
                   {"m", Option::Integer{0, 0, 65536}, "entries that a value is spread over; 0: as many as are recent"},
                   {"drawn", Option::Choice{"newest", {"newest", "received"}},
                    "attention that merging is drawn by: the newest token's, or all that was received"},
                   {"prompt", Option::Choice{"drop", {"drop", "merge"}},
-                   "what happens to entries that go when the prompt ends"},
+                   "what happens to entries that are evicted when the prompt ends"},
                   {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"},
                   {"when", Option::Choice{"step", {"step", "prefill"}},
                    "when entries are evicted; after prefill alone only prompt=merge merges"}},

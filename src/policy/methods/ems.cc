@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/as_size.h"
-#include "policy/merging.h"
+#include "policy/demotion.h"
 #include "policy/methods/presets.h"
 #include "policy/step.h"
 #include "winnow/policy/score.h"
@@ -26,7 +26,7 @@ struct Rule {
   Pooling pooling;
   Merging merging;
 
-  /// Equation 3: the global part is brought to the local one's size.
+  /// Equation 3; `ratio` brings the global part to the local one's size.
   double score(double global, double local, double ratio) const {
     return kind == Kind::global ? global : kind == Kind::local ? local : std::max(global * ratio, local);
   }
@@ -69,7 +69,7 @@ class Lane {
 
   void step() {
     receive();
-    if (too_long(view_, head_)) evict_a_centre();
+    if (too_long(view_, head_)) demote_a_centre();
     trim_merged_entries();
     if ((view_.position - view_.terms.prompt.tokens + 1) % rule_.window == 0) begin_window();
   }
@@ -103,7 +103,7 @@ class Lane {
     });
   }
 
-  /// What brings the global part to the local one's size.
+  /// The factor that brings the global part to the local one's size.
   double ratio() {
     double global = 0;
     double local = 0;
@@ -132,9 +132,9 @@ class Lane {
                  ratio);
   }
 
-  void evict_a_centre() {
+  void demote_a_centre() {
     const double all_ratio = ratio();
-    const Leaver victim = victim_of(view_, head_, [&](const cache::LaneSpan& stretch, int i) {
+    const Victim victim = victim_of(view_, head_, [&](const cache::LaneSpan& stretch, int i) {
       const auto at = as_size(i);
       return static_cast<float>(
           score(stretch.column(kAll)[at], stretch.column(kPast)[at], stretch.column(kCurrent)[at], all_ratio));
@@ -143,15 +143,15 @@ class Lane {
     Demotion(rule_.merging, view_, head_, [&](int entry) { return score_of(entry, all_ratio); }).demote(victim.slot);
   }
 
-  /// The merged entries of least worth leave until there is room; of equals the earliest.
+  /// Evicts the merged entries of least worth until there is room; of equals the earliest.
   void trim_merged_entries() {
     const int room = rule_.merging.room(view_.limit[head_]);
     auto& merged_entries = view_.lanes.merged_entries(head_);
     while (merged_entries.count() > room) {
       const double all_ratio = ratio();
-      Leaver victim;
+      Victim victim;
       for (int i = 0; i < merged_entries.count(); ++i) {
-        const Leaver candidate{i, static_cast<float>(score_of_merged_entry(i, all_ratio)),
+        const Victim candidate{i, static_cast<float>(score_of_merged_entry(i, all_ratio)),
                                merged_entries.positions()[i]};
         if (candidate.before(victim)) victim = candidate;
       }
@@ -179,86 +179,89 @@ Rule rule_from(const Options& options) {
   merging.clamp = options.text("clamp") == "on";
   merging.rotated = options.text("redundancy") == "rotated";
   merging.normalize = options.text("normalize") == "on";
-  merging.merged = options.text("positions") == "merged" ? Merged::vanishes : Merged::stays;
+  merging.merged = options.text("positions") == "merged" ? Merged::into_centre : Merged::as_entry;
   return rule;
 }
 
 std::vector<Option> options() {
   const Option::Choice on{"on", {"on", "off"}};
   const Option::Choice off{"off", {"on", "off"}};
-  return {{"window", Option::Integer{32, 1, 65536}, "last tokens, which stay and whose queries make the local score"},
-          {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
-          {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; from 1 on nothing is"},
-          {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
-          {"score", Option::Choice{"glo-loc", {"glo", "loc", "glo-loc"}},
-           "attention from all queries, the window's, or the larger"},
-          {"observe", Option::Choice{"all", {"all", "halves"}},
-           "queries of the global score: all, or the first and last half-budget"},
-          {"similarity", Option::Choice{"kv", {"key", "value", "kv"}}, "what is compared: keys, values, or both"},
-          {"redundancy", Option::Choice{"raw", {"raw", "rotated"}}, "whether keys are compared before or after RoPE"},
-          {"clamp", off, "on: cosines below 0 count as 0"},
-          {"merge", on, "off: what goes is gone"},
-          {"normalize", on, "off: a class's direction is as short as the mean makes it"},
-          {"positions", Option::Choice{"kept", {"kept", "cache", "merged"}},
-           "merged entries stay at their places, at their index in the cache, or only their centre stays"},
-          {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}};
+  return {
+      {"window", Option::Integer{32, 1, 65536},
+       "last tokens, which are always kept and whose queries make the local score"},
+      {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
+      {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; from 1 on nothing is"},
+      {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
+      {"score", Option::Choice{"glo-loc", {"glo", "loc", "glo-loc"}},
+       "attention from all queries, the window's, or the larger"},
+      {"observe", Option::Choice{"all", {"all", "halves"}},
+       "queries of the global score: all, or the first and last half-budget"},
+      {"similarity", Option::Choice{"kv", {"key", "value", "kv"}}, "what is compared: keys, values, or both"},
+      {"redundancy", Option::Choice{"raw", {"raw", "rotated"}}, "whether keys are compared before or after RoPE"},
+      {"clamp", off, "on: cosines below 0 count as 0"},
+      {"merge", on, "off: nothing is merged"},
+      {"normalize", on, "off: a class's direction is as short as the mean makes it"},
+      {"positions", Option::Choice{"kept", {"kept", "cache", "merged"}},
+       "positions of merged entries: those in the text, ranks in the cache; merged: none, the centre stands for them"},
+      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}};
 }
 
 }  // namespace
 
 /// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on
 /// Global-Local Importance", sections 3.3 and 4): the larger of the attention from all queries and from the last ones
-/// ranks entries. The best become centres of classes; the next join the centre that is most alike and share its
-/// direction and value, each at its own place and with its own key length; what is like none goes. While decoding each
-/// query adds its attention, and the centre of least score is given up.
+/// ranks entries. The best become centres of classes. The next are merged into the centre that is most alike: they
+/// share its direction and value, each at its own position and with its own key length. What is like none is evicted.
+/// While decoding, each query adds its attention, and the centre of least score is demoted.
 Preset ems() {
-  return {
-      .name = "ems",
-      .summary = "keeps what all or the last queries attend to; what is alike is merged and shares vectors",
-      .paper =
-          "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on "
-          "Global-Local Importance",
-      .options = options(),
-      .build = [](const Options& options) {
-        const Rule rule = rule_from(options);
-        const std::string& positions = options.text("positions");
-        Method method;
-        method.reading.observe = {
-            rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
-                        : "sums of the attention of all queries, and of the window's",
-            [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
-        method.selection.always_kept = {"the window", [rule](const LayerPrompt&, int budget) {
-                                          return AlwaysKept{0, std::min(rule.window, budget)};
-                                        }};
-        method.selection.least = {"the window", [rule](const LayerPrompt&) { return rule.window; }};
-        method.selection.score = {
-            "attention of " + options.text("score") + ", mean-pooled",
-            [rule](const LayerView& view, const AlwaysKept& always_kept) { return score(rule, view, always_kept); }};
-        method.positions = positions == "cache" ? Positions::cache : Positions::absolute_unrotated;
-        if (rule.merging.merges()) {
-          method.lanes.merged_entries = positions == "merged" ? 0 : rule.merging.gamma - 1;
-          method.lanes.merge = {
-              "what is next in rank joins the centre that is most alike",
-              [rule](const LayerView& view, const Scores& scores, const AlwaysKept& always_kept,
-                     cache::KeepPlan& plan) { merge_prompt(rule.merging, view, scores, always_kept, plan); }};
-        }
-        method.schedule = Schedule::once;
-        if (options.text("when") == "prefill") return method;
-        method.schedule = Schedule::step;
-        method.lanes.columns = {"attention of all queries", "of the window before", "of this window"};
-        method.lanes.state = {"attention of all queries and of the window's",
-                              [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                                const Scores none(view.shape.kv_heads, view.tokens());
-                                return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
-                                                   reduce_group(view.observations[kPast], view.shape, Reduce::mean),
-                                                   none};
-                              }};
-        method.decoding.step = {"the centre of least score, which joins another or goes", [rule](const StepView& view) {
-                                  for (int head = view.first_head; head < view.end_head; ++head)
-                                    Lane(rule, view, head).step();
-                                }};
-        return method;
-      }};
+  return {.name = "ems",
+          .summary = "keeps what all or the last queries attend to; what is alike is merged and shares vectors",
+          .paper =
+              "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on "
+              "Global-Local Importance",
+          .options = options(),
+          .build = [](const Options& options) {
+            const Rule rule = rule_from(options);
+            const std::string& positions = options.text("positions");
+            Method method;
+            method.reading.observe = {
+                rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
+                            : "sums of the attention of all queries, and of the window's",
+                [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
+            method.selection.always_kept = {"the window", [rule](const LayerPrompt&, int budget) {
+                                              return AlwaysKept{0, std::min(rule.window, budget)};
+                                            }};
+            method.selection.least = {"the window", [rule](const LayerPrompt&) { return rule.window; }};
+            method.selection.score = {"attention of " + options.text("score") + ", mean-pooled",
+                                      [rule](const LayerView& view, const AlwaysKept& always_kept) {
+                                        return score(rule, view, always_kept);
+                                      }};
+            method.positions = positions == "cache" ? Positions::cache : Positions::absolute_unrotated;
+            if (rule.merging.merges()) {
+              method.lanes.merged_entries = positions == "merged" ? 0 : rule.merging.gamma - 1;
+              method.lanes.merge = {
+                  "what is next in rank is merged into the centre that is most alike",
+                  [rule](const LayerView& view, const Scores& scores, const AlwaysKept& always_kept,
+                         cache::KeepPlan& plan) { merge_prompt(rule.merging, view, scores, always_kept, plan); }};
+            }
+            method.schedule = Schedule::once;
+            if (options.text("when") == "prefill") return method;
+            method.schedule = Schedule::step;
+            method.lanes.columns = {"attention of all queries", "of the window before", "of this window"};
+            method.lanes.state = {"attention of all queries and of the window's",
+                                  [](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                    const Scores none(view.shape.kv_heads, view.tokens());
+                                    return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
+                                                       reduce_group(view.observations[kPast], view.shape, Reduce::mean),
+                                                       none};
+                                  }};
+            method.decoding.step = {"the centre of least score, which is merged into another or evicted",
+                                    [rule](const StepView& view) {
+                                      for (int head = view.first_head; head < view.end_head; ++head)
+                                        Lane(rule, view, head).step();
+                                    }};
+            return method;
+          }};
 }
 
 }  // namespace winnow::policy::methods

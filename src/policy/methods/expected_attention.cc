@@ -29,7 +29,7 @@ class MeanRotation {
     }
   }
 
-  /// Turns a vector whose elements are `step` apart.
+  /// Rotates a vector whose elements are `step` apart.
   void apply(double* x, std::size_t step) const {
     const std::size_t pairs = cosine_.size();
     for (std::size_t i = 0; i < pairs; ++i) {
@@ -48,7 +48,8 @@ class MeanRotation {
   std::vector<double> sine_;
 };
 
-/// Logits that queries to come will give on average, were they normal: scale k·mean + scale^2 k' covariance k / 2.
+/// Logarithm of what exp(logit) is on average over queries to come, if these are normal:
+/// scale k·mean + scale^2 k' covariance k / 2.
 class Expected {
  public:
   Expected(const LayerView& view, int head, const MeanRotation& rotation)
@@ -94,10 +95,14 @@ class Expected {
   std::vector<float> products_;
 };
 
+/// Softmax, in place.
 void soften(std::vector<float>& x) {
   const float most = *std::max_element(x.begin(), x.end());
   double sum = 0;
-  for (float& v : x) sum += v = std::exp(v - most);
+  for (float& v : x) {
+    v = std::exp(v - most);
+    sum += v;
+  }
   for (float& v : x) v = static_cast<float>(v / sum);
 }
 
@@ -145,7 +150,7 @@ Scores expected_attention(const LayerView& view, int future, int first) {
 /// Future Queries Distribution", section 3): the prompt's queries, as a normal distribution that is rotated to the
 /// positions to come, say what will be attended to on average; times the value's length.
 ///   future   positions to come that the rotation is averaged over
-///   sinks    first tokens that always stay, and whose queries count for nothing, as in the authors' code
+///   sinks    first tokens that are always kept, and whose queries count for nothing, as in the authors' code
 ///   softmax  evictable: over the entries that may be evicted, as in the authors' code; all: the sinks too, so that a
 ///   query head that expects to attend to them weighs less in its group's mean
 Preset expected_attention() {
@@ -156,7 +161,7 @@ Preset expected_attention() {
           "Devoto et al. 2025, Expected Attention: KV Cache Compression by Estimating Attention from Future Queries "
           "Distribution",
       .options = {{"future", Option::Integer{512, 1, 65536}, "positions to come that the rotation is averaged over"},
-                  {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"},
+                  {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                   {"softmax", Option::Choice{"evictable", {"evictable", "all"}},
                    "entries whose expected attention sums to 1: without the sinks, or all"}},
       .build = [](const Options& options) {

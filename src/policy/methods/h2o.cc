@@ -24,8 +24,8 @@ Scores by_count(Scores scores, const LayerView& view) {
   return scores;
 }
 
-/// Each query's attention adds to what the entries have received; where a lane is too long the entry with the least
-/// leaves.
+/// Each query's attention adds to what the entries have received. Where a lane is too long, the entry that has received
+/// the least is evicted.
 void accumulate(const StepView& view, bool count) {
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
@@ -45,7 +45,7 @@ void accumulate(const StepView& view, bool count) {
 /// it will receive.
 ///   heavy, recent  how the budget after the sinks is shared between heavy hitters and the last tokens, as weights
 ///   normalize      count: divides by the number of queries that could see the entry
-///   sinks          first tokens that always stay
+///   sinks          first tokens that are always kept
 ///   gqa            how the query heads that share a KV head are brought together when the prompt ends
 ///   when           step: evicts at every decode step; prefill: only when the prompt has been read
 Preset h2o() {
@@ -56,7 +56,7 @@ Preset h2o() {
           .options = {{"heavy", Option::Number{1, 0, 1000}, "weight of the heavy hitters' share of the budget"},
                       {"recent", Option::Number{1, 0, 1000}, "weight of the last tokens' share of the budget"},
                       {"normalize", Option::Choice{"none", {"none", "count"}}, "what received attention is divided by"},
-                      {"sinks", Option::Integer{0, 0, 65536}, "first tokens that always stay"},
+                      {"sinks", Option::Integer{0, 0, 65536}, "first tokens that are always kept"},
                       {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}},
                        "how query heads of one KV head are combined after the prompt"},
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},

@@ -5,8 +5,8 @@
 
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
-#include "policy/select.h"
 #include "policy/step.h"
+#include "policy/top.h"
 #include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
@@ -31,8 +31,8 @@ struct Sizes {
   int first(int b) const { return initial + b * block; }
 };
 
-/// The block's representatives: the entries that the queries after them attended to the most, averaged. Un-rotated,
-/// since all far entries count as lying at one place.
+/// Stores the mean key of the block's representatives: the entries that the queries after them attended to the most. It
+/// is un-rotated, since all far entries have one effective position.
 void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block) {
   const int first = sizes.first(block);
   std::vector<float> received(sizes.block);
@@ -53,13 +53,15 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
 void represent_blocks(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
   const Sizes sizes(terms.budget);
   const int length = view.tokens();
-  for (int head = 0; head < view.shape.kv_heads && length >= terms.budget; ++head) {
+  if (length < terms.budget) return;
+  for (int head = 0; head < view.shape.kv_heads; ++head) {
     lanes.unrotate(head);
     for (int b = 0; b < sizes.blocks(length + 1); ++b) represent(lanes, head, sizes, b);
   }
 }
 
-/// The entries of the local window receive the query's attention; a block that has left it gets its representatives.
+/// The entries of the local window receive the query's attention. A block that lies before the window for the first
+/// time gets its representatives.
 void after_step(const StepView& view) {
   const Sizes sizes(view.terms.budget);
   std::vector<float> attention;
@@ -113,8 +115,8 @@ void attend(const AttendView& view, std::span<cache::AttendPlan> plans) {
 
 /// InfLLM (Xiao et al., 2024, "InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context
 /// Memory", section 3): nothing is evicted; each query reads the first tokens, a local window of half the budget, and
-/// the most relevant of the blocks between them, one choice for a layer. All that is before the window counts as lying
-/// at one distance, the window's length. No options.
+/// the most relevant of the blocks between them, one choice for a layer. The effective distance of all that is before
+/// the window is the window's length. No options.
 Preset infllm() {
   return {
       .name = "infllm",
@@ -126,7 +128,7 @@ Preset infllm() {
       .build = [](const Options&) {
         Method method;
         method.reading.observe = {
-            "sum of the attention of the queries within the local window behind each key",
+            "sum of the attention of the queries within the local window after each key",
             [](const LayerPrompt&, int budget) {
               return std::vector<attention::Observe>{
                   {{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
@@ -143,7 +145,8 @@ Preset infllm() {
         method.positions = Positions::cache;
         method.lanes.summary_rows = 1;
         method.decoding.prepare = {"representatives of each block", represent_blocks};
-        method.decoding.step = {"nothing; blocks that leave the local window get representatives", after_step};
+        method.decoding.step = {"nothing; blocks that come to lie before the local window get representatives",
+                                after_step};
         method.decoding.heads_read_alike = true;
         method.decoding.attend = {"to first tokens, the local window and the most relevant blocks", attend};
         return method;

@@ -14,7 +14,8 @@ std::vector<double> mean_direction(const cache::Rows& keys) {
   std::vector<double> mean(keys.dim);
   for_each_row(keys, [&](int, std::span<const float> key) {
     const double length = norm(key);
-    for (std::size_t i = 0; i < mean.size() && length > 0; ++i) mean[i] += key[i] / length / keys.count;
+    if (!(length > 0)) return;
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += key[i] / length / keys.count;
   });
   return mean;
 }

@@ -31,13 +31,13 @@ std::vector<Passage> repeated(int tokens, int chunk) {
 /// by chunk; an entry is worth the largest attention that it gets from its own chunk. The paper ranks over all layers,
 /// this ranks within each.
 ///   chunk  tokens that are repeated together
-///   sinks  first tokens that always stay
+///   sinks  first tokens that are always kept
 Preset kvzip() {
   return {.name = "kvzip",
           .summary = "what the model looks at when it repeats the text, whatever the question",
           .paper = "Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction",
           .options = {{"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"},
-                      {"sinks", Option::Integer{4, 0, 65536}, "first tokens that always stay"}},
+                      {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"}},
           .build = [](const Options& options) {
             const int chunk = options.integer("chunk");
             Method method = ranked_by("the largest attention from the repetition, over the query heads",

@@ -5,7 +5,7 @@
 
 #include "policy/counter_random.h"
 #include "policy/methods/presets.h"
-#include "policy/select.h"
+#include "policy/top.h"
 #include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
@@ -20,8 +20,8 @@ AlwaysKept always_kept(const LayerPrompt& prompt, int budget) {
   return {sinks, std::min(proxies(prompt.tokens), (budget - sinks) / 4)};
 }
 
-/// Drawing without replacement with probabilities p is taking the largest of log p + Gumbel noise (Yellott, 1977). log
-/// p = score + a constant.
+/// Drawing without replacement with probabilities p is taking the largest of log p + Gumbel noise (Yellott, 1977); here
+/// log p is the score plus a constant.
 std::vector<float> gumbel_keys(std::span<const float> scores, std::uint64_t seed, int layer, int head) {
   std::vector<float> keys;
   for (std::size_t j = 0; j < scores.size(); ++j) {
@@ -45,7 +45,7 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
 
 /// NACL (Chen et al., 2024, "NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
 /// section 3): the attention of a few proxy queries ranks the entries; part of the places is drawn at random in
-/// proportion to its softmax, against the bias of the ranking. AlwaysKept are min(256, B / 4) first tokens and the
+/// proportion to its softmax, against the bias of the ranking. Always kept are min(256, B / 4) first tokens and the
 /// proxies, at most a quarter of the rest of the budget.
 ///   gqa   how the query heads that share a KV head are brought together
 ///   seed  another seed draws other entries

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "policy/method.h"
+#include "policy/views.h"
 #include "winnow/policy/registry.h"
 
 /// One function for each preset, each in the file of its name.

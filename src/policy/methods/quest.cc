@@ -5,7 +5,7 @@
 #include "base/as_size.h"
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
-#include "policy/select.h"
+#include "policy/top.h"
 
 namespace winnow::policy::methods {
 
@@ -77,6 +77,13 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, int cou
   return plan;
 }
 
+/// The first `dense` layers read everything.
+void attend(const AttendView& view, std::span<cache::AttendPlan> plans, int page, int dense) {
+  if (view.layer < dense) return;
+  const int count = (view.terms.budget + page - 1) / page;
+  for (int head = view.first_head; head < view.end_head; ++head) plans[head] = best_pages(view, head, page, count);
+}
+
 }  // namespace
 
 /// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3):
@@ -109,11 +116,7 @@ Preset quest() {
                                     [page](const StepView& view) { summarize_token(view, page); }};
             method.decoding.attend = {"to the pages with the largest bound on their products, by the KV head",
                                       [page, dense](const AttendView& view, std::span<cache::AttendPlan> plans) {
-                                        const int count = (view.terms.budget + page - 1) / page;
-                                        for (int head = view.first_head; head < view.end_head && view.layer >= dense;
-                                             ++head) {
-                                          plans[head] = best_pages(view, head, page, count);
-                                        }
+                                        attend(view, plans, page, dense);
                                       }};
             return method;
           }};

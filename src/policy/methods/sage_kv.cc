@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "policy/methods/presets.h"
-#include "policy/select.h"
+#include "policy/top.h"
 #include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
@@ -33,8 +33,8 @@ struct Picks {
   }
 };
 
-/// What stays however small the budget, so that it is one less than the least that works: at which every query head
-/// picks an entry and the last token has its place.
+/// One less than the least budget that works: the one with which every query head picks an entry and the last token has
+/// its place.
 int least(const Picks& picks, const LayerPrompt& prompt) {
   int budget = 1;
   while (picks.of(prompt, budget) < 1 || picks.recent(prompt, budget) < 1) ++budget;
@@ -43,8 +43,8 @@ int least(const Picks& picks, const LayerPrompt& prompt) {
 
 using Rows = std::vector<std::span<const float>>;
 
-/// Each query head's own best, joined; places that are left by entries that several picked go to the next best of the
-/// group's maximum. `rows` has the attention of the group's query heads.
+/// Each query head's own best, joined. Where several heads pick the same entry, the places that are left are filled
+/// with the next best by the group's maximum. `rows` has the attention of the group's query heads.
 std::vector<std::int32_t> joined(const Rows& rows, int count, const AlwaysKept& always_kept) {
   std::vector<float> ranked(rows.front().begin(), rows.front().end());
   for (const auto row : rows) {
@@ -72,7 +72,7 @@ std::vector<std::vector<std::int32_t>> select(const LayerView& view, const Score
   return out;
 }
 
-/// 1 for what was selected, so that it stays while the recent window slides.
+/// 1 for what was selected, so that it is kept while the recent window slides.
 std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const AlwaysKept& always_kept) {
   Scores marks(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < marks.heads(); ++head) {
@@ -97,9 +97,9 @@ int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
   return oldest;
 }
 
-/// With `refresh`, everything stays and queries read a selection, which every so many tokens is made anew by a query
-/// that reads everything. Nothing is selected from a prompt that fits: then the first such query is the one that finds
-/// the lane longer than the budget.
+/// With `refresh`, everything is kept and queries read a selection. Every so many tokens one query reads everything and
+/// makes the selection anew. Nothing is selected from a prompt that fits: then the first query to do so is the one that
+/// finds the lane longer than the budget.
 struct Refresh {
   Picks picks;
   int every;
@@ -146,7 +146,7 @@ struct Refresh {
   }
 };
 
-/// Turns the one-shot method into one that keeps everything.
+/// Makes of the one-shot method one that keeps everything.
 void add_refresh(Method& method, const Refresh& refresh) {
   method.selection.fixed = "with refresh nothing is evicted";
   method.schedule = Schedule::keep;
@@ -165,13 +165,13 @@ void add_refresh(Method& method, const Refresh& refresh) {
 }  // namespace
 
 /// SAGE-KV (Wang et al., 2025, "LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient
-/// Long-Context Inference", section 2): the attention of the prompt's last token picks once what stays, k entries for
-/// each query head; a quarter of the budget are first tokens, the rest are the most recent ones, which slide while
+/// Long-Context Inference", section 2): the attention of the prompt's last token picks once what is kept, k entries
+/// for each query head. A quarter of the budget are first tokens, the rest are the most recent ones, which slide while
 /// decoding.
 ///   k      entries that each query head picks; 0: a share of the budget, B / (2 G)
 ///   round  power: that share is rounded down to a power of two, as in the paper; floor: it is not
-///   refresh  0: what is not selected is evicted; n: it stays in memory, and every n generated tokens the selection is
-///   made anew; from a prompt that fits it is first made when the lane grows past the budget
+///   refresh  0: what is not selected is evicted; n: it stays in memory, and the selection is made anew every n
+///            generated tokens; from a prompt that fits it is first made when the lane grows past the budget
 Preset sage_kv() {
   return {.name = "sage-kv",
           .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",

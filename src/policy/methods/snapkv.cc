@@ -6,7 +6,7 @@ namespace winnow::policy::methods {
 
 /// SnapKV (Li et al., 2024, "SnapKV: LLM Knows What You are Looking for Before Generation", section 4): the attention
 /// of the prompt's last queries says what the answer will need; pooling keeps the neighbours of what is needed.
-///   window  last queries that are observed, and entries that always stay
+///   window  last queries that are observed, and entries that are always kept
 ///   kernel  length of the pooling along positions
 ///   pool    max or mean
 ///   pad     what mean pooling divides by at the ends: the entries under the kernel (valid) or its length (count)

@@ -23,7 +23,7 @@ Scores mean_of_layer(const LayerView& view) {
   return out;
 }
 
-/// Lanes of a layer lose the same entries, so slot s is the same token in all of them.
+/// The lanes of a layer evict the same entries, so slot s is the same token in all of them.
 void keep_attended(const StepView& view) {
   const auto length = as_size(view.lanes.length(0));
   std::vector<float> mean(length);
@@ -31,16 +31,15 @@ void keep_attended(const StepView& view) {
     const auto attention = view.attention(head);
     for (std::size_t slot = 0; slot < length; ++slot) mean[slot] += attention[slot];
   }
-  // Removal moves the last entry, the token itself; it is the only one that may not leave, so one removal is all that a
-  // step needs.
+  // A step evicts one entry at most. So `mean` stays valid, although removing an entry moves the last one.
   for (int head = view.first_head; head < view.end_head; ++head)
     evict_down(view, head, [&](const cache::LaneSpan& stretch, int i) { return mean[stretch.first + i]; });
 }
 
 }  // namespace
 
-/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what stays,
-/// for all heads of a layer alike.
+/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what is
+/// kept, for all heads of a layer alike.
 ///   when  step: evicts at every decode step; prefill: only when the prompt has been read
 Preset tova() {
   return {

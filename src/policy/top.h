@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "policy/method.h"
+#include "winnow/policy/method.h"
 
 /// Selection of the best entries. A score that is no number is worse than any; of equal scores the later position is
 /// better, so that results do not depend on the machine or on the number of threads.

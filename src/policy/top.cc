@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/select.h"
+#include "policy/top.h"
 
 #include <algorithm>
 #include <bit>

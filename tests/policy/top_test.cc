@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole numbers from fractions, and the best entries of one head and of a layer.
-#include "policy/select.h"
+#include "policy/top.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include "winnow/error.h"
+#include "winnow/policy/method.h"
+#include "winnow/session.h"
+
+namespace winnow {
+
+void CacheOptions::check() const {
+  if (spec.method().retrieves && budget && budget->unit() == Budget::Unit::bytes) {
+    throw UsageError(fmt::format(
+        "{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
+        spec.print(), budget->print()));
+  }
+  if (spec.method().needs_budget() && !budget) {
+    throw UsageError(fmt::format(
+        "{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
+  }
+}
+
+}  // namespace winnow

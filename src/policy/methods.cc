@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "winnow/methods.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "winnow/policy/registry.h"
+#include "winnow/spec.h"
+
+namespace winnow {
+
+namespace {
+
+std::string schedule_text(const policy::Method& method) {
+  switch (method.schedule) {
+    case policy::Schedule::keep:
+      return "nothing is ever evicted";
+    case policy::Schedule::once:
+      return "once, when the prompt has been read";
+    case policy::Schedule::step:
+      return "when the prompt has been read, then at every decode step";
+  }
+  return {};
+}
+
+std::vector<PartInfo> parts_of(const policy::Method& method) {
+  const auto table = method.selection.over_all_heads ? method.selection.over_all_heads.text : "uniform";
+  const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
+  return {{"observe", text(method.reading.observe, "nothing")},
+          {"replay", text(method.reading.replay, "nothing")},
+          {"score", text(method.selection.score, "none")},
+          {"budget over layers", text(method.selection.over_layers, table.c_str())},
+          {"budget over heads", text(method.selection.over_heads, table.c_str())},
+          {"always kept", text(method.selection.always_kept, "none")},
+          {"select", text(method.selection.select, "the best of each head")},
+          {"schedule", schedule_text(method)},
+          {"evict", method.decoding.step ? method.decoding.step.text : text(method.decoding.evict, "none")},
+          {"attend", text(method.decoding.attend, "to all that is kept")},
+          {"positions",
+           method.positions == policy::Positions::cache ? "the rank in the cache" : "the position in the text"}};
+}
+
+std::vector<OptionInfo> infos_of(const std::vector<policy::Option>& options) {
+  std::vector<OptionInfo> out;
+  for (const auto& o : options) out.push_back({o.name, o.default_text(), o.range_text(), o.effect});
+  return out;
+}
+
+}  // namespace
+
+std::vector<MethodInfo> list_methods() {
+  std::vector<MethodInfo> out;
+  const auto all = policy::registered();
+  for (const auto& preset : all->presets) {
+    const auto parts = parts_of(preset.build(policy::Options(preset.options)));
+    out.push_back({preset.name, preset.summary, preset.paper, parts, infos_of(preset.options)});
+  }
+  return out;
+}
+
+std::vector<MethodInfo> list_wrappers() {
+  std::vector<MethodInfo> out;
+  const auto all = policy::registered();
+  for (const auto& w : all->wrappers) out.push_back({w.name, w.summary, w.paper, {}, infos_of(w.options)});
+  return out;
+}
+
+MethodInfo describe_method(std::string_view spec) {
+  const Spec parsed = Spec::parse(spec);
+  return {parsed.print(), parsed.print_full(), "", parts_of(parsed.method()), {}};
+}
+
+}  // namespace winnow
