@@ -122,7 +122,7 @@ HeadBudgetPart measured_on_chunks(HeadBudgetPart spread, int length) {
 
 }  // namespace
 
-void keep_chunks(Selection& selection) {
+void keep_chunks(SelectionParts& selection) {
   const Chunks& chunks = *selection.chunks;
   const bool each_head = chunks.per == Chunks::Per::head || selection.over_heads || selection.over_all_heads;
   selection.select = each_head ? by_head(chunks.length) : by_layer(chunks.length);

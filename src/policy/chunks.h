@@ -12,6 +12,6 @@ namespace winnow::policy {
 /// entries as are left to keep, nearest to its best. Where heads share a layer's budget by need, need is measured on
 /// chunks: every entry counts as much as its chunk. REQUIRES: `chunks` is set; `over_heads`, where it is set, is not
 /// measured on chunks yet, and no layer chooses.
-void keep_chunks(Selection& selection);
+void keep_chunks(SelectionParts& selection);
 
 }  // namespace winnow::policy

@@ -5,13 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "engine/cache_impl.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
-#include "network/network.h"
 #include "support/cache_options.h"
+#include "support/random_tokens.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/policy/registry.h"
@@ -114,9 +112,10 @@ TEST_F(HeadTables, the_bytes_that_are_foretold_are_those_of_the_table) {
   const auto held = [&](const char* spec) {
     return static_cast<double>(prefill(options(spec)).caches.front().stats().bytes_held);
   };
+  const auto numbers = table();
   double more = 0;  // than as many entries of each head: f32 keys and values, and a position
   for (int layer = 0; layer < hparams().n_layer; ++layer) {
-    for (const int x : table()[layer]) more += (x - kBudget) * (hparams().layer(layer).head_dim * 8 + 4);
+    for (const int x : numbers[layer]) more += (x - kBudget) * (hparams().layer(layer).head_dim * 8 + 4);
   }
   ASSERT_NE(more, 0);
   EXPECT_DOUBLE_EQ(held("head-tables") - held("random"), more);

@@ -54,11 +54,11 @@ struct WINNOW_EXPORT LayerView {
   attention::Shape shape;
   const cache::LayerScratch* scratch =
       nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
-  attention::Observed observations;                  ///< in the order of Reading::observe
+  attention::Observed observations;                  ///< in the order of ReadingParts::observe
   const attention::QueryMoments* moments = nullptr;  ///< set for methods that ask for them
   const Rope* rope = nullptr;
   const attention::Observation* replayed =
-      nullptr;  ///< of Reading::replay; set for methods that have it when something is evicted
+      nullptr;  ///< of ReadingParts::replay; set for methods that have it when something is evicted
 
   int tokens() const;
   /// What was known of the layer before.
@@ -96,7 +96,7 @@ struct AlwaysKept {
   int total() const { return sinks + recent; }
 };
 
-/// What is settled for a layer of a sequence when its prompt has been compressed.
+/// What is fixed for a layer of a sequence from when its prompt is compressed.
 struct Terms {
   LayerPrompt prompt;
   int budget = 0;          ///< entries per KV head, the mean
@@ -197,29 +197,29 @@ enum class Positions : std::uint8_t {
 };
 
 /// What acts while the prompt is read.
-struct Reading {
+struct ReadingParts {
   ObservePart observe;          ///< empty: no attention is recorded
   ReplayPart replay;            ///< empty: nothing is read again
   int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: none does
 };
 
 /// What acts when a layer of the prompt is done, and chooses the entries that are kept.
-struct Selection {
+struct SelectionParts {
   AlwaysKeptPart always_kept;
-  LeastPart least;                    ///< REQUIRES: set when the method needs a budget
+  LeastPart least;                    ///< REQUIRES: set where the method needs a budget
   ScorePart score;                    ///< empty: nothing but the always kept entries is kept
   LayerBudgetPart over_layers;        ///< empty: uniform
   HeadBudgetPart over_heads;          ///< empty: uniform
-  AllHeadsBudgetPart over_all_heads;  ///< empty: over_layers and over_heads, of which none is set otherwise
+  AllHeadsBudgetPart over_all_heads;  ///< if set, over_layers and over_heads are empty
   SelectPart select;                  ///< empty: the best of each head
   DrawPart draw;                      ///< empty: select fills all places
-  double drawn_share = 0;             ///< of the selected places, that draw fills
+  double drawn_share = 0;             ///< share of the selected places that draw fills
   std::optional<Chunks> chunks;       ///< set where select takes whole chunks
   std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
 };
 
 /// What the lanes hold of the selected entries, and beside them.
-struct Contents {
+struct LaneParts {
   MergePart merge;            ///< empty: what is not kept is lost
   double merged_entries = 0;  ///< entries without vectors of their own that merge leaves, at most, for each entry of
                               ///< the budget
@@ -230,7 +230,7 @@ struct Contents {
 };
 
 /// What acts while tokens are decoded, and just before.
-struct Decoding {
+struct DecodingParts {
   PreparePart prepare;              ///< empty: nothing to do
   EvictPart evict;                  ///< of Schedule::step, this
   StepPart step;                    ///< or this
@@ -246,10 +246,10 @@ struct Method {
   Positions positions = Positions::absolute;
   bool one_set_per_layer = false;  ///< all heads of a layer keep the same entries, at every step
   bool retrieves = false;          ///< keeps all, and attends to a budget's worth of it
-  Reading reading;
-  Selection selection;
-  Contents lanes;
-  Decoding decoding;
+  ReadingParts reading;
+  SelectionParts selection;
+  LaneParts lanes;
+  DecodingParts decoding;
 
   /// Whether lanes change at every step, so that a token must have been read by all layers before the next one enters.
   bool changes_while_decoding() const { return decoding.evict || decoding.step; }

@@ -167,8 +167,7 @@ void after_step(const StepView& view, const Rule& rule) {
 ///           received: by all that entries have received, which is nearly always enough, so that values grow from step
 ///           to step
 ///   prompt  drop: what is evicted when the prompt ends is lost; merge: it is merged, too, which multiplies values
-///   where
-///           the prompt is much longer than the budget
+///           where the prompt is much longer than the budget
 ///   seed    another seed merges others
 ///   when    step: evicts at every decode step; prefill: only when the prompt has been read, so that without
 ///           prompt=merge nothing is merged

@@ -62,10 +62,10 @@ Scores score(const Rule& rule, const LayerView& view, const AlwaysKept& always_k
   return scores;
 }
 
-/// Entries of one lane while decoding, merged entries last.
-class Lane {
+/// One lane while decoding: its entries and then its merged entries, with their attention and scores.
+class ScoredLane {
  public:
-  Lane(const Rule& rule, const StepView& view, int head) : rule_(rule), view_(view), head_(head) {}
+  ScoredLane(const Rule& rule, const StepView& view, int head) : rule_(rule), view_(view), head_(head) {}
 
   void step() {
     receive();
@@ -258,7 +258,7 @@ Preset ems() {
             method.decoding.step = {"the centre of least score, which is merged into another or evicted",
                                     [rule](const StepView& view) {
                                       for (int head = view.first_head; head < view.end_head; ++head)
-                                        Lane(rule, view, head).step();
+                                        ScoredLane(rule, view, head).step();
                                     }};
             return method;
           }};
