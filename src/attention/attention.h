@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/rope.h"
 #include "base/worker.h"
-#include "cache/lanes.h"
+#include "cache/lane_piece.h"
 #include "cache/scratch.h"
 #include "winnow/policy/attention.h"
 

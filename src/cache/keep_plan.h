@@ -16,7 +16,7 @@ struct KeepPlan {
   std::vector<std::vector<float>> values;
   /// The same for keys, which are un-rotated. REQUIRES: lanes whose keys are.
   std::vector<std::vector<float>> keys;
-  /// A row of the scratch whose vectors are not kept: it follows the kept entry number `centre`.
+  /// A row of the scratch whose vectors are not kept: it becomes a merged entry of the kept entry number `centre`.
   struct Joined {
     std::int32_t row;
     std::int32_t centre;
@@ -35,10 +35,10 @@ struct KeepPlan {
 /// Part of a lane that a query reads, by storage slot, and how far the query is rotated before it reads it
 /// (base/rope.h): 0 means that keys and query agree on positions.
 struct AttendRange {
-  /// Where un-rotated keys count as lying.
+  /// Effective positions of un-rotated keys.
   enum class Keys : std::uint8_t {
-    in_place,  ///< where the lane's shape says
-    at_zero,   ///< all at one place, so that the query's position is its distance from each of them
+    in_place,  ///< those of the lane (LaneShape::positions)
+    at_zero,   ///< 0 for all, so that the query's position is its distance from each of them
   };
 
   std::int32_t begin = 0;

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerLanes in files.
+#include "cache/lanes_file.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/as_size.h"
 #include "base/format.h"
-#include "cache/lanes.h"
+#include "cache/element.h"
 #include "winnow/error.h"
 
 namespace winnow::cache {
@@ -31,7 +36,7 @@ Extent read_extent(ByteCursor& from) {
   return extent;
 }
 
-/// Bytes of one entry in a file: ranks follow from positions.
+/// Bytes of one entry in a file, which has no ranks: positions give them.
 std::size_t saved_entry_bytes(LaneShape shape) {
   shape.merged_entries = 0;
   return entry_bytes(shape) - (shape.has_ranks() ? sizeof(std::int32_t) : 0);
@@ -45,112 +50,96 @@ std::size_t bytes_of_summaries(const LaneShape& shape, int blocks) {
   return as_size(blocks) * as_size(shape.kv_heads) * summary_bytes(shape);
 }
 
-template <class T>
-std::span<T> first_of(T* data, int count) {
-  return {data, as_size(count)};
+/// What the extents of a layer say.
+struct Extents {
+  std::vector<int> block;           ///< [H_kv] entries in the block
+  std::vector<int> tail;            ///< [H_kv] entries after it
+  std::vector<char> unrotated;      ///< [H_kv]
+  std::vector<int> merged_entries;  ///< [H_kv]
+  std::size_t bytes = 0;            ///< of all entries in the file
+};
+
+void check_extent(const Extent& extent, const LaneShape& shape, int tokens, const ByteCursor& from) {
+  const auto [length, block, unrotated, merged_entries] = extent;
+  const auto most = static_cast<std::uint32_t>(tokens);
+  if (length > most || block > length)
+    from.fail(fmt::format("a lane has {} entries, {} of them in its block, of {} tokens", length, block, tokens));
+  if (unrotated > (shape.unrotates == nullptr ? 0U : 1U))
+    from.fail(fmt::format("a lane's key frame is {}, which its method has not", unrotated));
+  if (merged_entries > 0 && (unrotated == 0 || shape.merged_entries == 0 || merged_entries > most))
+    from.fail(fmt::format("a lane has {} merged entries, which its method has not", merged_entries));
 }
 
-}  // namespace
-
-template <class Each>
-void LayerLanes::for_each_run(int head, const Each& each) const {
-  for (int slot = 0; slot < length(head);) {
-    const int count = std::min(together(head, slot), length(head) - slot);
-    each(entry(head, slot), count);
-    slot += count;
-  }
-}
-
-std::vector<int> LayerLanes::saved_lengths(ByteCursor& from, int kv_heads) {
-  std::vector<int> lengths;
-  for (int head = 0; head < kv_heads; ++head) lengths.push_back(static_cast<int>(read_extent(from).length));
-  return lengths;
-}
-
-std::size_t LayerLanes::saved_bytes(int summaries) const {
-  std::size_t bytes = length_.size() * sizeof(Extent) + bytes_of_summaries(shape_, summaries);
-  for (int head = 0; head < shape_.kv_heads; ++head) {
-    bytes += as_size(length(head)) * saved_entry_bytes(shape_) +
-             as_size(merged_entries(head).count()) * saved_merged_bytes(shape_);
-  }
-  return bytes;
-}
-
-void LayerLanes::save(ByteSink& to, int summaries) const {
-  for (std::size_t head = 0; head < length_.size(); ++head) {
-    put(to, static_cast<std::uint32_t>(length_[head]));
-    put(to, static_cast<std::uint32_t>(std::min(length_[head], block_first_[head + 1] - block_first_[head])));
-    put(to, static_cast<std::uint32_t>(unrotated_[head]));
-    put(to, static_cast<std::uint32_t>(merged_entries_[head].count()));
-  }
-  for (int head = 0; head < shape_.kv_heads; ++head) {
-    const auto rows = [&](const std::byte* data, int count, ElementType type) {
-      to.write({data, as_size(count) * row_bytes(type, shape_.head_dim)});
-    };
-    for_each_run(head, [&](const Entry& at, int count) {
-      put(to, std::span<const std::int32_t>(first_of(at.position, count)));
-    });
-    for_each_run(head, [&](const Entry& at, int count) { rows(at.key, count, shape_.type.key); });
-    for_each_run(head, [&](const Entry& at, int count) { rows(at.value, count, shape_.type.value); });
-    for (int c = 0; c < shape_.state_columns; ++c) {
-      for_each_run(head, [&](const Entry& at, int count) {
-        put(to, std::span<const float>(first_of(at.state + as_size(c) * at.state_step, count)));
-      });
-    }
-  }
-  for (const auto& some : merged_entries_) {
-    put(to, some.slots());
-    put(to, some.positions());
-    put(to, some.scales());
-    for (int c = 0; c < shape_.state_columns; ++c) put(to, some.column(c));
-  }
-  for (int block = 0; block < summaries; ++block) {
-    for (int head = 0; head < shape_.kv_heads; ++head) to.write({summary(head, block), summary_bytes(shape_)});
-  }
-}
-
-std::vector<int> LayerLanes::load_extents(ByteCursor& from, int tokens, int summaries) {
-  std::size_t expected = bytes_of_summaries(shape_, summaries);
+Extents read_extents(ByteCursor& from, const LaneShape& shape, int tokens) {
+  Extents out;
   std::size_t in_blocks = 0;
-  std::size_t tail = 0;
-  std::vector<int> followed;
-  for (std::size_t head = 0; head < length_.size(); ++head) {
-    const auto [length, block, unrotated, merged_entries] = read_extent(from);
-    if (length > static_cast<std::uint32_t>(tokens) || block > length) {
-      from.fail(fmt::format("a lane has {} entries, {} of them in its block, of {} tokens", length, block, tokens));
-    }
-    if (unrotated > (shape_.unrotates == nullptr ? 0U : 1U)) {
-      from.fail(fmt::format("a lane's key frame is {}, which its method has not", unrotated));
-    }
-    if (merged_entries > 0 &&
-        (unrotated == 0 || shape_.merged_entries == 0 || merged_entries > static_cast<std::uint32_t>(tokens))) {
-      from.fail(fmt::format("a lane has {} merged entries, which its method has not", merged_entries));
-    }
-    expected += length * saved_entry_bytes(shape_) + merged_entries * saved_merged_bytes(shape_);
-    in_blocks += block;
-    tail = std::max<std::size_t>(tail, length - block);
-    length_[head] = static_cast<int>(length);
-    unrotated_[head] = static_cast<char>(unrotated);
-    followed.push_back(static_cast<int>(merged_entries));
-    block_first_[head + 1] = block_first_[head] + static_cast<int>(block);
+  for (int head = 0; head < shape.kv_heads; ++head) {
+    const Extent extent = read_extent(from);
+    check_extent(extent, shape, tokens, from);
+    out.bytes += extent.length * saved_entry_bytes(shape) + extent.merged_entries * saved_merged_bytes(shape);
+    in_blocks += extent.block;
     if (in_blocks > as_size(std::numeric_limits<int>::max()))
       from.fail(fmt::format("a layer has {} entries", in_blocks));
+    out.block.push_back(static_cast<int>(extent.block));
+    out.tail.push_back(static_cast<int>(extent.length - extent.block));
+    out.unrotated.push_back(static_cast<char>(extent.unrotated));
+    out.merged_entries.push_back(static_cast<int>(extent.merged_entries));
   }
-  if (expected != from.left())
-    from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
-  // One lane's long tail takes pages for all of them.
-  const std::size_t needed = (in_blocks + (tail + kPage) * length_.size()) * entry_bytes(shape_) +
-                             bytes_of_summaries(shape_, summaries + kSummaries);
+  return out;
+}
+
+/// Throws MemoryError when lanes of these extents, and summaries, would not fit. One lane's long tail takes pages for
+/// all of them.
+void check_memory(const Extents& extents, const LaneShape& shape, int summaries) {
+  const auto in_blocks = std::accumulate(extents.block.begin(), extents.block.end(), std::size_t{0});
+  const auto tail = as_size(*std::max_element(extents.tail.begin(), extents.tail.end()));
+  const std::size_t needed = (in_blocks + (tail + LaneStorage::kPage) * extents.tail.size()) * entry_bytes(shape) +
+                             bytes_of_summaries(shape, summaries + Summaries::kTogether);
   if (needed > available_memory()) {
     throw MemoryError(fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed),
                                   format_bytes(available_memory())),
                       needed);
   }
-  return followed;
 }
 
-void LayerLanes::check_positions(int head, int tokens, const ByteCursor& from) const {
-  auto positions = all_positions(head);
+/// Calls each(bytes, what) for everything that a file has of a lane's entries, in the file's order.
+template <class Each>
+void for_each_part(const LaneStorage& storage, int head, const Each& each) {
+  const LaneShape& shape = storage.shape();
+  const std::size_t key = row_bytes(shape.type.key, shape.head_dim);
+  const std::size_t value = row_bytes(shape.type.value, shape.head_dim);
+  const auto part = [&](std::string_view what, const auto& bytes_of) {
+    storage.for_each_run(head, [&](const StoredEntry& at, int count) { each(bytes_of(at, as_size(count)), what); });
+  };
+  part("a lane's positions",
+       [](const StoredEntry& at, std::size_t n) { return std::as_writable_bytes(std::span(at.position, n)); });
+  part("a lane's rows", [key](const StoredEntry& at, std::size_t n) { return std::span(at.key, n * key); });
+  part("a lane's rows", [value](const StoredEntry& at, std::size_t n) { return std::span(at.value, n * value); });
+  for (int c = 0; c < shape.state_columns; ++c) {
+    part("a lane's state",
+         [c](const StoredEntry& at, std::size_t n) { return std::as_writable_bytes(std::span(at.column(c), n)); });
+  }
+}
+
+void load_merged_entries(ByteCursor& from, LaneContents& lanes, int head, int count) {
+  std::vector<std::int32_t> slots(count);
+  from.read(std::span(slots), "the slots of a lane's centres");
+  const int length = lanes.storage.length(head);
+  auto& all = lanes.merged_entries[head];
+  all.reserve(count);
+  std::int32_t before = 0;
+  for (const std::int32_t slot : slots) {
+    if (slot < before || slot >= length)
+      from.fail(fmt::format("a merged entry's centre is in slot {} of {}", slot, length));
+    before = slot;
+    all.add({slot, 0, 1});
+  }
+  from.read(all.positions(), "the positions of merged entries");
+  from.read(all.scales(), "the scales of merged entries");
+  for (int c = 0; c < lanes.storage.shape().state_columns; ++c) from.read(all.column(c), "the state of merged entries");
+}
+
+void check_positions(std::vector<std::int32_t> positions, int tokens, const ByteCursor& from) {
   if (!std::is_sorted(positions.begin(), positions.end())) std::sort(positions.begin(), positions.end());
   for (std::size_t i = 0; i < positions.size(); ++i) {
     if (positions[i] < 0 || positions[i] >= tokens || (i > 0 && positions[i] == positions[i - 1])) {
@@ -160,51 +149,79 @@ void LayerLanes::check_positions(int head, int tokens, const ByteCursor& from) c
   }
 }
 
-void LayerLanes::load_merged_entries(ByteCursor& from, int head, int count) {
-  std::vector<std::int32_t> slots(count);
-  from.read(std::span(slots), "the slots of a lane's centres");
-  auto& all = merged_entries(head);
-  all.reserve(count);
-  std::int32_t before = 0;
-  for (const std::int32_t slot : slots) {
-    if (slot < before || slot >= length(head))
-      from.fail(fmt::format("a merged entry's centre is in slot {} of {}", slot, length(head)));
-    before = slot;
-    all.add({slot, 0, 1});
-  }
-  from.read(all.positions(), "the positions of merged entries");
-  from.read(all.scales(), "the scales of merged entries");
-  for (int c = 0; c < shape_.state_columns; ++c) from.read(all.column(c), "the state of merged entries");
+/// Allocates lanes of these extents.
+LaneContents make_contents(const Extents& extents, MemoryAccount& account, const LaneShape& shape) {
+  LaneContents out(account, shape);
+  out.unrotated = extents.unrotated;
+  out.storage.allocate(extents.block);
+  out.storage.reserve(*std::max_element(extents.tail.begin(), extents.tail.end()));
+  for (int head = 0; head < shape.kv_heads; ++head) out.storage.append(head, extents.tail[head]);
+  return out;
 }
 
-void LayerLanes::load(ByteCursor& from, int tokens, int summaries) {
-  const auto followed = load_extents(from, tokens, summaries);
-  end_ = tokens;
-  block_ = make_store(*account_, shape_, block_first_.back());
-  reserve(0);
-  for (int head = 0; head < shape_.kv_heads; ++head) {
-    const auto rows = [&](std::byte* data, int count, ElementType type) {
-      from.read(std::span(data, as_size(count) * row_bytes(type, shape_.head_dim)), "a lane's rows");
-    };
-    for_each_run(head,
-                 [&](const Entry& at, int count) { from.read(first_of(at.position, count), "a lane's positions"); });
-    for_each_run(head, [&](const Entry& at, int count) { rows(at.key, count, shape_.type.key); });
-    for_each_run(head, [&](const Entry& at, int count) { rows(at.value, count, shape_.type.value); });
-    for (int c = 0; c < shape_.state_columns; ++c) {
-      for_each_run(head, [&](const Entry& at, int count) {
-        from.read(first_of(at.state + as_size(c) * at.state_step, count), "a lane's state");
-      });
-    }
+}  // namespace
+
+std::vector<int> saved_lengths(ByteCursor& from, int kv_heads) {
+  std::vector<int> lengths;
+  for (int head = 0; head < kv_heads; ++head) lengths.push_back(static_cast<int>(read_extent(from).length));
+  return lengths;
+}
+
+std::size_t saved_bytes(const LayerLanes& lanes, int summaries) {
+  const LaneShape& shape = lanes.shape();
+  std::size_t bytes = as_size(shape.kv_heads) * sizeof(Extent) + bytes_of_summaries(shape, summaries);
+  for (int head = 0; head < shape.kv_heads; ++head) {
+    bytes += as_size(lanes.length(head)) * saved_entry_bytes(shape) +
+             as_size(lanes.merged_entries(head).count()) * saved_merged_bytes(shape);
   }
-  for (int head = 0; head < shape_.kv_heads; ++head) {
-    load_merged_entries(from, head, followed[head]);
-    check_positions(head, tokens, from);
-    if (shape_.has_ranks()) rank(head);
+  return bytes;
+}
+
+void save(const LayerLanes& lanes, ByteSink& to, int summaries) {
+  const int heads = lanes.shape().kv_heads;
+  for (int head = 0; head < heads; ++head) {
+    put(to, static_cast<std::uint32_t>(lanes.length(head)));
+    put(to, static_cast<std::uint32_t>(std::min(lanes.length(head), lanes.storage().block_slots(head))));
+    put(to, static_cast<std::uint32_t>(lanes.is_unrotated(head) ? 1 : 0));
+    put(to, static_cast<std::uint32_t>(lanes.merged_entries(head).count()));
   }
-  if (summaries > 0) reserve_summaries(summaries);
+  for (int head = 0; head < heads; ++head) {
+    for_each_part(lanes.storage(), head,
+                  [&to](std::span<const std::byte> bytes, std::string_view /*what*/) { to.write(bytes); });
+  }
+  for (int head = 0; head < heads; ++head) {
+    const auto& some = lanes.merged_entries(head);
+    put(to, some.slots());
+    put(to, some.positions());
+    put(to, some.scales());
+    for (int c = 0; c < lanes.shape().state_columns; ++c) put(to, some.column(c));
+  }
   for (int block = 0; block < summaries; ++block) {
-    for (int head = 0; head < shape_.kv_heads; ++head)
-      from.read(std::span(summary(head, block), summary_bytes(shape_)), "a block's summary");
+    for (int head = 0; head < heads; ++head) to.write(lanes.summaries().bytes(head, block));
+  }
+}
+
+void load(GrowingLanes& lanes, ByteCursor& from, int tokens, int summaries) {
+  const LaneShape& shape = lanes.shape();
+  const Extents extents = read_extents(from, shape, tokens);
+  if (const auto expected = extents.bytes + bytes_of_summaries(shape, summaries); expected != from.left())
+    from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
+  check_memory(extents, shape, summaries);
+  LaneContents contents = make_contents(extents, lanes.account(), shape);
+  contents.end = tokens;
+  for (int head = 0; head < shape.kv_heads; ++head) {
+    for_each_part(contents.storage, head,
+                  [&from](std::span<std::byte> bytes, std::string_view what) { from.read(bytes, what); });
+  }
+  for (int head = 0; head < shape.kv_heads; ++head) {
+    load_merged_entries(from, contents, head, extents.merged_entries[head]);
+    check_positions(contents.positions(head), tokens, from);
+  }
+  lanes.assign(std::move(contents));
+  if (summaries > 0) lanes.summaries().reserve(summaries);
+  for (int block = 0; block < summaries; ++block) {
+    for (int head = 0; head < shape.kv_heads; ++head)
+      from.read(lanes.summaries().bytes(head, block), "a block's summary");
   }
   from.finish("a layer's lanes");
 }

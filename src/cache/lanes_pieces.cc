@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What attention reads of a lane.
-#include <algorithm>
-
 #include "base/as_size.h"
+#include "cache/element.h"
 #include "cache/lanes.h"
 
 namespace winnow::cache {
 
 void LayerLanes::pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const {
   const std::size_t before = out.size();
-  const bool rotate_to = is_unrotated(head) && range.keys == AttendRange::Keys::in_place;
+  const LaneShape& form = shape();
+  const bool rotates = is_unrotated(head) && range.keys == AttendRange::Keys::in_place;
   for (int slot = range.begin; slot < range.end;) {
-    const int count = std::min(together(head, slot), range.end - slot);
-    const Entry at = entry(head, slot);
-    LanePiece piece{{at.key, strides_.key, count, shape_.head_dim, shape_.type.key},
-                    {at.value, strides_.value, count, shape_.head_dim, shape_.type.value},
+    const int count = storage().run(head, slot, range.end);
+    const StoredEntry at = entry(head, slot);
+    LanePiece piece{{at.key, row_bytes(form.type.key, form.head_dim), count, form.head_dim, form.type.key},
+                    {at.value, row_bytes(form.type.value, form.head_dim), count, form.head_dim, form.type.value},
                     range.query_shift};
     piece.first = slot;
-    if (rotate_to) {
-      piece.rotate_to = shape_.has_ranks() ? at.rank : at.position;
-      piece.rotate_to_end = shape_.has_ranks() ? entries(head) : end_;
+    if (rotates) {
+      piece.rotate_to = form.has_ranks() ? at.rank : at.position;
+      piece.rotate_to_end = form.has_ranks() ? entries(head) : contents_.end;
     }
     out.push_back(piece);
     slot += count;
@@ -38,7 +38,7 @@ void LayerLanes::add_merged_entries(int head, std::size_t first_piece, std::vect
     piece.first = length(head) + some.first;
     piece.centres = &all.slots()[first];
     piece.scales = &all.scales()[first];
-    piece.rotate_to = shape_.has_ranks() ? &all.ranks()[first] : &all.positions()[first];
+    piece.rotate_to = shape().has_ranks() ? &all.ranks()[first] : &all.positions()[first];
     piece.merged_entries = some.count();
     out.push_back(piece);
   }

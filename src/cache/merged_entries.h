@@ -11,7 +11,7 @@
 namespace winnow::cache {
 
 /// An entry without vectors of its own: it reads the key and the value of the entry in another slot, its centre, the
-/// key multiplied by `scale` and rotated to the merged entry's own place.
+/// key multiplied by `scale` and rotated to the merged entry's own effective position.
 struct MergedEntry {
   std::int32_t slot = 0;  ///< of the centre
   std::int32_t position = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "cache/lanes_file.h"
 #include "documents/stored_document.h"
 #include "winnow/error.h"
 
@@ -62,7 +63,7 @@ AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head
   StoredHead stored{head, {}};
   std::size_t bytes = 0;
   for (int layer = 0; layer < lanes.layers(); ++layer) {
-    content.layer_bytes.push_back(lanes.layer(layer).saved_bytes(0));
+    content.layer_bytes.push_back(cache::saved_bytes(lanes.layer(layer), 0));
     bytes += content.layer_bytes.back();
     stored.sums.push_back(SummingSink(head.saved, layer, nullptr).sums());  // of the right size
   }
@@ -70,7 +71,7 @@ AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head
   content.record = record_of(head.saved, new_number(), bytes + content.head_bytes, now_ms());
   content.write_layer = [&](int layer, ByteSink& to) {
     SummingSink sink(head.saved, layer, &to);
-    lanes.layer(layer).save(sink, 0);
+    cache::save(lanes.layer(layer), sink, 0);
     stored.sums[layer] = sink.sums();
   };
   content.head = [&] { return stored.bytes(); };

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "documents/document.h"
 #include "documents/records.h"
 #include "store/byte_store.h"

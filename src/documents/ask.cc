@@ -7,7 +7,7 @@
 
 #include "base/as_size.h"
 #include "base/check_memory.h"
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "documents/ask_method.h"
 #include "documents/ingest.h"
 #include "documents/resident.h"

@@ -162,7 +162,7 @@ void Assembly::commit(int layer, const cache::KeepPlan& plan) {
   auto& lanes = cache.lanes.layer(layer);
   lanes.commit(plan, scratch_.scratch());
   const auto& method = cache.method();
-  if (method.lanes.summary_rows > 0) lanes.reserve_summaries(joint_.tokens() / method.lanes.summary_block + 1);
+  if (method.lanes.summary_rows > 0) lanes.summaries().reserve(joint_.tokens() / method.lanes.summary_block + 1);
   if (method.decoding.prepare) {
     const policy::LayerView view{layer,      layers, engine::shape_of(spec), &scratch_.scratch(), {}, nullptr,
                                  &spec.rope, nullptr};

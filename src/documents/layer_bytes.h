@@ -11,7 +11,7 @@
 #include "documents/document.h"
 #include "store/byte_store.h"
 
-/// The bytes of one layer of a document (cache::LayerLanes::save, docs/file-formats.md) and their checksums.
+/// The bytes of one layer of a document (cache::save, docs/file-formats.md) and their checksums.
 namespace winnow::documents {
 
 /// Where things lie in a layer whose lanes have an entry for each token, in order.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "engine/layers.h"
 #include "model/hparams.h"
 #include "policy/views.h"

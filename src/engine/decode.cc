@@ -280,7 +280,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
       if (lanes.shape().merged_entries > 0)
         lanes.reserve_merged_entries(1);  // what a full lane gives up for a token follows another
       if (lanes.shape().summary_size > 0)
-        lanes.reserve_summaries((lanes.length(0) + count) / rows[i].cache->method().lanes.summary_block + 1);
+        lanes.summaries().reserve((lanes.length(0) + count) / rows[i].cache->method().lanes.summary_block + 1);
     }
     rows[i].cache->attended = 0;
   }

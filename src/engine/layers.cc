@@ -32,7 +32,8 @@ cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec&
           options.kv_type,
           static_cast<int>(method.lanes.columns.size()),
           method.positions == policy::Positions::absolute ? nullptr : &spec.rope,
-          method.positions == policy::Positions::cache ? cache::Lying::at_rank : cache::Lying::at_position,
+          method.positions == policy::Positions::cache ? cache::EffectivePositions::cache
+                                                       : cache::EffectivePositions::absolute,
           method.lanes.summary_rows * spec.head_dim,
           method.lanes.merged_entries};
 }

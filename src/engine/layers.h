@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attention/attention.h"
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "cache/scratch.h"
 #include "model/hparams.h"
 #include "policy/plan.h"

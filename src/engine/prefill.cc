@@ -232,7 +232,7 @@ void Prefill::compress(int layer, Branch& branch) {
     const Charge counted(context_.account, plan.bytes());
     cache.lanes.layer(layer).commit(plan, scratch_);
     if (cache.method().lanes.summary_rows > 0)
-      cache.lanes.layer(layer).reserve_summaries(branch.tokens / cache.method().lanes.summary_block + 1);
+      cache.lanes.layer(layer).summaries().reserve(branch.tokens / cache.method().lanes.summary_block + 1);
     if (cache.method().decoding.prepare) cache.method().decoding.prepare.call(view, cache.lanes.layer(layer), terms);
     auto& limit = cache.limit.emplace_back();
     for (int head = 0; head < spec.n_head_kv; ++head) {

@@ -55,7 +55,7 @@ LaterAttention::LaterAttention(PastLanes& past, int layer, cache::LayerScratch& 
       shape_(shape_of(past.hparams.layer(layer))),
       lanes_(past.lanes.layer(layer)) {
   for (int head = 0; head < shape_.kv_heads; ++head) {
-    slots_.push_back(lanes_.slots_before(head, past.tokens));
+    slots_.push_back(cache::slots_before(lanes_, head, past.tokens));
     entries_.push_back(slots_.back() + lanes_.merged_entries(head).of(0, slots_.back()).count());
   }
 }

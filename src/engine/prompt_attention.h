@@ -7,7 +7,7 @@
 #include "attention/attention.h"
 #include "attention/moments.h"
 #include "base/memory.h"
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "cache/scratch.h"
 #include "model/hparams.h"
 #include "network/attention_op.h"

@@ -8,6 +8,7 @@
 
 #include "base/as_size.h"
 #include "base/hash.h"
+#include "cache/lanes_file.h"
 #include "winnow/error.h"
 
 namespace winnow::engine {
@@ -328,13 +329,13 @@ void write_sequence(ByteSink& to, const Cache::Impl& cache, const ModelIdentity&
   const int summaries = summaries_of(cache.method(), cache.seen);
   std::vector<std::size_t> lengths{head.bytes().size()};
   for (int layer = 0; layer < cache.lanes.layers(); ++layer)
-    lengths.push_back(cache.lanes.layer(layer).saved_bytes(summaries));
+    lengths.push_back(cache::saved_bytes(cache.lanes.layer(layer), summaries));
   lengths.push_back(logits.size_bytes());
 
   cache::SectionWriter writer(to, kSavedFormat, lengths);
   writer.section([&](ByteSink& sink) { sink.write(head.bytes()); });
   for (int layer = 0; layer < cache.lanes.layers(); ++layer)
-    writer.section([&](ByteSink& sink) { cache.lanes.layer(layer).save(sink, summaries); });
+    writer.section([&](ByteSink& sink) { cache::save(cache.lanes.layer(layer), sink, summaries); });
   writer.section([&](ByteSink& sink) { put(sink, logits); });
 }
 
@@ -352,7 +353,7 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     reader.verify(layer_section(layer), layer_name(layer));
     ByteCursor section = reader.section(layer_section(layer));
-    lanes.layer(layer).load(section, head.seen, summaries_of(head.options.spec.method(), head.seen));
+    cache::load(lanes.layer(layer), section, head.seen, summaries_of(head.options.spec.method(), head.seen));
     check_layer(hparams.layer(layer), lanes.layer(layer), head.limit[layer], head, section);
   }
   const int last = reader.count() - 1;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/file.h"
+#include "cache/lanes_file.h"
 #include "engine/saved.h"
 #include "winnow/error.h"
 #include "winnow/saved.h"
@@ -44,8 +45,7 @@ std::string read_layers(const cache::SectionReader& reader, const engine::SavedH
   for (int layer = 0; layer < head.model.layers; ++layer) {
     if (!verified(engine::layer_section(layer), fmt::format("layer {}", layer))) continue;
     ByteCursor contents = reader.section(engine::layer_section(layer));
-    for (const int length : cache::LayerLanes::saved_lengths(contents, head.model.of_layer(layer).kv_heads))
-      lengths.add(length);
+    for (const int length : cache::saved_lengths(contents, head.model.of_layer(layer).kv_heads)) lengths.add(length);
   }
   verified(reader.count() - 1, "its logits");
   return damage;

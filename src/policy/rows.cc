@@ -18,7 +18,7 @@ void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::
                                  std::span<float> out) {
   const int blocks = static_cast<int>(out.size());
   for (int block = 0; block < blocks;) {
-    const auto some = lanes.summaries(head, block, blocks);
+    const auto some = lanes.summaries().rows(head, block, blocks);
     attention::add_products(vector, some, out.subspan(block));
     block += some.count;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes against a plain model: for each head a list of entries.
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 
 #include <gtest/gtest.h>
 
@@ -95,7 +95,7 @@ class LanesTest : public testing::TestWithParam<const char*> {
   std::mt19937 random_{5};
   MemoryAccount account_;
   LaneShape shape_;
-  LayerLanes lanes_;
+  GrowingLanes lanes_;
   std::vector<std::vector<Entry>> model_;
 };
 
@@ -128,7 +128,7 @@ TEST_P(LanesTest, follow_a_plain_model_through_random_changes) {
   }
   expect_equal(lanes_);
   MemoryAccount other;
-  const LayerLanes copy = lanes_.clone(other);
+  const GrowingLanes copy = lanes_.clone(other);
   lanes_.reserve(1);
   lanes_.append(0, 1, row(), row());
   expect_equal(copy);
@@ -140,10 +140,10 @@ TEST_P(LanesTest, hold_exactly_what_is_kept) {
   for (const auto& list : model_) entries += list.size();
   EXPECT_EQ(account_.held(), entries * entry_bytes(shape_));
   lanes_.reserve(1);
-  EXPECT_EQ(account_.held(), (entries + kHeads * LayerLanes::kPage) * entry_bytes(shape_));
-  lanes_.reserve(LayerLanes::kPage);
-  EXPECT_EQ(account_.held(), (entries + kHeads * LayerLanes::kPage) * entry_bytes(shape_));
-  lanes_ = LayerLanes(account_, shape_);
+  EXPECT_EQ(account_.held(), (entries + kHeads * LaneStorage::kPage) * entry_bytes(shape_));
+  lanes_.reserve(LaneStorage::kPage);
+  EXPECT_EQ(account_.held(), (entries + kHeads * LaneStorage::kPage) * entry_bytes(shape_));
+  lanes_ = GrowingLanes(account_, shape_);
   EXPECT_EQ(account_.held(), 0U);
 }
 
@@ -153,24 +153,24 @@ TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   const bool floats = shape_.type.key == ElementType::f32;
   const ElementType type = floats || shape_.type.key == ElementType::bf16 ? shape_.type.key : ElementType::f16;
   shape_.summary_size = 2 * kDim;
-  lanes_ = LayerLanes(account_, shape_);
-  const int blocks = LayerLanes::kSummaries + 3;
-  lanes_.reserve_summaries(blocks);
-  EXPECT_EQ(account_.held(), std::size_t{2} * LayerLanes::kSummaries * kHeads * 2 * kDim * (floats ? 4 : 2));
+  lanes_ = GrowingLanes(account_, shape_);
+  const int blocks = Summaries::kTogether + 3;
+  lanes_.summaries().reserve(blocks);
+  EXPECT_EQ(account_.held(), std::size_t{2} * Summaries::kTogether * kHeads * 2 * kDim * (floats ? 4 : 2));
   std::vector<std::vector<float>> written;
   for (int head = 0; head < kHeads; ++head) {
     for (int block = 0; block < blocks; ++block) {
       auto& values = written.emplace_back(row());
       for (const float x : row()) values.push_back(x);
-      lanes_.set_summary(head, block, values);
+      lanes_.summaries().set(head, block, values);
     }
   }
   std::vector<float> got(2 * kDim);
   auto expected = written.begin();
   for (int head = 0; head < kHeads; ++head) {
     for (int block = 0; block < blocks;) {
-      const Rows rows = lanes_.summaries(head, block, blocks);
-      ASSERT_EQ(rows.count, block == 0 ? LayerLanes::kSummaries : 3);
+      const Rows rows = lanes_.summaries().rows(head, block, blocks);
+      ASSERT_EQ(rows.count, block == 0 ? Summaries::kTogether : 3);
       for (int i = 0; i < rows.count; ++i, ++block, ++expected) {
         decode_row(rows.type, rows.row(i), got);
         ASSERT_EQ(got, coded(type, *expected)) << "head " << head << " block " << block;

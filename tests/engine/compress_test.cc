@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "engine/cache_impl.h"
 #include "network/network.h"
 #include "policy/views.h"

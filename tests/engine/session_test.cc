@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "network/bf16_kernel.h"
 #include "policy/views.h"
 #include "support/cache_options.h"

@@ -2,6 +2,7 @@
 // Heads and layers of documents, whole and compressed.
 #include <string>
 
+#include "cache/lanes_file.h"
 #include "documents/records.h"
 #include "documents/some_document.h"
 #include "fuzz/seed_model.h"
@@ -11,7 +12,7 @@ namespace {
 
 winnow::store::Bytes layer_of(const winnow::Cache& cache) {
   winnow::MemorySink sink;
-  cache.impl().lanes.layer(0).save(sink, 0);
+  winnow::cache::save(cache.impl().lanes.layer(0), sink, 0);
   return sink.bytes();
 }
 

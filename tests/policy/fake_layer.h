@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "cache/lanes.h"
+#include "cache/growing_lanes.h"
 #include "policy/plan.h"
 #include "policy/reference.h"
 #include "policy/views.h"
@@ -208,7 +208,7 @@ class FakeDecode {
     terms_ = {prompt, budget, method.selection.always_kept.call(prompt, budget)};
     for (int head = 0; head < layer.shape().kv_heads; ++head)
       limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
-    if (method.lanes.summary_rows > 0) lanes_.reserve_summaries(1000);
+    if (method.lanes.summary_rows > 0) lanes_.summaries().reserve(1000);
     if (method.decoding.prepare) {
       layer.look(method, budget, 0, 2,
                  [&](const policy::LayerView& view) { method.decoding.prepare.call(view, lanes_, terms_); });
@@ -319,7 +319,8 @@ class FakeDecode {
             type,
             static_cast<int>(method.lanes.columns.size()),
             method.positions == policy::Positions::absolute ? nullptr : &FakeLayer::rope(),
-            method.positions == policy::Positions::cache ? cache::Lying::at_rank : cache::Lying::at_position,
+            method.positions == policy::Positions::cache ? cache::EffectivePositions::cache
+                                                         : cache::EffectivePositions::absolute,
             method.lanes.summary_rows * FakeLayer::kDim,
             method.lanes.merged_entries};
   }
@@ -328,7 +329,7 @@ class FakeDecode {
   Spec spec_;
   std::int32_t position_;
   MemoryAccount account_;
-  cache::LayerLanes lanes_;
+  cache::GrowingLanes lanes_;
   policy::Terms terms_;
   std::vector<int> limit_;
 };

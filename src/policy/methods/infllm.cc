@@ -46,7 +46,7 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
     cache::decode_row(pieces.front().keys.type, pieces.front().keys.row(0), key);
     for (std::size_t c = 0; c < key.size(); ++c) mean[c] += key[c] / kRepresentatives;
   }
-  lanes.set_summary(head, block, mean);
+  lanes.summaries().set(head, block, mean);
 }
 
 /// Of the blocks before the local window of the next token, which makes the lane longer by one.

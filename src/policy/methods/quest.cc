@@ -25,7 +25,7 @@ void summarize_prompt(const LayerView& view, cache::LayerLanes& lanes, int page)
   for (int head = 0; head < view.shape.kv_heads; ++head) {
     for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
       widen(summary, key, j % page == 0);
-      if ((j + 1) % page == 0 || j + 1 == view.tokens()) lanes.set_summary(head, j / page, summary);
+      if ((j + 1) % page == 0 || j + 1 == view.tokens()) lanes.summaries().set(head, j / page, summary);
     });
   }
 }
@@ -39,10 +39,10 @@ void summarize_token(const StepView& view, int page) {
     pieces.clear();
     view.lanes.pieces(head, {slot, slot + 1}, pieces);
     cache::decode_row(pieces.front().keys.type, pieces.front().keys.row(0), key);
-    const auto stored = view.lanes.summaries(head, slot / page, slot / page + 1);
+    const auto stored = view.lanes.summaries().rows(head, slot / page, slot / page + 1);
     cache::decode_row(stored.type, stored.row(0), summary);
     widen(summary, key, slot % page == 0);
-    view.lanes.set_summary(head, slot / page, summary);
+    view.lanes.summaries().set(head, slot / page, summary);
   }
 }
 

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Effective positions and merged entries of lanes against a plain model, and lanes that are saved and loaded.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "base/as_size.h"
+#include "cache/growing_lanes.h"
+#include "cache/lanes_file.h"
+
+namespace winnow::cache {
+namespace {
+
+constexpr int kDim = 8;
+
+/// What the lane must hold of one entry, by its position.
+struct Entry {
+  std::vector<float> rotated;  ///< its key as it came
+  std::vector<float> value;
+  float state = 0;
+};
+
+/// One lane of two, through random changes.
+class PositionsTest : public testing::TestWithParam<EffectivePositions> {
+ protected:
+  PositionsTest()
+      : rope_{Rope::Pairing::halves, {1.0F, 0.1F, 0.01F}},
+        shape_{2, kDim, KvType::parse("f32"), 1, &rope_, GetParam(), kDim, 1},
+        lanes_(account_, shape_) {}
+
+  std::vector<float> row() {
+    std::normal_distribution<float> normal;
+    std::vector<float> out(kDim);
+    for (float& x : out) x = normal(random_);
+    return out;
+  }
+  int slot() { return static_cast<int>(random_() % as_size(lanes_.length(0))); }
+
+  void append() {
+    const Entry entry{row(), row()};
+    lanes_.reserve(1);
+    lanes_.append(0, next_, entry.rotated, entry.value);
+    model_[next_++] = entry;
+  }
+  void replace(int slot) {
+    drop(slot);
+    const Entry entry{row(), row()};
+    lanes_.replace(0, slot, next_, entry.rotated, entry.value);
+    model_[next_++] = entry;
+  }
+  void remove(int slot) {
+    drop(slot);
+    const auto merged = lanes_.merged_entries(0).of(slot);
+    for (int i = merged.first; i < merged.end; ++i) merged_.erase(lanes_.merged_entries(0).positions()[i]);
+    lanes_.remove(0, slot);
+  }
+  void merge(int slot, int centre) {
+    lanes_.unrotate(0);
+    lanes_.reserve_merged_entries(1);
+    merged_.insert(lanes_.position(0, slot));
+    drop(slot);
+    lanes_.merge_into(0, slot, centre, 1);
+  }
+  void drop(int slot) { model_.erase(lanes_.position(0, slot)); }
+
+  /// Effective positions of all entries by their positions, by the definition.
+  std::map<std::int32_t, std::int32_t> expected() const {
+    std::map<std::int32_t, std::int32_t> out;
+    for (const auto& [position, entry] : model_) out[position] = position;
+    for (const auto position : merged_) out[position] = position;
+    std::int32_t rank = 0;
+    for (auto& [position, effective] : out) {
+      if (GetParam() == EffectivePositions::cache) effective = rank++;
+    }
+    return out;
+  }
+
+  void expect_entries(const LayerLanes& lanes) const {
+    std::vector<LanePiece> pieces;
+    lanes.pieces(0, {0, lanes.length(0)}, pieces);
+    std::map<std::int32_t, std::int32_t> seen;
+    for (const auto& piece : pieces) {
+      ASSERT_NE(piece.rotate_to, nullptr);
+      for (int i = 0; i < piece.entries(); ++i) {
+        const auto index = as_size(piece.first + i - lanes.length(0));
+        const bool merged = piece.centres != nullptr;
+        const auto position = merged ? lanes.merged_entries(0).positions()[index] : lanes.position(0, piece.first + i);
+        EXPECT_TRUE(seen.emplace(position, piece.rotate_to[i]).second) << "twice: " << position;
+        EXPECT_LT(piece.rotate_to[i], piece.rotate_to_end);
+        if (!merged) expect_vectors(lanes, piece.first + i, model_.at(position));
+      }
+    }
+    EXPECT_EQ(seen, expected());
+  }
+
+  void expect_vectors(const LayerLanes& lanes, int slot, const Entry& entry) const {
+    std::vector<float> key(kDim);
+    std::vector<float> value(kDim);
+    lanes.key(0, slot, key);
+    lanes.value(0, slot, value);
+    rope_.shift(key.data(), lanes.position(0, slot));
+    for (std::size_t i = 0; i < key.size(); ++i) EXPECT_NEAR(key[i], entry.rotated[i], 1e-4) << "slot " << slot;
+    EXPECT_EQ(value, entry.value);
+  }
+
+  Rope rope_;
+  std::mt19937 random_{7};
+  MemoryAccount account_;
+  LaneShape shape_;
+  GrowingLanes lanes_;
+  std::int32_t next_ = 0;
+  std::map<std::int32_t, Entry> model_;  ///< entries with vectors, by position
+  std::set<std::int32_t> merged_;        ///< positions of the others
+};
+
+TEST_P(PositionsTest, keys_are_rotated_until_an_entry_is_evicted) {
+  for (int i = 0; i < 40; ++i) append();
+  std::vector<LanePiece> pieces;
+  lanes_.pieces(0, {0, 40}, pieces);
+  for (const auto& piece : pieces) EXPECT_EQ(piece.rotate_to, nullptr);
+  std::vector<float> key(kDim);
+  lanes_.key(0, 39, key);
+  EXPECT_EQ(key, model_.at(39).rotated);
+  remove(3);
+  EXPECT_TRUE(lanes_.is_unrotated(0));
+  EXPECT_FALSE(lanes_.is_unrotated(1));
+  expect_entries(lanes_);
+}
+
+TEST_P(PositionsTest, effective_positions_follow_a_plain_model_through_random_changes) {
+  for (int i = 0; i < 50; ++i) append();
+  remove(slot());
+  for (int step = 0; step < 300; ++step) {
+    const int at = slot();
+    switch (random_() % 4) {
+      case 0:
+        if (lanes_.length(0) > 10) remove(at);
+        break;
+      case 1:
+        if (lanes_.merged_entries(0).of(at).count() == 0) replace(at);
+        break;
+      case 2:
+        if (const int centre = slot(); centre != at) merge(at, centre);
+        break;
+      default:
+        append();
+    }
+    if (step % 20 == 0) expect_entries(lanes_);
+  }
+  EXPECT_GT(lanes_.merged_entries(0).count(), 0);
+  expect_entries(lanes_);
+}
+
+TEST_P(PositionsTest, lanes_are_what_they_were_when_they_are_loaded) {
+  for (int i = 0; i < 90; ++i) append();
+  remove(slot());
+  for (int i = 0; i < 5; ++i) merge(lanes_.length(0) - 1, i);
+  lanes_.state(0, 0, 7) = 0.25F;
+  lanes_.summaries().reserve(2);
+  const auto summary = row();
+  lanes_.summaries().set(1, 1, summary);
+  MemorySink sink;
+  save(lanes_, sink, 2);
+  ASSERT_EQ(sink.bytes().size(), saved_bytes(lanes_, 2));
+  const MemorySource source(sink.bytes(), "the lanes");
+  ByteCursor cursor(source, 0, source.size());
+  GrowingLanes loaded(account_, shape_);
+  load(loaded, cursor, next_, 2);
+  expect_entries(loaded);
+  EXPECT_EQ(loaded.state(0, 0, 7), 0.25F);
+  std::vector<float> got(kDim);
+  const Rows rows = loaded.summaries().rows(1, 1, 2);
+  decode_row(rows.type, rows.row(0), got);
+  EXPECT_EQ(got, summary);
+  ByteCursor again(source, 0, source.size());
+  EXPECT_EQ(saved_lengths(again, 2), (std::vector<int>{lanes_.length(0), 0}));
+}
+
+INSTANTIATE_TEST_SUITE_P(positions, PositionsTest,
+                         testing::Values(EffectivePositions::absolute, EffectivePositions::cache),
+                         [](const auto& instance) {
+                           return instance.param == EffectivePositions::cache ? "cache" : "absolute";
+                         });
+
+}  // namespace
+}  // namespace winnow::cache
