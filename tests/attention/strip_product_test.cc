@@ -20,30 +20,31 @@ struct Factors {
     for (const float x : noise(z(rows) * z(depth), 1)) left.push_back(cut_to_bf16(x));
     const auto values = noise(z(depth) * kStrip, 2);
     for (int k = 0; k < depth; k += 2) {
-      for (int lane = 0; lane < kStrip; ++lane) {
-        const std::uint32_t even = cut_to_bf16(values[k * kStrip + lane]);
-        const std::uint32_t odd = cut_to_bf16(values[(k + 1) * kStrip + lane]);
+      for (int column = 0; column < kStrip; ++column) {
+        const std::uint32_t even = cut_to_bf16(values[k * kStrip + column]);
+        const std::uint32_t odd = cut_to_bf16(values[(k + 1) * kStrip + column]);
         right.push_back(even | odd << 16);
       }
     }
   }
 
-  double right_at(int k, int lane) const {
-    return value_of(static_cast<std::uint16_t>(right[k / 2 * kStrip + lane] >> (k % 2 * 16)));
+  double right_at(int k, int column) const {
+    return value_of(static_cast<std::uint16_t>(right[k / 2 * kStrip + column] >> (k % 2 * 16)));
   }
 
   void expect_sums(std::span<const float> got, Start start) const {
     for (int row = 0; row < rows; ++row) {
-      for (int lane = 0; lane < kStrip; ++lane) {
-        double want = start == Start::from_zero ? 0 : sums[row * kStrip + lane];
+      for (int column = 0; column < kStrip; ++column) {
+        double want = start == Start::from_zero ? 0 : sums[row * kStrip + column];
         double total = std::abs(want);
         for (int k = 0; k < depth; ++k) {
-          const double product = value_of(left[row * depth + k]) * right_at(k, lane);
+          const double product = value_of(left[row * depth + k]) * right_at(k, column);
           want += product;
           total += std::abs(product);
         }
         // Products of bf16 are exact in f32; each of `depth` additions is rounded, at worst by cutting.
-        ASSERT_NEAR(got[row * kStrip + lane], want, 2 * depth * total * 0x1p-24) << "row " << row << ", lane " << lane;
+        ASSERT_NEAR(got[row * kStrip + column], want, 2 * depth * total * 0x1p-24)
+            << "row " << row << ", column " << column;
       }
     }
   }

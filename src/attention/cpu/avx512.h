@@ -25,7 +25,7 @@ namespace winnow::attention::cpu {
 /// f32 of a vector.
 inline constexpr int kVector = 16;
 
-/// Of each lane of `even` and `odd` a pair of bf16, rounded to nearest.
+/// Of each element of `even` and `odd` a pair of bf16, rounded to nearest.
 HWY_INLINE __m512i pairs_of(__m512 even, __m512 odd) {
   alignas(64) static constexpr std::uint16_t kOrder[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                            21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,

@@ -45,31 +45,31 @@ HWY_INLINE __m512 exp2_of(__m512 x) {
   return _mm512_scalef_ps(p, x);
 }
 
-/// How far a logit may rise above what the exponentials of its lane are relative to, in powers of 2, before that rises
+/// How far a logit may rise above what the exponentials of its query are relative to, in powers of 2, before that rises
 /// too and what was summed before has to be scaled. Bf16 and f32 reach much further.
 constexpr float kSlack = 8;
 
-/// 16 lanes of a strip in one step.
-struct Lanes {
+/// 16 queries of a strip in one step.
+struct StripPart {
   const float* logits;  ///< [kKeys][strip]
   std::uint32_t* p;     ///< [kKeys / 2][strip]
   float* o;             ///< [width][strip]
   int width;
   float* base;
   float* sum;
-  __m512i end = {};    ///< of the step's keys that a lane sees
-  __m512i first = {};  ///< one of them, where some lane does not see the step's first ones
+  __m512i end = {};    ///< of the step's keys that a query sees
+  __m512i first = {};  ///< one of them, where some query does not see the step's first ones
 };
 
 template <Hidden kHidden>
-HWY_INLINE __mmask16 sees(const Lanes& l, int key) {
+HWY_INLINE __mmask16 sees(const StripPart& l, int key) {
   const __mmask16 leading = _mm512_cmpgt_epi32_mask(l.end, _mm512_set1_epi32(key));
   if constexpr (kHidden == Hidden::last) return leading;
   return _mm512_mask_cmple_epi32_mask(leading, l.first, _mm512_set1_epi32(key));
 }
 
 template <Hidden kHidden>
-HWY_INLINE __m512 largest(const Lanes& l) {
+HWY_INLINE __m512 largest(const StripPart& l) {
   const __m512 nothing = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 top[4] = {nothing, nothing, nothing, nothing};
   for (int key = 0; key < kKeys; key += 4) {
@@ -87,7 +87,7 @@ HWY_INLINE __m512 largest(const Lanes& l) {
 
 /// What the exponentials are relative to; raises it, and scales what was summed, where this step's logits are too large
 /// for it.
-HWY_INLINE __m512 raised_base(const Lanes& l, __m512 top) {
+HWY_INLINE __m512 raised_base(const StripPart& l, __m512 top) {
   const __m512 old = _mm512_loadu_ps(l.base);
   const __mmask16 rises = _mm512_cmp_ps_mask(top, _mm512_add_ps(old, _mm512_set1_ps(kSlack)), _CMP_GT_OQ);
   if (rises == 0) return old;
@@ -103,13 +103,13 @@ HWY_INLINE __m512 raised_base(const Lanes& l, __m512 top) {
 }
 
 template <Hidden kHidden>
-HWY_INLINE __m512 probability(const Lanes& l, int key, __m512 base) {
+HWY_INLINE __m512 probability(const StripPart& l, int key, __m512 base) {
   const __m512 p = exp2_of(_mm512_sub_ps(_mm512_loadu_ps(l.logits + static_cast<std::ptrdiff_t>(key) * kStrip), base));
   return kHidden == Hidden::none ? p : _mm512_maskz_mov_ps(sees<kHidden>(l, key), p);
 }
 
 template <Hidden kHidden>
-HWY_INLINE void soften(const Lanes& l) {
+HWY_INLINE void soften(const StripPart& l) {
   const __m512 nothing = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 base = raised_base(l, largest<kHidden>(l));
   // Where nothing was seen yet, -inf - -inf must not become NaN.
@@ -133,7 +133,7 @@ void multiply(const StripProduct& product, Start start) {
   kBest(product, start);
 }
 
-/// Where a strip's lanes begin and end to see.
+/// The first and the last keys that a strip's queries see: the least and the most of each.
 struct Limits {
   float least_first = 0;
   float most_first = 0;
@@ -141,10 +141,10 @@ struct Limits {
   float most_last = 0;
 };
 
-Limits limits_of(const Block& b, int lane) {
-  const auto [least, most] = std::minmax_element(b.limit + lane, b.limit + lane + kStrip);
+Limits limits_of(const Block& b, int query) {
+  const auto [least, most] = std::minmax_element(b.limit + query, b.limit + query + kStrip);
   if (b.from == nullptr) return {.least_last = *least, .most_last = *most};
-  const auto [first, last] = std::minmax_element(b.first + lane, b.first + lane + kStrip);
+  const auto [first, last] = std::minmax_element(b.first + query, b.first + query + kStrip);
   return {*first, *last, *least, *most};
 }
 
@@ -154,46 +154,46 @@ HWY_INLINE __m512i place_in_step(const float* keys, int first) {
 }
 
 template <Hidden kHidden>
-HWY_INLINE void soften_strip(const Block& b, int first, int lane, const Work& w) {
-  float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(lane) * b.width;
+HWY_INLINE void soften_strip(const Block& b, int first, int query, const Work& w) {
+  float* const o = b.o_strips + static_cast<std::ptrdiff_t>(query) * b.width;
   for (int i = 0; i < kStrip; i += kVector) {
-    Lanes lanes{w.logits + i, w.p + i, o + i, b.width, b.base + lane + i, b.sum + lane + i};
-    lanes.end = place_in_step(b.limit + lane + i, first - 1);
-    if constexpr (kHidden == Hidden::first_and_last) lanes.first = place_in_step(b.first + lane + i, first);
-    soften<kHidden>(lanes);
+    StripPart part{w.logits + i, w.p + i, o + i, b.width, b.base + query + i, b.sum + query + i};
+    part.end = place_in_step(b.limit + query + i, first - 1);
+    if constexpr (kHidden == Hidden::first_and_last) part.first = place_in_step(b.first + query + i, first);
+    soften<kHidden>(part);
   }
 }
 
 /// A step of a strip that sees some of its keys.
-void fold_strip(const Block& b, int first, int lane, const Limits& limits, const Work& w) {
-  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(lane) * b.width;
+void fold_strip(const Block& b, int first, int query, const Limits& limits, const Work& w) {
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(query) * b.width;
   multiply({w.keys, w.queries + at / 2, w.logits, kKeys, b.width}, Start::from_zero);
   if (limits.most_first > static_cast<float>(first)) {
-    soften_strip<Hidden::first_and_last>(b, first, lane, w);
+    soften_strip<Hidden::first_and_last>(b, first, query, w);
   } else if (limits.least_last < static_cast<float>(first + kKeys - 1)) {
-    soften_strip<Hidden::last>(b, first, lane, w);
+    soften_strip<Hidden::last>(b, first, query, w);
   } else {
-    soften_strip<Hidden::none>(b, first, lane, w);
+    soften_strip<Hidden::none>(b, first, query, w);
   }
-  multiply({w.values, w.p, b.o_lanes + at, b.width, kKeys}, Start::from_memory);
+  multiply({w.values, w.p, b.o_strips + at, b.width, kKeys}, Start::from_memory);
 }
 
 /// What is retained is written to where it stays, and the product with the values reads it there.
-void run_strip(const Block& b, int first, int lane, Work w) {
+void run_strip(const Block& b, int first, int query, Work w) {
   const int tile = first / kKeys;
-  const Limits limits = limits_of(b, lane);
+  const Limits limits = limits_of(b, query);
   const bool sees_some =
       limits.most_last >= static_cast<float>(first) && limits.least_first < static_cast<float>(first + kKeys);
   if (b.retains(tile)) {
-    w.p = reinterpret_cast<std::uint32_t*>(b.tile_of(tile).row(0, lane));
+    w.p = reinterpret_cast<std::uint32_t*>(b.tile_of(tile).row(0, query));
     if (!sees_some) std::fill_n(w.p, kKeys / 2 * kStrip, 0U);
   }
-  if (sees_some) fold_strip(b, first, lane, limits, w);
-  if (b.retains(tile)) std::copy_n(b.base + lane, kStrip, b.weight_of(tile) + lane);
+  if (sees_some) fold_strip(b, first, query, limits, w);
+  if (b.retains(tile)) std::copy_n(b.base + query, kStrip, b.weight_of(tile) + query);
 }
 
 /// Cuts the work space to pieces and returns its size, for which alone `memory` may be null.
-std::size_t cut(int width, int lanes, std::byte* memory, Work& w) {
+std::size_t cut(int width, int queries, std::byte* memory, Work& w) {
   std::size_t bytes = 0;
   const auto take = [&]<class T>(T*& piece, int rows, int columns) {
     if (memory != nullptr) piece = reinterpret_cast<T*>(memory + bytes);
@@ -201,7 +201,7 @@ std::size_t cut(int width, int lanes, std::byte* memory, Work& w) {
   };
   take(w.keys, kKeys, width);
   take(w.values, width, kKeys);
-  take(w.queries, width / 2, lanes);
+  take(w.queries, width / 2, queries);
   take(w.logits, kKeys, kStrip);
   take(w.p, kKeys / 2, kStrip);
   return bytes;
@@ -209,18 +209,18 @@ std::size_t cut(int width, int lanes, std::byte* memory, Work& w) {
 
 }  // namespace
 
-std::size_t bf16_bytes(int width, int lanes) {
+std::size_t bf16_bytes(int width, int queries) {
   Work w;
-  return cut(width, lanes, nullptr, w);
+  return cut(width, queries, nullptr, w);
 }
 
 void run_tiles_bf16(const Block& b) {
   Work w;
-  cut(b.width, b.lanes, b.work, w);
+  cut(b.width, b.queries, b.work, w);
   pack_queries(b, w.queries);
   for (int first = b.first_tile() * kKeys; first < b.visible_keys(); first += kKeys) {
     pack_rows(b, first, std::min(kKeys, b.visible_keys() - first), w.keys, w.values);
-    for (int lane = 0; lane < b.lanes; lane += kStrip) run_strip(b, first, lane, w);
+    for (int query = 0; query < b.queries; query += kStrip) run_strip(b, first, query, w);
   }
 }
 

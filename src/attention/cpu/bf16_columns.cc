@@ -20,19 +20,19 @@ namespace winnow::attention::cpu {
 namespace {
 
 constexpr int kKeys = tile_keys(ComputeType::bf16);
-/// Keys whose sums are in registers at a time, a vector of lanes for each: half of all registers.
+/// Keys whose sums are in registers at a time, a vector of queries for each: half of all registers.
 constexpr int kTogether = kVector;
 
-/// The lanes of one head in whole vectors: the first and the last may have lanes of other heads, which weigh 0.
-class HeadLanes {
+/// The queries of one head in whole vectors: the first and the last may have queries of other heads, which weigh 0.
+class HeadQueries {
  public:
-  HeadLanes(const Block& b, int head)
+  HeadQueries(const Block& b, int head)
       : first_(head * b.tokens), end_(first_ + b.tokens), weights_(as_size(padded(end_ - begin(), kVector))) {}
 
   int begin() const { return first_ / kVector * kVector; }
   int end() const { return end_; }
-  /// REQUIRES: `lane` is begin() or whole vectors after it, and before end().
-  __m512 weight(int lane) const { return _mm512_loadu_ps(weights_.data() + (lane - begin())); }
+  /// REQUIRES: `query` is begin() or whole vectors after it, and before end().
+  __m512 weight(int query) const { return _mm512_loadu_ps(weights_.data() + (query - begin())); }
 
   void weigh(const float* of_tile, const float* mask) {
     float* const own = weights_.data() + (first_ - begin());
@@ -50,9 +50,9 @@ HWY_INLINE __m512 add_quarters(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-/// Lane i is the sum of the lanes of x[i]: each step makes one vector of two, with half as many summands of each sum.
-/// Overwrites x.
-HWY_INLINE __m512 sums_of_lanes(__m512 (&x)[kVector]) {
+/// Element i is the sum of the elements of x[i]: each step makes one vector of two, with half as many summands of each
+/// sum. Overwrites x.
+HWY_INLINE __m512 sums_of_vectors(__m512 (&x)[kVector]) {
   HWY_UNROLL(8)
   for (int i = 0; i < 8; ++i)
     x[i] = _mm512_add_ps(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]), _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]));
@@ -65,15 +65,15 @@ HWY_INLINE __m512 sums_of_lanes(__m512 (&x)[kVector]) {
   return add_quarters(add_quarters(x[0], x[1]), add_quarters(x[2], x[3]));
 }
 
-/// Sums of kTogether keys, from `key` of a tile on, over the lanes of a head.
-HWY_INLINE __m512 sums_of_keys(const Retained& p, int key, const HeadLanes& head) {
+/// Sums of kTogether keys, from `key` of a tile on, over the queries of a head.
+HWY_INLINE __m512 sums_of_keys(const Retained& p, int key, const HeadQueries& head) {
   const __m512i upper_half = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
   __m512 sums[kTogether];  // in registers: see logits-inl.h
   HWY_UNROLL(16)
   for (auto& sum : sums) sum = _mm512_setzero_ps();
-  for (int lane = head.begin(); lane < head.end(); lane += kVector) {
-    const __m512 weight = head.weight(lane);
-    const float* const rows = p.row(key, lane);
+  for (int query = head.begin(); query < head.end(); query += kVector) {
+    const __m512 weight = head.weight(query);
+    const float* const rows = p.row(key, query);
     HWY_UNROLL(8)
     for (int i = 0; i < kTogether / 2; ++i) {
       const __m512i pairs = _mm512_loadu_si512(rows + std::ptrdiff_t{i} * kStrip);
@@ -83,18 +83,18 @@ HWY_INLINE __m512 sums_of_keys(const Retained& p, int key, const HeadLanes& head
       sums[2 * i + 1] = _mm512_fmadd_ps(odd, weight, sums[2 * i + 1]);
     }
   }
-  return sums_of_lanes(sums);
+  return sums_of_vectors(sums);
 }
 
-/// Sums [kKeys] of a tile's keys over the lanes of a head.
-void sum_tile(const Retained& p, const HeadLanes& head, float* sums) {
+/// Sums [kKeys] of a tile's keys over the queries of a head.
+void sum_tile(const Retained& p, const HeadQueries& head, float* sums) {
   for (int key = 0; key < kKeys; key += kTogether) _mm512_storeu_ps(sums + key, sums_of_keys(p, key, head));
 }
 
 }  // namespace
 
 void add_sums_bf16(const Block& b, const float* mask, KeyRange keys, const Record& record) {
-  std::vector<HeadLanes> heads;
+  std::vector<HeadQueries> heads;
   for (int h = 0; h < b.group; ++h) heads.emplace_back(b, h);
   float sums[kKeys];
   // From the back: the last tiles, written just now, are still in the second-level cache, and the first ones will be
@@ -103,7 +103,7 @@ void add_sums_bf16(const Block& b, const float* mask, KeyRange keys, const Recor
     const int begin = std::max(keys.begin, tile * kKeys);
     const int end = std::min(keys.end, (tile + 1) * kKeys);
     for (int h = 0; h < b.group; ++h) {
-      HeadLanes& head = heads[h];
+      HeadQueries& head = heads[h];
       head.weigh(b.weight_of(tile), mask);
       sum_tile(b.tile_of(tile), head, sums);
       float* const out = record.at(h, begin);

@@ -115,9 +115,9 @@ void pack_rows(const Block& b, int first, int count, std::uint16_t* keys, std::u
 }
 
 void pack_queries(const Block& b, std::uint32_t* out) {
-  const std::ptrdiff_t rows = static_cast<std::ptrdiff_t>(b.lanes / kStrip) * b.width;
+  const std::ptrdiff_t rows = static_cast<std::ptrdiff_t>(b.queries / kStrip) * b.width;
   for (std::ptrdiff_t row = 0; row < rows; row += 2) {
-    const float* const even = b.q_lanes + row * kStrip;
+    const float* const even = b.q_strips + row * kStrip;
     for (int i = 0; i < kStrip; i += kVector) {
       _mm512_storeu_si512(out + row / 2 * kStrip + i,
                           pairs_of(_mm512_loadu_ps(even + i), _mm512_loadu_ps(even + kStrip + i)));

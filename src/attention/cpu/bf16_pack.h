@@ -11,7 +11,7 @@ namespace winnow::attention::cpu {
 /// [width][tile_keys]; zeros where there is nothing. REQUIRES: multiplies_bf16(), as below.
 void pack_rows(const Block& block, int first, int count, std::uint16_t* keys, std::uint16_t* values);
 
-/// q_lanes rounded to [strips][width / 2][kStrip] pairs.
+/// q_strips rounded to [strips][width / 2][kStrip] pairs.
 void pack_queries(const Block& block, std::uint32_t* out);
 
 }  // namespace winnow::attention::cpu

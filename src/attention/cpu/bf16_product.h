@@ -7,7 +7,7 @@
 
 namespace winnow::attention::cpu {
 
-/// Lanes whose logits are computed together: with the keys and values of a step they stay in the nearest caches.
+/// Queries whose logits are computed together: with the keys and values of a step they stay in the nearest caches.
 inline constexpr int kStrip = 32;
 /// What head dimensions are padded to: the depth of one product of AMX's tiles.
 inline constexpr int kDepth = 32;

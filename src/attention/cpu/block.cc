@@ -25,40 +25,40 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-/// Queries into lanes, scaled so that logits are powers of 2; the state of the softmax to "nothing seen".
+/// Writes the queries to strips, scaled so that logits are powers of 2, and sets the softmax to "nothing seen".
 void begin_block(const Block& b) {
   const float scale = b.scale * std::numbers::log2e_v<float>;
-  std::fill_n(b.q_lanes, static_cast<std::ptrdiff_t>(b.width) * b.lanes, 0.0F);
-  std::fill_n(b.o_lanes, static_cast<std::ptrdiff_t>(b.width) * b.lanes, 0.0F);
-  std::fill_n(b.base, b.lanes, kNothing);
-  std::fill_n(b.sum, b.lanes, 0.0F);
-  std::fill_n(b.limit, b.lanes, static_cast<float>(b.leading[0] - 1));
-  if (b.from != nullptr) std::fill_n(b.first, b.lanes, static_cast<float>(b.from[0]));
+  std::fill_n(b.q_strips, static_cast<std::ptrdiff_t>(b.width) * b.queries, 0.0F);
+  std::fill_n(b.o_strips, static_cast<std::ptrdiff_t>(b.width) * b.queries, 0.0F);
+  std::fill_n(b.base, b.queries, kNothing);
+  std::fill_n(b.sum, b.queries, 0.0F);
+  std::fill_n(b.limit, b.queries, static_cast<float>(b.leading[0] - 1));
+  if (b.from != nullptr) std::fill_n(b.first, b.queries, static_cast<float>(b.from[0]));
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
-      const int lane = g * b.tokens + t;
+      const int query = g * b.tokens + t;
       const float* const q =
           b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
-      float* const to = b.q_lanes + b.first_of(lane);
+      float* const to = b.q_strips + b.first_of(query);
       for (int i = 0; i < b.head_dim; ++i) to[static_cast<std::ptrdiff_t>(i) * b.strip] = q[i] * scale;
-      b.limit[lane] = static_cast<float>(b.leading[t] - 1);
-      if (b.from != nullptr) b.first[lane] = static_cast<float>(b.from[t]);
+      b.limit[query] = static_cast<float>(b.leading[t] - 1);
+      if (b.from != nullptr) b.first[query] = static_cast<float>(b.from[t]);
     }
   }
 }
 
-/// One key more for one lane.
-void fold_row(const Block& b, int lane, const float* HWY_RESTRICT key, const float* HWY_RESTRICT value) {
-  const float* const q = b.q_lanes + b.first_of(lane);
+/// Adds one key more to what one query has seen.
+void fold_row(const Block& b, int query, const float* HWY_RESTRICT key, const float* HWY_RESTRICT value) {
+  const float* const q = b.q_strips + b.first_of(query);
   float s = 0;
   for (int i = 0; i < b.head_dim; ++i) s += q[static_cast<std::ptrdiff_t>(i) * b.strip] * key[i];
-  const float top = std::max(b.base[lane], s);
+  const float top = std::max(b.base[query], s);
   if (top == kNothing) return;
-  const float shrink = std::exp2(b.base[lane] - top);
+  const float shrink = std::exp2(b.base[query] - top);
   const float p = std::exp2(s - top);
-  b.base[lane] = top;
-  b.sum[lane] = b.sum[lane] * shrink + p;
-  float* const out = b.o_lanes + b.first_of(lane);
+  b.base[query] = top;
+  b.sum[query] = b.sum[query] * shrink + p;
+  float* const out = b.o_strips + b.first_of(query);
   for (int i = 0; i < b.head_dim; ++i) {
     float& o = out[static_cast<std::ptrdiff_t>(i) * b.strip];
     o = o * shrink + p * value[i];
@@ -81,41 +81,42 @@ void fold_own(const Block& b) {
 void write_logsums(const Block& b) {
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
-      const int lane = g * b.tokens + t;
+      const int query = g * b.tokens + t;
       b.logsum[static_cast<std::ptrdiff_t>(t) * b.logsum_stride + g] =
-          (b.base[lane] + std::log2(b.sum[lane])) * std::numbers::ln2_v<float>;
+          (b.base[query] + std::log2(b.sum[query])) * std::numbers::ln2_v<float>;
     }
   }
 }
 
-/// Divides and brings the lanes back into rows.
+/// Divides by the sums and writes the strips back as rows.
 void end_block(const Block& b) {
   if (b.logsum != nullptr) write_logsums(b);
-  for (int lane = 0; lane < b.lanes; ++lane) b.sum[lane] = b.sum[lane] > 0 ? 1.0F / b.sum[lane] : 0.0F;
+  for (int query = 0; query < b.queries; ++query) b.sum[query] = b.sum[query] > 0 ? 1.0F / b.sum[query] : 0.0F;
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
-      const int lane = g * b.tokens + t;
+      const int query = g * b.tokens + t;
       float* const out =
           b.out + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
-      const float* const o = b.o_lanes + b.first_of(lane);
-      for (int i = 0; i < b.head_dim; ++i) out[i] = o[static_cast<std::ptrdiff_t>(i) * b.strip] * b.sum[lane];
+      const float* const o = b.o_strips + b.first_of(query);
+      for (int i = 0; i < b.head_dim; ++i) out[i] = o[static_cast<std::ptrdiff_t>(i) * b.strip] * b.sum[query];
     }
   }
 }
 
-/// Retained tiles are relative to the maximum of their time: turns that into the factor which brings them to the final
-/// one and divides.
+/// Retained tiles are relative to the maximum of their time. Replaces it by the factor which brings them to the final
+/// one and divides by the sum.
 void weigh_retained(const Block& b) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   for (int tile = b.first_retained; tile < b.end_retained; ++tile) {
-    for (int lane = 0; lane < b.lanes; lane += step) {
-      float* const at = b.weight_of(tile) + lane;
+    for (int query = 0; query < b.queries; query += step) {
+      float* const at = b.weight_of(tile) + query;
       const V then = hn::Load(d, at);
-      const V shrink = exp2_of_negative(d, hn::Sub(then, hn::Load(d, b.base + lane)));
+      const V shrink = exp2_of_negative(d, hn::Sub(then, hn::Load(d, b.base + query)));
       const V nothing = hn::Zero(d);
-      hn::Store(hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), nothing, hn::Mul(shrink, hn::Load(d, b.sum + lane))),
-                d, at);
+      hn::Store(
+          hn::IfThenElse(hn::Eq(then, hn::Set(d, kNothing)), nothing, hn::Mul(shrink, hn::Load(d, b.sum + query))), d,
+          at);
     }
   }
 }
@@ -141,7 +142,7 @@ namespace winnow::attention::cpu {
 HWY_EXPORT(run);
 
 std::size_t work_bytes(const Block& b) {
-  return b.compute_type == ComputeType::bf16 ? bf16_bytes(b.width, b.lanes) : f32_bytes(b.lanes);
+  return b.compute_type == ComputeType::bf16 ? bf16_bytes(b.width, b.queries) : f32_bytes(b.queries);
 }
 
 void run_block(const Block& block) { HWY_DYNAMIC_DISPATCH(run)(block); }

@@ -12,14 +12,14 @@
 namespace winnow::attention::cpu {
 
 /// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64;
-/// half as many of bf16 would read and write o_lanes twice as often.
+/// half as many of bf16 would read and write o_strips twice as often.
 constexpr int tile_keys(ComputeType compute_type) { return compute_type == ComputeType::f32 ? 64 : 128; }
 /// Rows of the register tile of f32: head dimensions and key counts are padded to it with zeros.
 inline constexpr int kRegisterRows = 8;
 /// Queries of a block of f32 are padded to a multiple of this many: the widest vector of any target.
-inline constexpr int kLanePadding = 16;
+inline constexpr int kQueryPadding = 16;
 
-/// Which keys of a tile some lane does not see.
+/// Which keys of a tile some query does not see.
 enum class Hidden : std::uint8_t { none, last, first_and_last };
 
 /// What the sums of a product begin with.
@@ -27,36 +27,37 @@ enum class Start : std::uint8_t { from_zero, from_memory };
 
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/// Probabilities of the lanes of consecutive tiles, as the products left them: of each tile [lanes /
+/// Probabilities of the queries of consecutive tiles, as the products left them: of each tile [queries /
 /// strip][rows][strip], where a row is a key in f32 or a pair of keys in bf16.
 struct Retained {
   ComputeType compute_type = ComputeType::f32;
   float* floats = nullptr;
-  int lanes = 0;
+  int queries = 0;
   int strip = 0;
 
   /// Keys of a row.
   int row_keys() const { return compute_type == ComputeType::f32 ? 1 : 2; }
   int tile_rows() const { return tile_keys(compute_type) / row_keys(); }
-  /// Where a lane's probability of a key is, with that of the key's neighbour in its row.
-  float* row(int key, int lane) const {
+  /// Where a query's probability of a key is, with that of the key's neighbour in its row.
+  float* row(int key, int query) const {
     const std::ptrdiff_t rows = tile_rows();
     const int tile = key / tile_keys(compute_type);
     const int row = key % tile_keys(compute_type) / row_keys();
-    return floats + tile * rows * lanes + lane / strip * rows * strip + static_cast<std::ptrdiff_t>(row) * strip +
-           lane % strip;
+    return floats + tile * rows * queries + query / strip * rows * strip + static_cast<std::ptrdiff_t>(row) * strip +
+           query % strip;
   }
-  float at(int key, int lane) const {
-    const float* const here = row(key, lane);
+  float at(int key, int query) const {
+    const float* const here = row(key, query);
     if (compute_type == ComputeType::f32) return *here;
     const auto pair = std::bit_cast<std::uint32_t>(*here);
     return std::bit_cast<float>(key % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
   }
 };
 
-/// Some consecutive queries of the G heads that share a KV head, against all keys that they see: leading rows, and
-/// maybe a row of its own for each. Everything is laid out with the queries along the vector ("lanes", lane = head in
-/// group * tokens + token), so neither keys nor values need to be transposed and softmax needs no horizontal step.
+/// Some consecutive tokens in the G heads that share a KV head, and all keys that they see: the leading rows, and maybe
+/// one more row for each token. Each token has a query in each head: number head in group * tokens + token. Everything
+/// is laid out with the queries along the vector. So neither keys nor values need to be transposed, and softmax needs
+/// no sums within a vector.
 struct Block {
   const float* q = nullptr;  ///< first token, first head of the group; [tokens][token_stride], heads d apart
   float* out = nullptr;      ///< the same shape
@@ -76,25 +77,25 @@ struct Block {
   ComputeType compute_type = ComputeType::f32;
   // Work space of one thread.
   int width = 0;              ///< padded d
-  int lanes = 0;              ///< padded group * tokens
-  int strip = 0;              ///< lanes that lie together; divides their number
-  float* q_lanes = nullptr;   ///< [lanes / strip][width][strip] scaled so that logits are powers of 2
-  float* o_lanes = nullptr;   ///< [lanes / strip][width][strip]
-  float* base = nullptr;      ///< [lanes] what exponentials are relative to: about the largest logit, in units of ln 2
-  float* sum = nullptr;       ///< [lanes]
-  float* limit = nullptr;     ///< [lanes] last leading key that a lane sees
-  float* first = nullptr;     ///< [lanes] first one; REQUIRES: set where `from` is
-  float* tile = nullptr;      ///< f32 [keys of a tile][width]
+  int queries = 0;            ///< padded group * tokens
+  int strip = 0;              ///< queries that lie together; divides their number
+  float* q_strips = nullptr;  ///< [queries / strip][width][strip] scaled so that logits are powers of 2
+  float* o_strips = nullptr;  ///< [queries / strip][width][strip]
+  float* base = nullptr;   ///< [queries] what exponentials are relative to: about the largest logit, in units of ln 2
+  float* sum = nullptr;    ///< [queries]
+  float* limit = nullptr;  ///< [queries] last leading key that a query sees
+  float* first = nullptr;  ///< [queries] first one; REQUIRES: set where `from` is
+  float* tile = nullptr;   ///< f32 [keys of a tile][width]
   std::byte* work = nullptr;  ///< work_bytes()
   // Tiles [first_retained, end_retained) of probabilities are retained.
   int first_retained = 0;
   int end_retained = 0;
   float* retained = nullptr;     ///< [retained_tiles()] of Retained
-  float* tile_weight = nullptr;  ///< [retained_tiles()][lanes]
+  float* tile_weight = nullptr;  ///< [retained_tiles()][queries]
 
-  /// Element 0 of a lane in q_lanes and o_lanes; the next is a strip further.
-  std::ptrdiff_t first_of(int lane) const {
-    return static_cast<std::ptrdiff_t>(lane / strip) * strip * width + lane % strip;
+  /// Element 0 of a query in q_strips and o_strips; the next is a strip further.
+  std::ptrdiff_t first_of(int query) const {
+    return static_cast<std::ptrdiff_t>(query / strip) * strip * width + query % strip;
   }
   int visible_keys() const { return leading[tokens - 1]; }
   int tiles() const { return padded(visible_keys(), tile_keys(compute_type)) / tile_keys(compute_type); }
@@ -107,20 +108,20 @@ struct Block {
   bool retains(int number) const { return number >= first_retained && number < end_retained; }
   /// REQUIRES: retains(number).
   Retained tile_of(int number) const {
-    Retained p{compute_type, retained, lanes, strip};
-    p.floats += static_cast<std::ptrdiff_t>(number - first_retained) * p.tile_rows() * lanes;
+    Retained p{compute_type, retained, queries, strip};
+    p.floats += static_cast<std::ptrdiff_t>(number - first_retained) * p.tile_rows() * queries;
     return p;
   }
   float* weight_of(int number) const {
-    return tile_weight + static_cast<std::ptrdiff_t>(number - first_retained) * lanes;
+    return tile_weight + static_cast<std::ptrdiff_t>(number - first_retained) * queries;
   }
 };
 
-/// Bytes of Block::work. REQUIRES: products, width and lanes are set.
+/// Bytes of Block::work. REQUIRES: compute_type, width and queries are set.
 std::size_t work_bytes(const Block& block);
 
-/// Computes `out`. The probability A[lane, key] of a retained tile is then tile_of(tile).at(key, lane) *
-/// weight_of(tile)[lane] (0 where the mask is).
+/// Computes `out`. The probability A[query, key] of a retained tile is then tile_of(tile).at(key, query) *
+/// weight_of(tile)[query] (0 where the mask is).
 void run_block(const Block& block);
 
 }  // namespace winnow::attention::cpu

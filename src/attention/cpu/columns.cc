@@ -20,18 +20,18 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
 /// Gives the products of a key's probabilities and the weights to one of both, as vectors or, where a strip or the
-/// lanes end, one by one.
+/// queries end, one by one.
 template <ComputeType kComputeTypes, class Vectors, class Singles>
-HWY_INLINE void over_lanes(const Columns& c, int key, const Vectors& vectors, const Singles& singles) {
+HWY_INLINE void over_queries(const Columns& c, int key, const Vectors& vectors, const Singles& singles) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
-  for (int i = 0; i < c.lanes;) {
-    const int lane = c.first_lane + i;
-    const int end = std::min(c.lanes, i + c.p.strip - lane % c.p.strip);
-    const float* const row = c.p.row(key, lane) - i;
+  for (int i = 0; i < c.queries;) {
+    const int query = c.first_query + i;
+    const int end = std::min(c.queries, i + c.p.strip - query % c.p.strip);
+    const float* const row = c.p.row(key, query) - i;
     for (; i + step <= end; i += step)
       vectors(hn::Mul(load_retained<kComputeTypes>(row + i, key), hn::LoadU(d, c.weight + i)));
-    for (; i < end; ++i) singles(c.p.at(key, c.first_lane + i) * c.weight[i]);
+    for (; i < end; ++i) singles(c.p.at(key, c.first_query + i) * c.weight[i]);
   }
 }
 
@@ -41,7 +41,7 @@ void add_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   for (int i = 0; i < c.keys; ++i) {
     V sums = hn::Zero(d);
     float sum = 0;
-    over_lanes<kComputeTypes>(
+    over_queries<kComputeTypes>(
         c, c.first_key + i, [&](V x) { sums = hn::Add(sums, x); }, [&](float x) { sum += x; });
     out[i] += hn::GetLane(hn::SumOfLanes(d, sums)) + sum;
   }
@@ -52,7 +52,7 @@ void raise_columns_of(const Columns& c, float* HWY_RESTRICT out) {
   const D d;
   for (int i = 0; i < c.keys; ++i) {
     V most = hn::Set(d, out[i]);
-    over_lanes<kComputeTypes>(
+    over_queries<kComputeTypes>(
         c, c.first_key + i, [&](V x) { most = hn::Max(most, x); },
         [&](float x) { most = hn::Max(most, hn::Set(d, x)); });
     out[i] = hn::GetLane(hn::MaxOfLanes(d, most));

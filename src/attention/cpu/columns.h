@@ -5,17 +5,17 @@
 
 namespace winnow::attention::cpu {
 
-/// Some lanes of some retained keys of one tile.
+/// Some queries of some retained keys of one tile.
 struct Columns {
   Retained p;
   int first_key = 0;  ///< of the tile's
   int keys = 0;
-  int first_lane = 0;
-  int lanes = 0;
-  const float* weight = nullptr;  ///< [lanes]
+  int first_query = 0;
+  int queries = 0;
+  const float* weight = nullptr;  ///< [queries]
 };
 
-/// out[key] += sum of p * weight over the lanes.
+/// out[key] += sum of p * weight over the queries.
 void add_to_sums(const Columns& columns, float* out);
 /// out[key] = the largest of out[key] and p * weight.
 void raise_maxima(const Columns& columns, float* out);

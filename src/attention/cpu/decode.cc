@@ -3,9 +3,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "attention/attention.h"
+#include "attention/cpu/decode_items.h"
+#include "attention/cpu/rotation.h"
 #include "attention/cpu/stretch.h"
 #include "base/as_size.h"
 
@@ -13,70 +16,7 @@ namespace winnow::attention {
 
 using cpu::kStretchKeys;
 
-namespace {
-
-/// Merged entries that make an item: they, and the rows from the first one's centre to the last one's, are limited.
-int stretch_of(const cache::LanePiece& piece, int first, int end) {
-  int count = std::min(kStretchKeys, end - first);
-  const auto* const from = piece.centres + first;
-  while (from[count - 1] - from[0] >= kStretchKeys) --count;
-  return count;
-}
-
-/// Row of a merged entry's centre.
-int row_of(const cache::LanePiece& piece, int merged_entry) { return piece.centres[merged_entry] - piece.first_slot; }
-
-/// Number of the first merged entry from `first` on whose centre is not before a row.
-int merged_entry_of(const cache::LanePiece& piece, int first, int row) {
-  const auto* const from = piece.centres + first;
-  return static_cast<int>(std::lower_bound(from, piece.centres + piece.merged_entries, piece.first_slot + row) -
-                          piece.centres);
-}
-
-/// Rows and their merged entries.
-struct Both {
-  int rows;
-  int merged_entries;
-};
-
-/// Rows from `first` on that make an item with all their merged entries, of which `merged entry` is the first: as many
-/// as fit. A row with more merged entries than fit is alone, with the first of them.
-Both both_of(const cache::LanePiece& piece, int first, int merged_entry) {
-  const int rows_left = piece.keys.count - first;
-  int fit = 0;  // merged entries that fit with their centres and all rows before
-  int beyond = std::min(piece.merged_entries - merged_entry, kStretchKeys) + 1;
-  while (fit + 1 < beyond) {
-    const int middle = (fit + beyond) / 2;
-    (row_of(piece, merged_entry + middle - 1) - first + 1 + middle <= kStretchKeys ? fit : beyond) = middle;
-  }
-  if (merged_entry + fit == piece.merged_entries) return {std::min(rows_left, kStretchKeys - fit), fit};
-  const int next = row_of(piece, merged_entry + fit) - first;  // does not fit with all its merged entries
-  if (next == 0) return {1, fit};
-  const int whole = merged_entry_of(piece, merged_entry, first + next) - merged_entry;
-  return {std::min(next, kStretchKeys - whole), whole};
-}
-
-/// Whether merged entries are those of a read's rows and can be read with them, so that keys and values come from
-/// memory once.
-bool belong_together(const DecodeRead& merged_entries, const DecodeRead& rows) {
-  const auto& f = merged_entries.piece;
-  const auto& r = rows.piece;
-  return f.centres != nullptr && r.centres == nullptr && r.rotate_to != nullptr && f.keys.data == r.keys.data &&
-         f.keys.count == r.keys.count && f.query_shift == r.query_shift;
-}
-
-}  // namespace
-
 struct DecodeAttention::Impl {
-  /// A stretch of a read: rows, merged entries of rows, or rows and merged entries of theirs.
-  struct Item {
-    DecodeRead rows;  ///< whose keys and values are read
-    int first = 0;    ///< entry within that read
-    int own = 0;      ///< entries that are rows
-    DecodeRead merged;
-    int first_merged = 0;  ///< entry within that read
-    int merged_entries = 0;
-  };
   /// Whose queries a thread has at hand: rotating them costs more than a short stretch.
   struct Rotated {
     int row = -1;
@@ -89,24 +29,12 @@ struct DecodeAttention::Impl {
 
   void set_layer(const Shape& layer, const Rope& rope);
   cpu::RotationTable* table_of(const Rope& rope);
-  void add_items(std::span<const DecodeRead> reads);
-  void add_rows(const DecodeRead& rows, const DecodeRead* merged);
-  void add_merged_entries(const DecodeRead& read, int first, int end);
-  static void set_rows(const Item& item, cpu::Stretch& stretch);
   void run_item(std::size_t index, float* memory, Rotated& rotated);
   void rotate_queries(const Rotated& want, float* queries) const;
   /// A stretch left exp(q·k - its own largest logit): brings that to the largest of all and divides by the sum.
   void finish_probabilities(std::size_t item, int g, float m, float share) {
-    const Item& i = items[item];
-    const float factor = share > 0 && captures(i) ? std::exp(part(item, g).m - m) * share : 0.0F;
-    scale_probabilities(i.rows, g, i.first, i.own, factor);
-    scale_probabilities(i.merged, g, i.first_merged, i.merged_entries, factor);
-  }
-  static bool captures(const Item& i) { return i.rows.probabilities != nullptr || i.merged.probabilities != nullptr; }
-  static void scale_probabilities(const DecodeRead& read, int g, int first, int count, float factor) {
-    if (read.probabilities == nullptr) return;
-    float* const at = read.probabilities + static_cast<std::ptrdiff_t>(g) * read.probabilities_stride + first;
-    for (int entry = 0; entry < count; ++entry) at[entry] *= factor;
+    const float factor = share > 0 && items[item].captures() ? std::exp(part(item, g).m - m) * share : 0.0F;
+    items[item].scale_probabilities(g, factor);
   }
   PartialState part(std::size_t item, int g) {
     float* const at = parts.as<float>().data() + item * per_item;
@@ -123,7 +51,7 @@ struct DecodeAttention::Impl {
   int threads_;
   const float* q = nullptr;
   float* out = nullptr;
-  std::vector<Item> items;
+  std::vector<cpu::DecodeItem> items;
   std::vector<std::size_t> first_item;  ///< [rows * H_kv + 1]
   std::size_t per_thread = 0;           ///< floats
   std::size_t per_item = 0;             ///< floats: o [G][d], m [G], d [G]
@@ -167,12 +95,15 @@ void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<cons
   s.out = out;
   s.items.clear();
   s.first_item.assign(1, 0);
+  for (const auto& read : reads) {
+    if (read.piece.rotate_to != nullptr) s.rotate_to->reserve(read.piece.rotate_to_end);
+  }
   std::size_t next = 0;
   for (int row = 0; row < rows; ++row) {
     for (int head = 0; head < s.shape.kv_heads; ++head) {
       const std::size_t first = next;
       while (next < reads.size() && reads[next].row == row && reads[next].kv_head == head) ++next;
-      s.add_items(reads.subspan(first, next - first));
+      cpu::add_items(reads.subspan(first, next - first), s.items);
       s.first_item.push_back(s.items.size());
     }
   }
@@ -180,51 +111,6 @@ void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<cons
   if (s.parts.size() < bytes) s.parts = Buffer(s.account, bytes + bytes / 2, "partial attention states");
   s.stretches.reset(static_cast<int>(s.items.size()));
   s.merges.reset(rows * s.shape.kv_heads);
-}
-
-void DecodeAttention::Impl::add_items(std::span<const DecodeRead> reads) {
-  const bool some_merged =
-      std::any_of(reads.begin(), reads.end(), [](const DecodeRead& r) { return r.piece.centres != nullptr; });
-  for (const auto& read : reads) {
-    if (read.piece.rotate_to != nullptr) rotate_to->reserve(read.piece.rotate_to_end);
-    if (!some_merged) {
-      add_rows(read, nullptr);
-      continue;
-    }
-    const bool own = read.piece.centres == nullptr;
-    const auto other = std::find_if(reads.begin(), reads.end(), [&](const DecodeRead& r) {
-      return own ? belong_together(r, read) : belong_together(read, r);
-    });
-    if (own) add_rows(read, other == reads.end() ? nullptr : &*other);
-    if (!own && other == reads.end()) add_merged_entries(read, 0, read.piece.merged_entries);
-  }
-}
-
-void DecodeAttention::Impl::add_rows(const DecodeRead& rows, const DecodeRead* merged) {
-  const int count = rows.piece.keys.count;
-  for (int first = 0; merged == nullptr && first < count; first += kStretchKeys) {
-    items.push_back({rows, first, std::min(kStretchKeys, count - first), {}, 0, 0});
-  }
-  int merged_entry = 0;
-  for (int first = 0; merged != nullptr && first < count;) {
-    const Both both = both_of(merged->piece, first, merged_entry);
-    items.push_back({rows, first, both.rows, *merged, merged_entry, both.merged_entries});
-    first += both.rows;
-    merged_entry += both.merged_entries;
-    const int end =
-        merged_entry_of(merged->piece, merged_entry, first);  // beyond what is left of a row with too many for one item
-    add_merged_entries(*merged, merged_entry, end);
-    merged_entry = end;
-  }
-}
-
-void DecodeAttention::Impl::add_merged_entries(const DecodeRead& read, int first, int end) {
-  while (first < end) {
-    Item item{read, 0, 0, read, first, stretch_of(read.piece, first, end)};
-    item.rows.probabilities = nullptr;
-    items.push_back(item);
-    first += item.merged_entries;
-  }
 }
 
 void DecodeAttention::run(Worker worker) {
@@ -242,33 +128,8 @@ void DecodeAttention::Impl::rotate_queries(const Rotated& want, float* queries) 
     rotate_to->rope().shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
 }
 
-void DecodeAttention::Impl::set_rows(const Item& item, cpu::Stretch& stretch) {
-  const auto& piece = item.rows.piece;
-  int first = item.first;
-  int count = item.own;
-  stretch.own = item.own;
-  if (piece.rotate_to != nullptr) stretch.rotate_to = piece.rotate_to + item.first;
-  if (item.rows.probabilities != nullptr) stretch.capture = item.rows.probabilities + item.first;
-  stretch.capture_stride = item.rows.probabilities_stride;
-  if (item.merged_entries > 0) {
-    const auto& merged = item.merged.piece;
-    stretch.merged_entries = item.merged_entries;
-    stretch.centres = merged.centres + item.first_merged;
-    stretch.scales = merged.scales + item.first_merged;
-    stretch.merged_rotate_to = merged.rotate_to + item.first_merged;
-    if (item.own == 0) {
-      first = stretch.centres[0] - merged.first_slot;
-      count = stretch.centres[item.merged_entries - 1] - stretch.centres[0] + 1;
-    }
-    stretch.first_centre = merged.first_slot + first;
-    if (item.merged.probabilities != nullptr) stretch.merged_capture = item.merged.probabilities + item.first_merged;
-  }
-  stretch.keys = piece.keys.slice(first, count);
-  stretch.values = piece.values.slice(first, count);
-}
-
 void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Rotated& rotated) {
-  const Item& item = items[index];
+  const cpu::DecodeItem& item = items[index];
   const DecodeRead& read = item.rows;
   const std::ptrdiff_t group = shape.group();
   cpu::Stretch stretch;
@@ -284,7 +145,7 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Rotated& 
   stretch.split = queries + group * shape.head_dim;
   stretch.q = queries;
   stretch.heads = shape.group();
-  set_rows(item, stretch);
+  item.describe(stretch);
   stretch.table = rotate_to;
   stretch.o = parts.as<float>().data() + index * per_item;
   stretch.m = stretch.o + group * shape.head_dim;

@@ -31,23 +31,23 @@ void load_tile(const cache::Rows& rows, int first, int count, int width, float* 
   }
 }
 
-/// c[m][lane] (+)= sum over k of a[m * a_row + k * a_step] * b[k][lane] for kRegisterRows rows and kVectors vectors of
-/// lanes, in registers.
+/// c[m][query] (+)= sum over k of a[m * a_row + k * a_step] * b[k][query] for kRegisterRows rows and kVectors vectors
+/// of queries, in registers.
 template <int kVectors, Start kStart>
 HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step, const float* HWY_RESTRICT b,
                               int depth, int stride, float* HWY_RESTRICT c) {
   const D d;
-  const auto lanes = static_cast<std::ptrdiff_t>(hn::Lanes(d));
+  const auto step = static_cast<std::ptrdiff_t>(hn::Lanes(d));
   V sum[kRegisterRows][kVectors];
   for (int m = 0; m < kRegisterRows; ++m) {
     for (int v = 0; v < kVectors; ++v) {
       sum[m][v] = kStart == Start::from_zero ? hn::Zero(d)
-                                             : hn::Load(d, c + static_cast<std::ptrdiff_t>(m) * stride + v * lanes);
+                                             : hn::Load(d, c + static_cast<std::ptrdiff_t>(m) * stride + v * step);
     }
   }
   for (int k = 0; k < depth; ++k) {
     V bk[kVectors];
-    for (int v = 0; v < kVectors; ++v) bk[v] = hn::Load(d, b + static_cast<std::ptrdiff_t>(k) * stride + v * lanes);
+    for (int v = 0; v < kVectors; ++v) bk[v] = hn::Load(d, b + static_cast<std::ptrdiff_t>(k) * stride + v * step);
     const float* const ak = a + static_cast<std::ptrdiff_t>(k) * a_step;
     for (int m = 0; m < kRegisterRows; ++m) {
       const V am = hn::Set(d, ak[static_cast<std::ptrdiff_t>(m) * a_row]);
@@ -55,48 +55,48 @@ HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step
     }
   }
   for (int m = 0; m < kRegisterRows; ++m) {
-    for (int v = 0; v < kVectors; ++v) hn::Store(sum[m][v], d, c + static_cast<std::ptrdiff_t>(m) * stride + v * lanes);
+    for (int v = 0; v < kVectors; ++v) hn::Store(sum[m][v], d, c + static_cast<std::ptrdiff_t>(m) * stride + v * step);
   }
 }
 
-/// The product for any number of rows (a multiple of kRegisterRows) and all lanes, one strip of lanes after the other
-/// so that b's strip stays in the first-level cache.
+/// The product for any number of rows (a multiple of kRegisterRows) and all queries, one strip of queries after the
+/// other so that b's strip stays in the first-level cache.
 template <Start kStart>
 void multiply(const float* a, int a_row, int a_step, const float* b, int rows, int depth, int stride, float* c) {
   const int width = static_cast<int>(hn::Lanes(D()));
   constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 3 : 1;  // 24 accumulators of 32 registers, 8 of 16
-  int lane = 0;
-  for (; lane + kVectors * width <= stride; lane += kVectors * width) {
+  int query = 0;
+  for (; query + kVectors * width <= stride; query += kVectors * width) {
     for (int m = 0; m < rows; m += kRegisterRows) {
-      register_tile<kVectors, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + lane, depth,
-                                      stride, c + static_cast<std::ptrdiff_t>(m) * stride + lane);
+      register_tile<kVectors, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + query, depth,
+                                      stride, c + static_cast<std::ptrdiff_t>(m) * stride + query);
     }
   }
-  for (; lane < stride; lane += width) {
+  for (; query < stride; query += width) {
     for (int m = 0; m < rows; m += kRegisterRows) {
-      register_tile<1, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + lane, depth, stride,
-                               c + static_cast<std::ptrdiff_t>(m) * stride + lane);
+      register_tile<1, kStart>(a + static_cast<std::ptrdiff_t>(m) * a_row, a_row, a_step, b + query, depth, stride,
+                               c + static_cast<std::ptrdiff_t>(m) * stride + query);
     }
   }
 }
 
-/// Logits s [rows][lanes] of keys first … to probabilities relative to the running maximum, which may rise: then what
+/// Logits s [rows][queries] of keys first … to probabilities relative to the running maximum, which may rise: then what
 /// was summed before shrinks. Keys beyond the last one count as hidden.
 template <Hidden kHidden>
 void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
-  for (int lane = 0; lane < b.lanes; lane += step) {
-    const V old_max = hn::Load(d, b.base + lane);
-    const V limit = hn::Load(d, b.limit + lane);
+  for (int query = 0; query < b.queries; query += step) {
+    const V old_max = hn::Load(d, b.base + query);
+    const V limit = hn::Load(d, b.limit + query);
     V top = old_max;
     for (int i = 0; i < rows; ++i) {
-      float* const at = s + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
+      float* const at = s + static_cast<std::ptrdiff_t>(i) * b.queries + query;
       V x = hn::Load(d, at);
       if (kHidden != Hidden::none) {
         const V key = hn::Set(d, static_cast<float>(first + i));
         auto seen = hn::Le(key, limit);
-        if (kHidden == Hidden::first_and_last) seen = hn::And(seen, hn::Ge(key, hn::Load(d, b.first + lane)));
+        if (kHidden == Hidden::first_and_last) seen = hn::And(seen, hn::Ge(key, hn::Load(d, b.first + query)));
         x = hn::IfThenElse(seen, x, hn::Set(d, kNothing));
         hn::Store(x, d, at);
       }
@@ -106,17 +106,17 @@ void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
     const V base = hn::IfThenElse(hn::Eq(top, hn::Set(d, kNothing)), hn::Zero(d), top);
     V sum = hn::Zero(d);
     for (int i = 0; i < rows; ++i) {
-      float* const at = s + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
+      float* const at = s + static_cast<std::ptrdiff_t>(i) * b.queries + query;
       const V p = exp2_of_negative(d, hn::Sub(hn::Load(d, at), base));
       hn::Store(p, d, at);
       sum = hn::Add(sum, p);
     }
     const V shrink = exp2_of_negative(d, hn::Sub(old_max, base));
-    hn::Store(hn::MulAdd(hn::Load(d, b.sum + lane), shrink, sum), d, b.sum + lane);
-    hn::Store(top, d, b.base + lane);
+    hn::Store(hn::MulAdd(hn::Load(d, b.sum + query), shrink, sum), d, b.sum + query);
+    hn::Store(top, d, b.base + query);
     if (hn::AllTrue(d, hn::Eq(top, old_max))) continue;
     for (int i = 0; i < b.width; ++i) {
-      float* const o = b.o_lanes + static_cast<std::ptrdiff_t>(i) * b.lanes + lane;
+      float* const o = b.o_strips + static_cast<std::ptrdiff_t>(i) * b.queries + query;
       hn::Store(hn::Mul(hn::Load(d, o), shrink), d, o);
     }
   }
@@ -137,11 +137,11 @@ void run_tiles(const Block& b) {
     const int rows = padded(count, kRegisterRows);
     float* const p = b.retains(tile) ? b.tile_of(tile).floats : reinterpret_cast<float*>(b.work);
     load_tile(b.keys, first, count, width, b.tile);
-    multiply<Start::from_zero>(b.tile, width, 1, b.q_lanes, rows, width, b.lanes, p);
+    multiply<Start::from_zero>(b.tile, width, 1, b.q_strips, rows, width, b.queries, p);
     soften(b, first, rows, p);
-    if (b.retains(tile)) std::copy_n(b.base, b.lanes, b.weight_of(tile));
+    if (b.retains(tile)) std::copy_n(b.base, b.queries, b.weight_of(tile));
     load_tile(b.values, first, count, width, b.tile);
-    multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.lanes, b.o_lanes);
+    multiply<Start::from_memory>(b.tile, 1, width, p, width, rows, b.queries, b.o_strips);
   }
 }
 
@@ -153,7 +153,7 @@ namespace winnow::attention::cpu {
 
 HWY_EXPORT(run_tiles);
 
-std::size_t f32_bytes(int lanes) { return as_size(tile_keys(ComputeType::f32)) * as_size(lanes) * sizeof(float); }
+std::size_t f32_bytes(int queries) { return as_size(tile_keys(ComputeType::f32)) * as_size(queries) * sizeof(float); }
 
 void run_tiles_f32(const Block& block) { HWY_DYNAMIC_DISPATCH(run_tiles)(block); }
 

@@ -25,8 +25,8 @@ constexpr int kKeysTogether = 4;
 
 // Every loop over an array of vectors is unrolled by name: GCC 12 else keeps the array on the stack.
 
-/// The sums over the lanes of four vectors.
-HWY_INLINE void sum_lanes(const V (&v)[kKeysTogether], float* HWY_RESTRICT out) {
+/// The sum of the elements of each of four vectors.
+HWY_INLINE void sum_elements(const V (&v)[kKeysTogether], float* HWY_RESTRICT out) {
 #if HWY_TARGET == HWY_SCALAR
   for (int i = 0; i < kKeysTogether; ++i) out[i] = hn::GetLane(v[i]);
 #else
@@ -97,7 +97,7 @@ HWY_INLINE void logits_of_keys(const Heads& h, const cache::Rows& rows, int key)
     }
   }
   HWY_UNROLL(4)
-  for (int i = 0; i < kHeads; ++i) sum_lanes(sum[i], h.logits + i * kStretchKeys + key);
+  for (int i = 0; i < kHeads; ++i) sum_elements(sum[i], h.logits + i * kStretchKeys + key);
 }
 
 /// What is beyond the last key is overwritten later: kStretchKeys is a multiple of kKeysTogether.

@@ -12,12 +12,12 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-/// Keys [begin, end) of one tile for the lanes of one head.
+/// Keys [begin, end) of one tile for the queries of one head.
 struct Stripe {
   int begin;
   int end;
   int first_of_tile;
-  int first_lane;
+  int first_query;
   Retained p;
   float* out;  ///< of the first key
 };
@@ -29,11 +29,11 @@ void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const 
   const bool band = what.rows.kind == ObservedRows::Kind::band;
   Columns c;
   c.p = s.p;
-  c.first_lane = s.first_lane;
+  c.first_query = s.first_query;
   c.weight = weight;
   for (int key = s.begin; key < s.end; key += c.keys) {
-    c.lanes = band ? tokens_within(b, key, what.rows.count) : b.tokens;
-    c.keys = c.lanes < b.tokens ? 1 : s.end - key;
+    c.queries = band ? tokens_within(b, key, what.rows.count) : b.tokens;
+    c.keys = c.queries < b.tokens ? 1 : s.end - key;
     c.first_key = key - s.first_of_tile;
     if (what.reduction == Reduction::sum) {
       add_to_sums(c, s.out + (key - s.begin));
@@ -75,10 +75,10 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
     const int begin = std::max(first, tile * keys);
     const int end = std::min(last, (tile + 1) * keys);
     for (int head = 0; head < block.group; ++head) {
-      const int first_lane = head * block.tokens;
-      const float* const from = block.weight_of(tile) + first_lane;
+      const int first_query = head * block.tokens;
+      const float* const from = block.weight_of(tile) + first_query;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
-      observe_stripe(block, what, {begin, end, tile * keys, first_lane, block.tile_of(tile), record.at(head, begin)},
+      observe_stripe(block, what, {begin, end, tile * keys, first_query, block.tile_of(tile), record.at(head, begin)},
                      weight);
     }
   }

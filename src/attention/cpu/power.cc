@@ -17,10 +17,10 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
-/// Some rows side by side, as many as a vector has lanes.
+/// Some rows side by side, as many as a vector has elements.
 struct Side {
   Retained p;  ///< of all keys
-  int lane;
+  int query;
   const float* tile_weight;  ///< of tile 0
   int count;
   V power;
@@ -35,20 +35,20 @@ V load_some(const float* from, int n) {
 }
 
 V load_probabilities(const Side& r, int key) {
-  if (r.count == static_cast<int>(hn::Lanes(D())) && r.lane % r.p.strip + r.count <= r.p.strip) {
-    const float* const row = r.p.row(key, r.lane);
+  if (r.count == static_cast<int>(hn::Lanes(D())) && r.query % r.p.strip + r.count <= r.p.strip) {
+    const float* const row = r.p.row(key, r.query);
     return r.p.compute_type == ComputeType::f32 ? load_retained<ComputeType::f32>(row, key)
                                                 : load_retained<ComputeType::bf16>(row, key);
   }
   HWY_ALIGN float some[hn::MaxLanes(D())] = {};
-  for (int i = 0; i < r.count; ++i) some[i] = r.p.at(key, r.lane + i);
+  for (int i = 0; i < r.count; ++i) some[i] = r.p.at(key, r.query + i);
   return hn::Load(D(), some);
 }
 
 V raised(const Side& r, int key) {
   const D d;
   const V p = hn::Mul(load_probabilities(r, key),
-                      load_some(r.tile_weight + key / tile_keys(r.p.compute_type) * r.p.lanes, r.count));
+                      load_some(r.tile_weight + key / tile_keys(r.p.compute_type) * r.p.queries, r.count));
   const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), r.power);
   const V result = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
   return hn::IfThenElseZero(hn::Le(hn::Set(d, static_cast<float>(key)), r.last_key), result);
@@ -58,7 +58,7 @@ void add_rows(const Side& r, int keys, float* out) {
   const D d;
   V sum = hn::Zero(d);
   for (int key = 0; key < keys; ++key) sum = hn::Add(sum, raised(r, key));
-  // Lanes beyond the rows are left out of every sum.
+  // Elements beyond the rows are left out of every sum.
   const V share = hn::IfThenElseZero(hn::FirstN(d, as_size(r.count)), hn::Div(hn::Set(d, 1.0F), sum));
   for (int key = 0; key < keys; ++key) out[key] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(raised(r, key), share)));
 }
@@ -69,10 +69,10 @@ void add(const Powers& w, float* out) {
   const int step = static_cast<int>(hn::Lanes(d));
   for (int i = 0; i < w.tokens; i += step) {
     const int token = w.first_token + i;
-    const int lane = w.head * b.tokens + token;
+    const int query = w.head * b.tokens + token;
     const int count = std::min(step, w.tokens - i);
     const V last_key = hn::Iota(d, static_cast<float>(b.first_key + token));
-    add_rows({b.tile_of(0), lane, b.tile_weight + lane, count, load_some(w.power + i, count), last_key},
+    add_rows({b.tile_of(0), query, b.tile_weight + query, count, load_some(w.power + i, count), last_key},
              b.visible_keys(), out);
   }
 }

@@ -7,6 +7,7 @@
 #include "attention/cpu/amx.h"
 #include "attention/cpu/bf16_product.h"
 #include "attention/cpu/block.h"
+#include "attention/cpu/block_shape.h"
 #include "attention/cpu/observe.h"
 #include "base/as_size.h"
 #include "base/cpu.h"
@@ -17,23 +18,6 @@ using cpu::padded;
 
 namespace {
 
-/// How the blocks of a kernel are made.
-struct BlockShape {
-  int lanes;    ///< enough that converting a tile of keys is paid for by many queries, few enough for the second-level
-                ///< cache
-  int padding;  ///< of lanes
-  int depth;    ///< padding of head dimensions
-  /// Most retained probabilities, for each thread: blocks with observed rows are narrower in longer prompts, but for
-  /// one padding. Those of bf16 are to stay in the second-level cache: four times as many are 15 % slower, though keys
-  /// are then packed less often.
-  int retained;
-};
-
-constexpr BlockShape block_shape(ComputeType compute_type) {
-  if (compute_type == ComputeType::f32) return {192, cpu::kLanePadding, cpu::kRegisterRows, 2 << 20};
-  return {768, cpu::kStrip, cpu::kDepth, 4 << 20};
-}
-
 /// Memory that grows and is kept.
 float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
   if (buffer.size() < n * sizeof(float)) {
@@ -41,31 +25,6 @@ float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
     buffer = Buffer(account, n * sizeof(float), "attention's work space");
   }
   return buffer.as<float>().data();
-}
-
-/// Tokens of an item of so many queries.
-int item_tokens(const Shape& shape, ComputeType compute_type, int count) {
-  return std::clamp(block_shape(compute_type).lanes / shape.group(), 1, count);
-}
-
-/// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
-int observed_block(const Shape& shape, const BlockShape& form, int keys, int tokens) {
-  const int lanes = std::clamp(form.retained / keys / form.padding * form.padding, form.padding, form.lanes);
-  const int most = std::max(1, lanes / shape.group());
-  if (most <= cpu::kLanePadding) return most;
-  // Whole vectors of each head, and equal blocks: as many need less memory, and a short one at the end would have keys
-  // packed for few queries.
-  const int whole = most - most % cpu::kLanePadding;
-  const int blocks = padded(tokens, whole) / whole;
-  return padded(padded(tokens, blocks) / blocks, cpu::kLanePadding);
-}
-
-/// Whether any of rows [first, first + count) of a prompt of n tokens is observed.
-bool observes_any(const ObservedRows& observed, int n, int first, int count) {
-  for (int i = first; i < first + count; ++i) {
-    if (observed.contains(i, n)) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -135,26 +94,6 @@ struct PrefillAttention::Impl {
   std::size_t partial_floats = 0;
 };
 
-std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
-                            std::span<const Observe> observed) {
-  const BlockShape form = block_shape(compute_type);
-  const int end = chunk.first + chunk.count;
-  const int step = item_tokens(shape, compute_type, chunk.count);
-  std::size_t partials = 0;
-  std::size_t retained = 0;
-  for (int from = chunk.first; from < end; from += step) {
-    const int count = std::min(step, end - from);
-    const auto seen = std::count_if(observed.begin(), observed.end(), [&](const Observe& what) {
-      return observes_any(what.rows, chunk.tokens, from, count);
-    });
-    const auto keys = as_size(from + count);
-    partials += as_size(seen) * as_size(shape.query_heads) * keys;
-    const int lanes = padded(std::min(count, observed_block(shape, form, end, step)) * shape.group(), form.padding);
-    if (seen > 0) retained = std::max(retained, as_size(lanes) * keys);
-  }
-  return (partials + as_size(threads) * retained) * sizeof(float);
-}
-
 bool supports(ComputeType compute_type) { return compute_type == ComputeType::f32 || multiplies_bf16(); }
 
 PrefillAttention::PrefillAttention(MemoryAccount& account, int max_threads, ComputeType compute_type)
@@ -171,8 +110,9 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
   std::iota(s.leading.begin(), s.leading.end(), first + 1);
   s.own.clear();
   s.seen_from.clear();
-  for (int i = first; shape.window > 0 && i < first + count; ++i)
-    s.seen_from.push_back(std::max(0, i + 1 - shape.window));
+  if (shape.window > 0) {
+    for (int i = first; i < first + count; ++i) s.seen_from.push_back(std::max(0, i + 1 - shape.window));
+  }
   s.begin(shape, scratch, q, out, observations);
 }
 
@@ -207,10 +147,10 @@ void PrefillAttention::Impl::make_items() {
   items.clear();
   partial_floats = 0;
   if (count == 0) return;
-  const BlockShape form = block_shape(compute_type);
-  const int tokens = item_tokens(shape, compute_type, count);
+  const cpu::BlockShape form = cpu::block_shape(compute_type);
+  const int tokens = cpu::item_tokens(shape, compute_type, count);
   const int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
-  observed_tokens = observed_block(shape, form, keys, tokens);
+  observed_tokens = cpu::observed_block(shape, form, keys, tokens);
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
     for (int head = 0; head < shape.kv_heads; ++head)
@@ -221,7 +161,7 @@ void PrefillAttention::Impl::make_items() {
 PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int first_token, int tokens) {
   Item item{kv_head, first_token, tokens};
   for (const Observation* o : observations) {
-    const bool seen = observes_any(o->what().rows, o->size(), first + first_token, tokens);
+    const bool seen = cpu::observes_any(o->what().rows, o->size(), first + first_token, tokens);
     item.partial.push_back(seen ? partial_floats : kNone);
     item.is_observed |= seen;
     if (seen) partial_floats += as_size(shape.group()) * as_size(recorded_keys(item));
@@ -241,7 +181,7 @@ void PrefillAttention::Impl::size_work_space() {
 }
 
 PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
-  const BlockShape form = block_shape(compute_type);
+  const cpu::BlockShape form = cpu::block_shape(compute_type);
   Layout l;
   const auto take = [&l, memory](std::size_t n) {
     float* const here = memory == nullptr ? nullptr : memory + l.floats;
@@ -271,12 +211,12 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.values = scratch->values(item.kv_head);
   b.compute_type = compute_type;
   b.width = padded(shape.head_dim, form.depth);
-  b.lanes = padded(b.tokens * shape.group(), form.padding);
-  b.strip = compute_type == ComputeType::f32 ? b.lanes : cpu::kStrip;
+  b.queries = padded(b.tokens * shape.group(), form.padding);
+  b.strip = compute_type == ComputeType::f32 ? b.queries : cpu::kStrip;
   const auto width = as_size(b.width);
-  const auto n = as_size(b.lanes);
-  b.q_lanes = take(n * width);
-  b.o_lanes = take(n * width);
+  const auto n = as_size(b.queries);
+  b.q_strips = take(n * width);
+  b.o_strips = take(n * width);
   b.base = take(n);
   b.sum = take(n);
   b.limit = take(n);

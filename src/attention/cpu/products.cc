@@ -112,8 +112,8 @@ HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const f
       square[j] = hn::MulAdd(x, x, square[j]);
     }
   }
-  sum_lanes(product, dots);
-  sum_lanes(square, squares);
+  sum_elements(product, dots);
+  sum_elements(square, squares);
 }
 
 /// Which rows count: null gates are open.

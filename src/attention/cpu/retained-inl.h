@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// A vector of lanes of one key from Retained::row() on, all in one strip.
+/// A vector of queries of one key from Retained::row() on, all in one strip.
 template <ComputeType kComputeTypes>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::ScalableTag<float>> load_retained(const float* row, int key) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once for each instruction set: the guard opens again whenever foreach_target.h goes on to the next one.
-#if defined(WINNOW_ATTENTION_CPU_TURNED_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef WINNOW_ATTENTION_CPU_TURNED_INL_H_
-#undef WINNOW_ATTENTION_CPU_TURNED_INL_H_
+#if defined(WINNOW_ATTENTION_CPU_ROTATED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WINNOW_ATTENTION_CPU_ROTATED_INL_H_
+#undef WINNOW_ATTENTION_CPU_ROTATED_INL_H_
 #else
-#define WINNOW_ATTENTION_CPU_TURNED_INL_H_
+#define WINNOW_ATTENTION_CPU_ROTATED_INL_H_
 #endif
 
 #include <hwy/highway.h>
@@ -21,7 +21,7 @@ namespace winnow::attention::cpu::HWY_NAMESPACE {
 
 /// Keys that are rotated between reading and multiplying, in registers: of each pair (x, y) the x and the y are in two
 /// vectors.
-struct TurnedKeys {
+struct RotatedKeys {
   const std::byte* row[kTogether];
   Angles angles[kTogether];
   int count;
@@ -33,7 +33,7 @@ struct TurnedKeys {
   int query_width() const { return split_width(dim, pairs, width); }
 };
 
-/// Turns pairs (x, y) by one angle each.
+/// Rotates pairs (x, y) by one angle each.
 HWY_INLINE void rotate_pairs(V& x, V& y, V cosine, V sine) {
   const V rotated = hn::NegMulAdd(y, sine, hn::Mul(x, cosine));
   y = hn::MulAdd(x, sine, hn::Mul(y, cosine));
@@ -41,7 +41,7 @@ HWY_INLINE void rotate_pairs(V& x, V& y, V cosine, V sine) {
 }
 
 /// A query as [width] x, [width] y, zeros after the last pair, and what is not rotated.
-inline void split_query(const float* HWY_RESTRICT q, const TurnedKeys& keys, float* HWY_RESTRICT out) {
+inline void split_query(const float* HWY_RESTRICT q, const RotatedKeys& keys, float* HWY_RESTRICT out) {
   const bool adjacent = keys.pairing == Rope::Pairing::adjacent;
   std::fill_n(out, 2 * keys.width, 0.0F);
   for (int i = 0; i < keys.pairs; ++i) {
@@ -67,7 +67,7 @@ HWY_INLINE void load_adjacent(const T* from, V& x, V& y) {
 
 /// The pairs from pair i on that a vector has room for; zeros after the last one.
 template <class T>
-HWY_INLINE void load_pairs(const T* row, const TurnedKeys& keys, int i, V& x, V& y) {
+HWY_INLINE void load_pairs(const T* row, const RotatedKeys& keys, int i, V& x, V& y) {
   const int count = keys.pairs - i;
   const bool whole = count >= static_cast<int>(hn::Lanes(D()));
   if (keys.pairing == Rope::Pairing::halves) {
@@ -84,7 +84,7 @@ HWY_INLINE void load_pairs(const T* row, const TurnedKeys& keys, int i, V& x, V&
 
 /// Logits of kKeysTogether keys from `key` on; `h` has split queries.
 template <int kHeads, class T>
-HWY_INLINE void rotated_logits_of_keys(const Heads& h, const TurnedKeys& keys, int key) {
+HWY_INLINE void rotated_logits_of_keys(const Heads& h, const RotatedKeys& keys, int key) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
   const std::ptrdiff_t q_step = keys.query_width();
@@ -127,12 +127,12 @@ HWY_INLINE void rotated_logits_of_keys(const Heads& h, const TurnedKeys& keys, i
     }
   }
   HWY_UNROLL(4)
-  for (int head = 0; head < kHeads; ++head) sum_lanes(sum[head], h.logits + head * kStretchKeys + key);
+  for (int head = 0; head < kHeads; ++head) sum_elements(sum[head], h.logits + head * kStretchKeys + key);
 }
 
 /// What is beyond the last key is overwritten later, as with logits_of().
 template <int kHeads, class T>
-void rotated_logits_of(const Heads& h, const TurnedKeys& keys) {
+void rotated_logits_of(const Heads& h, const RotatedKeys& keys) {
   for (int key = 0; key < keys.count; key += kKeysTogether) rotated_logits_of_keys<kHeads, T>(h, keys, key);
 }
 

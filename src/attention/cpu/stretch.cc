@@ -119,8 +119,8 @@ void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
   });
 }
 
-/// Keys of some entries and where each counts as lying; a merged entry's is its centre's.
-void set_keys(const Stretch& s, int first, TurnedKeys& keys) {
+/// Keys of some entries, with the angles of their effective positions; a merged entry's key is its centre's.
+void set_keys(const Stretch& s, int first, RotatedKeys& keys) {
   const bool quantized = s.keys.type == ElementType::q8_0 || s.keys.type == ElementType::q4_0;
   const AngleRows angles = s.table->rows();
   keys.count = std::min(kTogether, s.entries() - first);
@@ -140,7 +140,7 @@ void set_keys(const Stretch& s, int first, TurnedKeys& keys) {
 }
 
 template <class T>
-void rotated_logits_of_type(const Stretch& s, const TurnedKeys& keys, int first) {
+void rotated_logits_of_type(const Stretch& s, const RotatedKeys& keys, int first) {
   for_heads(s.heads, [&](int head, auto count) {
     const std::ptrdiff_t at = head;
     rotated_logits_of<count(), T>({s.split + at * keys.query_width(), s.logits + at * kStretchKeys + first, nullptr},
@@ -148,9 +148,9 @@ void rotated_logits_of_type(const Stretch& s, const TurnedKeys& keys, int first)
   });
 }
 
-/// Logits of keys that are rotated to where they count as lying.
+/// Logits of keys that are rotated to their effective positions.
 void rotated_logits(const Stretch& s) {
-  TurnedKeys keys;
+  RotatedKeys keys;
   keys.dim = s.keys.dim;
   keys.pairs = s.table->pairs();
   keys.width = s.table->width();

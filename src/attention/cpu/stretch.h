@@ -24,19 +24,20 @@ struct Stretch {
   int heads = 0;
   cache::Rows keys;
   cache::Rows values;
-  int own = 0;                              ///< entries that are the rows themselves: all rows, or none
-  const std::int32_t* rotate_to = nullptr;  ///< position that each such key is rotated to first; null: none is
-  const RotationTable* table = nullptr;     ///< REQUIRES: set and wide enough when turns are
+  int own = 0;  ///< entries that are the rows themselves: all rows, or none
+  /// Effective position that each such key is rotated to first. Null: keys are rotated already.
+  const std::int32_t* rotate_to = nullptr;
+  const RotationTable* table = nullptr;  ///< REQUIRES: set, and reserved for all effective positions
   int merged_entries = 0;  ///< entries that are rows' merged entries, whose key is that row's, times a scale
-  const std::int32_t* centres = nullptr;  ///< number of the row, ascending, counted from first_founder
+  const std::int32_t* centres = nullptr;  ///< number of the row, ascending, counted from first_centre
   std::int32_t first_centre = 0;
   const float* scales = nullptr;
-  const std::int32_t* merged_rotate_to =
-      nullptr;                      ///< REQUIRES: set where there are merged entries, and turns for rows beside them
+  /// Effective positions of merged entries. REQUIRES: set where there are any, and rotate_to for rows beside them.
+  const std::int32_t* merged_rotate_to = nullptr;
   float* logits = nullptr;          ///< work space [heads][kStretchKeys], 64-byte aligned
   float* weights = nullptr;         ///< the same, for merged entries
   float* rows = nullptr;            ///< work space [kTogether][decoded_width(d)]
-  float* split = nullptr;           ///< work space [heads][split_width()], for turns
+  float* split = nullptr;           ///< work space [heads][split_width()], for keys that are rotated
   float* capture = nullptr;         ///< where exp(q·k - m) of rows is copied to, [heads][capture_stride], or null
   float* merged_capture = nullptr;  ///< the same of merged entries
   int capture_stride = 0;
