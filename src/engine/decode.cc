@@ -156,7 +156,7 @@ class LaneAttention : public network::AttentionOp {
     }
     for (int head = first_head; head < end_head; ++head) {
       auto& plan = plans[head];
-      // Where entries count as lying at their ranks, the query is at the last one.
+      // Where effective positions are ranks, the query has the last one.
       const bool ranked = lanes.is_unrotated(head) && lanes.shape().has_ranks();
       const std::int64_t shift = ranked ? static_cast<std::int64_t>(lanes.entries(head)) - 1 - step.position : 0;
       if (plan.empty()) plan.push_back({0, lanes.length(head), shift});

@@ -8,7 +8,7 @@ namespace winnow {
 namespace {
 
 /// Whether all that decoding does to the lanes is to append to them, and taking the last entries away undoes it: where
-/// entries lie at their ranks, a lane that loses one turns all its keys.
+/// effective positions are ranks, a lane that loses an entry un-rotates all its keys.
 bool only_appends(const policy::Method& method) {
   return !method.changes_while_decoding() && method.lanes.summary_rows == 0 &&
          method.positions == policy::Positions::absolute;

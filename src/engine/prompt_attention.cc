@@ -76,7 +76,7 @@ void LaterAttention::begin(const Tensors& tensors) {
 void LaterAttention::read(int row, int head) {
   const auto h = as_size(head);
   const std::int32_t position = scratch_.positions()[row];
-  // Where entries count as lying at their ranks, the scratch's rows have the ranks after them.
+  // Where effective positions are ranks, the scratch's rows have the ranks after the lane's.
   const bool ranked = lanes_.is_unrotated(head) && lanes_.shape().has_ranks();
   const std::int64_t shift = ranked ? static_cast<std::int64_t>(entries_[h]) + row - position : 0;
   pieces_.clear();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes against a plain model: for each head a list of entries.
-#include "cache/growing_lanes.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "cache/growing_lanes.h"
 
 namespace winnow::cache {
 namespace {
