@@ -38,7 +38,7 @@ struct VisibleRange {
 /// begin() by one thread, run() by the team, a barrier, reduce() by the team.
 class PrefillAttention {
  public:
-  /// REQUIRES: has_products(products).
+  /// REQUIRES: supports(compute_type).
   PrefillAttention(MemoryAccount& account, int max_threads, ComputeType compute_type = ComputeType::f32);
   ~PrefillAttention();
 
