@@ -17,6 +17,10 @@
 
 namespace winnow {
 
+namespace engine {
+class Sequence;
+}  // namespace engine
+
 /// How the cache of one sequence is kept.
 struct WINNOW_EXPORT CacheOptions {
   Spec spec;                     ///< default: full
@@ -60,13 +64,12 @@ class WINNOW_EXPORT Cache {
   /// Positions kept, ascending: [layer][KV head][entry].
   std::vector<std::vector<std::vector<std::int32_t>>> kept() const;
 
-  struct WINNOW_NO_EXPORT Impl;
-  Impl& impl() { return *impl_; }
-  const Impl& impl() const { return *impl_; }
-  explicit Cache(std::unique_ptr<Impl> impl);
+  engine::Sequence& impl() { return *impl_; }
+  const engine::Sequence& impl() const { return *impl_; }
+  explicit Cache(std::unique_ptr<engine::Sequence> sequence);
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<engine::Sequence> impl_;
 };
 
 /// What Cache::go_back() needs.

@@ -214,16 +214,4 @@ void GrowingLanes::write(int head, int slot, std::int32_t position, std::span<co
   for (int c = 0; c < shape().state_columns; ++c) *to.column(c) = 0.0F;
 }
 
-LaneSet::LaneSet(std::span<const LaneShape> shapes, MemoryAccount* parent)
-    : account_(std::make_unique<MemoryAccount>(parent)) {
-  layers_.reserve(shapes.size());
-  for (const auto& shape : shapes) layers_.emplace_back(*account_, shape);
-}
-
-LaneSet LaneSet::clone(MemoryAccount* parent) const {
-  LaneSet out({}, parent);
-  for (const auto& layer : layers_) out.layers_.push_back(layer.clone(*out.account_));
-  return out;
-}
-
 }  // namespace winnow::cache

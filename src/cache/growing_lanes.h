@@ -49,23 +49,4 @@ class GrowingLanes : public LayerLanes {
   MemoryAccount* account_;
 };
 
-/// All lanes of one sequence, with an account of their own.
-class LaneSet {
- public:
-  /// `shapes`: of each layer.
-  LaneSet(std::span<const LaneShape> shapes, MemoryAccount* parent);
-  LaneSet clone(MemoryAccount* parent) const;
-
-  GrowingLanes& layer(int l) { return layers_[l]; }
-  const GrowingLanes& layer(int l) const { return layers_[l]; }
-  int layers() const { return static_cast<int>(layers_.size()); }
-
-  /// Bytes allocated for the lanes now.
-  std::size_t bytes_held() const { return account_->held(); }
-
- private:
-  std::unique_ptr<MemoryAccount> account_;  // stable address: buffers point to it
-  std::vector<GrowingLanes> layers_;
-};
-
 }  // namespace winnow::cache

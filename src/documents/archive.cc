@@ -57,13 +57,13 @@ Archive::Archive(std::shared_ptr<store::ByteStore> bytes) : bytes_(std::move(byt
 
 std::string Archive::what(const std::string& name) const { return fmt::format("the document {} in {}", name, where()); }
 
-AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head, const cache::LaneSet& lanes) {
+AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head, const engine::Sequence& sequence) {
   NewContent content;
   content.id = content_id(head.saved.model, head.saved.options, head.saved.transcript.tokens);
   StoredHead stored{head, {}};
   std::size_t bytes = 0;
-  for (int layer = 0; layer < lanes.layers(); ++layer) {
-    content.layer_bytes.push_back(cache::saved_bytes(lanes.layer(layer), 0));
+  for (int layer = 0; layer < sequence.layers(); ++layer) {
+    content.layer_bytes.push_back(cache::saved_bytes(sequence.lanes(layer), 0));
     bytes += content.layer_bytes.back();
     stored.sums.push_back(SummingSink(head.saved, layer, nullptr).sums());  // of the right size
   }
@@ -71,7 +71,7 @@ AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head
   content.record = record_of(head.saved, new_number(), bytes + content.head_bytes, now_ms());
   content.write_layer = [&](int layer, ByteSink& to) {
     SummingSink sink(head.saved, layer, &to);
-    cache::save(lanes.layer(layer), sink, 0);
+    cache::save(sequence.lanes(layer), sink, 0);
     stored.sums[layer] = sink.sums();
   };
   content.head = [&] { return stored.bytes(); };

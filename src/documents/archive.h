@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cache/growing_lanes.h"
 #include "documents/document.h"
 #include "documents/records.h"
+#include "engine/sequence.h"
 #include "store/byte_store.h"
 #include "winnow/documents.h"
 
@@ -47,7 +47,7 @@ class Archive {
   const std::string& where() const { return bytes_->name(); }
 
   /// Keeps a document that has been read.
-  AddedDocument::Outcome put(const Label& label, const DocumentHead& head, const cache::LaneSet& lanes);
+  AddedDocument::Outcome put(const Label& label, const DocumentHead& head, const engine::Sequence& sequence);
   /// The same for any content; one that is there already is not written again.
   AddedDocument::Outcome put(const Label& label, const NewContent& content);
   /// Gives a content that is there a name. False: it is not there.

@@ -76,18 +76,6 @@ bool has(std::span<const std::int32_t> ascending, std::int32_t x) {
   return std::binary_search(ascending.begin(), ascending.end(), x);
 }
 
-std::unique_ptr<Cache::Impl> empty_cache(Session::Impl& session, const CacheOptions& options, int tokens) {
-  const auto& h = session.hparams;
-  engine::layer_budgets(options, h, tokens);  // checks the budget
-  return std::make_unique<Cache::Impl>(Cache::Impl{options,
-                                                   &h,
-                                                   &session.account,
-                                                   engine::empty_lanes(options, h, session.account),
-                                                   tokens,
-                                                   engine::terms_of(options, h, tokens),
-                                                   {}});
-}
-
 }  // namespace
 
 Assembly::Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity,
@@ -96,7 +84,7 @@ Assembly::Assembly(Session::Impl& session, const Joint& joint, const CacheOption
       joint_(joint),
       scratch_(session.account, engine::scratch_type(session.options.precision, std::span(&options, 1)), joint,
                capacity, places),
-      cache_(empty_cache(session, options, joint.tokens())) {}
+      sequence_(std::make_unique<engine::Sequence>(options, session.hparams, session.account, joint.tokens())) {}
 
 void Assembly::layer(int layer, const TokenRanges& kept, Pass& pass, std::span<const std::int32_t> recomputed,
                      std::span<const int> top, std::span<const std::int32_t> fused) {
@@ -155,28 +143,17 @@ RowPlan Assembly::plan_rows(int layer, const Pass& pass, std::span<const std::in
 }
 
 void Assembly::commit(int layer, const cache::KeepPlan& plan) {
-  const auto& spec = session_.hparams.layer(layer);
-  const int layers = session_.hparams.n_layer;
-  auto& cache = *cache_;
-  const auto& terms = cache.terms[layer];
-  auto& lanes = cache.lanes.layer(layer);
-  lanes.commit(plan, scratch_.scratch());
-  const auto& method = cache.method();
-  if (method.lanes.summary_rows > 0) lanes.summaries().reserve(joint_.tokens() / method.lanes.summary_block + 1);
-  if (method.decoding.prepare) {
-    const policy::LayerView view{layer,      layers, engine::shape_of(spec), &scratch_.scratch(), {}, nullptr,
-                                 &spec.rope, nullptr};
-    method.decoding.prepare.call(view, lanes, terms);
-  }
-  cache.limit.emplace_back(as_size(spec.n_head_kv), terms.budget);
-  for (int head = 0; head < spec.n_head_kv; ++head) count_.kept += lanes.length(head);
-  lanes_ += spec.n_head_kv;
-  if (session_.progress) session_.progress(static_cast<double>(layer + 1) / layers);
+  auto& kept = sequence_->layer(layer);
+  kept.commit(plan, engine::view_of(session_.hparams, layer, scratch_.scratch()));
+  const int heads = kept.lanes().shape().kv_heads;
+  for (int head = 0; head < heads; ++head) count_.kept += kept.lanes().length(head);
+  lanes_ += heads;
+  if (session_.progress) session_.progress(static_cast<double>(layer + 1) / session_.hparams.n_layer);
 }
 
 Cache Assembly::finish() {
   count_.kept = count_.kept * session_.hparams.n_layer / lanes_;
-  return Cache(std::move(cache_));
+  return Cache(std::move(sequence_));
 }
 
 }  // namespace winnow::documents

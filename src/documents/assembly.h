@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "documents/joint.h"
 #include "documents/pass.h"
+#include "engine/sequence.h"
 #include "engine/session_impl.h"
 
 namespace winnow::documents {
@@ -46,7 +48,7 @@ class Assembly {
   Session::Impl& session_;
   const Joint& joint_;
   JointScratch scratch_;
-  std::unique_ptr<Cache::Impl> cache_;
+  std::unique_ptr<engine::Sequence> sequence_;
   EntryCount count_;        ///< of all heads until finish()
   std::int64_t lanes_ = 0;  ///< that were filled
 };

@@ -10,8 +10,8 @@
 #include "documents/archive.h"
 #include "documents/calibrate.h"
 #include "documents/ingest.h"
-#include "engine/cache_impl.h"
 #include "engine/model_impl.h"
+#include "engine/sequence.h"
 #include "engine/session_impl.h"
 #include "winnow/error.h"
 
@@ -66,7 +66,7 @@ AddedDocument DocumentStore::add(Session& session, const NewDocument& document, 
     out.was_read = true;
     out.read_ms = ms_since(begin);
     begin = Clock::now();
-    out.outcome = impl_->archive.put(label, read.head, read.cache.impl().lanes);
+    out.outcome = impl_->archive.put(label, read.head, read.cache.impl());
   }
   out.store_ms = ms_since(begin);
   out.info = info(document.name);

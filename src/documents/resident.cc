@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "engine/cache_impl.h"
+#include "engine/sequence.h"
 
 namespace winnow::documents {
 
@@ -13,13 +13,12 @@ namespace {
 class Resident : public Document {
  public:
   explicit Resident(Ingested document) : cache_(std::move(document.cache)), head_(std::move(document.head)) {
-    const auto& lanes = cache_.impl().lanes;
-    for (int layer = 0; layer < lanes.layers(); ++layer) {
+    for (int layer = 0; layer < cache_.impl().layers(); ++layer) {
+      const auto& lanes = cache_.impl().lanes(layer);
       auto& heads = positions_.emplace_back();
-      for (int head = 0; head < lanes.layer(layer).shape().kv_heads; ++head) {
+      for (int head = 0; head < lanes.shape().kv_heads; ++head) {
         auto& positions = heads.emplace_back();
-        for (int slot = 0; slot < lanes.layer(layer).length(head); ++slot)
-          positions.push_back(lanes.layer(layer).position(head, slot));
+        for (int slot = 0; slot < lanes.length(head); ++slot) positions.push_back(lanes.position(head, slot));
       }
     }
   }
@@ -49,7 +48,7 @@ class Resident : public Document {
   /// Slots [begin, end), which lie together: nothing has been appended to the prompt.
   LanePart part(int layer, int head, int begin, int end) const {
     std::vector<cache::LanePiece> pieces;
-    cache_.impl().lanes.layer(layer).pieces(head, {begin, end}, pieces);
+    cache_.impl().lanes(layer).pieces(head, {begin, end}, pieces);
     const auto& positions = positions_[layer][head];
     if (pieces.empty()) return {};
     return {std::span(positions).subspan(begin, as_size(end - begin)), pieces.front().keys, pieces.front().values};

@@ -2,32 +2,28 @@
 #include <algorithm>
 
 #include "base/as_size.h"
-#include "engine/cache_impl.h"
+#include "engine/sequence.h"
 
 namespace winnow {
 
-Cache::Cache(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Cache::Cache(std::unique_ptr<engine::Sequence> sequence) : impl_(std::move(sequence)) {}
 Cache::Cache(Cache&&) noexcept = default;
 Cache& Cache::operator=(Cache&&) noexcept = default;
 Cache::~Cache() = default;
 
-Cache Cache::clone() const {
-  return Cache(
-      std::make_unique<Impl>(Impl{impl_->options, impl_->hparams, impl_->account, impl_->lanes.clone(impl_->account),
-                                  impl_->seen, impl_->terms, impl_->limit, impl_->attended}));
-}
+Cache Cache::clone() const { return Cache(std::make_unique<engine::Sequence>(impl_->clone())); }
 
-const CacheOptions& Cache::options() const { return impl_->options; }
+const CacheOptions& Cache::options() const { return impl_->options(); }
 
 CacheStats Cache::stats() const {
   CacheStats stats;
-  stats.entries_min = impl_->lanes.layer(0).length(0);
+  stats.entries_min = impl_->lanes(0).length(0);
   double lanes = 0;
   double sum = 0;
   double entries = 0;
   std::size_t full_token = 0;
-  for (int layer = 0; layer < impl_->lanes.layers(); ++layer) {
-    const auto& of_layer = impl_->lanes.layer(layer);
+  for (int layer = 0; layer < impl_->layers(); ++layer) {
+    const auto& of_layer = impl_->lanes(layer);
     const auto& shape = of_layer.shape();
     for (int head = 0; head < shape.kv_heads; ++head) {
       const int length = of_layer.length(head);
@@ -41,10 +37,10 @@ CacheStats Cache::stats() const {
   }
   stats.entries_per_head_mean = sum / lanes;
   // Before the first step: what it will read.
-  const double budget = impl_->method().retrieves ? impl_->terms.front().budget : entries / lanes;
+  const double budget = impl_->method().retrieves ? impl_->layer(0).terms().budget : entries / lanes;
   stats.attended_per_head_mean =
       impl_->attended >= 0 ? static_cast<double>(impl_->attended) / lanes : std::min(entries / lanes, budget);
-  stats.bytes_held = impl_->lanes.bytes_held();
+  stats.bytes_held = impl_->bytes_held();
   stats.tokens_seen = impl_->seen;
   stats.bytes_full = full_token * as_size(impl_->seen);
   return stats;
@@ -52,9 +48,9 @@ CacheStats Cache::stats() const {
 
 std::vector<std::vector<std::vector<std::int32_t>>> Cache::kept() const {
   std::vector<std::vector<std::vector<std::int32_t>>> out;
-  for (int layer = 0; layer < impl_->lanes.layers(); ++layer) {
+  for (int layer = 0; layer < impl_->layers(); ++layer) {
     auto& heads = out.emplace_back();
-    const auto& lanes = impl_->lanes.layer(layer);
+    const auto& lanes = impl_->lanes(layer);
     for (int head = 0; head < lanes.shape().kv_heads; ++head) {
       auto& positions = heads.emplace_back();
       for (int slot = 0; slot < lanes.length(head); ++slot) positions.push_back(lanes.position(head, slot));

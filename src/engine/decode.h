@@ -5,22 +5,15 @@
 #include <vector>
 
 #include "attention/attention.h"
-#include "engine/cache_impl.h"
+#include "engine/lane_attention.h"
 #include "network/executor.h"
 
 namespace winnow::engine {
 
-/// One row of a step: a token and the sequence that it goes to. Rows of one sequence stand in their order.
-struct StepRow {
-  Cache::Impl* cache = nullptr;
-  Token token = 0;
-  std::int32_t position = 0;
-};
-
-/// Runs one graph over all layers for some rows: K and V enter the lanes (a method that evicts blindly makes room
-/// first), then each row's query reads its lane as it stands after its own token, then a method that scores while
-/// decoding sees what was attended to. Logits [n][n_vocab] of the last n rows. REQUIRES: no two rows of one sequence
-/// when its method changes lanes while decoding, since a later row would overwrite what an earlier one reads.
+/// Runs one graph over all layers for some rows. In each layer K and V enter the lanes, where a method may evict an
+/// entry to make room; each row's query reads its lane as it is after its own token; then a method that scores while
+/// decoding sees the attention. Logits [n][n_vocab] of the last n rows. REQUIRES: one row of each sequence whose method
+/// changes lanes while decoding, as a later row would overwrite what an earlier one reads.
 class Stepper {
  public:
   Stepper(network::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams,
@@ -31,6 +24,9 @@ class Stepper {
   void run(std::span<const StepRow> rows, std::span<float> logits);
 
  private:
+  /// Finds places for the probabilities of all rows.
+  std::vector<Watched> place_probabilities(std::span<const StepRow> rows);
+
   network::Executor& executor_;
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;

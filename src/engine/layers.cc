@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/as_size.h"
+#include "policy/sequence_layer.h"
 
 namespace winnow::engine {
 
@@ -25,23 +26,13 @@ MostHeads most_heads(const model::Hparams& hparams) {
   return most;
 }
 
-cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec) {
-  const auto& method = options.spec.method();
-  return {spec.n_head_kv,
-          spec.head_dim,
-          options.kv_type,
-          static_cast<int>(method.lanes.columns.size()),
-          method.positions == policy::Positions::absolute ? nullptr : &spec.rope,
-          method.positions == policy::Positions::cache ? cache::EffectivePositions::cache
-                                                       : cache::EffectivePositions::absolute,
-          method.lanes.summary_rows * spec.head_dim,
-          method.lanes.merged_entries};
+policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch) {
+  const auto& spec = hparams.layer(layer);
+  return {layer, hparams.n_layer, shape_of(spec), &scratch, {}, nullptr, &spec.rope, nullptr};
 }
 
-cache::LaneSet empty_lanes(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account) {
-  std::vector<cache::LaneShape> shapes;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) shapes.push_back(lane_shape(options, hparams.layer(layer)));
-  return cache::LaneSet(shapes, &account);
+cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec) {
+  return policy::lane_shape(options.spec.method(), options.kv_type, shape_of(spec), spec.rope);
 }
 
 std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams) {

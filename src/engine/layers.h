@@ -19,6 +19,9 @@ cache::KvHeads kv_heads_of(const model::LayerSpec& spec);
 /// Of each kind of layers: what a scratch must have room for.
 std::vector<cache::KvHeads> kv_heads_of(const model::Hparams& hparams);
 
+/// What a method's parts look at when a prompt has passed through a layer, and nobody has looked at its attention.
+policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch);
+
 /// The most query heads and KV heads that a layer has.
 struct MostHeads {
   int query = 0;
@@ -28,8 +31,6 @@ MostHeads most_heads(const model::Hparams& hparams);
 
 /// The shape of a layer's lanes that `options` asks for. `spec` outlives it.
 cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec);
-/// The lanes of all layers, empty.
-cache::LaneSet empty_lanes(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account);
 /// Bytes that one entry takes in each KV head of each layer, together.
 std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams);
 

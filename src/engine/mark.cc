@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "engine/cache_impl.h"
+#include "engine/sequence.h"
 
 namespace winnow {
 
@@ -32,8 +32,8 @@ void Cache::go_back(CacheMark mark) {
     *this = std::move(*mark.copy);
     return;
   }
-  for (int layer = 0; layer < impl_->lanes.layers(); ++layer) {
-    auto& lanes = impl_->lanes.layer(layer);
+  for (int layer = 0; layer < impl_->layers(); ++layer) {
+    auto& lanes = impl_->lanes(layer);
     for (int head = 0; head < lanes.shape().kv_heads; ++head) drop_from(lanes, head, mark.tokens_seen);
     lanes.reserve(0);  // frees what is not needed any more
   }

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "attention/attention.h"
 #include "cache/scratch.h"
+#include "engine/hidden_states.h"
 #include "engine/prompt_attention.h"
 #include "model/hparams.h"
 #include "model/vocab.h"
@@ -16,6 +18,19 @@
 #include "winnow/session.h"
 
 namespace winnow::engine {
+
+/// Somebody who looks at more of a prompt than its methods do.
+class PromptWatcher {
+ public:
+  PromptWatcher() = default;
+  PromptWatcher(const PromptWatcher&) = delete;
+  PromptWatcher& operator=(const PromptWatcher&) = delete;
+  virtual ~PromptWatcher() = default;
+  /// What to fill while the prompt passes through a layer.
+  virtual Watchers begin_layer(int layer) = 0;
+  /// The prompt has passed; `scratch` has its keys and values.
+  virtual void end_layer(int layer, const cache::LayerScratch& scratch) = 0;
+};
 
 /// What a prefill runs on; everything belongs to the session.
 struct PrefillContext {
@@ -26,7 +41,8 @@ struct PrefillContext {
   MemoryAccount& account;
   const SessionOptions& options;
   const std::function<void(double)>& progress;
-  PastLanes* past = nullptr;  ///< set: the prompt comes after that
+  PastLanes* past = nullptr;         ///< set: the prompt comes after that
+  PromptWatcher* watcher = nullptr;  ///< REQUIRES: one prompt
 };
 
 /// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every
@@ -38,39 +54,57 @@ class Prefill {
   Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
           std::span<const CacheOptions> caches);
   ~Prefill();
+
+  /// The next chunk passes through the layer that is being read. Returns false when no chunk is left in any layer.
+  bool advance();
+  /// What has been read of a prompt, once. REQUIRES: advance() has returned false.
+  std::vector<Cache> take_caches(std::size_t prompt);
+  std::vector<float> logits(std::size_t prompt);
+  /// All of it.
   std::vector<Prefilled> run();
 
  private:
   struct Replay;
   struct Branch;
+  /// Rows that pass through every layer together.
+  struct Chunk {
+    RowRange rows = {};                      ///< of the hidden states
+    int position = 0;                        ///< of the first of them in the prompt, and so their row in the scratch
+    std::optional<std::size_t> branch = {};  ///< whose question or passage they are; none: the text's
+    std::optional<std::size_t> replay = {};  ///< of the branch
+    attention::KeyRange recorded = {};       ///< by the replay
+  };
 
   static std::vector<Branch> branches_of(const PrefillContext& context, int text,
                                          std::span<const std::vector<Token>> questions,
                                          std::span<const CacheOptions> caches);
   static int longest(const std::vector<Branch>& branches);
-  /// Adds the tokens of the passages that are read again after one prompt.
-  void add_passages(Branch& branch, std::span<const Token> question, std::vector<Token>& rows) const;
+  /// Divides all rows into chunks and returns their tokens.
+  std::vector<Token> lay_out(std::span<const Token> text, std::span<const std::vector<Token>> questions);
+  /// Adds tokens to `rows`, in chunks that are like `kind`; the first has its position.
+  void add_chunks(std::span<const Token> tokens, const Chunk& kind, std::vector<Token>& rows);
+  /// Adds the passages that are read again after `prompt`.
+  void add_passages(std::size_t branch, std::span<const Token> prompt, std::vector<Token>& rows);
   int past_tokens() const;
-  void run_layer(int layer);
-  void run_rows(int layer, int first_row, int count, int first_position, const Watchers& watchers);
-  std::unique_ptr<PromptAttention> attention_of(int layer, int first, const Watchers& watchers);
-  void run_again(int layer, const Branch& branch, Replay& replay);
-  void compress(int layer, Branch& branch);
-  std::vector<float> logits_of(const Branch& branch);
+  void begin_layer();
+  void run(const Chunk& chunk);
+  Watchers watchers_of(const Chunk& chunk);
+  std::unique_ptr<PromptAttention> attention_of(const Chunk& chunk);
+  void compress(Branch& branch);
 
-  const PrefillContext& context_;
-  std::vector<Token> text_;
+  PrefillContext context_;
   std::vector<Branch> branches_;
   cache::LayerScratch scratch_;
-  Buffer hidden_;  ///< [text, then each question with its passages][n_embd] f32
+  std::vector<Chunk> chunks_;
+  HiddenStates hidden_;   ///< of the text, then of each question with its passages
+  Watchers more_;         ///< for the context's watcher
+  int layer_ = 0;         ///< that is being read
+  std::size_t next_ = 0;  ///< chunk
   int rows_done_ = 0;
 };
 
 /// What a method wants to see of the attention of a prompt in a layer.
 std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms);
-
-/// Bytes of the hidden states of so many rows.
-std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
 
 /// The type of the scratch: one that loses nothing which a lane would keep.
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/as_size.h"
-#include "engine/cache_impl.h"
+#include "engine/layers.h"
 #include "engine/prefill.h"
 #include "engine/replay.h"
 
@@ -25,11 +25,10 @@ std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, 
 std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens,
                        std::span<const attention::Observe> wanted) {
   std::size_t most = 0;
-  for (int first = 0; first < tokens && !wanted.empty(); first += options.chunk) {
-    const attention::Chunk chunk{tokens, first, std::min(options.chunk, tokens - first)};
-    most = std::max(
-        most, attention::observing_bytes(shape, compute_type_of(options.precision), options.threads, chunk, wanted));
-  }
+  if (wanted.empty()) return most;
+  const auto type = compute_type_of(options.precision);
+  for (const auto& [first, count] : chunks_of(tokens, options.chunk))
+    most = std::max(most, attention::observing_bytes(shape, type, options.threads, {tokens, first, count}, wanted));
   return most;
 }
 
@@ -106,10 +105,6 @@ attention::ComputeType compute_type_of(Precision precision) {
 std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms) {
   return method.reading.observe ? method.reading.observe.call(terms.prompt, terms.budget)
                                 : std::vector<attention::Observe>();
-}
-
-std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {
-  return rows * as_size(hparams.n_embd) * sizeof(float);
 }
 
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches) {

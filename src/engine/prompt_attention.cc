@@ -9,51 +9,36 @@
 
 namespace winnow::engine {
 
-void PromptAttention::stage(int number, const Tensors& tensors, Worker worker) noexcept {
-  switch (number) {
-    case 0:
-      store(tensors, worker);
-      break;
-    case 1:
-      if (!error_) attend(worker);
-      break;
-    case 2:
-      if (!error_) reduce(worker);
-      break;
-    default:
-      if (!error_) observe(worker);
-      for (auto* const moments : watchers_.moments) {
-        moments->add(tensors.q, scratch_.positions().subspan(first_, as_size(tensors.rows)), worker);
-      }
-      break;
-  }
-}
-
 void PromptAttention::store(const Tensors& tensors, Worker worker) {
   const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
-  for (int row = worker.index; row < tensors.rows; row += worker.count) {
+  for (int row = worker.index; row < tensors.rows; row += worker.count)
     scratch_.store(first_ + row, tensors.k + row * width, tensors.v + row * width);
-  }
-  if (worker.index != 0) return;
-  try {
-    begin(tensors);
-  } catch (...) {
-    error_ = std::current_exception();  // the other threads are past this stage's barrier before they look
-  }
+}
+
+void PromptAttention::observe(const Tensors& tensors, Worker worker) {
+  const auto positions = scratch_.positions().subspan(first_, as_size(tensors.rows));
+  for (auto* const moments : watchers_.moments) moments->add(tensors.q, positions, worker);
+  if (watchers_.records.queries != nullptr) record_queries(tensors, worker);
+}
+
+void PromptAttention::record_queries(const Tensors& tensors, Worker worker) const {
+  const auto width = static_cast<std::ptrdiff_t>(shape_.query_heads) * shape_.head_dim;
+  for (int row = worker.index; row < tensors.rows; row += worker.count)
+    std::copy_n(tensors.q + row * width, width, watchers_.records.queries + (first_ + row) * width);
 }
 
 void ChunkAttention::begin(const Tensors& tensors) {
+  if (auto* const logsums = watchers_.records.logsums; logsums != nullptr)
+    attention_.record_logsums(logsums + static_cast<std::ptrdiff_t>(first_) * shape_.query_heads);
   attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations,
                    watchers_.recorded);
 }
 
-LaterAttention::LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first,
-                               const Watchers& watchers)
-    : PromptAttention(scratch, first, watchers),
+LaterAttention::LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first, Watchers watchers)
+    : PromptAttention(shape_of(past.sequence.hparams().layer(layer)), scratch, first, std::move(watchers)),
       past_(past),
-      rope_(past.hparams.layer(layer).rope),
-      shape_(shape_of(past.hparams.layer(layer))),
-      lanes_(past.lanes.layer(layer)) {
+      rope_(past.sequence.hparams().layer(layer).rope),
+      lanes_(past.sequence.lanes(layer)) {
   for (int head = 0; head < shape_.kv_heads; ++head) {
     slots_.push_back(cache::slots_before(lanes_, head, past.tokens));
     entries_.push_back(slots_.back() + lanes_.merged_entries(head).of(0, slots_.back()).count());
@@ -107,7 +92,8 @@ float* LaterAttention::probabilities_of(int row, int query_head) const {
   return past_.probabilities.as<float>().data() + index * stride_;
 }
 
-void LaterAttention::observe(Worker worker) {
+void LaterAttention::observe(const Tensors& tensors, Worker worker) {
+  PromptAttention::observe(tensors, worker);
   for (int head = worker.index; head < shape_.query_heads; head += worker.count) {
     for (auto* const observation : watchers_.observations) {
       for (int row = first_; row < first_ + rows_; ++row) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <exception>
+#include <utility>
 #include <vector>
 
 #include "attention/attention.h"
@@ -9,17 +9,24 @@
 #include "base/memory.h"
 #include "cache/growing_lanes.h"
 #include "cache/scratch.h"
-#include "model/hparams.h"
-#include "network/attention_op.h"
+#include "engine/sequence.h"
+#include "engine/team_attention.h"
 #include "winnow/policy/attention.h"
 
 namespace winnow::engine {
+
+/// Where something is written down for each row of the scratch; null: it is not. Rows that pass later overwrite none.
+struct RowRecords {
+  float* queries = nullptr;  ///< [rows][H_q][d], rotated
+  float* logsums = nullptr;  ///< [rows][H_q] logarithm of each query's sum of exp(logit); of a prompt that stands alone
+};
 
 /// Who looks on while rows pass through a layer.
 struct Watchers {
   std::vector<attention::Observation*> observations;
   std::vector<attention::QueryMoments*> moments;
   attention::KeyRange recorded = {};  ///< by the observations
+  RowRecords records = {};
 
   void add(const Watchers& others) {
     observations.insert(observations.end(), others.observations.begin(), others.observations.end());
@@ -28,58 +35,46 @@ struct Watchers {
 };
 
 /// Some rows of a prompt at one layer: K and V go to the scratch, and the queries read the scratch up to themselves.
-class PromptAttention : public network::AttentionOp {
+class PromptAttention : public TeamAttention {
  public:
   /// The rows are those from row `first` of the scratch on.
-  PromptAttention(cache::LayerScratch& scratch, int first, const Watchers& watchers)
-      : scratch_(scratch), first_(first), watchers_(watchers) {}
-
-  void stage(int number, const Tensors& tensors, Worker worker) noexcept final;
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
+  PromptAttention(const attention::Shape& shape, cache::LayerScratch& scratch, int first, Watchers watchers)
+      : shape_(shape), scratch_(scratch), first_(first), watchers_(std::move(watchers)) {}
 
  protected:
-  /// By one thread, while others store.
-  virtual void begin(const Tensors& tensors) = 0;
-  virtual void attend(Worker worker) = 0;
-  virtual void reduce(Worker worker) = 0;
-  /// When all of that is done.
-  virtual void observe(Worker worker) = 0;
+  void store(const Tensors& tensors, Worker worker) final;
+  void observe(const Tensors& tensors, Worker worker) override;
 
+  attention::Shape shape_;
   cache::LayerScratch& scratch_;
   int first_;
-  const Watchers& watchers_;
+  Watchers watchers_;
 
  private:
-  void store(const Tensors& tensors, Worker worker);
-
-  std::exception_ptr error_;
+  void record_queries(const Tensors& tensors, Worker worker) const;
 };
 
 /// Of a prompt that stands alone.
 class ChunkAttention : public PromptAttention {
  public:
   ChunkAttention(attention::PrefillAttention& attention, const attention::Shape& shape, cache::LayerScratch& scratch,
-                 int first, const Watchers& watchers)
-      : PromptAttention(scratch, first, watchers), attention_(attention), shape_(shape) {}
+                 int first, Watchers watchers)
+      : PromptAttention(shape, scratch, first, std::move(watchers)), attention_(attention) {}
+  ~ChunkAttention() override { attention_.record_logsums(nullptr); }
 
  private:
   void begin(const Tensors& tensors) override;
-  void attend(Worker worker) override { attention_.run(worker); }
+  void attend(const Tensors& /*tensors*/, Worker worker) override { attention_.run(worker); }
   void reduce(Worker worker) override { attention_.reduce(worker); }
-  void observe(Worker /*worker*/) override {}
 
   attention::PrefillAttention& attention_;
-  attention::Shape shape_;
 };
 
 /// What a prompt comes after: of these lanes, the entries that stand before it in the text.
 struct PastLanes {
   MemoryAccount& account;
   attention::DecodeAttention& attention;
-  const model::Hparams& hparams;
-  const cache::LaneSet& lanes;
+  const Sequence& sequence;
   int tokens = 0;             ///< position of the prompt's first token
   Buffer probabilities = {};  ///< of one layer, for the rows that are observed
 };
@@ -91,13 +86,13 @@ class LaterAttention : public PromptAttention {
   /// Rows that pass through a layer together, with the probabilities of all their queries.
   static constexpr int kRows = 64;
 
-  LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first, const Watchers& watchers);
+  LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first, Watchers watchers);
 
  private:
   void begin(const Tensors& tensors) override;
-  void attend(Worker worker) override { past_.attention.run(worker); }
+  void attend(const Tensors& /*tensors*/, Worker worker) override { past_.attention.run(worker); }
   void reduce(Worker worker) override { past_.attention.merge(worker); }
-  void observe(Worker worker) override;
+  void observe(const Tensors& tensors, Worker worker) override;
 
   void read(int row, int head);
   bool is_observed(int row) const;
@@ -107,7 +102,6 @@ class LaterAttention : public PromptAttention {
 
   PastLanes& past_;
   const Rope& rope_;
-  attention::Shape shape_;
   const cache::LayerLanes& lanes_;
   std::vector<int> slots_;    ///< [H_kv] of the lanes that are read
   std::vector<int> entries_;  ///< [H_kv] the same with their merged entries

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/as_size.h"
-#include "engine/cache_impl.h"
+#include "engine/layers.h"
 
 namespace winnow::engine {
 

@@ -11,10 +11,11 @@
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/file.h"
-#include "engine/cache_impl.h"
+#include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
 #include "engine/saved.h"
+#include "engine/sequence.h"
 #include "engine/session_impl.h"
 #include "network/bf16_kernel.h"
 #include "winnow/error.h"
@@ -56,8 +57,8 @@ void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) 
 }
 
 /// How tokens that come later in a sequence are compressed: as a prompt of their own that no budget is too small for.
-CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hparams, int tokens) {
-  CacheOptions options = sequence.options;
+CacheOptions options_later(const engine::Sequence& sequence, const model::Hparams& hparams, int tokens) {
+  CacheOptions options = sequence.options();
   const int budget = std::max(engine::budget_entries(options, hparams, tokens),
                               engine::least_budget(sequence.method(), hparams, tokens));
   options.budget = Budget::parse(std::to_string(budget));
@@ -65,16 +66,16 @@ CacheOptions options_later(const Cache::Impl& sequence, const model::Hparams& hp
 }
 
 /// Sparse caches that were put together from documents belong to no method that could be read back.
-void check_whole(const Cache::Impl& cache) {
-  if (cache.method().evicts()) return;
-  for (int layer = 0; layer < cache.lanes.layers(); ++layer) {
-    const auto& lanes = cache.lanes.layer(layer);
+void check_whole(const engine::Sequence& sequence) {
+  if (sequence.method().evicts()) return;
+  for (int layer = 0; layer < sequence.layers(); ++layer) {
+    const auto& lanes = sequence.lanes(layer);
     for (int head = 0; head < lanes.shape().kv_heads; ++head) {
       const int entries = lanes.length(head);
-      if (engine::is_whole_lane(cache.hparams->layer(layer), entries, cache.seen)) continue;
+      if (engine::is_whole_lane(sequence.hparams().layer(layer), entries, sequence.seen)) continue;
       throw UsageError(
           fmt::format("a cache that was put together from documents cannot be saved: it keeps {} of {} tokens", entries,
-                      cache.seen));
+                      sequence.seen));
     }
   }
 }
@@ -121,6 +122,11 @@ Session::Impl::PackedPass::PackedPass(Impl& impl, std::size_t rows, std::size_t 
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
 }
+
+engine::PrefillContext Session::Impl::prefill_context() {
+  return {executor, prefill_attention, hparams, model->impl().vocab, account, options, progress};
+}
+
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
                                               std::span<const std::vector<Token>> questions,
                                               std::span<const CacheOptions> caches) {
@@ -138,12 +144,10 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
   check_memory(need, reading(rows));
   const Stops stops(*this);
   const PackedPass packed(*this, rows, need);
-  const engine::PrefillContext context{executor, prefill_attention, hparams, model->impl().vocab,
-                                       account,  options,           progress};
-  return engine::Prefill(context, text, questions, caches).run();
+  return engine::Prefill(prefill_context(), text, questions, caches).run();
 }
 
-void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> tokens) {
+void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens) {
   check_tokens(tokens, hparams);
   const int count = static_cast<int>(tokens.size());
   if (count > sequence.seen)
@@ -156,14 +160,14 @@ void Session::Impl::compress(Cache::Impl& sequence, std::span<const Token> token
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
   const PackedPass packed(*this, tokens.size(), need);
-  engine::PastLanes past{account, decode_attention, hparams, sequence.lanes, sequence.seen - count};
-  const engine::PrefillContext context{executor, prefill_attention, hparams,  model->impl().vocab,
-                                       account,  options,           progress, &past};
+  engine::PastLanes past{account, decode_attention, sequence, sequence.seen - count};
+  auto context = prefill_context();
+  context.past = &past;
   const std::vector<std::vector<Token>> nothing_more(1);
   auto read = engine::Prefill(context, tokens, nothing_more, std::span(&later, 1)).run();
-  auto& kept = read.front().caches.front().impl().lanes;
+  auto& kept = read.front().caches.front().impl();
   for (int layer = 0; layer < hparams.n_layer; ++layer)
-    sequence.lanes.layer(layer).put_from(past.tokens, std::move(kept.layer(layer)));
+    sequence.lanes(layer).put_from(past.tokens, std::move(kept.lanes(layer)));
 }
 
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)

@@ -8,6 +8,7 @@
 
 #include "attention/attention.h"
 #include "engine/decode.h"
+#include "engine/prefill.h"
 #include "model/hparams.h"
 #include "network/executor.h"
 #include "winnow/session.h"
@@ -20,7 +21,9 @@ struct Session::Impl {
 
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
-  void compress(Cache::Impl& sequence, std::span<const Token> tokens);
+  void compress(engine::Sequence& sequence, std::span<const Token> tokens);
+  /// What a prefill runs on here.
+  engine::PrefillContext prefill_context();
   /// Throws Interrupted.
   void check_stop() const;
 

@@ -8,7 +8,7 @@
 #include "base/as_size.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "engine/cache_impl.h"
+#include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "winnow/error.h"
 #include "winnow/policy/method.h"

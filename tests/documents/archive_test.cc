@@ -35,7 +35,7 @@ class ArchiveTest : public test::AnyStoreTest {
  protected:
   Archive archive() { return Archive(open()); }
   Outcome put(const std::string& name, const test::SomeDocument& document) {
-    return archive().put({name, {}}, document.head, document.lanes());
+    return archive().put({name, {}}, document.head, document.sequence());
   }
 
   std::vector<std::string> names() {
@@ -95,7 +95,7 @@ TEST_P(ArchiveTest, gives_the_rows_that_were_put) {
         for (int h = 0; h < 2; ++h) {
           const auto& lane = part.stretches[s][h];
           ASSERT_EQ(lane.keys.count, stretches[s].end - stretches[s].begin);
-          expect_lane(lane, document.lanes().layer(layer), h, stretches[s].begin);
+          expect_lane(lane, document.sequence().lanes(layer), h, stretches[s].begin);
           EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.keys.data) % 2, 0U);
           EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lane.values.data) % (lane.values.type == ElementType::f32 ? 4 : 2),
                     0U);
@@ -103,7 +103,7 @@ TEST_P(ArchiveTest, gives_the_rows_that_were_put) {
       }
       const auto all = stored->read_all(layer);
       ASSERT_EQ(all.stretches.front().front().keys.count, 501);
-      expect_lane(all.stretches.front()[1], document.lanes().layer(layer), 1, 0);
+      expect_lane(all.stretches.front()[1], document.sequence().lanes(layer), 1, 0);
     }
   }
   EXPECT_TRUE(archive().verify({}).empty());
@@ -119,9 +119,9 @@ TEST_P(ArchiveTest, gives_the_ragged_lanes_of_compressed_documents) {
       const auto part = stored->read_all(layer);
       for (int h = 0; h < 2; ++h) {
         const auto& lane = part.stretches.front()[h];
-        ASSERT_EQ(lane.keys.count, document.lanes().layer(layer).length(h));
+        ASSERT_EQ(lane.keys.count, document.sequence().lanes(layer).length(h));
         ASSERT_LT(lane.keys.count, 300);
-        expect_lane(lane, document.lanes().layer(layer), h, 0);
+        expect_lane(lane, document.sequence().lanes(layer), h, 0);
       }
     }
     const auto info = archive().info(spec);
@@ -246,7 +246,7 @@ TEST_P(ArchiveTest, exported_documents_come_back) {
   const std::string path = folder_ / "a.doc";
   for (const auto& options : {CacheOptions{}, options_of("ada-snapkv", "20%", "q8_0")}) {
     const auto document = tiny_.read(300, options);
-    archive().put({"a", {"x", "y"}}, document.head, document.lanes());
+    archive().put({"a", {"x", "y"}}, document.head, document.sequence());
     archive().export_to("a", path);
     const std::string a = "a";
     archive().remove(std::span(&a, 1));
@@ -255,7 +255,7 @@ TEST_P(ArchiveTest, exported_documents_come_back) {
     EXPECT_EQ(label.name, "a");
     EXPECT_EQ(archive().info("a").tags, (std::vector<std::string>{"x", "y"}));
     const auto part = archive().open("a", tiny_.identity())->read_all(1);
-    expect_lane(part.stretches.front()[1], document.lanes().layer(1), 1, 0);
+    expect_lane(part.stretches.front()[1], document.sequence().lanes(1), 1, 0);
     label = {"b", {}};
     archive().import_from(path, label);
     EXPECT_EQ(content("a").number, content("b").number);
@@ -322,7 +322,7 @@ TEST_P(ArchiveTest, what_is_removed_while_it_is_read_is_an_error) {
   const std::string a = "a";
   archive().remove(std::span(&a, 1));
   put("other", tiny_.read(300, {}, 5));
-  expect_lane(held.stretches.front()[0], document.lanes().layer(0), 0, 0);
+  expect_lane(held.stretches.front()[0], document.sequence().lanes(0), 0, 0);
   EXPECT_NE(refusal([&] { stored->read_all(1); }).find("is gone: somebody has removed or replaced the document"),
             std::string::npos);
 }
@@ -339,13 +339,13 @@ TEST_P(ArchiveTest, many_threads_add_read_and_remove) {
         const auto& document = documents[(t + i) % 4];
         const std::string name = t % 2 == 0 ? "shared" : "own " + std::to_string(t);
         try {
-          archive().put({name, {}}, document.head, document.lanes());
+          archive().put({name, {}}, document.head, document.sequence());
           const auto stored = archive().open(name);
           const auto part = stored->read_all(1);
           // Whichever it is by now, it is one of them from beginning to end.
           const auto& is = documents[stored->tokens() - 130];
           std::vector<float> row(32);
-          is.lanes().layer(1).key(1, 129, row);
+          is.sequence().lanes(1).key(1, 129, row);
           if (decoded(part.stretches.front()[1].keys, 129) != row) ++wrong;
           if (i % 3 == 2) archive().remove(std::span(&name, 1));
         } catch (const InputError& error) {
@@ -398,8 +398,8 @@ TEST(CopiedDocumentTest, copies_are_verified_whenever_they_are_fetched) {
   Archive archive(store::open(server.url(), store::Missing::is_created));
   const auto plain = tiny.read(500);
   const auto small = tiny.read(300, options_of("snapkv", "50"));
-  archive.put({"plain", {}}, plain.head, plain.lanes());
-  archive.put({"small", {}}, small.head, small.lanes());
+  archive.put({"plain", {}}, plain.head, plain.sequence());
+  archive.put({"small", {}}, small.head, small.sequence());
   const auto read_plain = archive.open("plain");
   const auto read_small = archive.open("small");
   const TokenRange stretch{100, 300};

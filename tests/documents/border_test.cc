@@ -2,7 +2,7 @@
 // Asking at its borders: what is refused, and what is defined though odd.
 #include <numeric>
 
-#include "engine/cache_impl.h"
+#include "engine/sequence.h"
 #include "fixture.h"
 #include "winnow/error.h"
 

@@ -33,7 +33,7 @@ class DamagedStoreTest : public testing::Test {
   }
   void put(Archive& archive, const std::string& name, int tokens) {
     const auto document = tiny_.read(tokens, {}, 3);
-    archive.put({name, {}}, document.head, document.lanes());
+    archive.put({name, {}}, document.head, document.sequence());
   }
   std::vector<float> ask() {
     std::vector<std::shared_ptr<const Document>> documents;
@@ -66,7 +66,7 @@ class DamagedStoreTest : public testing::Test {
     }
     auto expected = sizes_;
     const std::string a = "a";
-    const auto added = refusal([&] { open().put({"d", {}}, another_.head, another_.lanes()); });
+    const auto added = refusal([&] { open().put({"d", {}}, another_.head, another_.sequence()); });
     if (added.empty()) expected["d"] = 90;
     const auto removed = refusal([&] { open().remove(std::span(&a, 1)); });
     if (removed.empty()) expected.erase("a");

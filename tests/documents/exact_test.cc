@@ -2,7 +2,7 @@
 // Where two ways of asking must come to the same.
 #include <numeric>
 
-#include "engine/cache_impl.h"
+#include "engine/sequence.h"
 #include "fixture.h"
 
 namespace winnow::test {
@@ -98,19 +98,19 @@ TEST_F(ExactTest, in_the_first_layer_new_is_old) {
   auto fresh = ask(some, "samkv:update=overwrite");
   auto stored = ask(some, "samkv:recompute=off");
   ASSERT_GT(fresh.recompute_ratio, 0.3);
-  const auto& a = fresh.cache.impl().lanes;
-  const auto& b = stored.cache.impl().lanes;
+  const auto& a = fresh.cache.impl();
+  const auto& b = stored.cache.impl();
   const auto row = z(model_->info().head_dim);
   double farthest = 0;  // in the last layer
   for (const int layer : {0, 3}) {
-    for (int slot = 0; slot < a.layer(layer).length(0); ++slot) {
-      ASSERT_EQ(a.layer(layer).position(0, slot), b.layer(layer).position(0, slot));
+    for (int slot = 0; slot < a.lanes(layer).length(0); ++slot) {
+      ASSERT_EQ(a.lanes(layer).position(0, slot), b.lanes(layer).position(0, slot));
       std::vector<float> x[4];
       for (auto& v : x) v.resize(row);
-      a.layer(layer).key(0, slot, x[0]);
-      b.layer(layer).key(0, slot, x[1]);
-      a.layer(layer).value(0, slot, x[2]);
-      b.layer(layer).value(0, slot, x[3]);
+      a.lanes(layer).key(0, slot, x[0]);
+      b.lanes(layer).key(0, slot, x[1]);
+      a.lanes(layer).value(0, slot, x[2]);
+      b.lanes(layer).value(0, slot, x[3]);
       const double far = std::max(distance(x[0], x[1]), distance(x[2], x[3]));
       farthest = std::max(farthest, far);
       // Two products, RoPE once against twice at a place near 800 radians (f32's angle errs by 800 u), and luck.
@@ -172,7 +172,7 @@ TEST_F(ExactTest, generation_goes_on_after_the_question) {
     for (int i = 0; i < 2; ++i) {
       for (const int b : blocks[layer][i]) entries += std::min(64, some[i]->tokens() - 64 * b);
     }
-    for (int head = 0; head < 2; ++head) EXPECT_EQ(asked.cache.impl().lanes.layer(layer).length(head), entries);
+    for (int head = 0; head < 2; ++head) EXPECT_EQ(asked.cache.impl().lanes(layer).length(head), entries);
   }
   const Token next = 5;
   std::vector<float> logits(z(model_->info().n_vocab));

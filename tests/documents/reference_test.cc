@@ -5,7 +5,7 @@
 
 #include "documents/facts.h"
 #include "documents/select.h"
-#include "engine/cache_impl.h"
+#include "engine/sequence.h"
 #include "fixture.h"
 
 namespace winnow::test {
@@ -56,7 +56,7 @@ void ReferenceTest::expect_same(const Asked& got, const reference::Outcome& want
   if (HasFailure()) return;
   EXPECT_NEAR(got.recompute_ratio * got.document_tokens * hparams().n_layer, static_cast<double>(recomputed), 0.01);
   for (int layer = 0; layer < hparams().n_layer; ++layer)
-    expect_same_entries(got.cache.impl().lanes.layer(layer), want.entries[layer], layer);
+    expect_same_entries(got.cache.impl().lanes(layer), want.entries[layer], layer);
   // The documents, the tokens that are recomputed over them, and the question over those.
   EXPECT_LT(distance(got.logits, want.logits), 3 * tolerance());
 }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "documents/document.h"
-#include "engine/cache_impl.h"
 #include "engine/model_impl.h"
 #include "engine/saved.h"
+#include "engine/sequence.h"
 #include "engine/session_impl.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"
@@ -47,20 +47,14 @@ struct SomeDocument {
   Cache cache;
   documents::DocumentHead head;
 
-  const cache::LaneSet& lanes() const { return cache.impl().lanes; }
+  const engine::Sequence& sequence() const { return cache.impl(); }
 };
 
 inline SomeDocument document_of(Session& session, const std::vector<Token>& tokens, const CacheOptions& options) {
   SomeDocument out{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), {}};
-  const auto& sequence = out.cache.impl();
   const auto model = engine::identity_of(session.impl().hparams, session.model().hash());
-  out.head.saved = {options,
-                    options.spec.print_full(),
-                    model,
-                    sequence.seen,
-                    sequence.terms.front(),
-                    sequence.limit,
-                    {Conversation{"some words", {}, PromptFormat::raw, {}}, tokens}};
+  out.head.saved =
+      engine::head_of(out.cache.impl(), model, {Conversation{"some words", {}, PromptFormat::raw, {}}, tokens});
   if (options.spec == Spec()) {
     for (int layer = 0; layer < model.layers; ++layer)
       out.head.layers.push_back(some_facts(out.head.saved, layer, static_cast<unsigned>(layer)));

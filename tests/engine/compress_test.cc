@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cache/growing_lanes.h"
-#include "engine/cache_impl.h"
+#include "engine/sequence.h"
 #include "network/network.h"
 #include "policy/views.h"
 #include "support/cache_options.h"
@@ -196,8 +196,8 @@ TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
     Session session(model_, {1, Precision::f32, 32});
     Cache cache = read(session, text, 40, options_of("snapkv:window=8,positions=" + positions, "40", "f32"));
     Cache shorter = read(session, std::span(text).first(40), 40, cache.options());
-    for (int layer = 0; layer < shorter.impl().lanes.layers(); ++layer) {
-      auto& lanes = shorter.impl().lanes.layer(layer);
+    for (int layer = 0; layer < shorter.impl().layers(); ++layer) {
+      auto& lanes = shorter.impl().lanes(layer);
       for (int head = 0; head < 2; ++head) {
         while (lanes.length(head) > 25) {
           int oldest = 0;

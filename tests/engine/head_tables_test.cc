@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/cache_impl.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
+#include "engine/sequence.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"
@@ -77,7 +77,7 @@ TEST_F(HeadTables, a_prompt_is_cut_to_the_table_and_lanes_grow_from_there) {
 TEST_F(HeadTables, lanes_that_evict_at_every_step_stay_at_the_table) {
   auto prefilled = prefill(options("head-tables:when=step"));
   Cache& cache = prefilled.caches.front();
-  EXPECT_EQ(cache.impl().limit, table());
+  EXPECT_EQ(cache.impl().limits(), table());
   decode(cache);
   EXPECT_EQ(counts(cache), table());
 }
@@ -89,7 +89,7 @@ TEST_F(HeadTables, a_saved_cache_goes_on_with_its_table) {
   const std::string file = folder_ / "saved.kv";
   session_->save(file, prefilled.caches.front(), prefilled.logits, transcript);
   auto restored = session_->load(file);
-  EXPECT_EQ(restored.cache.impl().limit, table());
+  EXPECT_EQ(restored.cache.impl().limits(), table());
   decode(restored.cache);
   EXPECT_EQ(counts(restored.cache), table());
 }

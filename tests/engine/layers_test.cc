@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "engine/cache_impl.h"
 #include "engine/model_impl.h"
 #include "engine/saved.h"
+#include "engine/sequence.h"
 #include "network/network.h"
 #include "support/cache_options.h"
 #include "support/rounding.h"

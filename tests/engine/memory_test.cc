@@ -2,8 +2,9 @@
 // What a cache holds is what its entries take: for every method, encoding and budget.
 #include <gtest/gtest.h>
 
-#include "engine/cache_impl.h"
+#include "engine/layers.h"
 #include "engine/model_impl.h"
+#include "engine/sequence.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"

@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "cache/growing_lanes.h"
+#include "engine/prefill.h"
+#include "engine/session_impl.h"
 #include "network/bf16_kernel.h"
 #include "policy/views.h"
 #include "support/cache_options.h"
@@ -78,6 +80,35 @@ TEST_F(SessionTest, one_pass_for_many_specs_equals_a_pass_for_each) {
     EXPECT_EQ(alone.logits, together.logits);
     EXPECT_EQ(alone.caches.front().kept(), together.caches[i].kept()) << all[i].spec.print();
   }
+}
+
+TEST_F(SessionTest, prefills_that_take_turns_read_what_each_reads_alone) {
+  const auto text = tokens(90);
+  const std::vector<std::vector<Token>> questions = {tokens(40, 2), {}, tokens(7, 3)};
+  const std::vector<CacheOptions> some = {options_of("h2o", "40"), options_of("snapkv", "60")};
+  const auto other = tokens(150, 4);
+  const std::vector<std::vector<Token>> nothing_more(1);
+  const std::vector<CacheOptions> again = {options_of("kvzip:chunk=50", "40"), options_of("expected-attention", "30")};
+  Session session(model_, {2, Precision::automatic, 32});
+  const auto context = session.impl().prefill_context();
+  const auto first_alone = engine::Prefill(context, text, questions, some).run();
+  const auto second_alone = engine::Prefill(context, other, nothing_more, again).run();
+
+  engine::Prefill first(context, text, questions, some);
+  engine::Prefill second(context, other, nothing_more, again);
+  for (bool one = true, two = true; one || two;) {
+    if (one) one = first.advance();
+    if (two) two = second.advance();
+    if (two) two = second.advance();  // it is then in another layer than the first
+  }
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    EXPECT_EQ(first.logits(i), first_alone[i].logits);
+    const auto caches = first.take_caches(i);
+    for (std::size_t c = 0; c < some.size(); ++c) EXPECT_EQ(caches[c].kept(), first_alone[i].caches[c].kept());
+  }
+  EXPECT_EQ(second.logits(0), second_alone[0].logits);
+  const auto caches = second.take_caches(0);
+  for (std::size_t c = 0; c < again.size(); ++c) EXPECT_EQ(caches[c].kept(), second_alone[0].caches[c].kept());
 }
 
 TEST_F(SessionTest, the_bytes_that_are_foretold_are_needed) {

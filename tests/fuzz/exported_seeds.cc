@@ -15,7 +15,7 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
     options.spec = Spec::parse(spec);
     if (spec != "full") options.budget = Budget::parse("16");
     const auto document = document_of(session, some_tokens(70, 1), options);
-    archive.put({spec, {"tag"}}, document.head, document.lanes());
+    archive.put({spec, {"tag"}}, document.head, document.sequence());
     archive.export_to(spec, folder / spec);
   }
 }

@@ -30,7 +30,7 @@ void add_document(documents::Archive& archive, Session& session, const std::stri
   options.spec = Spec::parse(spec);
   if (spec != "full") options.budget = Budget::parse("16");
   const auto document = test::document_of(session, test::some_tokens(70, 1), options);
-  archive.put({name, {"tag"}}, document.head, document.lanes());
+  archive.put({name, {"tag"}}, document.head, document.sequence());
 }
 
 }  // namespace

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "cache/growing_lanes.h"
 #include "policy/plan.h"
 #include "policy/reference.h"
+#include "policy/sequence_layer.h"
 #include "policy/views.h"
 #include "winnow/spec.h"
 
@@ -196,40 +196,24 @@ inline std::vector<std::int32_t> kept(const cache::KeepPlan& plan, int head, int
   return plan.keeps_all() ? first_integers(n) : plan.heads[head];
 }
 
-/// A layer's lanes after its prompt, token by token, as the engine would do it.
+/// A layer's lanes after its prompt, token by token.
 class FakeDecode {
  public:
   FakeDecode(const FakeLayer& layer, const std::string& spec, int budget, ElementType type = ElementType::f32)
-      : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()), lanes_(account_, lane_shape({type, type})) {
-    const auto& method = spec_.method();
+      : layer_(layer), spec_(Spec::parse(spec)), position_(layer.tokens()), kept_(empty(budget, {type, type})) {
     const auto plan = layer.plan(spec_, budget);
-    lanes_.commit(plan, layer.scratch());
-    const policy::LayerPrompt prompt{layer.tokens(), layer.shape().group(), FakeLayer::kDim};
-    terms_ = {prompt, budget, method.selection.always_kept.call(prompt, budget)};
-    for (int head = 0; head < layer.shape().kv_heads; ++head)
-      limit_.push_back(plan.keeps_all() ? budget : lanes_.length(head));
-    if (method.lanes.summary_rows > 0) lanes_.summaries().reserve(1000);
-    if (method.decoding.prepare) {
-      layer.look(method, budget, 0, 2,
-                 [&](const policy::LayerView& view) { method.decoding.prepare.call(view, lanes_, terms_); });
-    }
+    layer.look(spec_.method(), budget, 0, 2, [&](const policy::LayerView& view) { kept_.commit(plan, view); });
   }
 
   /// The next token enters.
   void enter() {
     const auto row = layer_.token(position_);
-    lanes_.reserve(1);
-    if (spec_.method().lanes.merged_entries > 0) lanes_.reserve_merged_entries(1);
+    kept_.reserve(1);
     for (int head = 0; head < layer_.shape().kv_heads; ++head) {
       const std::size_t at = static_cast<std::size_t>(head) * FakeLayer::kDim;
       const auto key = std::span<const float>(row).subspan(at, FakeLayer::kDim);
       const auto value = std::span<const float>(row).subspan(row.size() / 2 + at, FakeLayer::kDim);
-      const auto& evict = spec_.method().decoding.evict;
-      if (evict && lanes_.length(head) >= limit_[head]) {
-        lanes_.replace(head, evict.call(lanes_, head, terms_), position_, key, value);
-      } else {
-        lanes_.append(head, position_, key, value);
-      }
+      kept_.enter(head, position_, key, value);
     }
   }
 
@@ -247,14 +231,14 @@ class FakeDecode {
     const auto q = query();
     std::vector<cache::AttendPlan> out(layer_.shape().kv_heads);
     spec_.method().decoding.attend.call(
-        {layer, layer_.shape(), lanes_, position_, terms_, q.data(), 0, layer_.shape().kv_heads}, out);
+        {layer, layer_.shape(), lanes(), position_, kept_.terms(), q.data(), 0, layer_.shape().kv_heads}, out);
     return out;
   }
 
   /// The slots of one head's lane that it reads in a layer.
   std::vector<std::int32_t> read(int layer, int head) const {
     const auto plan = plans(layer)[head];
-    if (plan.empty()) return first_integers(lanes_.length(head));
+    if (plan.empty()) return first_integers(lanes().length(head));
     std::vector<std::int32_t> slots;
     for (const auto& range : plan) {
       for (auto j = range.begin; j < range.end; ++j) slots.push_back(j);
@@ -267,21 +251,21 @@ class FakeDecode {
   void finish_step(Heads heads = Heads::together) {
     const auto shape = layer_.shape();
     int stride = 0;
-    for (int head = 0; head < shape.kv_heads; ++head) stride = std::max(stride, lanes_.entries(head));
+    for (int head = 0; head < shape.kv_heads; ++head) stride = std::max(stride, lanes().entries(head));
     std::vector<float> probabilities(shape.query_heads * stride);
     for (int h = 0; h < shape.query_heads; ++h) {
       const int head = h / shape.group();
       float* const row = probabilities.data() + h * stride;
-      for (int slot = 0; slot < lanes_.length(head); ++slot)
-        *(row + slot) = probability(h, lanes_.position(head, slot));
-      for (int i = 0; i < lanes_.merged_entries(head).count(); ++i) {
-        row[lanes_.length(head) + i] = probability(h, lanes_.merged_entries(head).positions()[i]);
+      for (int slot = 0; slot < lanes().length(head); ++slot)
+        *(row + slot) = probability(h, lanes().position(head, slot));
+      for (int i = 0; i < lanes().merged_entries(head).count(); ++i) {
+        row[lanes().length(head) + i] = probability(h, lanes().merged_entries(head).positions()[i]);
       }
     }
     const auto step = [&](int first, int end) {
       if (!spec_.method().decoding.step) return;
       spec_.method().decoding.step.call(
-          {0, shape, lanes_, position_, terms_, limit_, first, end, probabilities.data(), stride});
+          {0, shape, kept_.lanes(), position_, kept_.terms(), kept_.limit(), first, end, probabilities.data(), stride});
     };
     if (heads == Heads::together || spec_.method().one_set_per_layer) {
       step(0, shape.kv_heads);
@@ -300,11 +284,11 @@ class FakeDecode {
 
   std::vector<std::int32_t> kept(int head) const {
     std::vector<std::int32_t> out;
-    for (int slot = 0; slot < lanes_.length(head); ++slot) out.push_back(lanes_.position(head, slot));
+    for (int slot = 0; slot < lanes().length(head); ++slot) out.push_back(lanes().position(head, slot));
     std::sort(out.begin(), out.end());
     return out;
   }
-  const cache::LayerLanes& lanes() const { return lanes_; }
+  const cache::LayerLanes& lanes() const { return kept_.lanes(); }
   int position() const { return position_; }
 
  private:
@@ -312,26 +296,19 @@ class FakeDecode {
     return static_cast<float>(layer_.at(query_head, position_, key));
   }
 
-  cache::LaneShape lane_shape(const KvType& type) const {
+  policy::SequenceLayer empty(int budget, const KvType& type) {
     const auto& method = spec_.method();
-    return {layer_.shape().kv_heads,
-            FakeLayer::kDim,
-            type,
-            static_cast<int>(method.lanes.columns.size()),
-            method.positions == policy::Positions::absolute ? nullptr : &FakeLayer::rope(),
-            method.positions == policy::Positions::cache ? cache::EffectivePositions::cache
-                                                         : cache::EffectivePositions::absolute,
-            method.lanes.summary_rows * FakeLayer::kDim,
-            method.lanes.merged_entries};
+    const policy::LayerPrompt prompt{layer_.tokens(), layer_.shape().group(), FakeLayer::kDim};
+    return {account_, method, policy::lane_shape(method, type, layer_.shape(), FakeLayer::rope()),
+            policy::Terms{prompt, budget, method.selection.always_kept.call(prompt, budget)},
+            policy::LayerBudget{budget, {}}};
   }
 
   const FakeLayer& layer_;
   Spec spec_;
   std::int32_t position_;
   MemoryAccount account_;
-  cache::GrowingLanes lanes_;
-  policy::Terms terms_;
-  std::vector<int> limit_;
+  policy::SequenceLayer kept_;
 };
 
 }  // namespace winnow::test

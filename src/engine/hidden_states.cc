@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/hidden_states.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/as_size.h"
+
+namespace winnow::engine {
+
+std::vector<RowRange> chunks_of(int rows, int most) {
+  std::vector<RowRange> out;
+  for (int first = 0; first < rows; first += most) out.push_back({first, std::min(most, rows - first)});
+  return out;
+}
+
+std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {
+  return rows * as_size(hparams.n_embd) * sizeof(float);
+}
+
+HiddenStates::HiddenStates(network::Executor& executor, const model::Hparams& hparams, MemoryAccount& account,
+                           std::span<const Token> tokens, const char* purpose)
+    : executor_(executor),
+      hparams_(hparams),
+      states_(account, hidden_bytes(hparams, tokens.size()), purpose),
+      rows_(static_cast<int>(tokens.size())) {
+  executor_.embed(tokens, row(0));
+}
+
+float* HiddenStates::row(int i) {
+  return states_.as<float>().data() + static_cast<std::ptrdiff_t>(i) * hparams_.n_embd;
+}
+
+void HiddenStates::run_layer(int layer, int first, std::span<const std::int32_t> positions, TeamAttention& attention) {
+  executor_.run_layer(layer, row(first), positions, attention);
+  attention.rethrow();
+}
+
+void HiddenStates::keep(std::span<const int> rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const int to = static_cast<int>(i);
+    if (to != rows[i]) std::memcpy(row(to), row(rows[i]), hidden_bytes(hparams_, 1));
+  }
+  rows_ = static_cast<int>(rows.size());
+}
+
+std::vector<float> HiddenStates::logits(int of) {
+  std::vector<float> out(as_size(hparams_.n_vocab));
+  executor_.logits(row(of), 1, out.data());
+  return out;
+}
+
+}  // namespace winnow::engine

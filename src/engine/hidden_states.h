@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "engine/team_attention.h"
+#include "model/hparams.h"
+#include "network/executor.h"
+#include "winnow/model.h"
+
+namespace winnow::engine {
+
+/// Consecutive rows.
+struct RowRange {
+  int first = 0;
+  int count = 0;
+};
+
+/// Rows [0, rows), at most so many at a time.
+std::vector<RowRange> chunks_of(int rows, int most);
+
+/// Bytes of the hidden states of so many rows.
+std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
+
+/// The hidden states of some tokens on their way through the layers, [rows][n_embd] f32.
+class HiddenStates {
+ public:
+  /// The tokens' embeddings. Throws MemoryError that names `purpose`.
+  HiddenStates(network::Executor& executor, const model::Hparams& hparams, MemoryAccount& account,
+               std::span<const Token> tokens, const char* purpose);
+
+  int rows() const { return rows_; }
+  float* row(int i);
+
+  /// Rows from `first` on, one for each position, pass through a layer. Throws what the executor throws and what
+  /// `attention` has kept.
+  void run_layer(int layer, int first, std::span<const std::int32_t> positions, TeamAttention& attention);
+  /// Only these rows, ascending, go on.
+  void keep(std::span<const int> rows);
+  /// Logits of a row after the last layer, [n_vocab].
+  std::vector<float> logits(int of);
+
+ private:
+  network::Executor& executor_;
+  const model::Hparams& hparams_;
+  Buffer states_;
+  int rows_;
+};
+
+}  // namespace winnow::engine

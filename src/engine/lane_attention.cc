@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/lane_attention.h"
+
+#include <algorithm>
+
+#include "base/as_size.h"
+#include "policy/views.h"
+
+namespace winnow::engine {
+
+int end_of_sequence(std::span<const StepRow> rows, int row) {
+  int end = row + 1;
+  while (end < static_cast<int>(rows.size()) && rows[end].sequence == rows[row].sequence) ++end;
+  return end;
+}
+
+LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams,
+                             std::span<const StepRow> rows, std::span<const Watched> watched, float* probabilities)
+    : attention_(attention),
+      hparams_(hparams),
+      most_heads_(most_heads(hparams)),
+      rows_(rows),
+      watched_(watched),
+      probabilities_(probabilities),
+      plans_(rows.size() * as_size(most_heads_.kv)) {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto& method = rows[row].sequence->method();
+    const int together = method.one_set_per_layer ? most_heads_.kv : 1;
+    for (int head = 0; method.decoding.step && head < most_heads_.kv; head += together)
+      stepping_.push_back({row, head, head + together});
+  }
+}
+
+/// Each lane changes by itself, so the threads take heads in turn.
+void LaneAttention::store(const Tensors& tensors, Worker worker) {
+  const int heads = spec_of(tensors.layer).n_head_kv;
+  int task = 0;
+  for (int row = 0; row < tensors.rows;) {
+    const int end = end_of_sequence(rows_, row);
+    const int together = rows_[row].sequence->method().decoding.heads_read_alike ? heads : 1;
+    for (int head = 0; head < heads; head += together) {
+      if (task++ % worker.count == worker.index) store_heads(tensors, row, end, head, head + together);
+    }
+    row = end;
+  }
+}
+
+void LaneAttention::begin(const Tensors& tensors) {
+  reads_.clear();
+  for (int row = 0; row < tensors.rows; ++row) read(tensors.layer, row);
+  const auto& spec = spec_of(tensors.layer);
+  attention_.begin(shape_of(spec), spec.rope, reads_, tensors.q, tensors.out, tensors.rows);
+  to_step_.reset(static_cast<int>(stepping_.size()));
+}
+
+/// The step parts of the layer before run beside this layer's attention: nothing needs their results before the next
+/// step. Attention comes in many small pieces, which even out the few heads: on two threads the step parts of three
+/// heads would otherwise take as long as those of four.
+void LaneAttention::attend(const Tensors& tensors, Worker worker) {
+  if (tensors.layer > 0) {
+    for (int i = to_step_.take(); i >= 0; i = to_step_.take()) step(tensors.layer - 1, stepping_[i]);
+  }
+  attention_.run(worker);
+}
+
+/// After the last layer no other attention follows that its step parts could run beside.
+void LaneAttention::observe(const Tensors& tensors, Worker worker) {
+  if (tensors.layer + 1 < hparams_.n_layer) return;
+  for (std::size_t i = as_size(worker.index); i < stepping_.size(); i += as_size(worker.count))
+    step(tensors.layer, stepping_[i]);
+}
+
+void LaneAttention::store_heads(const Tensors& tensors, int row, int end_row, int first_head, int end_head) {
+  for (; row < end_row; ++row) {
+    for (int head = first_head; head < end_head; ++head) enter(tensors, row, head);
+    plan(tensors, row, first_head, end_head);
+  }
+}
+
+void LaneAttention::enter(const Tensors& tensors, int row, int head) {
+  const auto& spec = spec_of(tensors.layer);
+  const auto dim = as_size(spec.head_dim);
+  const std::size_t offset = (as_size(row) * as_size(spec.n_head_kv) + as_size(head)) * dim;
+  layer_of(row, tensors.layer).enter(head, rows_[row].position, {tensors.k + offset, dim}, {tensors.v + offset, dim});
+}
+
+std::span<cache::AttendPlan> LaneAttention::plans_of(int row) {
+  const auto heads = as_size(most_heads_.kv);
+  return std::span(plans_).subspan(as_size(row) * heads, heads);
+}
+
+void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int end_head) {
+  const auto& layer = layer_of(row, tensors.layer);
+  const auto& lanes = layer.lanes();
+  const auto& method = rows_[row].sequence->method();
+  const std::int32_t position = rows_[row].position;
+  const auto plans = plans_of(row);
+  for (int head = first_head; head < end_head; ++head) plans[head].clear();
+  if (method.decoding.attend) {
+    const auto shape = shape_of(spec_of(tensors.layer));
+    const auto width = static_cast<std::ptrdiff_t>(shape.query_heads) * shape.head_dim;
+    method.decoding.attend.call(
+        {tensors.layer, shape, lanes, position, layer.terms(), tensors.q + row * width, first_head, end_head}, plans);
+  }
+  for (int head = first_head; head < end_head; ++head) {
+    auto& plan = plans[head];
+    // Where effective positions are ranks, the query has the last one.
+    const bool ranked = lanes.is_unrotated(head) && lanes.shape().has_ranks();
+    const std::int64_t shift = ranked ? static_cast<std::int64_t>(lanes.entries(head)) - 1 - position : 0;
+    if (plan.empty()) plan.push_back({0, lanes.length(head), shift});
+  }
+}
+
+void LaneAttention::read(int layer, int row) {
+  const auto plans = plans_of(row);
+  for (int head = 0; head < spec_of(layer).n_head_kv; ++head) {
+    for (const auto& range : plans[head]) read_range(layer, row, head, range);
+  }
+}
+
+void LaneAttention::read_range(int layer, int row, int head, const cache::AttendRange& range) {
+  const Watched& watched = watched_[row];
+  auto& sequence = *rows_[row].sequence;
+  const bool last = row + 1 == end_of_sequence(rows_, row);
+  pieces_.clear();
+  sequence.lanes(layer).pieces(head, range, pieces_);
+  for (const auto& piece : pieces_) {
+    attention::DecodeRead read{row, head, piece};
+    if (watched.stride > 0) {
+      read.probabilities = probabilities_of(watched, layer, head) + piece.first;
+      read.probabilities_stride = watched.stride;
+    }
+    if (last) sequence.attended += piece.entries();
+    reads_.push_back(read);
+  }
+}
+
+float* LaneAttention::probabilities_of(const Watched& watched, int layer, int kv_head) const {
+  const int group = spec_of(layer).group();
+  const std::ptrdiff_t place = layer % 2 * static_cast<std::ptrdiff_t>(most_heads_.query) * watched.stride;
+  return probabilities_ + watched.first + place + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
+}
+
+void LaneAttention::step(int layer, const Stepping& stepping) const {
+  const auto shape = shape_of(spec_of(layer));
+  if (stepping.first_head >= shape.kv_heads) return;
+  const auto& row = rows_[stepping.row];
+  auto& kept = row.sequence->layer(layer);
+  const Watched& watched = watched_[stepping.row];
+  const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
+  row.sequence->method().decoding.step.call({layer, shape, kept.lanes(), row.position, kept.terms(), kept.limit(),
+                                             stepping.first_head, std::min(stepping.end_head, shape.kv_heads),
+                                             probabilities, watched.stride});
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attention/attention.h"
+#include "base/worker.h"
+#include "engine/layers.h"
+#include "engine/sequence.h"
+#include "engine/team_attention.h"
+
+namespace winnow::engine {
+
+/// One row of a step: a token and the sequence that it goes to. Rows of one sequence stand together, in their order.
+struct StepRow {
+  Sequence* sequence = nullptr;
+  Token token = 0;
+  std::int32_t position = 0;
+};
+
+/// The row after the last one of `row`'s sequence.
+int end_of_sequence(std::span<const StepRow> rows, int row);
+
+/// Where the probabilities of one row lie, [2][H_q][stride]; stride 0: its method does not look at them.
+struct Watched {
+  std::ptrdiff_t first = 0;
+  int stride = 0;
+};
+
+/// Attention of a step, in every layer in turn: rows of any sequences, each over the lanes of its own.
+class LaneAttention : public TeamAttention {
+ public:
+  /// `watched` [rows] are places in `probabilities`.
+  LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
+                std::span<const Watched> watched, float* probabilities);
+
+ private:
+  /// Some heads of a row whose method has a step part.
+  struct Stepping {
+    std::size_t row;
+    int first_head;
+    int end_head;
+  };
+
+  void store(const Tensors& tensors, Worker worker) override;
+  void begin(const Tensors& tensors) override;
+  void attend(const Tensors& tensors, Worker worker) override;
+  void reduce(Worker worker) override { attention_.merge(worker); }
+  void observe(const Tensors& tensors, Worker worker) override;
+
+  const model::LayerSpec& spec_of(int layer) const { return hparams_.layer(layer); }
+  policy::SequenceLayer& layer_of(int row, int layer) const { return rows_[row].sequence->layer(layer); }
+
+  /// The rows of one sequence enter the lanes of some heads, and each plans what it reads before the next one enters.
+  void store_heads(const Tensors& tensors, int row, int end_row, int first_head, int end_head);
+  void enter(const Tensors& tensors, int row, int head);
+  void plan(const Tensors& tensors, int row, int first_head, int end_head);
+  std::span<cache::AttendPlan> plans_of(int row);
+
+  void read(int layer, int row);
+  void read_range(int layer, int row, int head, const cache::AttendRange& range);
+  /// Two layers in turn have places of their own: the probabilities of one are still in use while the next one attends.
+  float* probabilities_of(const Watched& watched, int layer, int kv_head) const;
+
+  void step(int layer, const Stepping& stepping) const;
+
+  attention::DecodeAttention& attention_;
+  const model::Hparams& hparams_;
+  MostHeads most_heads_;
+  std::span<const StepRow> rows_;
+  std::span<const Watched> watched_;
+  float* probabilities_;
+  std::vector<attention::DecodeRead> reads_;
+  std::vector<cache::LanePiece> pieces_;
+  std::vector<cache::AttendPlan> plans_;  ///< [rows][most KV heads of a layer]
+  std::vector<Stepping> stepping_;        ///< in the layer with the most KV heads; other layers skip some
+  WorkQueue to_step_;
+};
+
+}  // namespace winnow::engine

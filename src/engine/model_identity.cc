@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model_identity.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "winnow/error.h"
+
+namespace winnow::engine {
+
+namespace {
+
+/// What stands for the heads of all layers where those of each layer follow.
+constexpr SavedHeads kHeadsDiffer{};
+
+void put_heads(ByteSink& to, const SavedHeads& heads) {
+  for (const auto number : {heads.kv_heads, heads.group, heads.head_dim}) put(to, number);
+}
+
+std::int32_t take_count(ByteCursor& from) {
+  const auto count = from.take<std::int32_t>("the model's shape");
+  if (count < 1) from.fail(fmt::format("the model's shape has a {}, expected 1 or more", count));
+  return count;
+}
+
+SavedHeads read_heads(ByteCursor& from) {
+  SavedHeads heads;
+  for (auto* const number : {&heads.kv_heads, &heads.group, &heads.head_dim})
+    *number = from.take<std::int32_t>("the model's shape");
+  return heads;
+}
+
+/// The heads of each layer of a model whose layers differ.
+std::vector<SavedHeads> read_layers_heads(ByteCursor& from, std::int32_t layers) {
+  if (as_size(layers) > from.left() / sizeof(SavedHeads))
+    from.fail(fmt::format("the heads of {} layers do not fit in the {} bytes left", layers, from.left()));
+  std::vector<SavedHeads> out(layers);
+  for (auto& heads : out) heads = read_heads(from);
+  return out;
+}
+
+constexpr std::int32_t kMostHeads = 1 << 15;  ///< and dimensions of one: their products are numbers, too
+
+void check_heads(const SavedHeads& heads, const ByteCursor& from) {
+  for (const auto number : {heads.kv_heads, heads.group, heads.head_dim}) {
+    if (number < 1 || number > kMostHeads)
+      from.fail(fmt::format("the model's shape has a {}, expected 1 to {}", number, kMostHeads));
+  }
+}
+
+std::vector<SavedHeads> heads_of(const model::Hparams& hparams) {
+  std::vector<SavedHeads> heads;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const auto& spec = hparams.layer(layer);
+    heads.push_back({spec.n_head_kv, spec.group(), spec.head_dim});
+  }
+  const bool uniform = std::all_of(heads.begin(), heads.end(), [&](const auto& h) { return h == heads.front(); });
+  if (uniform) heads.resize(1);
+  return heads;
+}
+
+}  // namespace
+
+void ModelIdentity::write(ByteSink& to) const {
+  put(to, std::string_view(name));
+  put(to, std::string_view(arch));
+  put(to, file);
+  put(to, rope);
+  const bool uniform = heads.size() == 1;
+  put(to, layers);
+  put_heads(to, uniform ? heads.front() : kHeadsDiffer);
+  put(to, vocabulary);
+  if (uniform) return;
+  for (const auto& of_layer : heads) put_heads(to, of_layer);
+}
+
+ModelIdentity ModelIdentity::read(ByteCursor& from) {
+  ModelIdentity model;
+  model.name = from.text("the model's name");
+  model.arch = from.text("the model's architecture");
+  model.file = from.take<std::uint64_t>("the model's hash");
+  model.rope = from.take<std::uint64_t>("the hash of its RoPE");
+  model.layers = take_count(from);
+  model.heads = {read_heads(from)};
+  model.vocabulary = take_count(from);
+  if (model.heads.front() == kHeadsDiffer) model.heads = read_layers_heads(from, model.layers);
+  for (const auto& heads : model.heads) check_heads(heads, from);
+  return model;
+}
+
+ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash) {
+  Hasher rope;
+  for (const auto& kind : hparams.kinds) {
+    rope.add(std::as_bytes(std::span(kind.rope.frequency)));
+    rope.add(std::as_bytes(std::span(&kind.rope.magnitude, 1)));
+  }
+  return {hparams.name, hparams.arch, file_hash, rope.value(), hparams.n_layer, heads_of(hparams), hparams.n_vocab};
+}
+
+void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what) {
+  if (saved == model) return;
+  const auto name = [](const ModelIdentity& m) {
+    return fmt::format("{} ({}, hash {:016x})", m.name.empty() ? "unnamed" : m.name, m.arch, m.file);
+  };
+  if (saved.file != model.file)
+    throw InputError(fmt::format("{} was saved with the model {}, which is not {}", what, name(saved), name(model)));
+  if (saved.rope != model.rope) {
+    throw InputError(fmt::format(
+        "{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options",
+        what, name(model), saved.rope, model.rope));
+  }
+  throw InputError(fmt::format("{} is damaged: it has another shape than its model {}", what, name(model)));
+}
+
+}  // namespace winnow::engine

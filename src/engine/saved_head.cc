@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/saved_head.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "base/as_size.h"
+
+namespace winnow::engine {
+
+namespace {
+
+constexpr std::int32_t kMostTokens = std::int32_t{1} << 30U;  ///< positions of what comes after must fit too
+
+ElementType element_type(std::uint32_t code, const ByteCursor& from) {
+  constexpr auto kLast = static_cast<std::uint32_t>(ElementType::q4_0);
+  if (code > kLast) from.fail(fmt::format("the entries' type is {}, expected 0 to {}", code, kLast));
+  return static_cast<ElementType>(code);
+}
+
+/// A choice of two.
+template <class Enum>
+Enum choice(std::uint32_t code, const char* what, const ByteCursor& from) {
+  if (code > 1) from.fail(fmt::format("{} is {}, expected 0 or 1", what, code));
+  return static_cast<Enum>(code);
+}
+
+CacheOptions read_options(ByteCursor& from, std::string& spec_full) {
+  const std::string spec = from.text("the spec");
+  spec_full = from.text("the full spec");
+  const std::string budget = from.text("the budget");
+  CacheOptions options;
+  options.kv_type.key = element_type(from.take<std::uint32_t>("the keys' type"), from);
+  options.kv_type.value = element_type(from.take<std::uint32_t>("the values' type"), from);
+  return as_typed(from, [&] {
+    options.spec = Spec::parse(spec);
+    if (!budget.empty()) options.budget = Budget::parse(budget);
+    options.check();
+    return options;
+  });
+}
+
+policy::Terms read_terms(ByteCursor& from) {
+  policy::Terms terms;
+  for (auto* const number :
+       {&terms.prompt.tokens, &terms.prompt.group, &terms.budget, &terms.always_kept.sinks, &terms.always_kept.recent})
+    *number = from.take<std::int32_t>("what was settled for the prompt");
+  return terms;
+}
+
+/// Of a number of messages: the role of each stands before it. Files from before roles have the system's message by
+/// itself, and then messages of the user and the assistant in turn.
+constexpr std::uint32_t kWithRoles = 1U << 31U;
+
+void write_transcript(ByteSink& to, const Transcript& transcript) {
+  const auto& [conversation, tokens] = transcript;
+  put(to, static_cast<std::uint32_t>(conversation.format));
+  put(to, static_cast<std::uint32_t>(conversation.control));
+  put(to, std::string_view());
+  put(to, std::string_view(conversation.text));
+  put(to, static_cast<std::uint32_t>(conversation.messages.size()) | kWithRoles);
+  for (const auto& [role, content] : conversation.messages) {
+    put(to, static_cast<std::uint32_t>(role));
+    put(to, std::string_view(content));
+  }
+  put(to, static_cast<std::uint32_t>(tokens.size()));
+  put(to, std::span<const Token>(tokens));
+}
+
+/// Checks a number of things that take at least four bytes each, so that a list of them can be allocated.
+std::size_t checked_count(std::uint32_t count, const char* what, const ByteCursor& from) {
+  if (count > from.left() / 4) from.fail(fmt::format("{} are {}, {} bytes are left", what, count, from.left()));
+  return count;
+}
+
+Role read_role(ByteCursor& from) {
+  const auto code = from.take<std::uint32_t>("a message's role");
+  constexpr auto kLast = static_cast<std::uint32_t>(Role::assistant);
+  if (code > kLast) from.fail(fmt::format("a message's role is {}, expected 0 to {}", code, kLast));
+  return static_cast<Role>(code);
+}
+
+Conversation read_conversation(ByteCursor& from) {
+  Conversation out;
+  out.format = choice<PromptFormat>(from.take<std::uint32_t>("the prompt's format"), "the prompt's format", from);
+  out.control =
+      choice<ControlTokens>(from.take<std::uint32_t>("what control tokens are"), "what control tokens are", from);
+  const std::string system = from.text("the system message");
+  out.text = from.text("the text");
+  const auto count = from.take<std::uint32_t>("the messages");
+  if (!system.empty()) out.messages.push_back({Role::system, system});
+  for (std::size_t left = checked_count(count & ~kWithRoles, "the messages", from); left > 0; --left) {
+    const Message* const last = out.last();
+    const Role next = last != nullptr && last->role == Role::user ? Role::assistant : Role::user;
+    const Role role = (count & kWithRoles) != 0 ? read_role(from) : next;
+    out.messages.push_back({role, from.text("a message")});
+  }
+  return out;
+}
+
+Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
+  Transcript out{read_conversation(from), {}};
+  out.tokens.resize(checked_count(from.take<std::uint32_t>("the tokens"), "the tokens", from));
+  from.read(std::span<Token>(out.tokens), "the tokens");
+  const auto count = out.tokens.size();
+  if (count < as_size(seen) || count > as_size(kMostTokens))
+    from.fail(fmt::format("it has {} tokens, {} have been seen", count, seen));
+  for (const Token token : out.tokens) {
+    if (token < 0 || token >= vocabulary)
+      from.fail(fmt::format("a token is {}, the vocabulary has {}", token, vocabulary));
+  }
+  return out;
+}
+
+}  // namespace
+
+void SavedHead::write(ByteSink& to) const {
+  put(to, std::string_view(options.spec.print()));
+  put(to, std::string_view(spec_full));
+  put(to, std::string_view(options.budget ? options.budget->print() : ""));
+  put(to, static_cast<std::uint32_t>(options.kv_type.key));
+  put(to, static_cast<std::uint32_t>(options.kv_type.value));
+  model.write(to);
+  put(to, seen);
+  for (const auto number :
+       {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.always_kept.sinks, terms.always_kept.recent})
+    put(to, number);
+  for (const auto& layer : limit) put(to, std::span<const int>(layer));
+  write_transcript(to, transcript);
+}
+
+SavedHead SavedHead::read(ByteCursor& from, int sections) {
+  SavedHead head;
+  head.options = read_options(from, head.spec_full);
+  head.model = ModelIdentity::read(from);
+  if (sections < 2 || head.model.layers != sections - 2)
+    from.fail(fmt::format("it has {} sections for {} layers", sections, head.model.layers));
+  head.seen = from.take<std::int32_t>("the number of tokens");
+  if (head.seen < 1 || head.seen > kMostTokens)
+    from.fail(fmt::format("{} tokens have been seen, expected 1 to {}", head.seen, kMostTokens));
+  head.terms = read_terms(from);
+  head.terms.prompt.head_dim = head.model.of_layer(0).head_dim;
+  for (int layer = 0; layer < head.model.layers; ++layer) {
+    const auto heads = as_size(head.model.of_layer(layer).kv_heads);
+    if (heads > from.left() / sizeof(std::int32_t))
+      from.fail(fmt::format("its head has no room for the limits of {} KV heads of layer {}", heads, layer));
+    from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
+  }
+  head.transcript = read_transcript(from, head.seen, head.model.vocabulary);
+  from.finish("the head");
+  return head;
+}
+
+SavedHead head_of(const Sequence& sequence, const ModelIdentity& model, Transcript transcript) {
+  return {sequence.options(),
+          sequence.options().spec.print_full(),
+          model,
+          sequence.seen,
+          sequence.layer(0).terms(),
+          sequence.limits(),
+          std::move(transcript)};
+}
+
+}  // namespace winnow::engine

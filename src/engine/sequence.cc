@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sequence.h"
+
+#include "engine/layers.h"
+
+namespace winnow::engine {
+
+Sequence::Sequence(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account, int tokens)
+    : seen(tokens),
+      options_(options),
+      hparams_(&hparams),
+      parent_(&account),
+      account_(std::make_unique<MemoryAccount>(parent_)) {
+  const auto budgets = layer_budgets(options, hparams, tokens);
+  const auto terms = terms_of(options, hparams, tokens);
+  for (int l = 0; l < hparams.n_layer; ++l)
+    layers_.emplace_back(*account_, method(), lane_shape(options, hparams.layer(l)), terms[l], budgets[l]);
+}
+
+Sequence::Sequence(const Sequence& other)
+    : seen(other.seen),
+      attended(other.attended),
+      options_(other.options_),
+      hparams_(other.hparams_),
+      parent_(other.parent_),
+      account_(std::make_unique<MemoryAccount>(parent_)) {
+  for (const auto& layer : other.layers_) layers_.push_back(layer.clone(*account_));
+}
+
+std::vector<std::vector<int>> Sequence::limits() const {
+  std::vector<std::vector<int>> out;
+  for (const auto& layer : layers_) out.emplace_back(layer.limit().begin(), layer.limit().end());
+  return out;
+}
+
+Sequence Sequence::clone() const { return Sequence(*this); }
+
+}  // namespace winnow::engine

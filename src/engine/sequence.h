@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/hparams.h"
+#include "policy/sequence_layer.h"
+#include "winnow/session.h"
+
+namespace winnow::engine {
+
+/// What a Cache holds of one sequence: its layers, and how far it has been read. It begins with empty layers, each of
+/// which is then committed or loaded.
+class Sequence {
+ public:
+  /// For a prompt of so many tokens. `hparams` and `account` outlive it; the layers report to `account`. Throws
+  /// UsageError when the budget is too small for the method.
+  Sequence(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account, int tokens);
+  Sequence(Sequence&&) noexcept = default;
+  Sequence& operator=(Sequence&&) = delete;
+  ~Sequence() = default;
+  /// A copy with memory of its own. Throws MemoryError.
+  Sequence clone() const;
+
+  const CacheOptions& options() const { return options_; }
+  const policy::Method& method() const { return options_.spec.method(); }
+  const model::Hparams& hparams() const { return *hparams_; }
+
+  int layers() const { return static_cast<int>(layers_.size()); }
+  policy::SequenceLayer& layer(int l) { return layers_[l]; }
+  const policy::SequenceLayer& layer(int l) const { return layers_[l]; }
+  cache::GrowingLanes& lanes(int l) { return layers_[l].lanes(); }
+  const cache::GrowingLanes& lanes(int l) const { return layers_[l].lanes(); }
+
+  /// The limits of all layers, [layer][KV head].
+  std::vector<std::vector<int>> limits() const;
+  /// Bytes allocated for the lanes now.
+  std::size_t bytes_held() const { return account_->held(); }
+
+  int seen = 0;  ///< tokens seen, and so the position of the next one
+  /// Entries that the last step's queries read, over all layers and KV heads. Negative: no step yet.
+  std::int64_t attended = -1;
+
+ private:
+  explicit Sequence(const Sequence& other);
+
+  CacheOptions options_;
+  const model::Hparams* hparams_;
+  MemoryAccount* parent_;                   ///< the session's
+  std::unique_ptr<MemoryAccount> account_;  // stable address: buffers point to it
+  std::vector<policy::SequenceLayer> layers_;
+};
+
+}  // namespace winnow::engine

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/sequence_layer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace winnow::policy {
+
+cache::LaneShape lane_shape(const Method& method, const KvType& type, const attention::Shape& shape, const Rope& rope) {
+  return {shape.kv_heads,
+          shape.head_dim,
+          type,
+          static_cast<int>(method.lanes.columns.size()),
+          method.positions == Positions::absolute ? nullptr : &rope,
+          method.positions == Positions::cache ? cache::EffectivePositions::cache : cache::EffectivePositions::absolute,
+          method.lanes.summary_rows * shape.head_dim,
+          method.lanes.merged_entries};
+}
+
+SequenceLayer::SequenceLayer(MemoryAccount& account, const Method& method, const cache::LaneShape& shape,
+                             const Terms& terms, LayerBudget budget)
+    : method_(&method), lanes_(account, shape), terms_(terms), budget_(std::move(budget)) {}
+
+SequenceLayer::SequenceLayer(const SequenceLayer& other, MemoryAccount& account)
+    : method_(other.method_),
+      lanes_(other.lanes_.clone(account)),
+      terms_(other.terms_),
+      budget_(other.budget_),
+      limit_(other.limit_) {}
+
+SequenceLayer SequenceLayer::clone(MemoryAccount& account) const { return {*this, account}; }
+
+void SequenceLayer::commit(const cache::KeepPlan& plan, const LayerView& view) {
+  lanes_.commit(plan, *view.scratch);
+  for (int head = 0; head < lanes_.shape().kv_heads; ++head)
+    limit_.push_back(plan.keeps_all() ? budget_.mean : lanes_.length(head));
+  lanes_.summaries().reserve(summary_blocks(terms_.prompt.tokens));
+  if (method_->decoding.prepare) method_->decoding.prepare.call(view, lanes_, terms_);
+}
+
+void SequenceLayer::reserve(int count) {
+  lanes_.reserve(growth(count));
+  // An entry that a full lane merges to make room for a token takes one more place among the merged ones.
+  if (lanes_.shape().merged_entries > 0) lanes_.reserve_merged_entries(1);
+  lanes_.summaries().reserve(summary_blocks(lanes_.length(0) + count));
+}
+
+void SequenceLayer::enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+  if (method_->decoding.evict && lanes_.length(head) >= limit_[head]) {
+    lanes_.replace(head, method_->decoding.evict.call(lanes_, head, terms_), position, key, value);
+  } else {
+    lanes_.append(head, position, key, value);
+  }
+}
+
+void SequenceLayer::load(ByteCursor& from, int seen, std::vector<int> limit) {
+  cache::load(lanes_, from, seen, summary_blocks(seen));
+  limit_ = std::move(limit);
+}
+
+int SequenceLayer::longest_lane() const {
+  int most = 0;
+  for (int head = 0; head < lanes_.shape().kv_heads; ++head) most = std::max(most, lanes_.entries(head));
+  return most;
+}
+
+int SequenceLayer::summary_blocks(int tokens) const {
+  return method_->lanes.summary_rows > 0 ? tokens / method_->lanes.summary_block + 1 : 0;
+}
+
+/// Lanes of a method that evicts to make room grow up to their limits only.
+int SequenceLayer::growth(int count) const {
+  if (!method_->decoding.evict) return count;
+  int most = 0;
+  for (int head = 0; head < lanes_.shape().kv_heads; ++head) most = std::max(most, limit_[head] - lanes_.length(head));
+  return std::min(most, count);
+}
+
+}  // namespace winnow::policy

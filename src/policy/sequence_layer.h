@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/byte_stream.h"
+#include "base/memory.h"
+#include "base/rope.h"
+#include "cache/growing_lanes.h"
+#include "cache/keep_plan.h"
+#include "cache/lanes_file.h"
+#include "policy/plan.h"
+
+namespace winnow::policy {
+
+/// The shape of the lanes that a method fills in a layer. `rope` outlives them.
+cache::LaneShape lane_shape(const Method& method, const KvType& type, const attention::Shape& shape, const Rope& rope);
+
+/// One layer of one sequence: the lanes, and what the method goes by while tokens are decoded. It begins empty, is
+/// filled once (commit() or load()), and then takes one token after the other (reserve(), enter()).
+class SequenceLayer {
+ public:
+  /// `terms` are those of the prompt that will fill it. `budget` is this layer's share; its mean is the most that a
+  /// lane grows to when the whole prompt fits. `method` outlives it.
+  SequenceLayer(MemoryAccount& account, const Method& method, const cache::LaneShape& shape, const Terms& terms,
+                LayerBudget budget);
+  /// A copy with memory of its own.
+  SequenceLayer clone(MemoryAccount& account) const;
+
+  /// Keeps what `plan` says of the prompt in `view.scratch`. REQUIRES: it is empty. Throws MemoryError.
+  void commit(const cache::KeepPlan& plan, const LayerView& view);
+
+  /// Makes room for `count` tokens more. Throws MemoryError.
+  void reserve(int count);
+  /// A token's key and value, [d] each, enter one head's lane: in the place of the entry that the method evicts, or
+  /// after the others. Threads may do this for different heads. REQUIRES: reserve().
+  void enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
+
+  /// Bytes that save() writes when `seen` tokens have been seen.
+  std::size_t saved_bytes(int seen) const { return cache::saved_bytes(lanes_, summary_blocks(seen)); }
+  void save(ByteSink& to, int seen) const { cache::save(lanes_, to, summary_blocks(seen)); }
+  /// Reads what save() has written. `limit` as limit() was. REQUIRES: it is empty. Throws InputError, MemoryError.
+  void load(ByteCursor& from, int seen, std::vector<int> limit);
+
+  cache::GrowingLanes& lanes() { return lanes_; }
+  const cache::GrowingLanes& lanes() const { return lanes_; }
+  const Terms& terms() const { return terms_; }
+  const LayerBudget& budget() const { return budget_; }
+  /// [H_kv] entries that a method which evicts at every step leaves in a lane.
+  std::span<const int> limit() const { return limit_; }
+  /// Entries of the longest lane, merged ones included.
+  int longest_lane() const;
+
+ private:
+  SequenceLayer(const SequenceLayer& other, MemoryAccount& account);
+
+  /// Blocks whose summaries are stored when so many tokens have been seen.
+  int summary_blocks(int tokens) const;
+  /// Entries by which lanes can still grow when `count` tokens come.
+  int growth(int count) const;
+
+  const Method* method_;
+  cache::GrowingLanes lanes_;
+  Terms terms_;
+  LayerBudget budget_;
+  std::vector<int> limit_;
+};
+
+}  // namespace winnow::policy
