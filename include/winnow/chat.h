@@ -20,8 +20,8 @@ struct Reply {
 };
 
 /// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed
-/// when its question has been seen; what comes after it is appended, and compressed by settle(). Nothing is read before
-/// a turn needs it.
+/// when its question has been seen; what comes after it is appended, and compressed by compress_turn(). Nothing is read
+/// before a turn needs it.
 class WINNOW_EXPORT Chat {
  public:
   /// Keeps a reference to the session. Of `conversation` nothing has been said yet.
@@ -33,7 +33,7 @@ class WINNOW_EXPORT Chat {
 
   /// Has a one-shot method compress what the last turn added, as a prompt of its own. When it throws or is stopped,
   /// that waits for the next turn's end. Throws MemoryError.
-  void settle();
+  void compress_turn();
 
   /// Drops the cache: the next turn reads the whole conversation anew, and compresses it by these options.
   void keep_by(const CacheOptions& cache);
@@ -66,7 +66,7 @@ class WINNOW_EXPORT Chat {
   GenerateOptions generate_;
   Transcript transcript_;  ///< answers as they came; the cache may lack the last tokens
   std::optional<Cache> cache_;
-  std::size_t settled_ = 0;  ///< tokens that the cache has seen and that need not be compressed any more
+  std::size_t compressed_ = 0;  ///< tokens that the cache has seen and that need not be compressed any more
   bool warned_ = false;
 };
 

@@ -35,6 +35,10 @@ struct WINNOW_EXPORT Conversation {
 
   /// The last message that is not the system's, or null.
   const Message* last() const;
+  /// Whether that is the user's.
+  bool awaits_answer() const;
+  /// The same with one more question. An answer that is still awaited is left empty.
+  Conversation with_question(std::string question) const;
 };
 
 /// The text of a prompt, with its system message, before its question.

@@ -11,6 +11,7 @@
 
 #include "winnow/conversation.h"
 #include "winnow/export.h"
+#include "winnow/model_options.h"
 #include "winnow/prompt.h"
 
 namespace winnow {
@@ -39,12 +40,6 @@ struct ModelInfo {
   std::size_t weight_bytes = 0;        ///< memory that the weights take
   std::size_t kv_bytes_per_token = 0;  ///< an f16 key and value of every head and layer
   std::vector<LayerInfo> layers = {};  ///< [n_layer]
-};
-
-/// What a user may say against the file.
-struct ModelOptions {
-  float rope_freq_base = 0;  ///< 0: the file's
-  std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
 };
 
 /// A model: weights and vocabulary. Immutable after load() and safe to share between threads. Its file stays mapped:

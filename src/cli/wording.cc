@@ -19,9 +19,8 @@ std::string described(const CacheOptions& cache) { return described(cache.spec.p
 std::string described_in_full(const CacheOptions& cache) { return described(cache.spec.print_full(), cache); }
 
 const char* where_it_ends(const Conversation& conversation) {
-  const Message* const last = conversation.last();
-  if (last == nullptr) return "before a question";
-  return last->role == Role::user ? "after a question" : "after an answer";
+  if (conversation.last() == nullptr) return "before a question";
+  return conversation.awaits_answer() ? "after a question" : "after an answer";
 }
 
 }  // namespace winnow::cli

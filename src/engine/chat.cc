@@ -60,14 +60,11 @@ Reply Chat::read_and_answer(Transcript next, const OnText& on_text) {
 Transcript Chat::with(const std::string& words) {
   const Model& model = session_.model();
   Transcript next = transcript_;
-  const Message* const last = transcript_.conversation.last();
-  const bool raw = next.conversation.format == PromptFormat::raw;
+  const bool is_first = transcript_.conversation.last() == nullptr;
+  const bool raw = transcript_.conversation.format == PromptFormat::raw;
   const std::string spoken =
-      raw ? (last == nullptr ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
-  auto& messages = next.conversation.messages;
-  if (last != nullptr && last->role == Role::user)
-    messages.push_back({Role::assistant, ""});  // saved without an answer
-  messages.push_back({Role::user, spoken});
+      raw ? (is_first ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
+  next.conversation = transcript_.conversation.with_question(spoken);
   if (transcript_.tokens.empty()) {
     next.tokens = model.tokenize(next.conversation);
     return next;
@@ -95,7 +92,7 @@ std::vector<float> Chat::read(const std::vector<Token>& tokens) {
   if (cache_) return session_.extend(*cache_, std::span(tokens).subspan(cache_->stats().tokens_seen));
   Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
   cache_ = std::move(prefilled.caches.front());
-  settled_ = tokens.size();
+  compressed_ = tokens.size();
   return std::move(prefilled.logits);
 }
 
@@ -104,14 +101,14 @@ Generation Chat::answer(const std::vector<float>& logits, const OnText& on_text)
   return std::move(generate(session_, std::span(&cache, 1), std::span(&logits, 1), generate_, on_text).front());
 }
 
-void Chat::settle() {
-  const std::size_t seen = cache_ ? as_size(cache_->stats().tokens_seen) : settled_;
-  if (seen <= settled_) return;
+void Chat::compress_turn() {
+  const std::size_t seen = cache_ ? as_size(cache_->stats().tokens_seen) : compressed_;
+  if (seen <= compressed_) return;
   try {
-    session_.compress(*cache_, std::span(transcript_.tokens).subspan(settled_, seen - settled_));
-    settled_ = seen;
+    session_.compress(*cache_, std::span(transcript_.tokens).subspan(compressed_, seen - compressed_));
+    compressed_ = seen;
   } catch (const Interrupted&) {
-    log().info("the last {} tokens are not compressed yet", seen - settled_);
+    log().info("the last {} tokens are not compressed yet", seen - compressed_);
   }
 }
 
@@ -139,7 +136,7 @@ void Chat::save(const std::string& path) const {
 void Chat::load(const std::string& path) {
   Restored restored = session_.load(path);
   cache_ = std::move(restored.cache);
-  settled_ = as_size(cache_->stats().tokens_seen);
+  compressed_ = as_size(cache_->stats().tokens_seen);
   cache_options_ = cache_->options();
   transcript_ = std::move(restored.transcript);
   warned_ = false;

@@ -25,11 +25,9 @@ Frame frame_of(const model::Vocab& vocab, PromptFormat format, std::span<const M
   return Frame(messages.size() - as_size(std::ranges::count_if(messages, is_system)) + 1);
 }
 
-/// Of the messages and one more.
-Frame frame_with(const model::Vocab& vocab, const Conversation& c, Message next) {
-  std::vector<Message> messages = c.messages;
-  messages.push_back(std::move(next));
-  return frame_of(vocab, c.format, messages);
+/// With a question that has no words yet.
+Frame frame_before_question(const model::Vocab& vocab, const Conversation& c) {
+  return frame_of(vocab, c.format, c.with_question("").messages);
 }
 
 /// The template's own pieces hold control tokens; what the user wrote does not, unless it is asked for.
@@ -98,6 +96,18 @@ const Message* Conversation::last() const {
   return found == messages.rend() ? nullptr : &*found;
 }
 
+bool Conversation::awaits_answer() const {
+  const Message* const message = last();
+  return message != nullptr && message->role == Role::user;
+}
+
+Conversation Conversation::with_question(std::string question) const {
+  Conversation out = *this;
+  if (awaits_answer()) out.messages.push_back({Role::assistant, ""});
+  out.messages.push_back({Role::user, std::move(question)});
+  return out;
+}
+
 Conversation before_question(const PromptText& prompt) {
   Conversation out{prompt.text, {}, prompt.format, prompt.control};
   if (!prompt.system.empty()) out.messages.push_back({Role::system, prompt.system});
@@ -116,7 +126,7 @@ Prompts Model::tokenize(const Conversation& c, std::span<const std::string> ques
     throw InputError("the prompt is empty: give a text (-f), a question (-p) or both");
   check_length(*impl_, c.text.size() + longest);
   const auto& vocab = impl_->vocab;
-  const Frame frame = frame_with(vocab, c, {Role::user, ""});
+  const Frame frame = frame_before_question(vocab, c);
   const auto between = longest == 0 ? Separator::none : separator(c.format, c.text);
   Prompts out{opening(vocab, frame.front()), {}};
   append(out.text, text_tokens(vocab, c, between));
@@ -134,7 +144,7 @@ std::vector<Token> Model::tokenize(const Conversation& c) const {
   check_length(*impl_, c.text.size() + (last == nullptr ? 0 : last->content.size()));
   const auto& vocab = impl_->vocab;
   if (last == nullptr) {
-    std::vector<Token> out = opening(vocab, frame_with(vocab, c, {Role::user, ""}).front());
+    std::vector<Token> out = opening(vocab, frame_before_question(vocab, c).front());
     append(out, text_tokens(vocab, c, separator(c.format, c.text)));
     return out;
   }
@@ -156,14 +166,12 @@ std::vector<Token> Model::tokenize(const Conversation& c) const {
 Turn Model::turn(const Conversation& read, const std::string& question) const {
   check_length(*impl_, question.size());
   const auto& vocab = impl_->vocab;
-  Conversation answered = read;
-  const Message* const last = read.last();
-  if (last != nullptr && last->role == Role::user) answered.messages.push_back({Role::assistant, ""});
-  const Frame frame = frame_with(vocab, answered, {Role::user, question});
+  const Frame frame = frame_of(vocab, read.format, read.with_question(question).messages);
   Turn turn;
-  if (last != nullptr) {
-    while (answered.messages.back().role != Role::user) answered.messages.pop_back();
-    turn.past = past_of(frame_of(vocab, read.format, answered.messages), frame);
+  if (read.last() != nullptr) {
+    std::vector<Message> asked = read.messages;  // up to the last question
+    while (asked.back().role != Role::user) asked.pop_back();
+    turn.past = past_of(frame_of(vocab, read.format, asked), frame);
     turn.tokens = tokens_of(vocab, frame[frame.size() - 2]);
   }
   append(turn.tokens, message_tokens(vocab, question, frame.back(), read.control));

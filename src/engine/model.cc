@@ -47,7 +47,7 @@ std::size_t most_tokens(const model::Hparams& hparams, const ModelOptions& optio
 
 std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOptions& options) {
   const model::ModelFile file(path);
-  auto weights = model::Weights::load(file, {options.rope_freq_base, options.rope_scaling});
+  auto weights = model::Weights::load(file, options);
   ModelInfo info = describe(path, *weights);
   const std::size_t most = most_tokens(weights->hparams(), options);
   return std::shared_ptr<const Model>(

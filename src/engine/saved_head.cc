@@ -91,8 +91,7 @@ Conversation read_conversation(ByteCursor& from) {
   const auto count = from.take<std::uint32_t>("the messages");
   if (!system.empty()) out.messages.push_back({Role::system, system});
   for (std::size_t left = checked_count(count & ~kWithRoles, "the messages", from); left > 0; --left) {
-    const Message* const last = out.last();
-    const Role next = last != nullptr && last->role == Role::user ? Role::assistant : Role::user;
+    const Role next = out.awaits_answer() ? Role::assistant : Role::user;
     const Role role = (count & kWithRoles) != 0 ? read_role(from) : next;
     out.messages.push_back({role, from.text("a message")});
   }

@@ -74,7 +74,7 @@ std::string supported_architectures() {
   return out;
 }
 
-Hparams read_hparams(const gguf_context* gguf, const std::string& path, const LoadOptions& options) {
+Hparams read_hparams(const gguf_context* gguf, const std::string& path, const ModelOptions& options) {
   const GgufKeys keys(gguf, path);
   Hparams h;
   h.arch = keys.text("general.architecture").value_or("");

@@ -7,18 +7,13 @@
 
 #include "base/as_size.h"
 #include "model/layer_spec.h"
+#include "winnow/model_options.h"
 
 struct gguf_context;
 
 namespace winnow::model {
 
 enum class Activation : std::uint8_t { silu, gelu };
-
-/// What a user may override.
-struct LoadOptions {
-  float rope_freq_base = 0;  ///< 0: the file's
-  std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
-};
 
 /// What a GGUF says about its network, checked, with every default filled in. Architectures differ in these fields
 /// alone. Layers of the same shapes share one LayerSpec.
@@ -44,7 +39,7 @@ struct Hparams {
 /// Reads and checks the keys of a GGUF; frequencies are filled in without rope_freqs' factors. Throws ModelError that
 /// names `path` and what is wrong, an architecture that is not supported with the list of those that are, and scalings
 /// that are not honoured by name.
-Hparams read_hparams(const gguf_context* gguf, const std::string& path, const LoadOptions& options);
+Hparams read_hparams(const gguf_context* gguf, const std::string& path, const ModelOptions& options);
 
 /// Names of the supported architectures.
 std::string supported_architectures();

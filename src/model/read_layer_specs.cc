@@ -21,7 +21,7 @@ constexpr int kMostHeads = 4096;
 constexpr int kMostHeadDim = 256;  // what attention's kernels are tested with
 
 /// 1 / factor, from the file or from what the user says against it.
-float freq_scale(const GgufKeys& keys, const std::string& arch, const LoadOptions& options) {
+float freq_scale(const GgufKeys& keys, const std::string& arch, const ModelOptions& options) {
   if (!options.rope_scaling.empty()) {
     const std::string_view text = options.rope_scaling;
     constexpr std::string_view kLinear = "linear:";
@@ -105,7 +105,7 @@ void set_rope(LayerSpec& s, int rotated_dims, const std::string& path, const std
   }
 }
 
-void read_rope(const GgufKeys& keys, const Network& network, const LoadOptions& options,
+void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions& options,
                std::vector<LayerSpec>& specs) {
   const std::string prefix = network.arch + ".rope.";
   const auto dims = keys.integers(prefix + "dimension_count", network.n_layer, 0, kMostWidth);
@@ -125,7 +125,7 @@ void read_rope(const GgufKeys& keys, const Network& network, const LoadOptions& 
 
 }  // namespace
 
-std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const LoadOptions& options) {
+std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const ModelOptions& options) {
   std::vector<LayerSpec> specs(network.n_layer);
   const auto widths = required(keys, network.arch + ".feed_forward_length", network.n_layer, 1 << 22);
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].n_ff = widths[i];

@@ -21,6 +21,6 @@ struct Network {
 /// The shapes of each layer, [n_layer]. llama.cpp reads head counts and feed-forward widths as one number for all
 /// layers or as an array of one for each; here head sizes and RoPE may be arrays, too. Frequencies are without
 /// rope_freqs' factors. Throws ModelError, UsageError for what the user says of RoPE.
-std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const LoadOptions& options);
+std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const ModelOptions& options);
 
 }  // namespace winnow::model

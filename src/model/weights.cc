@@ -245,11 +245,11 @@ std::vector<const ggml_tensor*> LayerWeights::all() const {
 Weights::Weights() = default;
 Weights::~Weights() = default;
 
-std::shared_ptr<const Weights> Weights::load(const std::string& path, const LoadOptions& options) {
+std::shared_ptr<const Weights> Weights::load(const std::string& path, const ModelOptions& options) {
   return load(ModelFile(path), options);
 }
 
-std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const LoadOptions& options) {
+std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelOptions& options) {
   std::shared_ptr<Weights> weights(new Weights);
   weights->impl_ = std::make_unique<Impl>(file);
   auto& w = *weights->impl_;

@@ -41,9 +41,9 @@ struct LayerWeights {
 class Weights {
  public:
   /// Throws ModelError (which file, which tensor, which shape, what was expected) or MemoryError.
-  static std::shared_ptr<const Weights> load(const ModelFile& file, const LoadOptions& options = {});
+  static std::shared_ptr<const Weights> load(const ModelFile& file, const ModelOptions& options = {});
   /// The same, of a file that nobody else reads.
-  static std::shared_ptr<const Weights> load(const std::string& path, const LoadOptions& options = {});
+  static std::shared_ptr<const Weights> load(const std::string& path, const ModelOptions& options = {});
   ~Weights();
 
   const Hparams& hparams() const;

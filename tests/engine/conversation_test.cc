@@ -65,6 +65,26 @@ TEST(Turns, make_the_whole_conversation) {
   }
 }
 
+TEST(Questions, leave_an_answer_empty_that_is_awaited) {
+  Conversation none{"a text", {}, PromptFormat::chat, ControlTokens::as_text};
+  none.messages = {{Role::system, "be brief"}};
+  EXPECT_FALSE(none.awaits_answer());
+  const Conversation asked = none.with_question("one");
+  const std::vector<Message> one = {{Role::system, "be brief"}, {Role::user, "one"}};
+  EXPECT_EQ(asked.messages, one);
+  EXPECT_TRUE(asked.awaits_answer());
+  Conversation answered = asked;
+  answered.messages.push_back({Role::assistant, "two"});
+  answered.messages.push_back({Role::system, "be briefer"});
+  EXPECT_FALSE(answered.awaits_answer());
+  auto expected = answered.messages;
+  expected.push_back({Role::user, "three"});
+  EXPECT_EQ(answered.with_question("three").messages, expected);
+  const std::vector<Message> open = {
+      {Role::system, "be brief"}, {Role::user, "one"}, {Role::assistant, ""}, {Role::user, "two"}};
+  EXPECT_EQ(asked.with_question("two").messages, open);
+}
+
 TEST(Turns, keep_the_roles_of_their_messages) {
   const auto model = load_tiny("chatml");
   const std::vector<Message> messages = {{Role::user, "one"},

@@ -34,7 +34,7 @@ bool names_a_path(const std::string& line) { return line.find_first_of("/.", 1) 
 AfterCommand take(const std::string& line, winnow::cli::ChatState& state) {
   if (line.front() != '/') {
     state.last = state.chat.say(line, {});
-    state.chat.settle();
+    state.chat.compress_turn();
     return AfterCommand::goes_on;
   }
   return names_a_path(line) ? AfterCommand::goes_on : winnow::cli::run_chat_command(line, state);

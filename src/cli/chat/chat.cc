@@ -98,7 +98,7 @@ class ChatLoop {
     const auto finish = state_.last->generation.finish;
     if (finish == FinishReason::interrupted && audience_ == Audience::script) throw Interrupted("interrupted");
     if (finish == FinishReason::length) log().info("the answer was cut after {} tokens (-n)", max_tokens_);
-    chat_.settle();
+    chat_.compress_turn();
   }
 
   Chat chat_;

@@ -92,9 +92,8 @@ class Run {
   std::vector<Token> after_loaded(const std::string& question) const {
     const auto& [conversation, tokens] = restored_->transcript;
     std::vector<Token> out(tokens.begin() + static_cast<std::ptrdiff_t>(seen_), tokens.end());
-    const Message* const last = conversation.last();
-    if (question.empty() && last != nullptr && last->role == Role::user) return out;
-    if (question.empty() && last != nullptr)
+    if (question.empty() && conversation.awaits_answer()) return out;
+    if (question.empty() && conversation.last() != nullptr)
       throw InputError(fmt::format("{} ends with an answer: give a question (-p)", options_.load_kv));
     const Turn turn = session_.model().turn(conversation, question);
     if (turn.past == Past::rewritten)
@@ -105,9 +104,8 @@ class Run {
 
   /// The transcript of a cache that is saved.
   Transcript transcript(std::size_t index) const {
-    Transcript out{conversation_, text_};
-    if (saves_text()) return out;
-    out.conversation.messages.push_back({Role::user, questions_[index]});
+    if (saves_text()) return {conversation_, text_};
+    Transcript out{conversation_.with_question(questions_[index]), text_};
     out.tokens.insert(out.tokens.end(), question_tokens_[index].begin(), question_tokens_[index].end());
     return out;
   }
