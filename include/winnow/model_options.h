@@ -5,7 +5,7 @@
 
 namespace winnow {
 
-/// What a user may say against a model's file.
+/// What a user may override of a model's file.
 struct ModelOptions {
   float rope_freq_base = 0;  ///< 0: the file's
   std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
