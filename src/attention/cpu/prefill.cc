@@ -55,6 +55,8 @@ struct PrefillAttention::Impl {
   void make_items();
   Item make_item(int kv_head, int first_token, int tokens);
   void size_work_space();
+  /// A block without work space: the tokens of an item from that one on, as many as a block has.
+  cpu::Block block_of(const Item& item, int from) const;
   /// `memory` may be null, for the size alone.
   Layout layout(const Item& item, int from, float* memory) const;
   void run(const Item& item, float* memory);
@@ -180,15 +182,9 @@ void PrefillAttention::Impl::size_work_space() {
   if (partial_floats > 0) floats(account, partials, partial_floats);
 }
 
-PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
+cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
   const cpu::BlockShape form = cpu::block_shape(compute_type);
-  Layout l;
-  const auto take = [&l, memory](std::size_t n) {
-    float* const here = memory == nullptr ? nullptr : memory + l.floats;
-    l.floats += n;
-    return here;
-  };
-  cpu::Block& b = l.block;
+  cpu::Block b;
   b.token_stride = shape.query_heads * shape.head_dim;
   const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(item.first_token + from) * b.token_stride +
                                 static_cast<std::ptrdiff_t>(item.kv_head) * shape.group() * shape.head_dim;
@@ -213,6 +209,18 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.width = padded(shape.head_dim, form.depth);
   b.queries = padded(b.tokens * shape.group(), form.padding);
   b.strip = compute_type == ComputeType::f32 ? b.queries : cpu::kStrip;
+  return b;
+}
+
+PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
+  Layout l;
+  l.block = block_of(item, from);
+  const auto take = [&l, memory](std::size_t n) {
+    float* const here = memory == nullptr ? nullptr : memory + l.floats;
+    l.floats += n;
+    return here;
+  };
+  cpu::Block& b = l.block;
   const auto width = as_size(b.width);
   const auto n = as_size(b.queries);
   b.q_strips = take(n * width);

@@ -105,6 +105,37 @@ void accumulate(const StepView& view, Counted counted, Gain kind) {
   }
 }
 
+Method build(const Options& options) {
+  const Gain gain = options.text("sgs") == "off" ? Gain::none : gain_from(options.text("gain"));
+  const Switches s{options.integer("recent"), options.text("ra") == "off", gain, options.text("vpe") == "on"};
+  const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
+  Method method;
+  method.reading.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
+                            [s](const LayerPrompt& prompt, int budget) { return observe(s, prompt, budget); }};
+  method.selection.always_kept = {"the recent tokens, at most half of the budget", [s](const LayerPrompt&, int budget) {
+                                    return AlwaysKept{0, s.always_kept(budget)};
+                                  }};
+  method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
+  method.selection.score = {
+      s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
+      [s, pooling](const LayerView& view, const AlwaysKept& always_kept) {
+        Scores scores = accumulated(view, s.prior);
+        pool_evictable(scores, always_kept, pooling);
+        return scores;
+      }};
+  method.schedule = Schedule::once;
+  if (options.text("when") == "prefill") return method;
+  const Counted counted = counted_from(options.text("decode-gain"), gain);
+  method.schedule = Schedule::step;
+  method.lanes.columns = {"accumulated attention"};
+  method.lanes.state = {
+      "accumulated attention times the value prior",
+      [s](const LayerView& view, const Scores&, const AlwaysKept&) { return std::vector{accumulated(view, s.prior)}; }};
+  method.decoding.step = {"the entry with the least accumulated attention",
+                          [=](const StepView& view) { accumulate(view, counted, gain); }};
+  return method;
+}
+
 }  // namespace
 
 /// AhaKV (Gu et al., 2025, "AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of
@@ -140,39 +171,7 @@ Preset ahakv() {
                        "what the gain of a decode step counts; auto: the lane, with gain=algorithm the position"},
                       {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-          .build = [](const Options& options) {
-            const Gain gain = options.text("sgs") == "off" ? Gain::none : gain_from(options.text("gain"));
-            const Switches s{options.integer("recent"), options.text("ra") == "off", gain, options.text("vpe") == "on"};
-            const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
-            Method method;
-            method.reading.observe = {
-                s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
-                [s](const LayerPrompt& prompt, int budget) { return observe(s, prompt, budget); }};
-            method.selection.always_kept = {"the recent tokens, at most half of the budget",
-                                            [s](const LayerPrompt&, int budget) {
-                                              return AlwaysKept{0, s.always_kept(budget)};
-                                            }};
-            method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
-            method.selection.score = {s.prior ? "accumulated attention times the value prior, mean-pooled"
-                                              : "accumulated attention, mean-pooled",
-                                      [s, pooling](const LayerView& view, const AlwaysKept& always_kept) {
-                                        Scores scores = accumulated(view, s.prior);
-                                        pool_evictable(scores, always_kept, pooling);
-                                        return scores;
-                                      }};
-            method.schedule = Schedule::once;
-            if (options.text("when") == "prefill") return method;
-            const Counted counted = counted_from(options.text("decode-gain"), gain);
-            method.schedule = Schedule::step;
-            method.lanes.columns = {"accumulated attention"};
-            method.lanes.state = {"accumulated attention times the value prior",
-                                  [s](const LayerView& view, const Scores&, const AlwaysKept&) {
-                                    return std::vector{accumulated(view, s.prior)};
-                                  }};
-            method.decoding.step = {"the entry with the least accumulated attention",
-                                    [=](const StepView& view) { accumulate(view, counted, gain); }};
-            return method;
-          }};
+          .build = build};
 }
 
 }  // namespace winnow::policy::methods
