@@ -156,6 +156,45 @@ void after_step(const StepView& view, const Rule& rule) {
   }
 }
 
+void decode_by_steps(Method& method, const Rule& rule) {
+  method.lanes.columns = {"attention received"};
+  method.lanes.state = {"attention received", [](const LayerView& view, const Scores&, const AlwaysKept&) {
+                          return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                        }};
+  method.schedule = Schedule::step;
+  method.decoding.step = {
+      rule.select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
+      [rule](const StepView& view) { after_step(view, rule); }};
+}
+
+Method build(const Options& options) {
+  const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
+  const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
+  const Rule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
+  Method method;
+  method.selection.fixed = "cam's merging follows its own selection";
+  method.reading.observe = observe_all();
+  method.selection.always_kept = {
+      select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
+      [rule](const LayerPrompt&, int budget) { return rule.always_kept(budget); }};
+  method.selection.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
+                            [select](const LayerPrompt&) { return select == Select::heavy ? 0 : 4; }};
+  if (select == Select::heavy) {
+    method.selection.score = {"attention received from all queries", [](const LayerView& view, const AlwaysKept&) {
+                                return reduce_group(view.observations[0], view.shape, Reduce::mean);
+                              }};
+  }
+  if (options.text("prompt") == "merge") {
+    method.lanes.merge = {"values into the next entries",
+                          [rule](const LayerView& view, const Scores&, const AlwaysKept& always_kept,
+                                 cache::KeepPlan& plan) { merge_prompt(view, always_kept, plan, rule); }};
+  }
+  method.schedule = Schedule::once;
+  if (options.text("when") == "prefill") return method;
+  decode_by_steps(method, rule);
+  return method;
+}
+
 }  // namespace
 
 /// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an
@@ -185,41 +224,7 @@ Preset cam() {
                   {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"},
                   {"when", Option::Choice{"step", {"step", "prefill"}},
                    "when entries are evicted; after prefill alone only prompt=merge merges"}},
-      .build = [](const Options& options) {
-        const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
-        const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
-        const Rule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
-        Method method;
-        method.selection.fixed = "cam's merging follows its own selection";
-        method.reading.observe = observe_all();
-        method.selection.always_kept = {
-            select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
-            [rule](const LayerPrompt&, int budget) { return rule.always_kept(budget); }};
-        method.selection.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
-                                  [select](const LayerPrompt&) { return select == Select::heavy ? 0 : 4; }};
-        if (select == Select::heavy) {
-          method.selection.score = {"attention received from all queries",
-                                    [](const LayerView& view, const AlwaysKept&) {
-                                      return reduce_group(view.observations[0], view.shape, Reduce::mean);
-                                    }};
-        }
-        if (options.text("prompt") == "merge") {
-          method.lanes.merge = {"values into the next entries",
-                                [rule](const LayerView& view, const Scores&, const AlwaysKept& always_kept,
-                                       cache::KeepPlan& plan) { merge_prompt(view, always_kept, plan, rule); }};
-        }
-        method.schedule = Schedule::once;
-        if (options.text("when") == "prefill") return method;
-        method.lanes.columns = {"attention received"};
-        method.lanes.state = {"attention received", [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                                return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
-                              }};
-        method.schedule = Schedule::step;
-        method.decoding.step = {
-            select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
-            [rule](const StepView& view) { after_step(view, rule); }};
-        return method;
-      }};
+      .build = build};
 }
 
 }  // namespace winnow::policy::methods

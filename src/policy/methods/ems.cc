@@ -206,6 +206,52 @@ std::vector<Option> options() {
       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}};
 }
 
+void decode_by_steps(Method& method, const Rule& rule) {
+  method.schedule = Schedule::step;
+  method.lanes.columns = {"attention of all queries", "of the window before", "of this window"};
+  method.lanes.state = {"attention of all queries and of the window's",
+                        [](const LayerView& view, const Scores&, const AlwaysKept&) {
+                          const Scores none(view.shape.kv_heads, view.tokens());
+                          return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
+                                             reduce_group(view.observations[kPast], view.shape, Reduce::mean), none};
+                        }};
+  method.decoding.step = {"the centre of least score, which is merged into another or evicted",
+                          [rule](const StepView& view) {
+                            for (int head = view.first_head; head < view.end_head; ++head)
+                              ScoredLane(rule, view, head).step();
+                          }};
+}
+
+Method build(const Options& options) {
+  const Rule rule = rule_from(options);
+  const std::string& positions = options.text("positions");
+  Method method;
+  method.reading.observe = {
+      rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
+                  : "sums of the attention of all queries, and of the window's",
+      [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
+  method.selection.always_kept = {"the window", [rule](const LayerPrompt&, int budget) {
+                                    return AlwaysKept{0, std::min(rule.window, budget)};
+                                  }};
+  method.selection.least = {"the window", [rule](const LayerPrompt&) { return rule.window; }};
+  method.selection.score = {
+      "attention of " + options.text("score") + ", mean-pooled",
+      [rule](const LayerView& view, const AlwaysKept& always_kept) { return score(rule, view, always_kept); }};
+  method.positions = positions == "cache" ? Positions::cache : Positions::absolute_unrotated;
+  if (rule.merging.merges()) {
+    method.lanes.merged_entries = positions == "merged" ? 0 : rule.merging.gamma - 1;
+    method.lanes.merge = {
+        "what is next in rank is merged into the centre that is most alike",
+        [rule](const LayerView& view, const Scores& scores, const AlwaysKept& always_kept, cache::KeepPlan& plan) {
+          merge_prompt(rule.merging, view, scores, always_kept, plan);
+        }};
+  }
+  method.schedule = Schedule::once;
+  if (options.text("when") == "prefill") return method;
+  decode_by_steps(method, rule);
+  return method;
+}
+
 }  // namespace
 
 /// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on
@@ -220,48 +266,7 @@ Preset ems() {
               "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on "
               "Global-Local Importance",
           .options = options(),
-          .build = [](const Options& options) {
-            const Rule rule = rule_from(options);
-            const std::string& positions = options.text("positions");
-            Method method;
-            method.reading.observe = {
-                rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
-                            : "sums of the attention of all queries, and of the window's",
-                [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
-            method.selection.always_kept = {"the window", [rule](const LayerPrompt&, int budget) {
-                                              return AlwaysKept{0, std::min(rule.window, budget)};
-                                            }};
-            method.selection.least = {"the window", [rule](const LayerPrompt&) { return rule.window; }};
-            method.selection.score = {"attention of " + options.text("score") + ", mean-pooled",
-                                      [rule](const LayerView& view, const AlwaysKept& always_kept) {
-                                        return score(rule, view, always_kept);
-                                      }};
-            method.positions = positions == "cache" ? Positions::cache : Positions::absolute_unrotated;
-            if (rule.merging.merges()) {
-              method.lanes.merged_entries = positions == "merged" ? 0 : rule.merging.gamma - 1;
-              method.lanes.merge = {
-                  "what is next in rank is merged into the centre that is most alike",
-                  [rule](const LayerView& view, const Scores& scores, const AlwaysKept& always_kept,
-                         cache::KeepPlan& plan) { merge_prompt(rule.merging, view, scores, always_kept, plan); }};
-            }
-            method.schedule = Schedule::once;
-            if (options.text("when") == "prefill") return method;
-            method.schedule = Schedule::step;
-            method.lanes.columns = {"attention of all queries", "of the window before", "of this window"};
-            method.lanes.state = {"attention of all queries and of the window's",
-                                  [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                                    const Scores none(view.shape.kv_heads, view.tokens());
-                                    return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
-                                                       reduce_group(view.observations[kPast], view.shape, Reduce::mean),
-                                                       none};
-                                  }};
-            method.decoding.step = {"the centre of least score, which is merged into another or evicted",
-                                    [rule](const StepView& view) {
-                                      for (int head = view.first_head; head < view.end_head; ++head)
-                                        ScoredLane(rule, view, head).step();
-                                    }};
-            return method;
-          }};
+          .build = build};
 }
 
 }  // namespace winnow::policy::methods
