@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "winnow/export.h"
+#include "winnow/generate.h"
+#include "winnow/session.h"
+
+namespace winnow {
+
+/// How a request has ended.
+struct RequestEnd {
+  std::vector<Generation> answers;  ///< as far as they have come, [answers]
+  std::vector<Cache> caches;        ///< [answers], which have seen the prompt and all but the last token of their
+                                    ///< answer; empty where no answer has begun
+  std::exception_ptr error;         ///< a winnow::Error; null: none
+  double queue_ms = 0;              ///< before it began
+  double read_ms = 0;               ///< from then on until its first token
+  double answer_ms = 0;             ///< from then on
+};
+
+/// Who hears of a request, from within Scheduler::advance(). All may be empty. They may call add() and cancel().
+struct RequestEvents {
+  /// `text` has been read and compressed; with the logits of its last token, [n_vocab].
+  std::function<void(const Cache&, std::span<const float>)> on_text;
+  /// The whole prompt has been read: an answer begins with these logits.
+  std::function<void(const Cache&, std::span<const float>)> on_prompt;
+  /// Which answer, its next token (with alternatives if they are asked for), and the bytes that have become sure.
+  std::function<void(int, const GeneratedToken&, std::string_view)> on_token;
+  /// Once for every request, whatever has ended it.
+  std::function<void(RequestEnd)> on_end;
+};
+
+/// What is to be read, how it is kept, and what is generated after it.
+struct Request {
+  std::vector<Token> text;      ///< read layer by layer, and compressed by `keep`
+  CacheOptions keep;            ///< of the text
+  std::optional<Cache> cache;   ///< in the place of a text: what is gone on with
+  std::vector<float> logits;    ///< [n_vocab] of the last token of `cache`, where no question follows it
+  std::vector<Token> question;  ///< appended to what has been compressed; may be empty
+  GenerateOptions generate;
+  int answers = 1;  ///< which differ by their seeds: the i-th has seed + i
+  RequestEvents events = {};
+};
+
+struct WINNOW_EXPORT SchedulerOptions {
+  /// Requests that are being read or answered at a time; others wait.
+  int parallel = 16;
+  /// How long answers wait for prompts that are read between two of their tokens; one quantum (one chunk through one
+  /// layer) is always read.
+  std::chrono::milliseconds max_itl = std::chrono::milliseconds(50);
+  /// Bytes of keys, values, hidden states and work space that requests may be promised together.
+  std::size_t memory = std::numeric_limits<std::size_t>::max();
+
+  /// Throws UsageError for a value out of its range.
+  void check() const;
+};
+
+/// A request as it is now.
+struct RequestState {
+  enum class Phase : std::uint8_t { waiting, reading, answering };
+
+  std::uint64_t id = 0;
+  Phase phase = Phase::waiting;
+  int prompt_tokens = 0;  ///< of all that its cache will have seen before the answer
+  double read = 0;        ///< share of the prompt that has been read, 0 … 1
+  int generated = 0;      ///< tokens of all its answers
+  std::size_t bytes_promised = 0;
+  std::size_t bytes_held = 0;  ///< of its caches
+};
+
+/// Reads and answers any number of requests at once. An answer is bit for bit what the request would get alone, however
+/// many others there are, whenever they came and left. Memory is promised before a request begins, so none fails in the
+/// middle for want of it. Belongs to one thread, like its session, which does nothing else meanwhile.
+class WINNOW_EXPORT Scheduler {
+ public:
+  using Id = std::uint64_t;
+
+  /// Keeps a reference to the session. Throws UsageError.
+  Scheduler(Session& session, const SchedulerOptions& options);
+  ~Scheduler();
+
+  /// Bytes that a request will be promised: the most that it can have in use.
+  std::size_t bytes_of(const Request& request) const;
+  /// Throws InputError for a request with nothing to read or an unknown token, UsageError for options that do not go
+  /// together, MemoryError for one that never fits; then no event is called.
+  Id add(Request request);
+  /// Ends a request before the next step, with what there is: on_end() is called by advance(). Nothing happens when it
+  /// has ended before.
+  void cancel(Id id);
+
+  /// One decode step for all that are being answered, then prompts are read for the time that there is. Returns false
+  /// when there is nothing left to do. An error belongs to the requests that it met, which end; only Interrupted
+  /// (Session::on_stop()) is thrown, when all requests have ended with what there is.
+  bool advance();
+
+  std::vector<RequestState> states() const;
+  /// Bytes that are promised now.
+  std::size_t promised() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow
