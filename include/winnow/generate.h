@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "winnow/export.h"
@@ -13,13 +14,17 @@
 
 namespace winnow {
 
-/// As llama.cpp's samplers, which do the work. A temperature of 0 is greedy and ignores the rest but the penalty.
+/// As llama.cpp's samplers, which do the work. A temperature of 0 is greedy and ignores the rest but biases and
+/// penalties.
 struct WINNOW_EXPORT SamplingOptions {
   float temperature = 0;
   int top_k = 40;
   float top_p = 0.95F;
   float min_p = 0.05F;
   float repeat_penalty = 1;
+  float presence_penalty = 0;   ///< taken from the logit of each token that the last 64 of the answer have
+  float frequency_penalty = 0;  ///< the same, for each time that they have it
+  std::vector<std::pair<Token, float>> logit_bias = {};  ///< added to the logits of these tokens
   std::uint32_t seed = 0;
 
   /// Throws UsageError for a value out of its range.
@@ -32,9 +37,11 @@ enum class EndOfSequence : std::uint8_t { stops, ignored };
 struct WINNOW_EXPORT GenerateOptions {
   int max_tokens = 256;
   SamplingOptions sampling;
-  std::vector<std::string> stop;  ///< texts that end the answer; they are not part of it
+  std::vector<std::string> stop;        ///< texts that end the answer; they are not part of it
+  std::vector<Token> stop_tokens = {};  ///< tokens that end the answer; they are not part of it
   EndOfSequence end = EndOfSequence::stops;
-  int logprobs = 0;  ///< alternatives to report for each token; 0: none
+  int min_tokens = 0;  ///< before these no token ends the answer
+  int logprobs = 0;    ///< alternatives to report for each token; 0: none
 
   /// Throws UsageError for a value out of its range. generate() does so, too.
   void check() const;

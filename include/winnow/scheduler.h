@@ -15,6 +15,7 @@
 
 #include "winnow/export.h"
 #include "winnow/generate.h"
+#include "winnow/questions.h"
 #include "winnow/session.h"
 
 namespace winnow {
@@ -24,13 +25,14 @@ struct RequestEnd {
   std::vector<Generation> answers;  ///< as far as they have come, [answers]
   std::vector<Cache> caches;        ///< [answers], which have seen the prompt and all but the last token of their
                                     ///< answer; empty where no answer has begun
-  std::exception_ptr error;         ///< a winnow::Error; null: none
+  std::exception_ptr error;         ///< what has ended it; null: nothing has
   double queue_ms = 0;              ///< before it began
   double read_ms = 0;               ///< from then on until its first token
   double answer_ms = 0;             ///< from then on
 };
 
-/// Who hears of a request, from within Scheduler::advance(). All may be empty. They may call add() and cancel().
+/// Who hears of a request, from within Scheduler::advance(). All may be empty. They may call add() and cancel(). What
+/// they throw ends the request with that error; on_end() must not throw.
 struct RequestEvents {
   /// `text` has been read and compressed; with the logits of its last token, [n_vocab].
   std::function<void(const Cache&, std::span<const float>)> on_text;
@@ -53,6 +55,9 @@ struct Request {
   int answers = 1;  ///< which differ by their seeds: the i-th has seed + i
   RequestEvents events = {};
 };
+
+/// A prompt that is compressed when its question has been seen, or before it. A prompt without text is its question.
+WINNOW_EXPORT Request request_of(Prompt prompt, Protocol protocol);
 
 struct WINNOW_EXPORT SchedulerOptions {
   /// Requests that are being read or answered at a time; others wait.
@@ -110,7 +115,7 @@ class WINNOW_EXPORT Scheduler {
   std::size_t promised() const;
 
  private:
-  struct Impl;
+  struct WINNOW_NO_EXPORT Impl;
   std::unique_ptr<Impl> impl_;
 };
 

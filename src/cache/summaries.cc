@@ -18,6 +18,11 @@ Summaries Summaries::clone(MemoryAccount& account) const {
   return out;
 }
 
+std::size_t Summaries::bytes(const LaneShape& shape, int blocks) {
+  const int together = (blocks + kTogether - 1) / kTogether * kTogether;
+  return as_size(together) * as_size(shape.kv_heads) * summary_bytes(shape);
+}
+
 void Summaries::reserve(int blocks) {
   const auto bytes = as_size(kTogether) * as_size(shape_.kv_heads) * row_bytes_;
   while (static_cast<int>(memory_.size()) * kTogether < blocks) {

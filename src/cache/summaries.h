@@ -23,6 +23,9 @@ class Summaries {
   /// A copy with memory of its own.
   Summaries clone(MemoryAccount& account) const;
 
+  /// Bytes that summaries of `blocks` blocks of each head take.
+  static std::size_t bytes(const LaneShape& shape, int blocks);
+
   /// Makes sure that there are summaries of `blocks` blocks of each head; new ones are zeros. Throws MemoryError.
   void reserve(int blocks);
   /// Encodes the summary of a block, [LaneShape::summary_size].

@@ -36,6 +36,7 @@ struct RunOptions : CommonOptions {
   std::string save_kv;  ///< where the compressed prompt goes, or empty
   std::string jsonl;
   std::string output;
+  int parallel = 16;  ///< prompts of `jsonl` that are answered at a time
   bool json = false;
   bool dry_run = false;
 };

@@ -15,10 +15,6 @@ int longest_lane(const Sequence& sequence) {
   return most;
 }
 
-void reserve(Sequence& sequence, int count) {
-  for (int layer = 0; layer < sequence.layers(); ++layer) sequence.layer(layer).reserve(count);
-}
-
 }  // namespace
 
 void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
@@ -29,7 +25,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     positions.push_back(row.position);
   }
   for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row)) {
-    reserve(*rows[row].sequence, end_of_sequence(rows, row) - row);
+    rows[row].sequence->reserve(end_of_sequence(rows, row) - row);
     rows[row].sequence->attended = 0;
   }
   const auto watched = place_probabilities(rows);

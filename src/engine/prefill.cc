@@ -194,9 +194,10 @@ void Prefill::run(const Chunk& chunk) {
   scratch_.extend(positions);
   hidden_.run_layer(layer_, chunk.rows.first, positions, *attention_of(chunk));
   rows_done_ += chunk.rows.count;
-  if (context_.progress)
-    context_.progress(static_cast<double>(rows_done_) / (hidden_.rows() * context_.hparams.n_layer));
+  if (context_.progress) context_.progress(done());
 }
+
+double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_.rows() * context_.hparams.n_layer); }
 
 /// All prompts look on while the text passes.
 Watchers Prefill::watchers_of(const Chunk& chunk) {

@@ -57,6 +57,8 @@ class Prefill {
 
   /// The next chunk passes through the layer that is being read. Returns false when no chunk is left in any layer.
   bool advance();
+  /// The share of all chunks in all layers that have passed.
+  double done() const;
   /// What has been read of a prompt, once. REQUIRES: advance() has returned false.
   std::vector<Cache> take_caches(std::size_t prompt);
   std::vector<float> logits(std::size_t prompt);
@@ -114,6 +116,12 @@ std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type);
 
 /// What factors of attention are rounded to.
 attention::ComputeType compute_type_of(Precision precision);
+
+/// Bytes of a method's summaries when so many tokens have been seen.
+std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+
+/// Bytes of what is kept of a prompt of so many tokens, with its summaries.
+std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
 /// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, what is observed of its
 /// attention, what one cache's plan takes, the lanes.

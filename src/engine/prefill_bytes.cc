@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/as_size.h"
+#include "cache/summaries.h"
 #include "engine/layers.h"
 #include "engine/prefill.h"
 #include "engine/replay.h"
@@ -42,18 +43,6 @@ std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams
     out.push_back(evicts ? std::min(heads * tokens, budgets[layer].total(heads)) : heads * tokens);
   }
   return out;
-}
-
-std::size_t lane_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const auto entries = layer_entries(options, hparams, tokens);
-  std::size_t bytes = 0;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
-    cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
-    const double evicted = shape.kv_heads * tokens - entries[layer];
-    shape.merged_entries = std::min(shape.merged_entries, evicted / std::max(1, entries[layer]));  // no more is left
-    bytes += as_size(entries[layer]) * cache::entry_bytes(shape);
-  }
-  return bytes;
 }
 
 /// The largest plan of what a layer keeps; there is one at a time.
@@ -127,6 +116,27 @@ std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type) {
   return most;
 }
 
+std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  const auto& lanes = options.spec.method().lanes;
+  if (lanes.summary_rows == 0) return 0;
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < hparams.n_layer; ++layer)
+    bytes += cache::Summaries::bytes(lane_shape(options, hparams.layer(layer)), tokens / lanes.summary_block + 1);
+  return bytes;
+}
+
+std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  const auto entries = layer_entries(options, hparams, tokens);
+  std::size_t bytes = summary_bytes(options, hparams, tokens);
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
+    const double evicted = shape.kv_heads * tokens - entries[layer];
+    shape.merged_entries = std::min(shape.merged_entries, evicted / std::max(1, entries[layer]));  // no more is left
+    bytes += as_size(entries[layer]) * cache::entry_bytes(shape);
+  }
+  return bytes;
+}
+
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
                           int shared, int rows, std::span<const int> prompts, std::span<const CacheOptions> caches) {
   int longest = shared;
@@ -138,7 +148,7 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
     longest = std::max(longest, tokens + again.back().longest);
     rows += again.back().all;
     for (const auto& c : caches) {
-      lanes += lane_bytes(c, hparams, tokens);
+      lanes += cache_bytes(c, hparams, tokens);
       planned = std::max(planned, plan_bytes(c, hparams, tokens));
     }
   }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace winnow::engine {
@@ -13,6 +15,13 @@ namespace winnow::engine {
 namespace {
 
 constexpr int kPenaltyTokens = 64;  // llama.cpp's default for the window of the repeat penalty
+
+/// REQUIRES: tokens of the vocabulary.
+llama_sampler* biases(const std::vector<std::pair<Token, float>>& of, int vocabulary) {
+  std::vector<llama_logit_bias> all;
+  for (const auto& [token, bias] : of) all.push_back({token, bias});
+  return llama_sampler_init_logit_bias(vocabulary, static_cast<int>(all.size()), all.data());
+}
 
 }  // namespace
 
@@ -22,8 +31,10 @@ Sampler::Sampler(const SamplingOptions& options, int vocabulary, int sequence) {
   options.check();
   chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
-  if (options.repeat_penalty != 1)
-    add(llama_sampler_init_penalties(vocabulary, kPenaltyTokens, options.repeat_penalty, 0, 0));
+  if (!options.logit_bias.empty()) add(biases(options.logit_bias, vocabulary));
+  if (options.repeat_penalty != 1 || options.presence_penalty != 0 || options.frequency_penalty != 0)
+    add(llama_sampler_init_penalties(vocabulary, kPenaltyTokens, options.repeat_penalty, options.frequency_penalty,
+                                     options.presence_penalty));
   if (options.temperature == 0) {
     add(llama_sampler_init_greedy());
     return;
@@ -39,10 +50,11 @@ Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
 
-Token Sampler::sample(std::span<const float> logits) {
-  candidates_.resize(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i) candidates_[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
-  llama_token_data_array array{candidates_.data(), candidates_.size(), -1, false};
+Token Sampler::sample(std::span<const float> logits, std::span<const Token> banned, Candidates& candidates) {
+  candidates.resize(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) candidates[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
+  for (const Token token : banned) candidates[token].logit = -std::numeric_limits<float>::infinity();
+  llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
   llama_sampler_apply(chain_.get(), &array);
   const Token token = array.data[array.selected].id;
   llama_sampler_accept(chain_.get(), token);

@@ -15,22 +15,25 @@ namespace winnow::engine {
 /// libllama's sampler chain for one sequence.
 class Sampler {
  public:
-  /// Throws UsageError for options out of range. `sequence` sets the seeds of a batch's sequences apart.
+  /// Room for a vocabulary. Several samplers use one, so that a token costs no allocation.
+  using Candidates = std::vector<llama_token_data>;
+
+  /// Throws UsageError for options out of range. `sequence` sets the seeds of a batch's sequences apart. REQUIRES: the
+  /// tokens of logit_bias are of the vocabulary.
   Sampler(const SamplingOptions& options, int vocabulary, int sequence);
 
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();
 
-  /// Chooses the next token from logits [n_vocab] and remembers it for the repeat penalty.
-  Token sample(std::span<const float> logits);
+  /// Chooses the next token from logits [n_vocab], none of the `banned`, and remembers it for the penalties.
+  Token sample(std::span<const float> logits, std::span<const Token> banned, Candidates& candidates);
 
  private:
   struct Free {
     void operator()(llama_sampler* chain) const;
   };
   std::unique_ptr<llama_sampler, Free> chain_;
-  std::vector<llama_token_data> candidates_;  ///< kept, so that a token costs no allocation
 };
 
 /// The chosen token's natural-log probability and those of the `count` most probable tokens, computed in double.

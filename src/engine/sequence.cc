@@ -35,4 +35,8 @@ std::vector<std::vector<int>> Sequence::limits() const {
 
 Sequence Sequence::clone() const { return Sequence(*this); }
 
+void Sequence::reserve(int count) {
+  for (auto& layer : layers_) layer.reserve(count);
+}
+
 }  // namespace winnow::engine

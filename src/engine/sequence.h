@@ -35,6 +35,9 @@ class Sequence {
   cache::GrowingLanes& lanes(int l) { return layers_[l].lanes(); }
   const cache::GrowingLanes& lanes(int l) const { return layers_[l].lanes(); }
 
+  /// Makes room for `count` tokens more. Throws MemoryError.
+  void reserve(int count);
+
   /// The limits of all layers, [layer][KV head].
   std::vector<std::vector<int>> limits() const;
   /// Bytes allocated for the lanes now.

@@ -47,15 +47,6 @@ network::Packing packing_of(const SessionOptions& options) {
   return network::Packing::by_rows;
 }
 
-void check_tokens(std::span<const Token> tokens, const model::Hparams& hparams) {
-  if (tokens.empty()) throw InputError("the prompt is empty: there is nothing to read");
-  for (const Token token : tokens) {
-    if (token < 0 || token >= hparams.n_vocab) {
-      throw InputError(fmt::format("token {} is not in the vocabulary of {} tokens", token, hparams.n_vocab));
-    }
-  }
-}
-
 /// How tokens that come later in a sequence are compressed: as a prompt of their own that no budget is too small for.
 CacheOptions options_later(const engine::Sequence& sequence, const model::Hparams& hparams, int tokens) {
   CacheOptions options = sequence.options();
@@ -119,6 +110,19 @@ Session::Impl::PackedPass::PackedPass(Impl& impl, std::size_t rows, std::size_t 
   executor.begin_pass(static_cast<int>(rows), available > need ? available - need : 0);
 }
 
+void Session::Impl::check(std::span<const Token> tokens) const {
+  if (tokens.empty()) throw InputError("the prompt is empty: there is nothing to read");
+  for (const Token token : tokens) {
+    if (token < 0 || token >= hparams.n_vocab) {
+      throw InputError(fmt::format("token {} is not in the vocabulary of {} tokens", token, hparams.n_vocab));
+    }
+  }
+}
+
+std::size_t Session::Impl::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
+  return engine::prefill_bytes(hparams, model->impl().vocab, options, tokens, tokens, std::span(&tokens, 1), caches);
+}
+
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
 }
@@ -133,8 +137,8 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
   std::vector<int> prompts;
   std::size_t rows = text.size();
   for (const auto& question : questions) {
-    check_tokens(text.empty() ? std::span<const Token>(question) : text, hparams);
-    if (!question.empty()) check_tokens(question, hparams);
+    check(text.empty() ? std::span<const Token>(question) : text);
+    if (!question.empty()) check(question);
     prompts.push_back(static_cast<int>(text.size() + question.size()));
     rows += question.size();
   }
@@ -148,15 +152,14 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
 }
 
 void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens) {
-  check_tokens(tokens, hparams);
+  check(tokens);
   const int count = static_cast<int>(tokens.size());
   if (count > sequence.seen)
     throw UsageError(fmt::format("cannot compress {} tokens of a sequence that has seen {}", count, sequence.seen));
   if (sequence.method().schedule != policy::Schedule::once) return;
   const CacheOptions later = options_later(sequence, hparams, count);
   if (count <= engine::budget_entries(later, hparams, count)) return;
-  const auto need = engine::prefill_bytes(hparams, model->impl().vocab, options, count, count, std::span(&count, 1),
-                                          std::span(&later, 1));
+  const auto need = prefill_bytes(count, std::span(&later, 1));
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
   const PackedPass packed(*this, tokens.size(), need);
@@ -168,6 +171,15 @@ void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> 
   auto& kept = read.front().caches.front().impl();
   for (int layer = 0; layer < hparams.n_layer; ++layer)
     sequence.lanes(layer).put_from(past.tokens, std::move(kept.lanes(layer)));
+}
+
+std::size_t Session::Impl::extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits) {
+  const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : kExtendRows;
+  std::vector<engine::StepRow> rows;
+  for (const Token token : tokens.first(std::min(rows_at_once, tokens.size())))
+    rows.push_back({&sequence, token, sequence.seen + static_cast<std::int32_t>(rows.size())});
+  stepper.run(rows, rows.size() == tokens.size() ? logits : std::span<float>());
+  return rows.size();
 }
 
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
@@ -187,18 +199,11 @@ std::vector<Prefilled> Session::prefill(std::span<const Token> text, std::span<c
 
 std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) {
   auto& s = *impl_;
-  check_tokens(tokens, s.hparams);
-  auto& sequence = cache.impl();
-  const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : kExtendRows;
+  s.check(tokens);
   std::vector<float> logits(s.hparams.n_vocab);
-  for (std::size_t done = 0; done < tokens.size(); done += rows_at_once) {
+  for (std::size_t done = 0; done < tokens.size();) {
     s.check_stop();
-    std::vector<engine::StepRow> rows;
-    for (const Token token : tokens.subspan(done, std::min(rows_at_once, tokens.size() - done))) {
-      rows.push_back({&sequence, token, sequence.seen + static_cast<std::int32_t>(rows.size())});
-    }
-    const bool last = done + rows.size() == tokens.size();
-    s.stepper.run(rows, last ? std::span<float>(logits) : std::span<float>());
+    done += s.extend(cache.impl(), tokens.subspan(done), logits);
   }
   return logits;
 }
@@ -207,7 +212,7 @@ void Session::compress(Cache& cache, std::span<const Token> tokens) { impl_->com
 
 void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits) {
   auto& s = *impl_;
-  check_tokens(tokens, s.hparams);
+  s.check(tokens);
   if (caches.size() != tokens.size() || logits.size() != tokens.size() * as_size(s.hparams.n_vocab)) {
     throw UsageError(fmt::format("a step of {} caches got {} tokens and room for {} logits", caches.size(),
                                  tokens.size(), logits.size()));
@@ -224,7 +229,7 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
 void Session::save(const std::string& path, const Cache& cache, std::span<const float> logits,
                    const Transcript& transcript) const {
   const auto& sequence = cache.impl();
-  check_tokens(transcript.tokens, impl_->hparams);
+  impl_->check(transcript.tokens);
   if (transcript.tokens.size() < as_size(sequence.seen)) {
     throw UsageError(fmt::format("a transcript of {} tokens is not that of a cache that has seen {}",
                                  transcript.tokens.size(), sequence.seen));
@@ -242,10 +247,7 @@ Restored Session::load(const std::string& path) {
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
-  const auto& s = *impl_;
-  const auto need =
-      engine::prefill_bytes(s.hparams, s.model->impl().vocab, s.options, tokens, tokens, std::span(&tokens, 1), caches);
-  return need + s.executor.packed_bytes(tokens);
+  return impl_->prefill_bytes(tokens, caches) + impl_->executor.packed_bytes(tokens);
 }
 
 MemoryUse Session::memory() const { return {impl_->account.held(), impl_->account.peak()}; }

@@ -22,6 +22,13 @@ struct Session::Impl {
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
   void compress(engine::Sequence& sequence, std::span<const Token> tokens);
+  /// Appends as many of `tokens` as pass through the layers together, and returns how many these are. When they are the
+  /// last ones, `logits` [n_vocab] are those of the last. REQUIRES: tokens of the vocabulary, at least one.
+  std::size_t extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits);
+  /// Throws InputError for no tokens and for unknown ones.
+  void check(std::span<const Token> tokens) const;
+  /// Bytes that reading a prompt of so many tokens takes at its peak, without packed weights.
+  std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;
   /// What a prefill runs on here.
   engine::PrefillContext prefill_context();
   /// Throws Interrupted.

@@ -225,7 +225,7 @@ def test_a_full_disk(f):
     limit = len(b"".join(whole.splitlines(keepends=True)[:18]))
     errors = f.run(f.prompts, path, code=1, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
     assert "File too large" in errors and path in errors and errors.count("\n") == 1, errors
-    assert whole.startswith(read(path)) and len(records(path)) == 16
+    assert whole.startswith(read(path)) and 16 <= len(records(path)) <= 18
     f.run(f.prompts, path)
     assert read(path) == whole
 

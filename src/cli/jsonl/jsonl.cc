@@ -3,22 +3,26 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <chrono>
+#include <exception>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "cli/run/report.h"
 #include "winnow/error.h"
+#include "winnow/scheduler.h"
 
 namespace winnow::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kBatch = 16;
 
 /// What the answers of a whole run depend on, besides the prompt.
 std::string settings_of(const RunOptions& o, const Model& model) {
@@ -57,36 +61,68 @@ std::string hash_of(std::initializer_list<std::string_view> texts) {
   return fmt::format("{:016x}", hasher.value());
 }
 
-/// A prompt that was read and is to be answered.
+/// Answers come in any order and are written in that of their prompts: each when all before it are there.
+class OrderedLines {
+ public:
+  void expect(int number) { lines_.emplace(number, std::nullopt); }
+  /// An empty line is none.
+  void put(int number, std::string line, const JsonlAnswers& to) {
+    lines_[number] = std::move(line);
+    std::string out;
+    while (!lines_.empty() && lines_.begin()->second) {
+      out += *lines_.begin()->second;
+      lines_.erase(lines_.begin());
+    }
+    if (!out.empty()) to.append(out);
+  }
+  /// Writes what there is.
+  void flush(const JsonlAnswers& to) {
+    std::string out;
+    for (const auto& [number, line] : std::exchange(lines_, {})) out += line.value_or("");
+    if (!out.empty()) to.append(out);
+  }
+
+ private:
+  std::map<int, std::optional<std::string>> lines_;
+};
+
+/// A prompt that is being answered, and what is known of it.
 struct Pending {
   std::string hash;
   std::string id;
-  AnswerStart start;
   int tokens;
+  CacheStats compressed;
 };
 
 class Jsonl {
  public:
   Jsonl(const RunOptions& options, JsonlFiles& files, Session& session)
-      : options_(options), files_(files), session_(session), settings_(settings_of(options, session.model())) {}
+      : options_(options),
+        files_(files),
+        session_(session),
+        settings_(settings_of(options, session.model())),
+        scheduler_(session, {options.parallel, std::chrono::milliseconds::max(), available_memory()}) {}
 
   void run() {
     try {
-      while (take_line()) {
-        if (batch_.size() == kBatch) answer_batch();
-      }
-    } catch (const InputError&) {  // the prompts cannot be read further: those before are answered
-      answer_batch();
+      bool more = true;
+      do {
+        while (more && open_ < options_.parallel) more = take_line();
+      } while ((scheduler_.advance() || more) && !unwritten_);
+    } catch (const Interrupted&) {
+      lines_.flush(files_.answers);
       throw;
     }
-    answer_batch();
+    for (const auto& failure : {unwritten_, unread_}) {
+      if (failure) std::rethrow_exception(failure);
+    }
     if (failed_ > 0)
       throw InputError(
           fmt::format("{} of {} lines of {} could not be run", failed_, files_.prompts.lines(), options_.jsonl));
   }
 
  private:
-  /// False at the end of the prompts.
+  /// False at the end of the prompts, and where they cannot be read further: those before are answered.
   bool take_line() {
     try {
       const auto line = files_.prompts.next();
@@ -94,20 +130,22 @@ class Jsonl {
       read(*line);
     } catch (const BadLine& error) {
       note(error.what());
+    } catch (const InputError&) {
+      unread_ = std::current_exception();
+      return false;
     }
     return true;
   }
 
-  /// Reads a prompt that was not answered yet.
+  /// Hands a prompt that was not answered yet to the scheduler.
   void read(const JsonlPrompt& line) {
     std::string hash = hash_of({settings_, line.id, line.prompt.text, line.prompt.question});
     if (files_.answers.take_known(hash)) return;
+    const int number = files_.prompts.lines();
     try {
-      batch_.push_back(prefill(std::move(hash), line.id, session_.model().tokenize(line.prompt)));
-    } catch (const Interrupted&) {
-      throw;
+      add(number, std::move(hash), line.id, session_.model().tokenize(line.prompt));
     } catch (const Error& error) {
-      note(fmt::format("{} line {}: {}", options_.jsonl, files_.prompts.lines(), error.what()));
+      note(number, error);
     }
   }
 
@@ -115,38 +153,45 @@ class Jsonl {
     ++failed_;
     log().error("{}", what);
   }
-
-  Pending prefill(std::string hash, const std::string& id, Prompt prompt) {
-    const int tokens = static_cast<int>(prompt.text.size() + prompt.question.size());
-    Questions question(session_, prompt.text, {std::move(prompt.question)}, options_.protocol,
-                       std::span(&options_.cache, 1));
-    return {std::move(hash), id, question.ask(0), tokens};
+  void note(int number, const std::exception& error) {
+    note(fmt::format("{} line {}: {}", options_.jsonl, number, error.what()));
   }
 
-  /// Decodes the batch and writes the answers that were finished, also when it was interrupted.
-  void answer_batch() {
-    if (batch_.empty()) return;
-    auto batch = std::exchange(batch_, {});
-    std::vector<Cache*> caches;
-    std::vector<std::vector<float>> logits;
-    for (auto& pending : batch) {
-      caches.push_back(&pending.start.caches.front());
-      logits.push_back(std::move(pending.start.logits.front()));
+  void add(int number, std::string hash, const std::string& id, Prompt prompt) {
+    const int tokens = static_cast<int>(prompt.text.size() + prompt.question.size());
+    const auto pending = std::make_shared<Pending>(Pending{std::move(hash), id, tokens, {}});
+    Request request = request_of(std::move(prompt), options_.protocol);
+    request.keep = options_.cache;
+    request.generate = options_.generate;
+    request.events.on_text = [pending](const Cache& cache, std::span<const float>) {
+      pending->compressed = cache.stats();
+    };
+    request.events.on_end = [this, number, pending](const RequestEnd& end) { take(number, *pending, end); };
+    scheduler_.add(std::move(request));
+    ++open_;
+    lines_.expect(number);
+  }
+
+  void take(int number, const Pending& pending, const RequestEnd& end) {
+    --open_;
+    std::string line;
+    if (end.error) {
+      try {
+        std::rethrow_exception(end.error);
+      } catch (const std::exception& error) {
+        note(number, error);
+      }
+    } else if (end.answers.front().finish != FinishReason::interrupted) {
+      line = line_of(pending, end.answers.front());
     }
-    const auto generations = generate(session_, caches, logits, options_.generate);
-    std::string lines;
-    bool interrupted = false;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      const bool finished = generations[i].finish != FinishReason::interrupted;
-      if (finished) lines += line_of(batch[i], generations[i]);
-      interrupted = interrupted || !finished;
+    try {
+      lines_.put(number, std::move(line), files_.answers);
+    } catch (const InputError&) {
+      unwritten_ = std::current_exception();
     }
-    files_.answers.append(lines);
-    if (interrupted) throw Interrupted("interrupted");
   }
 
   std::string line_of(const Pending& asked, const Generation& generation) const {
-    const CacheStats& stats = asked.start.stats.front();
     const Json json{{"hash", asked.hash},
                     {"id", asked.id},
                     {"spec", options_.cache.spec.print()},
@@ -154,9 +199,9 @@ class Jsonl {
                     {"finish_reason", generation.finish == FinishReason::stop ? "stop" : "length"},
                     {"tokens", {{"prompt", asked.tokens}, {"generated", generation.tokens.size()}}},
                     {"cache",
-                     {{"entries_per_head_mean", stats.entries_per_head_mean},
-                      {"bytes_held", stats.bytes_held},
-                      {"bytes_full", stats.bytes_full}}}};
+                     {{"entries_per_head_mean", asked.compressed.entries_per_head_mean},
+                      {"bytes_held", asked.compressed.bytes_held},
+                      {"bytes_full", asked.compressed.bytes_full}}}};
     return dump(json, -1);
   }
 
@@ -164,8 +209,12 @@ class Jsonl {
   JsonlFiles& files_;
   Session& session_;
   std::string settings_;
-  std::vector<Pending> batch_;
+  Scheduler scheduler_;
+  OrderedLines lines_;
+  int open_ = 0;  ///< prompts that the scheduler has
   int failed_ = 0;
+  std::exception_ptr unread_;     ///< why prompts are missing
+  std::exception_ptr unwritten_;  ///< why answers are
 };
 
 }  // namespace

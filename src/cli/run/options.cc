@@ -38,6 +38,9 @@ void add_own_options(CLI::App& run, Raw& r) {
   settled(run.add_option("--jsonl", r.options.jsonl, "many prompts: one JSON object a line with text and question"));
   run.add_option("-o,--output", r.options.output,
                  "with --jsonl: answers are appended here, one JSON object a line; what it has is not answered again");
+  run.add_option("--parallel", r.options.parallel, "with --jsonl: prompts that are answered at a time")
+      ->check(counts_from(1))
+      ->capture_default_str();
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
 

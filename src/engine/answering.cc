@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/answering.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "winnow/error.h"
+
+namespace winnow::engine {
+
+void check(const GenerateOptions& options, int vocabulary) {
+  options.check();
+  for (const auto& [token, bias] : options.sampling.logit_bias) {
+    if (token < 0 || token >= vocabulary)
+      throw UsageError(
+          fmt::format("a bias for token {}, which is not in the vocabulary of {} tokens", token, vocabulary));
+  }
+}
+
+Answering::Answering(const Model& model, const GenerateOptions& options, int sequence)
+    : model_(model),
+      options_(options),
+      sampler_(options.sampling, model.info().n_vocab, sequence),
+      filter_(options.stop) {
+  for (Token token = 0; options.min_tokens > 0 && token < model.info().n_vocab; ++token) {
+    if (is_end(token)) ends_.push_back(token);
+  }
+  if (options.max_tokens == 0) end(FinishReason::length);
+}
+
+const NextToken* Answering::take(std::span<const float> logits, Sampler::Candidates& candidates) {
+  const bool may_end = generated() >= options_.min_tokens;
+  const Token token =
+      sampler_.sample(logits, may_end ? std::span<const Token>() : std::span<const Token>(ends_), candidates);
+  next_ = {{{token, 0}, {}}, {}};
+  if (is_end(token)) {
+    end(FinishReason::stop);
+    return nullptr;
+  }
+  add(token, logits);
+  return &next_;
+}
+
+bool Answering::is_end(Token token) const {
+  const auto& stops = options_.stop_tokens;
+  return (options_.end == EndOfSequence::stops && model_.ends(token)) ||
+         std::find(stops.begin(), stops.end(), token) != stops.end();
+}
+
+void Answering::add(Token token, std::span<const float> logits) {
+  generation_.tokens.push_back(token);
+  if (options_.logprobs > 0) {
+    next_.token = log_probabilities(logits, token, options_.logprobs);
+    generation_.logprobs.push_back(next_.token);
+  }
+  if (filter_.take(model_.piece(token))) return end(FinishReason::stop);
+  next_.bytes = filter_.release();
+  generation_.text += next_.bytes;
+  if (generated() >= options_.max_tokens) end(FinishReason::length);
+}
+
+void Answering::end(FinishReason reason) {
+  ended_ = true;
+  generation_.finish = reason;
+}
+
+Generation Answering::finish() {
+  if (!ended_) end(FinishReason::interrupted);
+  generation_.text += filter_.finish();
+  return std::move(generation_);
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/sampler.h"
+#include "engine/stop_filter.h"
+#include "winnow/generate.h"
+#include "winnow/model.h"
+
+namespace winnow::engine {
+
+/// Throws UsageError for what cannot be, also with this vocabulary.
+void check(const GenerateOptions& options, int vocabulary);
+
+/// What a token adds to an answer.
+struct NextToken {
+  GeneratedToken token;
+  std::string bytes;  ///< that have become sure
+};
+
+/// An answer that is being generated: its sampler, what ends it, what there is of it.
+class Answering {
+ public:
+  /// `sequence` sets the seeds of several answers apart. `model` outlives it.
+  Answering(const Model& model, const GenerateOptions& options, int sequence);
+
+  /// Samples the next token from logits [n_vocab]. Returns it, or null when the answer has ended without it.
+  const NextToken* take(std::span<const float> logits, Sampler::Candidates& candidates);
+  bool has_ended() const { return ended_; }
+  /// The last token that was sampled.
+  Token last() const { return next_.token.chosen.id; }
+  int generated() const { return static_cast<int>(generation_.tokens.size()); }
+
+  /// What there is of the answer, once; interrupted unless it has ended.
+  Generation finish();
+
+ private:
+  bool is_end(Token token) const;
+  void add(Token token, std::span<const float> logits);
+  void end(FinishReason reason);
+
+  const Model& model_;
+  GenerateOptions options_;
+  Sampler sampler_;
+  StopFilter filter_;
+  std::vector<Token> ends_;  ///< tokens that may not come before options_.min_tokens have
+  NextToken next_;
+  Generation generation_;
+  bool ended_ = false;
+};
+
+}  // namespace winnow::engine

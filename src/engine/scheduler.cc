@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "winnow/scheduler.h"
+
+#include <llama.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/clock.h"
+#include "base/format.h"
+#include "engine/promise.h"
+#include "engine/task.h"
+#include "winnow/error.h"
+
+namespace winnow {
+
+namespace {
+
+using engine::Task;
+using Tasks = std::vector<std::unique_ptr<Task>>;
+
+/// Each prompt that is being read holds its hidden states and one layer's keys and values.
+constexpr int kReading = 2;
+
+void check(const Request& request, const Session::Impl& session) {
+  const auto vocabulary = session.hparams.n_vocab;
+  engine::check(request.generate, vocabulary);
+  if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
+  if (!request.question.empty()) session.check(request.question);
+  if (!request.cache) {
+    request.keep.check();
+    return session.check(request.text);
+  }
+  if (!request.text.empty()) throw UsageError("a request goes on after a cache or after a text, not after both");
+  if (request.question.empty() && request.logits.size() != as_size(vocabulary))
+    throw UsageError(fmt::format("a request that goes on after a cache has {} logits, not the {} of its last token",
+                                 request.logits.size(), vocabulary));
+}
+
+}  // namespace
+
+Request request_of(Prompt prompt, Protocol protocol) {
+  Request out;
+  out.text = std::move(prompt.text);
+  if (protocol == Protocol::aware || out.text.empty()) {
+    out.text.insert(out.text.end(), prompt.question.begin(), prompt.question.end());
+  } else {
+    out.question = std::move(prompt.question);
+  }
+  return out;
+}
+
+void SchedulerOptions::check() const {
+  if (parallel < 1) throw UsageError(fmt::format("cannot answer {} requests at a time: at least 1", parallel));
+  if (max_itl.count() < 0) throw UsageError(fmt::format("tokens cannot be {} ms apart", max_itl.count()));
+}
+
+struct Scheduler::Impl {
+  Impl(Session& s, const SchedulerOptions& o) : session(s.impl()), options(o) { options.check(); }
+
+  static bool is_reading(const Task& task) { return !task.is_read() && !task.has_ended(); }
+  bool is_answering() const {
+    return std::any_of(running.begin(), running.end(), [](const auto& task) { return task->is_answering(); });
+  }
+  std::size_t promised() const {
+    std::size_t bytes = 0;
+    for (const auto& task : running) bytes += task->promise();
+    return bytes;
+  }
+
+  void sweep(Tasks& tasks);
+  void sweep() {
+    sweep(waiting);
+    sweep(running);
+  }
+  void end_all();
+  void begin_waiting();
+  bool fits(const Task& task) const;
+  /// Null: none is being read.
+  Task* next_to_read() const;
+  int count_reading() const {
+    return static_cast<int>(
+        std::count_if(running.begin(), running.end(), [](const auto& t) { return is_reading(*t); }));
+  }
+  void read(Task& task);
+  void read_for_a_while(Clock::time_point began);
+  void step();
+  bool run(std::span<const engine::StepRow> rows, std::span<Task* const> tasks);
+
+  /// When a prompt would have been read if nothing else had been. Prompts are read in this order: short ones before
+  /// long ones, but none waits for what came long after it.
+  Clock::time_point due(const Task& task) const {
+    const std::chrono::duration<double, std::milli> needs(task.tokens_to_read() * read_ms / read_tokens);
+    return task.arrived() + std::chrono::duration_cast<Clock::duration>(needs);
+  }
+  template <class Among>
+  auto first_due(const Tasks& tasks, const Among& among) const {
+    auto first = tasks.end();
+    for (auto task = tasks.begin(); task != tasks.end(); ++task) {
+      if (among(**task) && (first == tasks.end() || due(**task) < due(**first))) first = task;
+    }
+    return first;
+  }
+
+  Session::Impl& session;
+  SchedulerOptions options;
+  Tasks waiting;
+  Tasks running;
+  engine::Sampler::Candidates candidates;
+  std::vector<float> logits;  ///< of a step
+  double read_ms = 1;         ///< what reading has taken so far …
+  double read_tokens = 1;     ///< … and how many tokens that was
+  Id last = 0;
+};
+
+/// Takes out the tasks that have ended, and tells so: their events may add others.
+void Scheduler::Impl::sweep(Tasks& tasks) {
+  const auto ended =
+      std::stable_partition(tasks.begin(), tasks.end(), [](const auto& task) { return !task->has_ended(); });
+  Tasks out(std::make_move_iterator(ended), std::make_move_iterator(tasks.end()));
+  tasks.erase(ended, tasks.end());
+  for (const auto& task : out) task->finish();
+}
+
+void Scheduler::Impl::end_all() {
+  for (auto* const tasks : {&waiting, &running}) {
+    for (const auto& task : *tasks) task->cancel();
+  }
+  sweep();
+}
+
+/// A prompt begins when none is being read, or when it is to be read before those that are.
+void Scheduler::Impl::begin_waiting() {
+  while (static_cast<int>(running.size()) < options.parallel) {
+    const auto next = first_due(waiting, [](const Task&) { return true; });
+    if (next == waiting.end() || !fits(**next)) return;
+    const auto* const reading = next_to_read();
+    if (reading != nullptr && (count_reading() == kReading || due(*reading) < due(**next))) return;
+    const auto at = next - waiting.begin();
+    running.push_back(std::move(waiting[at]));
+    waiting.erase(waiting.begin() + at);
+    running.back()->begin();
+  }
+}
+
+/// One that does not fit yet is not overtaken: otherwise small ones could keep it waiting for ever.
+bool Scheduler::Impl::fits(const Task& task) const {
+  const auto taken = promised();
+  return taken <= options.memory && task.promise() <= options.memory - taken;
+}
+
+Task* Scheduler::Impl::next_to_read() const {
+  const auto next = first_due(running, is_reading);
+  return next == running.end() ? nullptr : next->get();
+}
+
+void Scheduler::Impl::read(Task& task) {
+  const auto began = Clock::now();
+  const double before = task.tokens_to_read();
+  task.read();
+  read_ms += ms_since(began);
+  read_tokens += before - task.tokens_to_read();
+}
+
+void Scheduler::Impl::read_for_a_while(Clock::time_point began) {
+  const auto most = static_cast<double>(options.max_itl.count());
+  do {
+    sweep();
+    begin_waiting();
+    auto* const task = next_to_read();
+    if (task == nullptr) return;
+    read(*task);
+  } while (is_answering() && ms_since(began) < most);
+}
+
+void Scheduler::Impl::step() {
+  std::vector<engine::StepRow> rows;
+  std::vector<Task*> tasks;
+  std::vector<std::size_t> ends;
+  for (const auto& task : running) {
+    if (!task->is_answering()) continue;
+    task->add_rows(rows);
+    tasks.push_back(task.get());
+    ends.push_back(rows.size());
+  }
+  if (rows.empty()) return;
+  const auto vocabulary = as_size(session.hparams.n_vocab);
+  logits.resize(rows.size() * vocabulary);
+  if (!run(rows, tasks)) return;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i]->take(std::span(logits).subspan(begin * vocabulary, (ends[i] - begin) * vocabulary));
+    begin = ends[i];
+  }
+}
+
+/// Returns whether the logits are there. A step that fails for want of memory has changed nothing: the task that came
+/// last ends, the others try again. After any other error no lane of the batch can be trusted.
+bool Scheduler::Impl::run(std::span<const engine::StepRow> rows, std::span<Task* const> tasks) {
+  try {
+    session.stepper.run(rows, logits);
+    return true;
+  } catch (const MemoryError&) {
+    tasks.back()->fail(std::current_exception());
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    for (auto* const task : tasks) task->fail(std::current_exception());
+  }
+  return false;
+}
+
+Scheduler::Scheduler(Session& session, const SchedulerOptions& options)
+    : impl_(std::make_unique<Impl>(session, options)) {}
+Scheduler::~Scheduler() = default;
+
+std::size_t Scheduler::bytes_of(const Request& request) const {
+  return engine::promise_of(request, impl_->session).most();
+}
+
+Scheduler::Id Scheduler::add(Request request) {
+  auto& s = *impl_;
+  check(request, s.session);
+  const auto promise = engine::promise_of(request, s.session);
+  if (promise.most() > s.options.memory) {
+    throw MemoryError(fmt::format("the request needs {}, and all requests together may have {}",
+                                  format_bytes(promise.most()), format_bytes(s.options.memory)),
+                      promise.most());
+  }
+  const Id id = ++s.last;
+  s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.session, s.candidates));
+  return id;
+}
+
+void Scheduler::cancel(Id id) {
+  for (auto* const tasks : {&impl_->waiting, &impl_->running}) {
+    for (const auto& task : *tasks) {
+      if (task->id() == id) task->cancel();
+    }
+  }
+}
+
+bool Scheduler::advance() {
+  auto& s = *impl_;
+  try {
+    s.session.check_stop();
+    s.sweep();
+    const auto began = Clock::now();
+    s.step();
+    s.read_for_a_while(began);
+    s.sweep();
+  } catch (const Interrupted&) {
+    s.end_all();
+    throw;
+  }
+  return !s.waiting.empty() || !s.running.empty();
+}
+
+std::vector<RequestState> Scheduler::states() const {
+  std::vector<RequestState> out;
+  for (const auto* const tasks : {&impl_->running, &impl_->waiting}) {
+    for (const auto& task : *tasks) out.push_back(task->state());
+  }
+  return out;
+}
+
+std::size_t Scheduler::promised() const { return impl_->promised(); }
+
+}  // namespace winnow

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace winnow::engine {
+
+/// Passes on the bytes of an answer, except those that may turn out to be the beginning of a stop text.
+class StopFilter {
+ public:
+  explicit StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+
+  /// Takes bytes; returns true when a stop text is complete: the answer then ends before it.
+  bool take(std::string_view bytes);
+  /// The bytes that are sure.
+  std::string release() { return release(pending_.size() - held_back()); }
+  /// All bytes: nothing comes any more.
+  std::string finish() { return release(pending_.size()); }
+
+ private:
+  std::string release(std::size_t n);
+  std::size_t held_back() const;
+
+  std::vector<std::string> stops_;
+  std::string pending_;
+};
+
+}  // namespace winnow::engine

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/task.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/check_memory.h"
+#include "engine/layers.h"
+#include "winnow/error.h"
+
+namespace winnow::engine {
+
+namespace {
+
+double ms_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double, std::milli>(end - begin).count();
+}
+
+}  // namespace
+
+Task::Task(Scheduler::Id id, Request request, const Promise& promise, Session::Impl& session,
+           Sampler::Candidates& candidates)
+    : id_(id),
+      request_(std::move(request)),
+      promise_(promise),
+      session_(session),
+      candidates_(candidates),
+      prompt_tokens_((request_.cache ? request_.cache->impl().seen : 0) +
+                     static_cast<int>(request_.text.size() + request_.question.size())) {}
+
+std::size_t Task::promise() const { return is_read() ? promise_.answering : promise_.most(); }
+
+double Task::tokens_to_read() const {
+  const double text = prefill_ ? 1 - prefill_->done() : has_begun() ? 0 : 1;
+  return text * static_cast<double>(request_.text.size()) + static_cast<double>(request_.question.size() - asked_);
+}
+
+RequestState Task::state() const {
+  RequestState out;
+  out.id = id_;
+  if (has_begun()) out.phase = answers_.empty() ? RequestState::Phase::reading : RequestState::Phase::answering;
+  const std::size_t all = request_.text.size() + request_.question.size();
+  out.prompt_tokens = prompt_tokens_;
+  out.read = all == 0 ? 1 : 1 - tokens_to_read() / static_cast<double>(all);
+  for (const auto& answer : answers_) out.generated += answer.generated();
+  out.bytes_promised = promise();
+  for (const auto& cache : caches_) out.bytes_held += cache.impl().bytes_held();
+  return out;
+}
+
+template <class Work>
+void Task::guarded(const Work& work) {
+  try {
+    work();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void Task::fail(std::exception_ptr error) {
+  error_ = std::move(error);
+  ended_ = true;
+}
+
+void Task::begin() {
+  guarded([this] {
+    begun_ = Clock::now();
+    if (!request_.cache) return begin_text();
+    caches_.push_back(std::move(*request_.cache));
+    logits_ = std::move(request_.logits);
+    if (request_.question.empty()) begin_answers();
+  });
+}
+
+void Task::begin_text() {
+  const std::span keep(&request_.keep, 1);
+  const auto need = session_.prefill_bytes(static_cast<int>(request_.text.size()), keep);
+  check_memory(need, fmt::format("reading {} tokens", request_.text.size()));
+  pass_.emplace(session_, request_.text.size(), need);
+  static const std::vector<std::vector<Token>> nothing_more(1);
+  prefill_.emplace(session_.prefill_context(), request_.text, nothing_more, keep);
+}
+
+void Task::read() {
+  guarded([this] {
+    if (prefill_) {
+      read_text();
+    } else {
+      read_question();
+    }
+    if (!prefill_ && asked_ == request_.question.size()) begin_answers();
+  });
+}
+
+void Task::read_text() {
+  const Session::Impl::Stops stops(session_);
+  if (prefill_->advance()) return;
+  caches_ = prefill_->take_caches(0);
+  logits_ = prefill_->logits(0);
+  prefill_.reset();
+  pass_.reset();
+  if (request_.events.on_text) request_.events.on_text(caches_.front(), logits_);
+}
+
+void Task::read_question() {
+  logits_.resize(as_size(session_.hparams.n_vocab));
+  const auto rest = std::span<const Token>(request_.question).subspan(asked_);
+  asked_ += session_.extend(caches_.front().impl(), rest, logits_);
+}
+
+void Task::begin_answers() {
+  if (request_.events.on_prompt) request_.events.on_prompt(caches_.front(), logits_);
+  for (int i = 1; i < request_.answers; ++i) caches_.push_back(caches_.front().clone());
+  for (int i = 0; i < request_.answers; ++i) answers_.emplace_back(*session_.model, request_.generate, i);
+  for (int i = 0; i < request_.answers; ++i) take(as_size(i), logits_);
+  logits_ = {};
+  answered_ = Clock::now();
+}
+
+void Task::take(std::size_t answer, std::span<const float> logits) {
+  if (!answers_[answer].has_ended()) {
+    const auto* const next = answers_[answer].take(logits, candidates_);
+    if (next != nullptr && request_.events.on_token)
+      request_.events.on_token(static_cast<int>(answer), next->token, next->bytes);
+  }
+  ended_ = ended_ || std::all_of(answers_.begin(), answers_.end(), [](const auto& a) { return a.has_ended(); });
+}
+
+void Task::add_rows(std::vector<StepRow>& rows) {
+  for (std::size_t i = 0; i < answers_.size(); ++i) {
+    auto& sequence = caches_[i].impl();
+    if (!answers_[i].has_ended()) rows.push_back({&sequence, answers_[i].last(), sequence.seen});
+  }
+}
+
+void Task::take(std::span<const float> logits) {
+  if (ended_) return;
+  guarded([&] {
+    const auto vocabulary = as_size(session_.hparams.n_vocab);
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+      if (!answers_[i].has_ended()) take(i, logits.subspan(row++ * vocabulary, vocabulary));
+    }
+  });
+}
+
+void Task::finish() {
+  RequestEnd end;
+  const auto now = Clock::now();
+  for (auto& answer : answers_) end.answers.push_back(answer.finish());
+  if (answers_.empty()) end.answers.assign(as_size(request_.answers), {{}, {}, {}, FinishReason::interrupted});
+  if (!has_begun() && request_.cache) caches_.push_back(std::move(*request_.cache));
+  end.caches = std::move(caches_);
+  end.error = error_;
+  end.queue_ms = ms_between(arrived_, begun_.value_or(now));
+  end.read_ms = ms_between(begun_.value_or(now), answered_.value_or(now));
+  end.answer_ms = ms_between(answered_.value_or(now), now);
+  if (request_.events.on_end) request_.events.on_end(std::move(end));
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/answering.h"
+#include "engine/lane_attention.h"
+#include "engine/prefill.h"
+#include "engine/promise.h"
+#include "engine/session_impl.h"
+#include "winnow/scheduler.h"
+
+namespace winnow::engine {
+
+/// A request of a scheduler on its way: it waits, is read by quanta, is answered token by token, ends.
+class Task {
+ public:
+  /// The session outlives it, and so do the `candidates`, for work.
+  Task(Scheduler::Id id, Request request, const Promise& promise, Session::Impl& session,
+       Sampler::Candidates& candidates);
+
+  Scheduler::Id id() const { return id_; }
+  /// Bytes that it may have in use from now on.
+  std::size_t promise() const;
+  bool has_begun() const { return begun_.has_value(); }
+  bool is_read() const { return !answers_.empty(); }
+  bool is_answering() const { return is_read() && !ended_; }
+  /// It is to be ended: there is nothing left to do, it was cancelled, or it has met an error.
+  bool has_ended() const { return ended_; }
+  RequestState state() const;
+  /// Tokens that have still to be read; one that has passed half of the layers is half a token.
+  double tokens_to_read() const;
+  Clock::time_point arrived() const { return arrived_; }
+
+  /// begin(), read() and take() end the task when they meet an error. They throw Interrupted only.
+  void begin();
+  /// Reads one chunk through one layer, or some tokens of the question. When all has been read the answers begin.
+  void read();
+  /// Adds a row for each answer that goes on.
+  void add_rows(std::vector<StepRow>& rows);
+  /// Takes the logits of those rows, [rows][n_vocab]: the next tokens.
+  void take(std::span<const float> logits);
+
+  void cancel() { ended_ = true; }
+  void fail(std::exception_ptr error);
+  /// Tells that it has ended. REQUIRES: nobody uses the task afterwards.
+  void finish();
+
+ private:
+  template <class Work>
+  void guarded(const Work& work);
+  void begin_text();
+  void read_text();
+  void read_question();
+  void begin_answers();
+  void take(std::size_t answer, std::span<const float> logits);
+
+  Scheduler::Id id_;
+  Request request_;
+  Promise promise_;
+  Session::Impl& session_;
+  Sampler::Candidates& candidates_;
+  int prompt_tokens_;
+  Clock::time_point arrived_ = Clock::now();
+  std::optional<Clock::time_point> begun_;
+  std::optional<Clock::time_point> answered_;  ///< when the first token came
+  std::optional<Session::Impl::PackedPass> pass_;
+  std::optional<Prefill> prefill_;
+  std::size_t asked_ = 0;  ///< tokens of the question that have been read
+  std::vector<Cache> caches_;
+  std::vector<float> logits_;  ///< of the last token that has been read
+  std::vector<Answering> answers_;
+  bool ended_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace winnow::engine

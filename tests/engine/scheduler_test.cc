@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// An answer is the same however many requests are beside it. What is alone is read, extended and stepped through the
+// session's own functions, and sampled greedily here.
+#include "winnow/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "engine/sampler.h"
+#include "support/cache_options.h"
+#include "support/random_tokens.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/methods.h"
+
+namespace winnow {
+namespace {
+
+using test::options_of;
+
+/// What is asked, from which requests are made.
+struct Asked {
+  CacheOptions keep;
+  std::vector<Token> text;
+  std::vector<Token> question;
+  int tokens;
+};
+
+/// What came of it.
+struct Answer {
+  std::vector<Token> tokens;
+  std::vector<double> logprobs;
+  std::vector<std::vector<std::vector<std::int32_t>>> kept;
+
+  bool operator==(const Answer&) const = default;
+};
+
+constexpr int kLogprobs = 3;
+
+class SchedulerTest : public testing::Test {
+ protected:
+  SchedulerTest() {
+    test::TinyModel tiny;
+    tiny.n_head = 6;
+    tiny.type = GGML_TYPE_F16;
+    tiny.n_head_kv = 2;
+    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
+    model_ = Model::load(folder_ / "tiny.gguf");
+  }
+
+  std::vector<Token> tokens(int n, unsigned seed) const { return test::random_tokens(n, model_->info().n_vocab, seed); }
+
+  /// Each method with a question that is read with the text, and with one that comes after it.
+  std::vector<Asked> every_method(unsigned seed) const {
+    std::mt19937 random(seed);
+    const auto between = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+    std::vector<Asked> out;
+    for (const auto& method : list_methods()) {
+      for (const bool comes_after : {false, true}) {
+        out.push_back({options_of(method.name, "64"), tokens(between(20, 200), random()),
+                       comes_after ? tokens(between(1, 9), random()) : std::vector<Token>(), between(1, 12)});
+      }
+    }
+    return out;
+  }
+
+  static void add_logits(std::span<const float> logits, Answer& to) {
+    const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+    const auto token = engine::log_probabilities(logits, static_cast<Token>(best), kLogprobs);
+    to.tokens.push_back(token.chosen.id);
+    for (const auto& top : token.top) to.logprobs.push_back(top.logprob);
+  }
+
+  Answer alone(Session& session, const Asked& asked) const {
+    auto read = session.prefill(asked.text, std::span(&asked.keep, 1));
+    auto& cache = read.caches.front();
+    auto logits = asked.question.empty() ? read.logits : session.extend(cache, asked.question);
+    Answer out;
+    add_logits(logits, out);
+    while (static_cast<int>(out.tokens.size()) < asked.tokens) {
+      Cache* const one = &cache;
+      session.step(std::span(&one, 1), std::span(&out.tokens.back(), 1), logits);
+      add_logits(logits, out);
+    }
+    out.kept = cache.kept();
+    return out;
+  }
+
+  static Request request_of(const Asked& asked, std::function<void(RequestEnd)> on_end) {
+    Request out;
+    out.text = asked.text;
+    out.keep = asked.keep;
+    out.question = asked.question;
+    out.generate.max_tokens = asked.tokens;
+    out.generate.end = EndOfSequence::ignored;
+    out.generate.logprobs = kLogprobs;
+    out.events.on_end = std::move(on_end);
+    return out;
+  }
+
+  static Answer answer_of(const RequestEnd& end) {
+    Answer out;
+    out.tokens = end.answers.front().tokens;
+    for (const auto& token : end.answers.front().logprobs) {
+      for (const auto& top : token.top) out.logprobs.push_back(top.logprob);
+    }
+    out.kept = end.caches.front().kept();
+    return out;
+  }
+
+  test::TempFolder folder_;
+  std::shared_ptr<const Model> model_;
+};
+
+/// Requests that come, and are cancelled, at random.
+class RandomLoad {
+ public:
+  RandomLoad(Scheduler& scheduler, unsigned seed) : scheduler_(scheduler), random_(seed) {}
+
+  /// Adds all requests in a random order and runs them; one in `cancelled` is cancelled at a random moment.
+  template <class Make>
+  void run(std::size_t count, unsigned cancelled, const Make& make) {
+    std::vector<std::size_t> order(count);
+    for (std::size_t i = 0; i < count; ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random_);
+    for (std::size_t next = 0; next < count || busy_;) {
+      for (; next < count && random_() % 3 == 0; ++next) {
+        const auto id = scheduler_.add(make(order[next]));
+        if (cancelled > 0 && random_() % cancelled == 0) cancel_in_[id] = static_cast<int>(random_() % 60);
+      }
+      busy_ = scheduler_.advance();
+      for (auto& [id, steps] : cancel_in_) {
+        if (steps-- == 0) scheduler_.cancel(id);
+      }
+    }
+  }
+
+ private:
+  Scheduler& scheduler_;
+  std::mt19937 random_;
+  std::map<Scheduler::Id, int> cancel_in_;
+  bool busy_ = false;
+};
+
+class SchedulerPrecision : public SchedulerTest, public testing::WithParamInterface<Precision> {};
+
+TEST_P(SchedulerPrecision, answers_are_those_of_each_request_alone) {
+  Session session(model_, {2, GetParam(), 32});
+  const auto asked = every_method(7);
+  std::vector<Answer> expected;
+  for (const auto& one : asked) expected.push_back(alone(session, one));
+  const auto before = session.memory().held;
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    const int parallel = seed == 1 ? 64 : seed == 2 ? 5 : 2;
+    Scheduler scheduler(session, {.parallel = parallel, .max_itl = std::chrono::milliseconds(seed)});
+    std::size_t finished = 0;
+    std::size_t ended = 0;
+    RandomLoad(scheduler, seed).run(asked.size(), seed == 2 ? 0 : 4, [&](std::size_t i) {
+      return request_of(asked[i], [&, i](RequestEnd end) {
+        ++ended;
+        ASSERT_EQ(end.error, nullptr);
+        if (end.answers.front().finish == FinishReason::interrupted) return;
+        ++finished;
+        EXPECT_EQ(answer_of(end), expected[i]) << asked[i].keep.spec.print() << " seed " << seed;
+      });
+    });
+    EXPECT_EQ(ended, asked.size());
+    EXPECT_GE(finished, asked.size() / 2);
+    EXPECT_EQ(scheduler.promised(), 0);
+    EXPECT_TRUE(scheduler.states().empty());
+  }
+  EXPECT_LE(session.memory().held, before + (1 << 20)) << "what requests held is free";
+}
+
+INSTANTIATE_TEST_SUITE_P(, SchedulerPrecision, testing::Values(Precision::f32, Precision::automatic),
+                         [](const auto& p) { return p.param == Precision::f32 ? "f32" : "automatic"; });
+
+TEST_F(SchedulerTest, what_a_request_holds_is_what_it_holds_alone_and_was_promised) {
+  Session session(model_, {2, Precision::automatic, 32});
+  for (const auto& one : every_method(3)) {
+    auto read = session.prefill(one.text, std::span(&one.keep, 1));
+    const auto held = read.caches.front().stats().bytes_held;
+    Scheduler scheduler(session, {});
+    auto request = request_of(one, {});
+    const auto promised = scheduler.bytes_of(request);
+    std::size_t after_text = 0;
+    request.events.on_text = [&](const Cache& cache, std::span<const float>) { after_text = cache.stats().bytes_held; };
+    scheduler.add(std::move(request));
+    session.reset_peak();
+    const auto before = session.memory().held;
+    std::size_t most = 0;
+    while (scheduler.advance()) most = std::max(most, scheduler.states().front().bytes_held);
+    EXPECT_EQ(after_text, held) << one.keep.spec.print();
+    EXPECT_LE(most, promised) << one.keep.spec.print();
+    EXPECT_LE(session.memory().peak - before, promised + (1 << 20)) << one.keep.spec.print();
+  }
+}
+
+TEST_F(SchedulerTest, requests_wait_for_the_memory_that_they_need) {
+  Session session(model_, {2, Precision::automatic, 32});
+  const Asked asked{options_of("snapkv", "40"), tokens(100, 1), {}, 6};
+  const auto expected = alone(session, asked);
+  const auto one = Scheduler(session, {}).bytes_of(request_of(asked, {}));
+  Scheduler scheduler(session, {.memory = 2 * one});
+  std::size_t right = 0;
+  for (int i = 0; i < 9; ++i)
+    scheduler.add(request_of(asked, [&](const RequestEnd& end) { right += answer_of(end) == expected ? 1 : 0; }));
+  while (scheduler.advance()) EXPECT_LE(scheduler.promised(), 2 * one);
+  EXPECT_EQ(right, 9);
+  Scheduler small(session, {.memory = one - 1});
+  EXPECT_THROW(small.add(request_of(asked, {})), MemoryError);
+}
+
+TEST_F(SchedulerTest, a_request_that_cannot_be_says_why) {
+  Session session(model_, {});
+  Scheduler scheduler(session, {});
+  const auto refused = [&](auto change) {
+    auto request = request_of({options_of("full"), tokens(5, 1), {}, 2}, {});
+    change(request);
+    try {
+      scheduler.add(std::move(request));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused([](Request& r) { r.text.clear(); }).find("empty"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.text[1] = -1; }).find("token -1"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.question = {1 << 30}; }).find("vocabulary"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.answers = 0; }).find("0 answers"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.keep = options_of("snapkv"); }).find("budget"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.generate.sampling.top_p = 2; }).find("top-p"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.generate.sampling.logit_bias = {{-5, 1.0F}}; }).find("-5"), std::string::npos);
+  EXPECT_FALSE(scheduler.advance());
+}
+
+TEST_F(SchedulerTest, several_answers_of_one_prompt_are_those_of_as_many_seeds) {
+  Session session(model_, {});
+  Scheduler scheduler(session, {});
+  const auto tokens_of = [&](int answers, unsigned seed) {
+    auto request = request_of({options_of("h2o", "40"), tokens(60, 1), {}, 10}, {});
+    request.generate.sampling.temperature = 1.5;
+    request.generate.sampling.seed = seed;
+    request.answers = answers;
+    std::vector<std::vector<Token>> out;
+    request.events.on_end = [&](const RequestEnd& end) {
+      for (const auto& answer : end.answers) out.push_back(answer.tokens);
+    };
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    return out;
+  };
+  const auto together = tokens_of(3, 11);
+  std::vector<std::vector<Token>> apart;
+  for (const unsigned seed : {11U, 12U, 13U}) apart.push_back(tokens_of(1, seed).front());
+  EXPECT_EQ(together, apart);
+  EXPECT_NE(together[0], together[1]);
+}
+
+TEST_F(SchedulerTest, answers_get_on_while_a_long_prompt_is_read) {
+  Session session(model_, {1, Precision::f32, 16});
+  Scheduler scheduler(session, {.max_itl = std::chrono::milliseconds(0)});
+  int generated = 0;
+  auto answering = request_of({options_of("full"), tokens(5, 1), {}, 30}, {});
+  answering.events.on_token = [&](int, const GeneratedToken&, std::string_view) { ++generated; };
+  scheduler.add(std::move(answering));
+  while (generated == 0) scheduler.advance();
+  bool read = false;
+  auto reading = request_of({options_of("full"), tokens(400, 2), {}, 1}, {});
+  reading.events.on_text = [&](const Cache&, std::span<const float>) { read = true; };
+  scheduler.add(std::move(reading));
+  for (int i = 1; i < 20; ++i) {
+    scheduler.advance();
+    EXPECT_EQ(generated, i + 1) << "one token for each quantum";
+    EXPECT_FALSE(read);
+  }
+}
+
+TEST_F(SchedulerTest, short_prompts_are_read_before_long_ones) {
+  Session session(model_, {1, Precision::f32, 16});
+  Scheduler scheduler(session, {});
+  std::vector<int> order;
+  const auto add = [&](int length) {
+    scheduler.add(request_of({options_of("full"), tokens(length, 2), {}, 1},
+                             [&, length](const RequestEnd&) { order.push_back(length); }));
+  };
+  add(2000);
+  for (int i = 0; i < 5; ++i) scheduler.advance();
+  add(30);
+  while (scheduler.advance()) continue;
+  EXPECT_EQ(order, (std::vector<int>{30, 2000}));
+}
+
+TEST_F(SchedulerTest, events_may_add_and_cancel) {
+  Session session(model_, {});
+  Scheduler scheduler(session, {});
+  Scheduler::Id first = 0;
+  std::vector<FinishReason> ends;
+  auto request = request_of({options_of("full"), tokens(20, 2), {}, 50}, [&](const RequestEnd& end) {
+    ends.push_back(end.answers.front().finish);
+    scheduler.add(request_of({options_of("full"), tokens(20, 2), {}, 2},
+                             [&](const RequestEnd& next) { ends.push_back(next.answers.front().finish); }));
+  });
+  request.events.on_token = [&](int, const GeneratedToken&, std::string_view) { scheduler.cancel(first); };
+  first = scheduler.add(std::move(request));
+  while (scheduler.advance()) continue;
+  EXPECT_EQ(ends, (std::vector{FinishReason::interrupted, FinishReason::length}));
+}
+
+TEST_F(SchedulerTest, a_stopped_session_ends_all_requests_with_what_there_is) {
+  Session session(model_, {});
+  bool stop = false;
+  session.on_stop([&] { return stop; });
+  Scheduler scheduler(session, {});
+  int ended = 0;
+  for (int i = 0; i < 3; ++i) {
+    auto request = request_of({options_of("full"), tokens(20, 2), {}, 50}, [&](const RequestEnd& end) {
+      ++ended;
+      EXPECT_EQ(end.answers.front().finish, FinishReason::interrupted);
+    });
+    request.events.on_token = [&](int, const GeneratedToken&, std::string_view) { stop = true; };
+    scheduler.add(std::move(request));
+  }
+  EXPECT_THROW(while (scheduler.advance()){}, Interrupted);
+  EXPECT_EQ(ended, 3);
+  stop = false;
+  EXPECT_FALSE(scheduler.advance());
+}
+
+TEST_F(SchedulerTest, stop_tokens_penalties_and_least_lengths) {
+  Session session(model_, {});
+  Scheduler scheduler(session, {});
+  const auto answer = [&](auto change) {
+    auto request = request_of({options_of("full"), tokens(20, 2), {}, 8}, {});
+    change(request.generate);
+    std::vector<Token> out;
+    request.events.on_end = [&](const RequestEnd& end) { out = end.answers.front().tokens; };
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    return out;
+  };
+  const auto plain = answer([](GenerateOptions&) {});
+  ASSERT_EQ(plain.size(), 8);
+  const auto stop = plain[3];
+  const auto first = std::find(plain.begin(), plain.end(), stop);
+  EXPECT_EQ(answer([&](GenerateOptions& o) { o.stop_tokens = {stop}; }), std::vector<Token>(plain.begin(), first));
+  const auto later = answer([&](GenerateOptions& o) {
+    o.stop_tokens = {stop};
+    o.min_tokens = 6;
+  });
+  EXPECT_GE(later.size(), 6);
+  EXPECT_EQ(std::count(later.begin(), later.end(), stop), 0);
+  const auto biased = answer([&](GenerateOptions& o) { o.sampling.logit_bias = {{7, 1000.0F}}; });
+  EXPECT_EQ(biased, std::vector<Token>(8, 7));
+  const auto penalised = answer([&](GenerateOptions& o) {
+    o.sampling.logit_bias = {{7, 1000.0F}};
+    o.sampling.presence_penalty = 3000;
+  });
+  EXPECT_EQ(std::count(penalised.begin(), penalised.end(), 7), 1);
+}
+
+}  // namespace
+}  // namespace winnow
