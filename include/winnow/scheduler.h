@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,7 +53,9 @@ struct Request {
   std::vector<float> logits;    ///< [n_vocab] of the last token of `cache`, where no question follows it
   std::vector<Token> question;  ///< appended to what has been compressed; may be empty
   GenerateOptions generate;
-  int answers = 1;  ///< which differ by their seeds: the i-th has seed + i
+  int answers = 1;   ///< which differ by their seeds: the i-th has seed + i
+  std::string key;   ///< whose request it is; keys share the scheduler evenly, by tokens read and generated
+  int priority = 0;  ///< among those of its key: higher ones begin first
   RequestEvents events = {};
 };
 

@@ -5,7 +5,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/as_size.h"
@@ -71,6 +74,9 @@ struct Scheduler::Impl {
     return bytes;
   }
 
+  void charge(const Task& task, double tokens) { used[task.key()] += tokens; }
+  void forget_idle_keys();
+  Tasks::iterator next_waiting();
   void sweep(Tasks& tasks);
   void sweep() {
     sweep(waiting);
@@ -110,9 +116,10 @@ struct Scheduler::Impl {
   Tasks waiting;
   Tasks running;
   engine::Sampler::Candidates candidates;
-  std::vector<float> logits;  ///< of a step
-  double read_ms = 1;         ///< what reading has taken so far …
-  double read_tokens = 1;     ///< … and how many tokens that was
+  std::vector<float> logits;           ///< of a step
+  double read_ms = 1;                  ///< what reading has taken so far …
+  double read_tokens = 1;              ///< … and how many tokens that was
+  std::map<std::string, double> used;  ///< tokens of each key that has requests
   Id last = 0;
 };
 
@@ -132,16 +139,33 @@ void Scheduler::Impl::end_all() {
   sweep();
 }
 
+/// The key that has used the fewest tokens comes first, then the priority among its requests, then what is due.
+Tasks::iterator Scheduler::Impl::next_waiting() {
+  const auto rank = [this](const auto& task) { return std::tuple(used[task->key()], -task->priority(), due(*task)); };
+  return std::min_element(waiting.begin(), waiting.end(),
+                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+}
+
+/// A key that comes, or comes again, is level with the one that has used the least: it has saved nothing up.
+void Scheduler::Impl::forget_idle_keys() {
+  std::erase_if(used, [this](const auto& entry) {
+    const auto has_key = [&](const auto& task) { return task->key() == entry.first; };
+    return std::none_of(waiting.begin(), waiting.end(), has_key) &&
+           std::none_of(running.begin(), running.end(), has_key);
+  });
+}
+
 /// A prompt begins when none is being read, or when it is to be read before those that are.
 void Scheduler::Impl::begin_waiting() {
   while (static_cast<int>(running.size()) < options.parallel) {
-    const auto next = first_due(waiting, [](const Task&) { return true; });
+    const auto next = next_waiting();
     if (next == waiting.end() || !fits(**next)) return;
     const auto* const reading = next_to_read();
     if (reading != nullptr && (count_reading() == kReading || due(*reading) < due(**next))) return;
     const auto at = next - waiting.begin();
     running.push_back(std::move(waiting[at]));
     waiting.erase(waiting.begin() + at);
+    charge(*running.back(), running.back()->tokens_to_read());
     running.back()->begin();
   }
 }
@@ -192,6 +216,7 @@ void Scheduler::Impl::step() {
   if (!run(rows, tasks)) return;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
+    charge(*tasks[i], static_cast<double>(ends[i] - begin));
     tasks[i]->take(std::span(logits).subspan(begin * vocabulary, (ends[i] - begin) * vocabulary));
     begin = ends[i];
   }
@@ -230,6 +255,10 @@ Scheduler::Id Scheduler::add(Request request) {
                                   format_bytes(promise.most()), format_bytes(s.options.memory)),
                       promise.most());
   }
+  s.forget_idle_keys();
+  double least = s.used.empty() ? 0 : std::numeric_limits<double>::infinity();
+  for (const auto& [key, tokens] : s.used) least = std::min(least, tokens);
+  s.used.try_emplace(request.key, least);
   const Id id = ++s.last;
   s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.session, s.candidates));
   return id;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,6 +38,8 @@ class Task {
   /// Tokens that have still to be read; one that has passed half of the layers is half a token.
   double tokens_to_read() const;
   Clock::time_point arrived() const { return arrived_; }
+  const std::string& key() const { return request_.key; }
+  int priority() const { return request_.priority; }
 
   /// begin(), read() and take() end the task when they meet an error. They throw Interrupted only.
   void begin();
