@@ -26,6 +26,7 @@ struct RequestEnd {
   std::vector<Generation> answers;  ///< as far as they have come, [answers]
   std::vector<Cache> caches;        ///< [answers], which have seen the prompt and all but the last token of their
                                     ///< answer; empty where no answer has begun
+  int cached_tokens = 0;            ///< of the text, that were not read because they were stored
   std::exception_ptr error;         ///< what has ended it; null: nothing has
   double queue_ms = 0;              ///< before it began
   double read_ms = 0;               ///< from then on until its first token
@@ -35,7 +36,7 @@ struct RequestEnd {
 /// Who hears of a request, from within Scheduler::advance(). All may be empty. They may call add() and cancel(). What
 /// they throw ends the request with that error; on_end() must not throw.
 struct RequestEvents {
-  /// `text` has been read and compressed; with the logits of its last token, [n_vocab].
+  /// `text` has been read and compressed, or found; with the logits of its last token, [n_vocab].
   std::function<void(const Cache&, std::span<const float>)> on_text;
   /// The whole prompt has been read: an answer begins with these logits.
   std::function<void(const Cache&, std::span<const float>)> on_prompt;
@@ -53,7 +54,10 @@ struct Request {
   std::vector<float> logits;    ///< [n_vocab] of the last token of `cache`, where no question follows it
   std::vector<Token> question;  ///< appended to what has been compressed; may be empty
   GenerateOptions generate;
-  int answers = 1;   ///< which differ by their seeds: the i-th has seed + i
+  int answers = 1;  ///< which differ by their seeds: the i-th has seed + i
+  /// Set: what is kept of the text is stored for later requests with the same text, options and salt, and they wait for
+  /// it. An answer is the same whether its text was found or read.
+  std::optional<std::string> cache_salt;
   std::string key;   ///< whose request it is; keys share the scheduler evenly, by tokens read and generated
   int priority = 0;  ///< among those of its key: higher ones begin first
   RequestEvents events = {};
@@ -70,9 +74,19 @@ struct WINNOW_EXPORT SchedulerOptions {
   std::chrono::milliseconds max_itl = std::chrono::milliseconds(50);
   /// Bytes of keys, values, hidden states and work space that requests may be promised together.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
+  /// Bytes of the texts that are stored for later requests, besides.
+  std::size_t prefix_memory = 0;
 
   /// Throws UsageError for a value out of its range.
   void check() const;
+};
+
+/// What has become of the texts of requests with a cache_salt.
+struct PrefixUse {
+  std::uint64_t asked = 0;  ///< tokens of the texts of all of them that have begun
+  std::uint64_t found = 0;  ///< those that were stored
+  int entries = 0;          ///< texts that are stored now
+  std::size_t bytes = 0;    ///< that they hold
 };
 
 /// A request as it is now.
@@ -116,6 +130,7 @@ class WINNOW_EXPORT Scheduler {
   std::vector<RequestState> states() const;
   /// Bytes that are promised now.
   std::size_t promised() const;
+  PrefixUse prefix_use() const;
 
  private:
   struct WINNOW_NO_EXPORT Impl;

@@ -62,7 +62,10 @@ void SchedulerOptions::check() const {
 }
 
 struct Scheduler::Impl {
-  Impl(Session& s, const SchedulerOptions& o) : session(s.impl()), options(o) { options.check(); }
+  Impl(Session& s, const SchedulerOptions& o)
+      : session(s.impl()), options(o), room{session, {}, engine::Prefixes(o.prefix_memory)} {
+    options.check();
+  }
 
   static bool is_reading(const Task& task) { return !task.is_read() && !task.has_ended(); }
   bool is_answering() const {
@@ -84,6 +87,8 @@ struct Scheduler::Impl {
   }
   void end_all();
   void begin_waiting();
+  void begin(Task& task);
+  bool is_text_being_read(const Task& task) const;
   bool fits(const Task& task) const;
   /// Null: none is being read.
   Task* next_to_read() const;
@@ -102,23 +107,15 @@ struct Scheduler::Impl {
     const std::chrono::duration<double, std::milli> needs(task.tokens_to_read() * read_ms / read_tokens);
     return task.arrived() + std::chrono::duration_cast<Clock::duration>(needs);
   }
-  template <class Among>
-  auto first_due(const Tasks& tasks, const Among& among) const {
-    auto first = tasks.end();
-    for (auto task = tasks.begin(); task != tasks.end(); ++task) {
-      if (among(**task) && (first == tasks.end() || due(**task) < due(**first))) first = task;
-    }
-    return first;
-  }
-
   Session::Impl& session;
   SchedulerOptions options;
   Tasks waiting;
   Tasks running;
-  engine::Sampler::Candidates candidates;
-  std::vector<float> logits;           ///< of a step
-  double read_ms = 1;                  ///< what reading has taken so far …
-  double read_tokens = 1;              ///< … and how many tokens that was
+  engine::TaskRoom room;
+  std::vector<float> logits;  ///< of a step
+  double read_ms = 1;         ///< what reading has taken so far …
+  double read_tokens = 1;     ///< … and how many tokens that was
+  PrefixUse use;
   std::map<std::string, double> used;  ///< tokens of each key that has requests
   Id last = 0;
 };
@@ -139,11 +136,21 @@ void Scheduler::Impl::end_all() {
   sweep();
 }
 
+/// Then a request for the same text waits: it will be stored.
+bool Scheduler::Impl::is_text_being_read(const Task& task) const {
+  return task.prefix() && std::any_of(running.begin(), running.end(), [&](const auto& other) {
+           return other->is_reading_text() && other->prefix() == task.prefix();
+         });
+}
+
 /// The key that has used the fewest tokens comes first, then the priority among its requests, then what is due.
 Tasks::iterator Scheduler::Impl::next_waiting() {
-  const auto rank = [this](const auto& task) { return std::tuple(used[task->key()], -task->priority(), due(*task)); };
-  return std::min_element(waiting.begin(), waiting.end(),
-                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  const auto rank = [this](const Task& task) { return std::tuple(used[task.key()], -task.priority(), due(task)); };
+  auto first = waiting.end();
+  for (auto task = waiting.begin(); task != waiting.end(); ++task) {
+    if (!is_text_being_read(**task) && (first == waiting.end() || rank(**task) < rank(**first))) first = task;
+  }
+  return first;
 }
 
 /// A key that comes, or comes again, is level with the one that has used the least: it has saved nothing up.
@@ -165,9 +172,16 @@ void Scheduler::Impl::begin_waiting() {
     const auto at = next - waiting.begin();
     running.push_back(std::move(waiting[at]));
     waiting.erase(waiting.begin() + at);
-    charge(*running.back(), running.back()->tokens_to_read());
-    running.back()->begin();
+    begin(*running.back());
   }
+}
+
+void Scheduler::Impl::begin(Task& task) {
+  task.begin();
+  charge(task, task.tokens_to_read());
+  if (!task.prefix()) return;
+  use.asked += task.prefix()->text.size();
+  use.found += as_size(task.cached_tokens());
 }
 
 /// One that does not fit yet is not overtaken: otherwise small ones could keep it waiting for ever.
@@ -177,8 +191,11 @@ bool Scheduler::Impl::fits(const Task& task) const {
 }
 
 Task* Scheduler::Impl::next_to_read() const {
-  const auto next = first_due(running, is_reading);
-  return next == running.end() ? nullptr : next->get();
+  Task* first = nullptr;
+  for (const auto& task : running) {
+    if (is_reading(*task) && (first == nullptr || due(*task) < due(*first))) first = task.get();
+  }
+  return first;
 }
 
 void Scheduler::Impl::read(Task& task) {
@@ -260,7 +277,7 @@ Scheduler::Id Scheduler::add(Request request) {
   for (const auto& [key, tokens] : s.used) least = std::min(least, tokens);
   s.used.try_emplace(request.key, least);
   const Id id = ++s.last;
-  s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.session, s.candidates));
+  s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.room));
   return id;
 }
 
@@ -297,5 +314,12 @@ std::vector<RequestState> Scheduler::states() const {
 }
 
 std::size_t Scheduler::promised() const { return impl_->promised(); }
+
+PrefixUse Scheduler::prefix_use() const {
+  PrefixUse out = impl_->use;
+  out.entries = impl_->room.prefixes.entries();
+  out.bytes = impl_->room.prefixes.held();
+  return out;
+}
 
 }  // namespace winnow

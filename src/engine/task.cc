@@ -21,20 +21,20 @@ double ms_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
-Task::Task(Scheduler::Id id, Request request, const Promise& promise, Session::Impl& session,
-           Sampler::Candidates& candidates)
+Task::Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& room)
     : id_(id),
       request_(std::move(request)),
       promise_(promise),
-      session_(session),
-      candidates_(candidates),
+      room_(room),
       prompt_tokens_((request_.cache ? request_.cache->impl().seen : 0) +
-                     static_cast<int>(request_.text.size() + request_.question.size())) {}
+                     static_cast<int>(request_.text.size() + request_.question.size())) {
+  if (request_.cache_salt && !request_.cache) prefix_ = prefix_key(request_.keep, *request_.cache_salt, request_.text);
+}
 
-std::size_t Task::promise() const { return is_read() ? promise_.answering : promise_.most(); }
+std::size_t Task::promise() const { return caches_.empty() ? promise_.most() : promise_.answering; }
 
 double Task::tokens_to_read() const {
-  const double text = prefill_ ? 1 - prefill_->done() : has_begun() ? 0 : 1;
+  const double text = prefill_ ? 1 - prefill_->done() : has_begun() ? 0.0 : 1.0;
   return text * static_cast<double>(request_.text.size()) + static_cast<double>(request_.question.size() - asked_);
 }
 
@@ -78,45 +78,60 @@ void Task::begin() {
 }
 
 void Task::begin_text() {
+  if (find_text()) return;
   const std::span keep(&request_.keep, 1);
-  const auto need = session_.prefill_bytes(static_cast<int>(request_.text.size()), keep);
+  const auto need = room_.session.prefill_bytes(static_cast<int>(request_.text.size()), keep);
   check_memory(need, fmt::format("reading {} tokens", request_.text.size()));
-  pass_.emplace(session_, request_.text.size(), need);
+  pass_.emplace(room_.session, request_.text.size(), need);
   static const std::vector<std::vector<Token>> nothing_more(1);
-  prefill_.emplace(session_.prefill_context(), request_.text, nothing_more, keep);
+  prefill_.emplace(room_.session.prefill_context(), request_.text, nothing_more, keep);
+}
+
+/// Whether the text is stored.
+bool Task::find_text() {
+  const auto* const found = prefix_ ? room_.prefixes.find(*prefix_) : nullptr;
+  if (found == nullptr) return false;
+  caches_.push_back(found->cache.clone());
+  logits_ = found->logits;
+  cached_tokens_ = static_cast<int>(request_.text.size());
+  has_text();
+  return true;
+}
+
+void Task::has_text() {
+  if (request_.events.on_text) request_.events.on_text(caches_.front(), logits_);
+  if (request_.question.empty()) begin_answers();
 }
 
 void Task::read() {
   guarded([this] {
-    if (prefill_) {
-      read_text();
-    } else {
-      read_question();
-    }
-    if (!prefill_ && asked_ == request_.question.size()) begin_answers();
+    if (prefill_) return read_text();
+    read_question();
+    if (asked_ == request_.question.size()) begin_answers();
   });
 }
 
 void Task::read_text() {
-  const Session::Impl::Stops stops(session_);
+  const Session::Impl::Stops stops(room_.session);
   if (prefill_->advance()) return;
   caches_ = prefill_->take_caches(0);
   logits_ = prefill_->logits(0);
   prefill_.reset();
   pass_.reset();
-  if (request_.events.on_text) request_.events.on_text(caches_.front(), logits_);
+  if (prefix_) room_.prefixes.put(*prefix_, caches_.front(), logits_);
+  has_text();
 }
 
 void Task::read_question() {
-  logits_.resize(as_size(session_.hparams.n_vocab));
+  logits_.resize(as_size(room_.session.hparams.n_vocab));
   const auto rest = std::span<const Token>(request_.question).subspan(asked_);
-  asked_ += session_.extend(caches_.front().impl(), rest, logits_);
+  asked_ += room_.session.extend(caches_.front().impl(), rest, logits_);
 }
 
 void Task::begin_answers() {
   if (request_.events.on_prompt) request_.events.on_prompt(caches_.front(), logits_);
   for (int i = 1; i < request_.answers; ++i) caches_.push_back(caches_.front().clone());
-  for (int i = 0; i < request_.answers; ++i) answers_.emplace_back(*session_.model, request_.generate, i);
+  for (int i = 0; i < request_.answers; ++i) answers_.emplace_back(*room_.session.model, request_.generate, i);
   for (int i = 0; i < request_.answers; ++i) take(as_size(i), logits_);
   logits_ = {};
   answered_ = Clock::now();
@@ -124,7 +139,7 @@ void Task::begin_answers() {
 
 void Task::take(std::size_t answer, std::span<const float> logits) {
   if (!answers_[answer].has_ended()) {
-    const auto* const next = answers_[answer].take(logits, candidates_);
+    const auto* const next = answers_[answer].take(logits, room_.candidates);
     if (next != nullptr && request_.events.on_token)
       request_.events.on_token(static_cast<int>(answer), next->token, next->bytes);
   }
@@ -141,7 +156,7 @@ void Task::add_rows(std::vector<StepRow>& rows) {
 void Task::take(std::span<const float> logits) {
   if (ended_) return;
   guarded([&] {
-    const auto vocabulary = as_size(session_.hparams.n_vocab);
+    const auto vocabulary = as_size(room_.session.hparams.n_vocab);
     std::size_t row = 0;
     for (std::size_t i = 0; i < answers_.size(); ++i) {
       if (!answers_[i].has_ended()) take(i, logits.subspan(row++ * vocabulary, vocabulary));
@@ -156,6 +171,7 @@ void Task::finish() {
   if (answers_.empty()) end.answers.assign(as_size(request_.answers), {{}, {}, {}, FinishReason::interrupted});
   if (!has_begun() && request_.cache) caches_.push_back(std::move(*request_.cache));
   end.caches = std::move(caches_);
+  end.cached_tokens = cached_tokens_;
   end.error = error_;
   end.queue_ms = ms_between(arrived_, begun_.value_or(now));
   end.read_ms = ms_between(begun_.value_or(now), answered_.value_or(now));

@@ -13,18 +13,29 @@
 #include "engine/answering.h"
 #include "engine/lane_attention.h"
 #include "engine/prefill.h"
+#include "engine/prefixes.h"
 #include "engine/promise.h"
 #include "engine/session_impl.h"
 #include "winnow/scheduler.h"
 
 namespace winnow::engine {
 
+/// What the tasks of a scheduler share; it outlives them.
+struct TaskRoom {
+  Session::Impl& session;
+  Sampler::Candidates candidates;
+  Prefixes prefixes;
+};
+
 /// A request of a scheduler on its way: it waits, is read by quanta, is answered token by token, ends.
 class Task {
  public:
-  /// The session outlives it, and so do the `candidates`, for work.
-  Task(Scheduler::Id id, Request request, const Promise& promise, Session::Impl& session,
-       Sampler::Candidates& candidates);
+  Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& room);
+
+  /// What its text is stored as; none: it is not.
+  const std::optional<PrefixKey>& prefix() const { return prefix_; }
+  /// Tokens of its text that were stored.
+  int cached_tokens() const { return cached_tokens_; }
 
   Scheduler::Id id() const { return id_; }
   /// Bytes that it may have in use from now on.
@@ -32,6 +43,8 @@ class Task {
   bool has_begun() const { return begun_.has_value(); }
   bool is_read() const { return !answers_.empty(); }
   bool is_answering() const { return is_read() && !ended_; }
+  /// Its text is being read.
+  bool is_reading_text() const { return prefill_.has_value() && !ended_; }
   /// It is to be ended: there is nothing left to do, it was cancelled, or it has met an error.
   bool has_ended() const { return ended_; }
   RequestState state() const;
@@ -59,6 +72,8 @@ class Task {
   template <class Work>
   void guarded(const Work& work);
   void begin_text();
+  bool find_text();
+  void has_text();
   void read_text();
   void read_question();
   void begin_answers();
@@ -67,9 +82,10 @@ class Task {
   Scheduler::Id id_;
   Request request_;
   Promise promise_;
-  Session::Impl& session_;
-  Sampler::Candidates& candidates_;
+  TaskRoom& room_;
   int prompt_tokens_;
+  std::optional<PrefixKey> prefix_;
+  int cached_tokens_ = 0;
   Clock::time_point arrived_ = Clock::now();
   std::optional<Clock::time_point> begun_;
   std::optional<Clock::time_point> answered_;  ///< when the first token came

@@ -334,6 +334,65 @@ TEST_F(SchedulerTest, keys_share_evenly_and_priorities_go_first_within_a_key) {
   EXPECT_EQ(order, "exaybcd");
 }
 
+TEST_F(SchedulerTest, a_stored_text_gives_the_answers_of_one_that_is_read) {
+  Session session(model_, {2, Precision::automatic, 32});
+  for (const auto& method : list_methods()) {
+    Asked asked{options_of(method.name, "64"), tokens(150, 4), tokens(5, 5), 8};
+    const auto expected = alone(session, asked);
+    Scheduler scheduler(session, {.prefix_memory = 100 << 20});
+    std::vector<int> cached;
+    const auto add = [&](const Asked& one, const char* salt, const Answer& right) {
+      auto request = request_of(one, [&, right](const RequestEnd& end) {
+        cached.push_back(end.cached_tokens);
+        EXPECT_TRUE(answer_of(end) == right) << method.name;
+      });
+      request.cache_salt = salt;
+      scheduler.add(std::move(request));
+    };
+    add(asked, "mine", expected);
+    add(asked, "mine", expected);  // waits for the first one's text
+    while (scheduler.advance()) continue;
+    EXPECT_EQ(cached, (std::vector{0, 150}));
+    auto other = asked;
+    other.question = tokens(7, 6);
+    add(other, "mine", alone(session, other));
+    while (scheduler.advance()) continue;
+    add(asked, "yours", expected);
+    while (scheduler.advance()) continue;
+    other.text.pop_back();
+    add(other, "mine", alone(session, other));
+    while (scheduler.advance()) continue;
+    EXPECT_EQ(cached, (std::vector{0, 150, 150, 0, 0}));
+    EXPECT_EQ(scheduler.prefix_use().found, 300);
+    EXPECT_EQ(scheduler.prefix_use().asked, 749);
+    EXPECT_EQ(scheduler.prefix_use().entries, 3);
+  }
+}
+
+TEST_F(SchedulerTest, texts_that_were_used_long_ago_make_room) {
+  Session session(model_, {});
+  const auto bytes_of_one = [&] {
+    Scheduler scheduler(session, {.prefix_memory = 100 << 20});
+    auto request = request_of({options_of("full"), tokens(100, 1), {}, 1}, {});
+    request.cache_salt = "";
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    return scheduler.prefix_use().bytes;
+  }();
+  const auto before = session.memory().held;
+  Scheduler scheduler(session, {.prefix_memory = 2 * bytes_of_one + bytes_of_one / 2});
+  std::vector<int> cached;
+  for (const unsigned text : {1U, 2U, 1U, 3U, 1U, 2U}) {
+    auto request = request_of({options_of("full"), tokens(100, text), {}, 1},
+                              [&](const RequestEnd& end) { cached.push_back(end.cached_tokens); });
+    request.cache_salt = "";
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    EXPECT_LE(session.memory().held - before, 2 * bytes_of_one + (1 << 20));
+  }
+  EXPECT_EQ(cached, (std::vector{0, 0, 100, 0, 100, 0}));
+}
+
 TEST_F(SchedulerTest, events_may_add_and_cancel) {
   Session session(model_, {});
   Scheduler scheduler(session, {});
