@@ -91,8 +91,9 @@ enum class Precision : std::uint8_t {
 enum class Pack : std::uint8_t {
   automatic,  ///< a layer at a time, while a prompt is read that is long enough to pay for it
   layer,      ///< a layer at a time, for every prompt
-  resident,  ///< all layers, which stay packed (2 bytes a weight): for every prompt, and for decoding as many sequences
-             ///< at once as it pays for
+  /// All layers, when the session begins (2 bytes a weight): for every prompt and for decoding, whatever the number of
+  /// sequences. Where there is no room, the session goes on without them from the beginning on.
+  resident,
 };
 
 struct WINNOW_EXPORT SessionOptions {
@@ -152,7 +153,7 @@ class WINNOW_EXPORT Session {
   void compress(Cache& cache, std::span<const Token> tokens);
 
   /// One decode step of a batch: tokens[i] is appended to caches[i]; logits [batch][n_vocab]. The caches are all
-  /// different.
+  /// different. Each row is bit for bit what it would be alone.
   void step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits);
 
   /// Writes a sequence to a file, so that its text need not be read again: what load() gives goes on bit for bit like

@@ -74,13 +74,12 @@ Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const
                     FactsWatcher::bytes(h, n);
   check_memory(need, fmt::format("reading a document of {} tokens", n));
   const Session::Impl::Stops stopping(session);
-  const Session::Impl::PackedPass packed(session, tokens.size(), need);
   const CountingScope counting(session.account);
   FactsWatcher watcher(session, n);
-  auto context = session.prefill_context();
+  auto context = session.prefill_context(session.begin_pass(tokens.size(), need));
   context.watcher = &watcher;
   const std::vector<std::vector<Token>> nothing_more(1);
-  engine::Prefill prefill(context, tokens, nothing_more, std::span(&options, 1));
+  engine::Prefill prefill(std::move(context), tokens, nothing_more, std::span(&options, 1));
   while (prefill.advance()) continue;
   Ingested out{std::move(prefill.take_caches(0).front()), {}};
   out.head.layers = watcher.take_facts();

@@ -58,7 +58,7 @@ Pass::Pass(Session::Impl& session, std::span<const Token> tokens, std::span<cons
     : session_(session),
       positions_(positions.begin(), positions.end()),
       hidden_(session.executor, session.hparams, session.account, tokens, "the hidden states of chosen tokens"),
-      packed_(session, tokens.size(), 0) {}
+      packed_(session.begin_pass(tokens.size(), 0)) {}
 
 Pass::KeysAndValues Pass::project(int layer, std::span<const int> rows) {
   const auto& h = session_.hparams;
@@ -75,7 +75,7 @@ Pass::KeysAndValues Pass::project(int layer, std::span<const int> rows) {
       positions.push_back(positions_[row]);
     }
     const auto at = as_size(first) * width;
-    session_.executor.keys_and_values(layer, some.as<float>().data(), positions, out.keys.data() + at,
+    session_.executor.keys_and_values(packed_, layer, some.as<float>().data(), positions, out.keys.data() + at,
                                       out.values.data() + at);
   }
   return out;
@@ -89,7 +89,7 @@ void Pass::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std
     };
     RowAttention attention(session_.prefill_attention, shape, scratch, of_chunk(plan.store),
                            {of_chunk(plan.leading), of_chunk(plan.own)}, query_sum);
-    hidden_.run_layer(layer, chunk.first, of_chunk(positions_), attention);
+    hidden_.run_layer(packed_, layer, chunk.first, of_chunk(positions_), attention);
   }
 }
 

@@ -44,7 +44,7 @@ class Pass {
   Session::Impl& session_;
   std::vector<std::int32_t> positions_;
   engine::HiddenStates hidden_;
-  Session::Impl::PackedPass packed_;
+  network::Pass packed_;
 };
 
 }  // namespace winnow::documents

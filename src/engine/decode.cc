@@ -30,7 +30,9 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
   }
   const auto watched = place_probabilities(rows);
   LaneAttention attention(attention_, hparams_, rows, watched, probabilities_.as<float>().data());
-  executor_.step(tokens, positions, attention, logits);
+  const bool one = end_of_sequence(rows, 0) == static_cast<int>(rows.size());
+  executor_.step(one ? network::Rows::of_one_sequence : network::Rows::of_several, tokens, positions, attention,
+                 logits);
   attention.rethrow();
   for (const auto& row : rows) row.sequence->seen = row.position + 1;
 }

@@ -12,7 +12,8 @@ namespace winnow::engine {
 
 /// Runs one graph over all layers for some rows. In each layer K and V enter the lanes, where a method may evict an
 /// entry to make room; each row's query reads its lane as it is after its own token; then a method that scores while
-/// decoding sees the attention. Logits [n][n_vocab] of the last n rows. REQUIRES: one row of each sequence whose method
+/// decoding sees the attention. Logits [n][n_vocab] of the last n rows. Rows of several sequences are bit for bit what
+/// each would be alone; those of one alone are multiplied together. REQUIRES: one row of each sequence whose method
 /// changes lanes while decoding, as a later row would overwrite what an earlier one reads.
 class Stepper {
  public:

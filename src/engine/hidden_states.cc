@@ -31,8 +31,9 @@ float* HiddenStates::row(int i) {
   return states_.as<float>().data() + static_cast<std::ptrdiff_t>(i) * hparams_.n_embd;
 }
 
-void HiddenStates::run_layer(int layer, int first, std::span<const std::int32_t> positions, TeamAttention& attention) {
-  executor_.run_layer(layer, row(first), positions, attention);
+void HiddenStates::run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
+                             TeamAttention& attention) {
+  executor_.run_layer(pass, layer, row(first), positions, attention);
   attention.rethrow();
 }
 

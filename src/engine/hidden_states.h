@@ -38,7 +38,8 @@ class HiddenStates {
 
   /// Rows from `first` on, one for each position, pass through a layer. Throws what the executor throws and what
   /// `attention` has kept.
-  void run_layer(int layer, int first, std::span<const std::int32_t> positions, TeamAttention& attention);
+  void run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
+                 TeamAttention& attention);
   /// Only these rows, ascending, go on.
   void keep(std::span<const int> rows);
   /// Logits of a row after the last layer, [n_vocab].

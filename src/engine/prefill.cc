@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "base/as_size.h"
 #include "engine/layers.h"
@@ -84,13 +85,13 @@ struct Prefill::Branch {
   }
 };
 
-Prefill::Prefill(const PrefillContext& context, std::span<const Token> text,
-                 std::span<const std::vector<Token>> questions, std::span<const CacheOptions> caches)
-    : context_(context),
-      branches_(branches_of(context, static_cast<int>(text.size()), questions, caches)),
-      scratch_(context.account, scratch_type(context.options.precision, caches), kv_heads_of(context.hparams),
+Prefill::Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
+                 std::span<const CacheOptions> caches)
+    : context_(std::move(context)),
+      branches_(branches_of(context_, static_cast<int>(text.size()), questions, caches)),
+      scratch_(context_.account, scratch_type(context_.options.precision, caches), kv_heads_of(context_.hparams),
                longest(branches_)),
-      hidden_(context.executor, context.hparams, context.account, lay_out(text, questions),
+      hidden_(context_.executor, context_.hparams, context_.account, lay_out(text, questions),
               "the hidden states of the prompt") {}
 
 Prefill::~Prefill() = default;
@@ -192,7 +193,7 @@ void Prefill::run(const Chunk& chunk) {
   std::iota(positions.begin(), positions.end(), past_tokens() + chunk.position);
   scratch_.truncate(chunk.position);
   scratch_.extend(positions);
-  hidden_.run_layer(layer_, chunk.rows.first, positions, *attention_of(chunk));
+  hidden_.run_layer(context_.pass, layer_, chunk.rows.first, positions, *attention_of(chunk));
   rows_done_ += chunk.rows.count;
   if (context_.progress) context_.progress(done());
 }

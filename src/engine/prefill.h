@@ -32,7 +32,7 @@ class PromptWatcher {
   virtual void end_layer(int layer, const cache::LayerScratch& scratch) = 0;
 };
 
-/// What a prefill runs on; everything belongs to the session.
+/// What a prefill runs on; everything but its pass belongs to the session. Move-only.
 struct PrefillContext {
   network::Executor& executor;
   attention::PrefillAttention& attention;
@@ -41,6 +41,7 @@ struct PrefillContext {
   MemoryAccount& account;
   const SessionOptions& options;
   const std::function<void(double)>& progress;
+  network::Pass pass = {};
   PastLanes* past = nullptr;         ///< set: the prompt comes after that
   PromptWatcher* watcher = nullptr;  ///< REQUIRES: one prompt
 };
@@ -51,7 +52,7 @@ struct PrefillContext {
 /// full cache is all that is ever held, for any number of questions and cache options.
 class Prefill {
  public:
-  Prefill(const PrefillContext& context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
+  Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
           std::span<const CacheOptions> caches);
   ~Prefill();
 

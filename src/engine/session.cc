@@ -105,9 +105,9 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       decode_attention(account, options.threads),
       stepper(executor, decode_attention, hparams, account) {}
 
-Session::Impl::PackedPass::PackedPass(Impl& impl, std::size_t rows, std::size_t need) : executor(impl.executor) {
+network::Pass Session::Impl::begin_pass(std::size_t rows, std::size_t need) {
   const std::size_t available = available_memory();
-  executor.begin_pass(static_cast<int>(rows), available > need ? available - need : 0);
+  return executor.begin_pass(static_cast<int>(rows), available > need ? available - need : 0);
 }
 
 void Session::Impl::check(std::span<const Token> tokens) const {
@@ -127,8 +127,8 @@ void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
 }
 
-engine::PrefillContext Session::Impl::prefill_context() {
-  return {executor, prefill_attention, hparams, model->impl().vocab, account, options, progress};
+engine::PrefillContext Session::Impl::prefill_context(network::Pass pass) {
+  return {executor, prefill_attention, hparams, model->impl().vocab, account, options, progress, std::move(pass)};
 }
 
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
@@ -147,8 +147,7 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
                                           static_cast<int>(rows), prompts, caches);
   check_memory(need, reading(rows));
   const Stops stops(*this);
-  const PackedPass packed(*this, rows, need);
-  return engine::Prefill(prefill_context(), text, questions, caches).run();
+  return engine::Prefill(prefill_context(begin_pass(rows, need)), text, questions, caches).run();
 }
 
 void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens) {
@@ -162,12 +161,11 @@ void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> 
   const auto need = prefill_bytes(count, std::span(&later, 1));
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
-  const PackedPass packed(*this, tokens.size(), need);
   engine::PastLanes past{account, decode_attention, sequence, sequence.seen - count};
-  auto context = prefill_context();
+  auto context = prefill_context(begin_pass(tokens.size(), need));
   context.past = &past;
   const std::vector<std::vector<Token>> nothing_more(1);
-  auto read = engine::Prefill(context, tokens, nothing_more, std::span(&later, 1)).run();
+  auto read = engine::Prefill(std::move(context), tokens, nothing_more, std::span(&later, 1)).run();
   auto& kept = read.front().caches.front().impl();
   for (int layer = 0; layer < hparams.n_layer; ++layer)
     sequence.lanes(layer).put_from(past.tokens, std::move(kept.lanes(layer)));

@@ -29,8 +29,10 @@ struct Session::Impl {
   void check(std::span<const Token> tokens) const;
   /// Bytes that reading a prompt of so many tokens takes at its peak, without packed weights.
   std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;
-  /// What a prefill runs on here.
-  engine::PrefillContext prefill_context();
+  /// Begins a pass of so many rows, which needs so many bytes besides packed weights.
+  network::Pass begin_pass(std::size_t rows, std::size_t need);
+  /// What a prefill runs on here, in that pass.
+  engine::PrefillContext prefill_context(network::Pass pass);
   /// Throws Interrupted.
   void check_stop() const;
 
@@ -41,15 +43,6 @@ struct Session::Impl {
     ~Stops() { executor.set_stop({}); }
     Stops(const Stops&) = delete;
     Stops& operator=(const Stops&) = delete;
-    network::Executor& executor;
-  };
-
-  /// Lets the layers be packed for a pass of so many rows, which needs so many bytes besides.
-  struct PackedPass {
-    PackedPass(Impl& impl, std::size_t rows, std::size_t need);
-    ~PackedPass() { executor.end_pass(); }
-    PackedPass(const PackedPass&) = delete;
-    PackedPass& operator=(const PackedPass&) = delete;
     network::Executor& executor;
   };
 

@@ -82,9 +82,9 @@ void Task::begin_text() {
   const std::span keep(&request_.keep, 1);
   const auto need = room_.session.prefill_bytes(static_cast<int>(request_.text.size()), keep);
   check_memory(need, fmt::format("reading {} tokens", request_.text.size()));
-  pass_.emplace(room_.session, request_.text.size(), need);
   static const std::vector<std::vector<Token>> nothing_more(1);
-  prefill_.emplace(room_.session.prefill_context(), request_.text, nothing_more, keep);
+  auto context = room_.session.prefill_context(room_.session.begin_pass(request_.text.size(), need));
+  prefill_.emplace(std::move(context), request_.text, nothing_more, keep);
 }
 
 /// Whether the text is stored.
@@ -117,7 +117,6 @@ void Task::read_text() {
   caches_ = prefill_->take_caches(0);
   logits_ = prefill_->logits(0);
   prefill_.reset();
-  pass_.reset();
   if (prefix_) room_.prefixes.put(*prefix_, caches_.front(), logits_);
   has_text();
 }

@@ -89,7 +89,6 @@ class Task {
   Clock::time_point arrived_ = Clock::now();
   std::optional<Clock::time_point> begun_;
   std::optional<Clock::time_point> answered_;  ///< when the first token came
-  std::optional<Session::Impl::PackedPass> pass_;
   std::optional<Prefill> prefill_;
   std::size_t asked_ = 0;  ///< tokens of the question that have been read
   std::vector<Cache> caches_;

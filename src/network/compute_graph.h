@@ -23,7 +23,7 @@ namespace winnow::network {
 /// A graph with the memory of its intermediate results, counted. A graph for the same rows is kept from call to call.
 class ComputeGraph {
  public:
-  static constexpr int kNodesPerLayer = 48;  // a layer has about 40
+  static constexpr int kNodesPerLayer = 64;  // a layer has up to 54
   static constexpr int kNodesAround = 16;
 
   ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers)
@@ -37,11 +37,11 @@ class ComputeGraph {
   ComputeGraph& operator=(const ComputeGraph&) = delete;
   ~ComputeGraph() { account_.remove(counted_); }
 
-  /// Begins a new graph, whose products look up their matrices in `packed` (null: none is packed).
-  ggml_context* begin(const PackedSet* packed) {
+  /// Begins a new graph.
+  ggml_context* begin(const Products& products = {}) {
     rows_ = 0;
-    packed_ = packed;
-    linear_.begin(packed);
+    products_ = products;
+    linear_.begin(products);
     context_.reset(ggml_init({metadata_.size(), metadata_.data(), true}));
     graph_ = ggml_new_graph_custom(context_.get(), nodes_, false);
     inputs_.clear();
@@ -75,7 +75,7 @@ class ComputeGraph {
 
   /// Rows of the graph that is ready to run; 0: none is.
   int rows() const { return rows_; }
-  const PackedSet* packed() const { return packed_; }
+  const Products& products() const { return products_; }
   ggml_cgraph* graph() const { return graph_; }
   const float* result() const { return static_cast<const float*>(result_->data); }
 
@@ -102,7 +102,7 @@ class ComputeGraph {
 
   MemoryAccount& account_;
   Linear linear_;
-  const PackedSet* packed_ = nullptr;
+  Products products_;
   std::size_t nodes_;
   std::vector<std::byte> metadata_;
   ggml_context_ptr context_;

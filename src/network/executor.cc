@@ -6,6 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "network/compute_graph.h"
 #include "network/finite.h"
 #include "network/layer_graph.h"
+#include "network/single_rows.h"
 #include "network/team.h"
 #include "winnow/error.h"
 
@@ -44,6 +46,7 @@ struct Executor::Impl {
     params.poll = kPoll;
     pool.reset(ggml_threadpool_new(&params));
     if (pool == nullptr) throw MemoryError(fmt::format("cannot start {} threads", n), 0);
+    packs.begin(available_memory());
   }
 
   /// Threads poll for some milliseconds for the next graph. At a level below the default one the ggml that get-deps.sh
@@ -76,7 +79,7 @@ struct Executor::Impl {
     const auto call = [](ggml_tensor*, int index, int count, void* function) {
       (*static_cast<const std::function<void(Worker)>*>(function))(Worker{index, count});
     };
-    ggml_context* const context = team_graph.begin(nullptr);
+    ggml_context* const context = team_graph.begin();
     team_graph.finish(ggml_custom_4d(context, GGML_TYPE_F32, 1, 1, 1, 1, nullptr, 0, call, GGML_N_TASKS_MAX,
                                      const_cast<std::function<void(Worker)>*>(&work)),
                       1);
@@ -105,7 +108,7 @@ struct Executor::Impl {
   }
 
   /// A graph whose result is the logits of the last `wanted` rows.
-  void build_step(int rows, int wanted, const PackedSet* packed) {
+  void build_step(int rows, int wanted, const Products& products_of_step) {
     const auto& h = weights.hparams();
     const auto n = as_size(rows);
     if (hidden.size() < n * as_size(h.n_embd) * sizeof(float)) {
@@ -113,7 +116,7 @@ struct Executor::Impl {
     }
     if (positions.size() < n * sizeof(std::int32_t)) positions = Buffer(account, n * sizeof(std::int32_t), "positions");
     step_positions = positions.data();
-    ggml_context* const context = step_graph.begin(packed);
+    ggml_context* const context = step_graph.begin(products_of_step);
     ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
     ggml_tensor* const p = step_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     for (int layer = 0; layer < h.n_layer; ++layer)
@@ -122,6 +125,14 @@ struct Executor::Impl {
     if (wanted == 0) return step_graph.finish(x, rows);
     if (wanted < rows) x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], as_size(rows - wanted) * x->nb[1]);
     step_graph.finish(add_output(context, step_graph.linear(), weights, x), rows);
+  }
+
+  /// The weights by which a step's rows are multiplied one by one; null: none.
+  const WeightSet* row_by_row_of(Rows whose, int rows) {
+    if (whose == Rows::of_one_sequence || rows == 1) return nullptr;
+    if (!row_by_row)
+      row_by_row = find_row_by_row(weights, account, kernels, [this](const ComputeGraph& graph) { compute(graph); });
+    return &*row_by_row;
   }
 
   const model::Weights& weights;
@@ -138,6 +149,7 @@ struct Executor::Impl {
   std::function<bool()> stop;
   Bf16Kernels kernels;
   Packs packs;
+  std::optional<WeightSet> row_by_row;  ///< once it was asked for
   ComputeGraph layer_graph;
   ComputeGraph projection_graph;
   ComputeGraph output_graph;
@@ -152,17 +164,17 @@ Executor::~Executor() = default;
 int Executor::threads() const { return impl_->threads; }
 
 std::size_t Executor::packed_bytes(int rows) const { return impl_->packs.bytes(rows); }
-void Executor::begin_pass(int rows, std::size_t spare) { impl_->packs.begin_pass(rows, spare); }
-void Executor::end_pass() { impl_->packs.end_pass(); }
+Pass Executor::begin_pass(int rows, std::size_t spare) { return impl_->packs.begin_pass(rows, spare); }
 
 void Executor::embed(std::span<const std::int32_t> tokens, float* hidden) { impl_->embed(tokens, hidden); }
 
-void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention) {
+void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
+                         AttentionOp& attention) {
   auto& s = *impl_;
   s.attention = &attention;
   s.set_positions(positions);
   const int rows = static_cast<int>(positions.size());
-  ggml_context* const context = s.layer_graph.begin(s.packs.of_layer(layer));
+  ggml_context* const context = s.layer_graph.begin({.packed = s.packs.of_layer(pass, layer)});
   ggml_tensor* const x = s.layer_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
   ggml_tensor* const p = s.layer_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.layer_graph.finish(
@@ -171,13 +183,13 @@ void Executor::run_layer(int layer, float* hidden, std::span<const std::int32_t>
   s.compute(s.layer_graph);
 }
 
-void Executor::keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys,
-                               float* values) {
+void Executor::keys_and_values(const Pass& pass, int layer, const float* hidden,
+                               std::span<const std::int32_t> positions, float* keys, float* values) {
   auto& s = *impl_;
   s.set_positions(positions);
   const auto& h = s.weights.hparams();
   const int rows = static_cast<int>(positions.size());
-  ggml_context* const context = s.projection_graph.begin(s.packs.of_layer(layer));
+  ggml_context* const context = s.projection_graph.begin({.packed = s.packs.of_layer(pass, layer)});
   ggml_tensor* const x = s.projection_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden));
   ggml_tensor* const p = s.projection_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.projection_graph.finish(add_keys_and_values(context, s.projection_graph.linear(), s.weights, layer, x, p), rows);
@@ -192,14 +204,14 @@ void Executor::keys_and_values(int layer, const float* hidden, std::span<const s
   }
 }
 
-void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
+void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
                     AttentionOp& attention, std::span<float> logits) {
   auto& s = *impl_;
   const int rows = static_cast<int>(tokens.size());
   const int wanted = static_cast<int>(logits.size()) / s.weights.hparams().n_vocab;
-  const PackedSet* const packed = s.packs.of_step(rows);
-  const bool same = s.step_graph.rows() == rows && s.step_graph.packed() == packed && s.step_wanted == wanted;
-  if (!same || s.step_positions != s.positions.data()) s.build_step(rows, wanted, packed);
+  const Products products{s.packs.of_step(), Products::Calls::of_one_shape, s.row_by_row_of(whose, rows)};
+  const bool same = s.step_graph.rows() == rows && s.step_graph.products() == products && s.step_wanted == wanted;
+  if (!same || s.step_positions != s.positions.data()) s.build_step(rows, wanted, products);
   s.attention = &attention;
   s.set_positions(positions);
   s.embed(tokens, s.hidden.as<float>().data());
@@ -210,7 +222,7 @@ void Executor::step(std::span<const std::int32_t> tokens, std::span<const std::i
 
 void Executor::logits(const float* hidden, int n, float* logits) {
   auto& s = *impl_;
-  ggml_context* const context = s.output_graph.begin(nullptr);
+  ggml_context* const context = s.output_graph.begin();
   ggml_tensor* const x = s.output_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden));
   s.output_graph.finish(add_output(context, s.output_graph.linear(), s.weights, x), n);
   s.compute(s.output_graph);

@@ -13,6 +13,12 @@
 
 namespace winnow::network {
 
+/// Whose the rows of a step are.
+enum class Rows : std::uint8_t {
+  of_one_sequence,  ///< how many there are depends on it alone: they take the fastest products
+  of_several,       ///< each is bit for bit what it would be alone, however many are beside it
+};
+
 /// Runs what lies between attentions: embedding, norms, projections, RoPE, feed-forward, output. Owns the thread pool
 /// that also runs attention. Not thread-safe: one executor for each thread that drives a model; the weights are shared.
 class Executor {
@@ -24,30 +30,30 @@ class Executor {
   int threads() const;
 
   /// Begins a pass, in which rows go through one layer after the other. Each layer's weights may be packed for it,
-  /// which takes up to `spare` bytes until end_pass(). Outside of a pass run_layer() and keys_and_values() use ggml's
-  /// products.
-  void begin_pass(int rows, std::size_t spare);
-  void end_pass();
+  /// which takes up to `spare` bytes until the last pass has ended. Passes may take turns, with steps in between: while
+  /// one is open, it has settled for all whether there is room. None outlives the executor.
+  Pass begin_pass(int rows, std::size_t spare);
   /// Bytes that a pass of `rows` rows would take for packed weights.
   std::size_t packed_bytes(int rows) const;
 
   /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
   void embed(std::span<const std::int32_t> tokens, float* hidden);
 
-  /// One layer over some rows: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
+  /// One layer over some rows of a pass: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
   /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less. Throws ModelError, here and below, when
   /// values are not finite: it names the tensor to blame, or the layer.
-  void run_layer(int layer, float* hidden, std::span<const std::int32_t> positions, AttentionOp& attention);
+  void run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
+                 AttentionOp& attention);
 
   /// The keys, rotated to `positions`, and values that a layer makes of some rows, [n][H_kv][d] each; `hidden` stays as
   /// it is.
-  void keys_and_values(int layer, const float* hidden, std::span<const std::int32_t> positions, float* keys,
-                       float* values);
+  void keys_and_values(const Pass& pass, int layer, const float* hidden, std::span<const std::int32_t> positions,
+                       float* keys, float* values);
 
   /// All layers over some rows in one graph (decoding), then the final norm and output matrix for as many of the last
   /// rows as `logits`, [rows][n_vocab], has room for (none is possible).
-  void step(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions, AttentionOp& attention,
-            std::span<float> logits);
+  void step(Rows whose, std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
+            AttentionOp& attention, std::span<float> logits);
 
   /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].
   void logits(const float* hidden, int n, float* logits);

@@ -12,23 +12,28 @@ namespace winnow::network {
 
 namespace {
 
-constexpr int kTileRows = 16;  // of AMX: rows of a product are made up to whole tiles
-constexpr int kCallRows = 64;  // of one call of a kernel
+constexpr int kTileRows = 16;   // of AMX: rows of a product are made up to whole tiles
+constexpr int kCallRows = 64;   // of one call of a kernel, at most
+constexpr int kStepBlocks = 4;  // block columns of a call where all calls have one shape: they stay in the L2 cache
 
 constexpr std::int64_t padded_rows(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
 
 int part(int of, int index, int count) { return static_cast<int>(static_cast<std::int64_t>(of) * index / count); }
 
-/// How a product is cut into calls that threads share: blocks of rows, and where these are too few also groups of block
-/// columns. An element is the same sum in any of them, so that results do not depend on the number of threads.
+/// How a product is cut into calls that threads share: blocks of rows, and groups of block columns where the blocks of
+/// rows are too few or all calls are to have one shape. oneDNN cuts sums over many inputs in a way that depends on the
+/// shape of the call, rows and outputs (seen from 2,048 inputs on).
 class Calls {
  public:
-  Calls(std::int64_t rows, std::int64_t outputs, int threads)
+  Calls(std::int64_t rows, std::int64_t outputs, int threads, Products::Calls calls)
       : rows_(static_cast<int>(rows)),
         outputs_(static_cast<int>(outputs)),
-        row_blocks_((rows_ + kCallRows - 1) / kCallRows),
+        most_rows_(calls == Products::Calls::of_one_shape ? kTileRows : kCallRows),
+        row_blocks_((rows_ + most_rows_ - 1) / most_rows_),
         blocks_((outputs_ + kBlockOutputs - 1) / kBlockOutputs),
-        groups_(std::clamp((threads + row_blocks_ - 1) / row_blocks_, 1, blocks_)) {}
+        groups_(calls == Products::Calls::of_one_shape
+                    ? (blocks_ + kStepBlocks - 1) / kStepBlocks
+                    : std::clamp((threads + row_blocks_ - 1) / row_blocks_, 1, blocks_)) {}
 
   struct Call {
     int first_row;
@@ -39,16 +44,17 @@ class Calls {
   int count() const { return row_blocks_ * groups_; }
   bool whole_rows() const { return groups_ == 1; }
   Call operator[](int i) const {
-    const int row = i % row_blocks_ * kCallRows;
+    const int row = i % row_blocks_ * most_rows_;
     const int group = i / row_blocks_;
     const int output = part(blocks_, group, groups_) * kBlockOutputs;
-    return {row, std::min(kCallRows, rows_ - row), output,
+    return {row, std::min(most_rows_, rows_ - row), output,
             std::min(outputs_, part(blocks_, group + 1, groups_) * kBlockOutputs) - output};
   }
 
  private:
   int rows_;
   int outputs_;
+  int most_rows_;  ///< of a call
   int row_blocks_;
   int blocks_;
   int groups_;
@@ -87,14 +93,19 @@ void Bf16Kernels::rethrow() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void Linear::begin(const PackedSet* packed) {
-  packed_ = packed;
+ggml_tensor* product_of_single_rows(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) {
+  ggml_tensor* const rows = ggml_reshape_3d(context, x, x->ne[0], 1, x->ne[1]);
+  return ggml_reshape_2d(context, ggml_mul_mat(context, weight, rows), weight->ne[1], x->ne[1]);
+}
+
+void Linear::begin(const Products& products) {
+  products_ = products;
   nodes_.clear();
   x_ = nullptr;
 }
 
 bool Linear::has_kernels(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
-  const Calls calls(rows, outputs, kernels_.threads());
+  const Calls calls(rows, outputs, kernels_.threads(), products_.calls);
   for (int i = 0; i < calls.count(); ++i) {
     const Bf16Kernel::Shape shape{calls[i].rows, static_cast<int>(inputs), calls[i].outputs};
     if (kernels_.get(shape, calls.whole_rows() ? 0 : result_bytes(shape)) == nullptr) return false;
@@ -103,13 +114,15 @@ bool Linear::has_kernels(std::int64_t rows, std::int64_t inputs, std::int64_t ou
 }
 
 ggml_tensor* Linear::product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) {
-  const PackedMatrix* const matrix = packed_ == nullptr ? nullptr : packed_->find(weight);
+  const PackedMatrix* const matrix = products_.packed == nullptr ? nullptr : products_.packed->find(weight);
   const std::int64_t rows = padded_rows(x->ne[1]);
   const std::int64_t outputs = weight->ne[1];
-  if (matrix == nullptr || !has_kernels(rows, padded_inputs(x->ne[0]), outputs))
-    return ggml_mul_mat(context, weight, x);
+  if (matrix == nullptr || !has_kernels(rows, padded_inputs(x->ne[0]), outputs)) {
+    const bool row_by_row = products_.row_by_row != nullptr && products_.row_by_row->contains(weight);
+    return row_by_row ? product_of_single_rows(context, weight, x) : ggml_mul_mat(context, weight, x);
+  }
   ggml_tensor* inputs[] = {rounded(context, x)};
-  auto& node = nodes_.emplace_back(Node{&kernels_, matrix, static_cast<int>(x->ne[1])});
+  auto& node = nodes_.emplace_back(Node{&kernels_, matrix, static_cast<int>(x->ne[1]), products_.calls});
   ggml_tensor* const out =
       ggml_custom_4d(context, GGML_TYPE_F32, outputs, rows, 1, 1, inputs, 1, multiply, GGML_N_TASKS_MAX, &node);
   return rows == x->ne[1] ? out : ggml_view_2d(context, out, outputs, x->ne[1], out->nb[1], 0);
@@ -118,7 +131,7 @@ ggml_tensor* Linear::product(ggml_context* context, ggml_tensor* weight, ggml_te
 ggml_tensor* Linear::rounded(ggml_context* context, ggml_tensor* x) {
   if (x == x_) return rounded_;
   x_ = x;
-  auto& node = nodes_.emplace_back(Node{&kernels_, nullptr, static_cast<int>(x->ne[1])});
+  auto& node = nodes_.emplace_back(Node{&kernels_, nullptr, static_cast<int>(x->ne[1]), products_.calls});
   rounded_ = ggml_custom_4d(context, GGML_TYPE_BF16, padded_inputs(x->ne[0]), padded_rows(x->ne[1]), 1, 1, &x, 1,
                             round_rows, GGML_N_TASKS_MAX, &node);
   return rounded_;
@@ -147,7 +160,7 @@ void Linear::multiply(ggml_tensor* out, int index, int count, void* node) {
   const auto outputs = static_cast<std::ptrdiff_t>(out->ne[0]);
   const auto* const x = static_cast<const std::uint16_t*>(out->src[0]->data);
   auto* const y = static_cast<float*>(out->data);
-  const Calls calls(out->ne[1], out->ne[0], kernels.threads());
+  const Calls calls(out->ne[1], out->ne[0], kernels.threads(), static_cast<Node*>(node)->calls);
   try {
     for (int i = part(calls.count(), index, count); i < part(calls.count(), index + 1, count); ++i) {
       const auto c = calls[i];

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 
 #include "base/as_size.h"
 #include "base/memory.h"
@@ -45,14 +46,34 @@ class Bf16Kernels {
   std::exception_ptr error_;
 };
 
+/// Some matrices of a model.
+using WeightSet = std::unordered_set<const ggml_tensor*>;
+
+/// How the products of a graph are computed.
+struct Products {
+  /// Of packed matrices.
+  enum class Calls : std::uint8_t {
+    of_many_rows,  ///< as many rows in a call as there are: the fastest for long prompts
+    of_one_shape,  ///< a row's result does not depend on how many there are
+  };
+  const PackedSet* packed = nullptr;  ///< null: nothing is packed
+  Calls calls = Calls::of_many_rows;
+  const WeightSet* row_by_row = nullptr;  ///< by which ggml multiplies each row as if it were alone; null: none
+  bool operator==(const Products&) const = default;
+};
+
+/// x [inputs, rows] times weight by ggml, which sees the rows in a third dimension and so takes the kernel of a single
+/// row for each: [outputs, rows].
+ggml_tensor* product_of_single_rows(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
+
 /// The products of one graph with weights: by ggml's kernels, or in bf16 where the matrix is packed. The rest of the
 /// graph is the same for both.
 class Linear {
  public:
   explicit Linear(Bf16Kernels& kernels) : kernels_(kernels) {}
 
-  /// Begins a graph; null: nothing is packed.
-  void begin(const PackedSet* packed);
+  /// Begins a graph.
+  void begin(const Products& products);
 
   /// x [inputs, rows] f32 times weight [inputs, outputs]: [outputs, rows] f32.
   ggml_tensor* product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
@@ -62,6 +83,7 @@ class Linear {
     Bf16Kernels* kernels;
     const PackedMatrix* matrix;
     int rows;
+    Products::Calls calls;
   };
 
   bool has_kernels(std::int64_t rows, std::int64_t inputs, std::int64_t outputs);
@@ -70,7 +92,7 @@ class Linear {
   static void multiply(ggml_tensor* out, int index, int count, void* node);
 
   Bf16Kernels& kernels_;
-  const PackedSet* packed_ = nullptr;
+  Products products_;
   std::deque<Node> nodes_;  ///< ggml's nodes point to them
   ggml_tensor* x_ = nullptr;
   ggml_tensor* rounded_ = nullptr;  ///< x_ in bf16: several matrices have the same input

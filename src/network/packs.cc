@@ -15,14 +15,9 @@ namespace winnow::network {
 
 namespace {
 
-/// The least rows for which packed weights are faster.
-struct Least {
-  int of_pass;  ///< packing included
-  int of_step;  ///< with weights that are packed already
-};
-
-/// Measured on one core of a Sapphire Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a
-/// layer packed for 32 to 512 rows, the time of a pass by ggml over that with packing):
+/// The least rows of a pass for which packed weights are faster, packing included. Measured on one core of a Sapphire
+/// Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a layer packed for 32 to 512 rows, the
+/// time of a pass by ggml over that with packing):
 ///
 ///     rows     q4_1   q4_K   q6_K   q3_K   f16    bf16   f32    q5_0
 ///     64       0.56   0.43   0.77   0.61   1.40   1.76   0.85   1.31
@@ -45,11 +40,11 @@ struct Least {
 ///     step 16  3.25   4.09   1.42   1.30   1.88   2.28   1.65   2.91
 ///
 /// Quantized weights that ggml multiplies by tiles of AMX stand apart, and those that it multiplies row by row.
-Least least_rows(const ggml_tensor& weight) {
+int least_rows(const ggml_tensor& weight) {
   const bool tiles = weight.buffer != nullptr && std::string_view(ggml_backend_buffer_name(weight.buffer)) == "AMX";
-  if (tiles && ggml_is_quantized(weight.type)) return {192, 32};
+  if (tiles && ggml_is_quantized(weight.type)) return 192;
   const bool row_by_row = weight.type == GGML_TYPE_Q4_1 || weight.type == GGML_TYPE_Q5_1;
-  return row_by_row ? Least{32, 8} : Least{96, 8};
+  return row_by_row ? 32 : 96;
 }
 
 }  // namespace
@@ -62,86 +57,76 @@ Packs::Packs(const model::Weights& weights, MemoryAccount& account, int threads,
       team_(std::move(team)) {}
 
 std::size_t Packs::bytes(int rows) const {
-  if (packing_ == Packing::none ||
-      (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).ffn_up).of_pass))
+  if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).ffn_up)))
     return 0;
-  return PackedSet::bytes(packing_ == Packing::resident ? all_matrices() : matrices_of(largest_layer()));
+  return PackedSet::bytes(packing_ == Packing::resident ? all_matrices(weights_)
+                                                        : matrices_of(weights_, largest_layer()));
 }
 
-void Packs::begin_pass(int rows, std::size_t spare) {
-  if (packing_ == Packing::resident) {
-    pack_all(spare);
-  } else if (bytes(rows) > 0) {
-    allocate(spare, matrices_of(largest_layer()));
-  }
+void Packs::begin(std::size_t spare) {
+  if (packing_ != Packing::resident) return;
+  resident_ = allocate(spare, all_matrices(weights_));
+  if (resident_->set) fill(*resident_, PackedRoom::kAllLayers);
 }
 
-void Packs::end_pass() {
-  if (layer_ != kAll) set_.reset();
+Pass Packs::begin_pass(int rows, std::size_t spare) {
+  if (resident_) return Pass(resident_);
+  if (bytes(rows) == 0) return {};
+  auto room = room_.lock();
+  if (!room) room_ = room = allocate(spare, matrices_of(weights_, largest_layer()));
+  return Pass(std::move(room));
 }
 
-const PackedSet* Packs::of_layer(int layer) {
-  if (!set_) return nullptr;
-  if (layer_ != kAll && layer_ != layer) {
-    fill(matrices_of(layer));
-    layer_ = layer;
-  }
-  return &*set_;
+const PackedSet* Packs::of_layer(const Pass& pass, int layer) {
+  auto* const room = pass.room();
+  if (room == nullptr || !room->set) return nullptr;
+  if (room->layer != PackedRoom::kAllLayers && room->layer != layer) fill(*room, layer);
+  return &*room->set;
 }
 
-const PackedSet* Packs::of_step(int rows) {
-  if (packing_ != Packing::resident || rows < least_rows(*weights_.layer(0).ffn_up).of_step) return nullptr;
-  pack_all(available_memory());
-  return layer_ == kAll ? &*set_ : nullptr;
-}
+const PackedSet* Packs::of_step() const { return resident_ && resident_->set ? &*resident_->set : nullptr; }
 
-void Packs::pack_all(std::size_t spare) {
-  if (layer_ == kAll || refused_) return;
-  const auto all = all_matrices();
-  refused_ = !allocate(spare, all);
-  if (refused_) return;
-  fill(all);
-  layer_ = kAll;
-}
-
-bool Packs::allocate(std::size_t spare, const std::vector<const ggml_tensor*>& room_for) {
+std::shared_ptr<PackedRoom> Packs::allocate(std::size_t spare, const std::vector<const ggml_tensor*>& room_for) {
   const std::size_t bytes = PackedSet::bytes(room_for);
+  auto out = std::make_shared<PackedRoom>();
   try {
-    if (bytes <= spare) set_.emplace(weights_, account_, bytes, threads_);
+    if (bytes <= spare) out->set.emplace(weights_, account_, bytes, threads_);
   } catch (const MemoryError&) {
-    set_.reset();
+    out->set.reset();
   }
-  layer_ = -1;
-  if (!set_) log().info("no room for {} of packed weights: prompts are read more slowly", format_bytes(bytes));
-  return set_.has_value();
+  if (!out->set) log().info("no room for {} of packed weights: prompts are read more slowly", format_bytes(bytes));
+  return out;
 }
 
-void Packs::fill(const std::vector<const ggml_tensor*>& matrices) {
-  layer_ = -1;  // while it is neither the old one nor the new one
-  set_->begin(matrices);
-  team_([this](Worker worker) { set_->pack(worker); });
+void Packs::fill(PackedRoom& room, int layer) {
+  room.layer = -1;  // while it is neither the old one nor the new one
+  room.set->begin(layer == PackedRoom::kAllLayers ? all_matrices(weights_) : matrices_of(weights_, layer));
+  team_([&](Worker worker) { room.set->pack(worker); });
+  room.layer = layer;
 }
 
-std::vector<const ggml_tensor*> Packs::matrices_of(int layer) const {
-  const auto& w = weights_.layer(layer);
+std::vector<const ggml_tensor*> matrices_of(const model::Weights& weights, int layer) {
+  const auto& w = weights.layer(layer);
   return {w.wq, w.wk, w.wv, w.wo, w.ffn_gate, w.ffn_up, w.ffn_down};
+}
+
+std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights) {
+  std::vector<const ggml_tensor*> out;
+  for (int layer = 0; layer < weights.hparams().n_layer; ++layer) {
+    for (const auto* const m : matrices_of(weights, layer)) out.push_back(m);
+  }
+  out.push_back(weights.output());
+  return out;
 }
 
 /// The one whose packed matrices take the most bytes; of equals the first.
 int Packs::largest_layer() const {
   int largest = 0;
   for (int layer = 1; layer < weights_.hparams().n_layer; ++layer) {
-    if (PackedSet::bytes(matrices_of(layer)) > PackedSet::bytes(matrices_of(largest))) largest = layer;
+    if (PackedSet::bytes(matrices_of(weights_, layer)) > PackedSet::bytes(matrices_of(weights_, largest)))
+      largest = layer;
   }
   return largest;
-}
-
-std::vector<const ggml_tensor*> Packs::all_matrices() const {
-  std::vector<const ggml_tensor*> out = {weights_.output()};
-  for (int layer = 0; layer < weights_.hparams().n_layer; ++layer) {
-    for (const auto* const m : matrices_of(layer)) out.push_back(m);
-  }
-  return out;
 }
 
 }  // namespace winnow::network

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/memory.h"
 #include "base/worker.h"
@@ -18,7 +21,35 @@ enum class Packing : std::uint8_t {
   none,      ///< never
   by_rows,   ///< one layer at a time, in passes of enough rows
   layer,     ///< one layer at a time, in every pass
-  resident,  ///< all layers, which stay packed: in every pass and in steps of many rows
+  resident,  ///< all layers, which stay packed: in every pass and in every step
+};
+
+/// The matrices of a layer.
+std::vector<const ggml_tensor*> matrices_of(const model::Weights& weights, int layer);
+/// Of all layers, and the output matrix.
+std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights);
+
+/// Memory for packed matrices, and which layer's are in it.
+struct PackedRoom {
+  std::optional<PackedSet> set;  ///< none: there was no room
+  int layer = -1;                ///< kAllLayers: all; negative: none
+  static constexpr int kAllLayers = 1 << 30;
+};
+
+/// Rows on their way through the layers: whether their products are on packed matrices is settled when the pass begins.
+/// Passes may take turns; they share the memory, which lives as long as any of them. Move-only.
+class Pass {
+ public:
+  /// Nothing is packed.
+  Pass() = default;
+  explicit Pass(std::shared_ptr<PackedRoom> room) : room_(std::move(room)) {}
+  Pass(Pass&&) = default;
+  Pass& operator=(Pass&&) = default;
+
+  PackedRoom* room() const { return room_.get(); }
+
+ private:
+  std::shared_ptr<PackedRoom> room_;
 };
 
 /// Chooses what is packed and packs it. Where memory does not allow it, nothing is packed and ggml multiplies.
@@ -29,34 +60,30 @@ class Packs {
 
   Packs(const model::Weights& weights, MemoryAccount& account, int threads, Packing packing, Team team);
 
+  /// Packs what is to be resident, if it takes at most `spare` bytes. It is not tried again.
+  void begin(std::size_t spare);
   /// Bytes that a pass of `rows` rows will take.
   std::size_t bytes(int rows) const;
-  /// `spare` bytes may be taken.
-  void begin_pass(int rows, std::size_t spare);
-  void end_pass();
+  /// `spare` bytes may be taken, unless another pass has settled before whether there is room.
+  Pass begin_pass(int rows, std::size_t spare);
 
   /// What a layer's matrices are to be looked up in during a pass; null: nothing is packed. Throws Interrupted.
-  const PackedSet* of_layer(int layer);
+  const PackedSet* of_layer(const Pass& pass, int layer);
   /// The same for steps.
-  const PackedSet* of_step(int rows);
+  const PackedSet* of_step() const;
 
  private:
-  std::vector<const ggml_tensor*> matrices_of(int layer) const;
   int largest_layer() const;
-  std::vector<const ggml_tensor*> all_matrices() const;
-  void pack_all(std::size_t spare);
-  bool allocate(std::size_t spare, const std::vector<const ggml_tensor*>& room_for);
-  void fill(const std::vector<const ggml_tensor*>& matrices);
+  std::shared_ptr<PackedRoom> allocate(std::size_t spare, const std::vector<const ggml_tensor*>& room_for);
+  void fill(PackedRoom& room, int layer);
 
   const model::Weights& weights_;
   MemoryAccount& account_;
   int threads_;
   Packing packing_;
   Team team_;
-  std::optional<PackedSet> set_;
-  int layer_ = -1;        ///< that is packed; all: resident
-  bool refused_ = false;  ///< resident weights have found no room
-  static constexpr int kAll = 1 << 30;
+  std::shared_ptr<PackedRoom> resident_;
+  std::weak_ptr<PackedRoom> room_;  ///< of the passes that there are
 };
 
 }  // namespace winnow::network

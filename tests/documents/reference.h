@@ -253,7 +253,7 @@ class SamKv {
       attention.entries = &entries;
       attention.stores = stores;
       const std::vector<std::int32_t> positions(attention.positions.begin(), attention.positions.end());
-      owner.executor_.run_layer(layer, hidden(0), positions, attention);
+      owner.executor_.run_layer({}, layer, hidden(0), positions, attention);
     }
 
     SamKv& owner;

@@ -90,12 +90,14 @@ TEST_F(SessionTest, prefills_that_take_turns_read_what_each_reads_alone) {
   const std::vector<std::vector<Token>> nothing_more(1);
   const std::vector<CacheOptions> again = {options_of("kvzip:chunk=50", "40"), options_of("expected-attention", "30")};
   Session session(model_, {2, Precision::automatic, 32});
-  const auto context = session.impl().prefill_context();
-  const auto first_alone = engine::Prefill(context, text, questions, some).run();
-  const auto second_alone = engine::Prefill(context, other, nothing_more, again).run();
+  const auto context = [&](std::size_t rows) {
+    return session.impl().prefill_context(session.impl().begin_pass(rows, 0));
+  };
+  const auto first_alone = engine::Prefill(context(137), text, questions, some).run();
+  const auto second_alone = engine::Prefill(context(150), other, nothing_more, again).run();
 
-  engine::Prefill first(context, text, questions, some);
-  engine::Prefill second(context, other, nothing_more, again);
+  engine::Prefill first(context(137), text, questions, some);
+  engine::Prefill second(context(150), other, nothing_more, again);
   for (bool one = true, two = true; one || two;) {
     if (one) one = first.advance();
     if (two) two = second.advance();
@@ -346,31 +348,51 @@ TEST_F(SessionTest, refresh_reads_everything_until_it_has_selected) {
   }
 }
 
-TEST_F(SessionTest, a_row_does_not_depend_on_its_neighbours) {
-  const std::vector<CacheOptions> all = {options_of("full", "", "f32"), options_of("snapkv", "40", "f32"),
-                                         options_of("streaming-llm", "40", "f32")};
-  Session session(model_, {2, Precision::f32, 64});
+/// Every method, and some that wrap others.
+std::vector<std::string> all_specs() {
+  std::vector<std::string> out = {"ada(snapkv)", "pyramid(h2o)", "h2o:positions=cache"};
+  for (const auto& method : list_methods()) out.push_back(method.name);
+  return out;
+}
+
+class OfPrecision : public SessionTest, public testing::WithParamInterface<Precision> {};
+
+TEST_P(OfPrecision, a_row_does_not_depend_on_its_neighbours) {
+  Session session(model_, {2, GetParam(), 64});
+  const auto specs = all_specs();
   std::vector<Cache> together;
   std::vector<Cache> alone;
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto options = options_of(specs[i], "64", GetParam() == Precision::f32 ? "f32" : "f16");
     auto prefilled =
-        session.prefill(tokens(50 + 30 * static_cast<int>(i), static_cast<unsigned>(i)), std::span(all).subspan(i, 1));
+        session.prefill(tokens(50 + 7 * static_cast<int>(i), static_cast<unsigned>(i)), std::span(&options, 1));
     alone.push_back(prefilled.caches.front().clone());
     together.push_back(std::move(prefilled.caches.front()));
   }
   const auto vocabulary = static_cast<std::size_t>(model_->info().n_vocab);
-  for (int round = 0; round < 5; ++round) {
-    const auto next = tokens(3, 50 + static_cast<unsigned>(round));
+  for (std::size_t round = 0; round < 12; ++round) {
+    // Neighbours come and go, and each row has another place every time.
+    std::vector<std::size_t> running;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const auto which = (i + 5 * round) % specs.size();
+      if (round == 0 || (which + round) % 4 != 0) running.push_back(which);
+    }
+    const auto next = tokens(static_cast<int>(running.size()), 50 + static_cast<unsigned>(round));
     std::vector<Cache*> pointers;
-    for (auto& cache : together) pointers.push_back(&cache);
-    std::vector<float> logits(3 * vocabulary);
+    for (const auto which : running) pointers.push_back(&together[which]);
+    std::vector<float> logits(running.size() * vocabulary);
     session.step(pointers, next, logits);
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < running.size(); ++i) {
       const auto row = std::span(logits).subspan(i * vocabulary, vocabulary);
-      expect_near({row.begin(), row.end()}, step(session, alone[i], next[i]));
+      ASSERT_EQ(std::vector(row.begin(), row.end()), step(session, alone[running[i]], next[i]))
+          << specs[running[i]] << " in round " << round;
     }
   }
+  for (std::size_t i = 0; i < specs.size(); ++i) EXPECT_EQ(together[i].kept(), alone[i].kept()) << specs[i];
 }
+
+INSTANTIATE_TEST_SUITE_P(all, OfPrecision, testing::Values(Precision::f32, Precision::automatic),
+                         [](const auto& test) { return test.param == Precision::f32 ? "f32" : "automatic"; });
 
 TEST_F(SessionTest, a_clone_is_independent) {
   const auto cache = options_of("snapkv", "40");

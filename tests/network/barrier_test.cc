@@ -82,7 +82,7 @@ TEST_F(BarrierTest, waiting_for_a_thread_takes_no_processor_time) {
   const std::vector<std::int32_t> token = {5};
   const std::vector<std::int32_t> position = {0};
   const std::clock_t before = std::clock();  // processor time of all threads
-  executor.step(token, position, attention, logits);
+  executor.step(network::Rows::of_one_sequence, token, position, attention, logits);
   const double taken = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   EXPECT_LT(taken, std::chrono::duration<double>(Resting::kRest).count() / 4);
 }

@@ -37,26 +37,25 @@ class Network {
     const auto embd = static_cast<std::size_t>(hparams().n_embd);
     Buffer hidden(account_, tokens.size() * embd * sizeof(float), "hidden states");
     executor_.embed(tokens, hidden.as<float>().data());
-    executor_.begin_pass(n, spare);
+    const auto pass = executor_.begin_pass(n, spare);
     for (int layer = 0; layer < hparams().n_layer; ++layer) {
       for (int first = 0; first < n; first += chunk) {
         std::vector<DenseAttention::Row> rows;
         for (int i = first; i < std::min(n, first + chunk); ++i) rows.push_back({0, i});
-        executor_.run_layer(layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd,
+        executor_.run_layer(pass, layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd,
                             positions_of(rows), attention_);
       }
     }
-    executor_.end_pass();
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));
     executor_.logits(hidden.as<float>().data(), n, logits.data());
     return logits;
   }
 
-  /// Rows of any sequences through all layers; logits [rows][n_vocab].
+  /// Rows of any sequences through all layers, each as if it were alone; logits [rows][n_vocab].
   std::vector<float> step(std::span<const std::int32_t> tokens, const std::vector<DenseAttention::Row>& rows) {
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));
     const auto positions = positions_of(rows);
-    executor_.step(tokens, positions, attention_, logits);
+    executor_.step(network::Rows::of_several, tokens, positions, attention_, logits);
     return logits;
   }
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/single_rows.h"
+
+#include <ggml-backend.h>
+#include <ggml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/as_size.h"
+#include "network/packs.h"
+
+namespace winnow::network {
+
+namespace {
+
+constexpr int kOutputs = 256;                          // of a matrix that are looked at
+constexpr int kRowCounts[] = {2, 3, 4, 7, 8, 17, 33};  // on both sides of where ggml's kernels change
+constexpr int kMostRows = 33;
+
+/// What ggml chooses a kernel by, besides the number of rows.
+using Kind = std::tuple<ggml_type, std::string_view, std::int64_t>;
+
+std::string_view buffer_of(const ggml_tensor& weight) {
+  return weight.buffer == nullptr ? std::string_view() : ggml_backend_buffer_name(weight.buffer);
+}
+
+/// Rows of any numbers; every other one has halves of the step that it is quantized to, and several greatest values, as
+/// kernels that differ only there round differently.
+void fill(std::span<float> rows, std::int64_t inputs) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> any;
+  std::uniform_int_distribution<int> halves(-253, 253);
+  constexpr int kGreatestEvery = 16;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto column = i % as_size(inputs);
+    if (i / as_size(inputs) % 2 == 0) {
+      rows[i] = any(random);
+    } else if (column % kGreatestEvery == 3) {
+      rows[i] = std::copysign(127.0F, any(random));
+    } else {
+      rows[i] = static_cast<float>(halves(random)) / 2;
+    }
+  }
+}
+
+class Trial {
+ public:
+  Trial(MemoryAccount& account, Bf16Kernels& kernels, const std::function<void(const ComputeGraph&)>& compute,
+        const ggml_tensor& weight)
+      : graph_(account, kernels, 0),
+        compute_(compute),
+        weight_(weight),
+        outputs_(std::min<std::int64_t>(kOutputs, weight.ne[1])),
+        rows_(as_size(kMostRows * weight.ne[0])),
+        x_(account, rows_.size() * sizeof(float), "rows that are tried") {
+    fill(rows_, weight.ne[0]);
+  }
+
+  /// Whether a row's product depends on the rows beside it.
+  bool differs() {
+    std::vector<float> alone;
+    for (int row = 0; row < kMostRows; ++row) {
+      const auto one = product(row, 1);
+      alone.insert(alone.end(), one.begin(), one.end());
+    }
+    return std::any_of(std::begin(kRowCounts), std::end(kRowCounts), [&](int rows) {
+      const auto together = product(0, rows);
+      return std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)) != 0;
+    });
+  }
+
+ private:
+  std::vector<float> product(int first, int rows) {
+    std::memcpy(x_.data(), rows_.data() + first * weight_.ne[0], as_size(rows * weight_.ne[0]) * sizeof(float));
+    ggml_context* const context = graph_.begin();
+    ggml_tensor* const x = graph_.wrap(GGML_TYPE_F32, weight_.ne[0], rows, x_.data());
+    ggml_tensor* const some =
+        ggml_view_2d(context, const_cast<ggml_tensor*>(&weight_), weight_.ne[0], outputs_, weight_.nb[1], 0);
+    graph_.finish(ggml_mul_mat(context, some, x), rows);
+    compute_(graph_);
+    return {graph_.result(), graph_.result() + outputs_ * rows};
+  }
+
+  ComputeGraph graph_;
+  const std::function<void(const ComputeGraph&)>& compute_;
+  const ggml_tensor& weight_;
+  std::int64_t outputs_;
+  std::vector<float> rows_;
+  Buffer x_;  ///< those of a product, aligned
+};
+
+}  // namespace
+
+WeightSet find_row_by_row(const model::Weights& weights, MemoryAccount& account, Bf16Kernels& kernels,
+                          const std::function<void(const ComputeGraph&)>& compute) {
+  std::map<Kind, bool> known;
+  WeightSet out;
+  for (const auto* const weight : all_matrices(weights)) {
+    // ggml's products by tiles of AMX are the same sums in the same order for one row and for several, and take no
+    // third dimension.
+    if (buffer_of(*weight) == "AMX") continue;
+    const auto [kind, is_new] = known.try_emplace({weight->type, buffer_of(*weight), weight->ne[0]});
+    if (is_new) kind->second = Trial(account, kernels, compute, *weight).differs();
+    if (kind->second) out.insert(weight);
+  }
+  return out;
+}
+
+}  // namespace winnow::network
