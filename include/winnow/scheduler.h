@@ -26,11 +26,12 @@ struct RequestEnd {
   std::vector<Generation> answers;  ///< as far as they have come, [answers]
   std::vector<Cache> caches;        ///< [answers], which have seen the prompt and all but the last token of their
                                     ///< answer; empty where no answer has begun
-  int cached_tokens = 0;            ///< of the text, that were not read because they were stored
-  std::exception_ptr error;         ///< what has ended it; null: nothing has
-  double queue_ms = 0;              ///< before it began
-  double read_ms = 0;               ///< from then on until its first token
-  double answer_ms = 0;             ///< from then on
+  std::vector<GeneratedToken> prompt_logprobs;  ///< of the text's tokens from the second on, where they were asked for
+  int cached_tokens = 0;                        ///< of the text, that were not read because they were stored
+  std::exception_ptr error;                     ///< what has ended it; null: nothing has
+  double queue_ms = 0;                          ///< before it began
+  double read_ms = 0;                           ///< from then on until its first token
+  double answer_ms = 0;                         ///< from then on
 };
 
 /// Who hears of a request, from within Scheduler::advance(). All may be empty. They may call add() and cancel(). What
@@ -55,6 +56,9 @@ struct Request {
   std::vector<Token> question;  ///< appended to what has been compressed; may be empty
   GenerateOptions generate;
   int answers = 1;  ///< which differ by their seeds: the i-th has seed + i
+  /// Set: the log probabilities of the text's tokens are computed, with so many alternatives each. They come from full
+  /// attention, which is how a text is read whatever is kept of it. Such a text is always read.
+  std::optional<int> prompt_logprobs;
   /// Set: what is kept of the text is stored for later requests with the same text, options and salt, and they wait for
   /// it. An answer is the same whether its text was found or read.
   std::optional<std::string> cache_salt;

@@ -47,8 +47,10 @@ void HiddenStates::keep(std::span<const int> rows) {
 
 std::vector<float> HiddenStates::logits(int of) {
   std::vector<float> out(as_size(hparams_.n_vocab));
-  executor_.logits(row(of), 1, out.data());
+  logits({of, 1}, out);
   return out;
 }
+
+void HiddenStates::logits(RowRange of, std::span<float> out) { executor_.logits(row(of.first), of.count, out.data()); }
 
 }  // namespace winnow::engine

@@ -44,6 +44,8 @@ class HiddenStates {
   void keep(std::span<const int> rows);
   /// Logits of a row after the last layer, [n_vocab].
   std::vector<float> logits(int of);
+  /// Of several rows, [count][n_vocab].
+  void logits(RowRange of, std::span<float> out);
 
  private:
   network::Executor& executor_;

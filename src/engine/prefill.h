@@ -63,6 +63,8 @@ class Prefill {
   /// What has been read of a prompt, once. REQUIRES: advance() has returned false.
   std::vector<Cache> take_caches(std::size_t prompt);
   std::vector<float> logits(std::size_t prompt);
+  /// Of some tokens of the shared text, [count][n_vocab].
+  void text_logits(RowRange tokens, std::span<float> out) { hidden_.logits(tokens, out); }
   /// All of it.
   std::vector<Prefilled> run();
 

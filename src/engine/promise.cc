@@ -40,6 +40,8 @@ Promise promise_of(const Request& request, const Session::Impl& session) {
     read = sequence.bytes_held();
   } else {
     out.reading = session.prefill_bytes(tokens, std::span(options, 1));
+    if (request.prompt_logprobs)
+      out.reading += as_size(std::min(kScoredRows, tokens)) * as_size(session.hparams.n_vocab) * sizeof(float);
     read = cache_bytes(*options, session.hparams, tokens);
   }
   out.answering = as_size(request.answers) * (read + growth_bytes(*options, session.hparams, tokens, more));

@@ -9,6 +9,9 @@
 
 namespace winnow::engine {
 
+/// Rows of a text whose logits are computed together.
+inline constexpr int kScoredRows = 64;
+
 /// The most bytes that a request has in use.
 struct Promise {
   std::size_t reading = 0;    ///< while its text is read

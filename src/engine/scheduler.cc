@@ -31,6 +31,8 @@ constexpr int kReading = 2;
 void check(const Request& request, const Session::Impl& session) {
   const auto vocabulary = session.hparams.n_vocab;
   engine::check(request.generate, vocabulary);
+  if (request.prompt_logprobs.value_or(0) < 0)
+    throw UsageError(fmt::format("cannot report {} alternatives for a token", *request.prompt_logprobs));
   if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
   if (!request.question.empty()) session.check(request.question);
   if (!request.cache) {

@@ -28,7 +28,8 @@ Task::Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& 
       room_(room),
       prompt_tokens_((request_.cache ? request_.cache->impl().seen : 0) +
                      static_cast<int>(request_.text.size() + request_.question.size())) {
-  if (request_.cache_salt && !request_.cache) prefix_ = prefix_key(request_.keep, *request_.cache_salt, request_.text);
+  if (request_.cache_salt && !request_.cache && !request_.prompt_logprobs)
+    prefix_ = prefix_key(request_.keep, *request_.cache_salt, request_.text);
 }
 
 std::size_t Task::promise() const { return caches_.empty() ? promise_.most() : promise_.answering; }
@@ -113,12 +114,32 @@ void Task::read() {
 
 void Task::read_text() {
   const Session::Impl::Stops stops(room_.session);
-  if (prefill_->advance()) return;
+  if (!has_passed_) {
+    has_passed_ = !prefill_->advance();
+    if (!has_passed_ || request_.prompt_logprobs) return;
+  }
+  if (request_.prompt_logprobs && score_text()) return;
   caches_ = prefill_->take_caches(0);
   logits_ = prefill_->logits(0);
   prefill_.reset();
   if (prefix_) room_.prefixes.put(*prefix_, caches_.front(), logits_);
   has_text();
+}
+
+/// The log probabilities of some more tokens of the text. Returns false when it has those of all.
+bool Task::score_text() {
+  const std::size_t all = request_.text.size() - 1;
+  const std::size_t count = std::min(all - scored_.size(), as_size(kScoredRows));
+  const auto vocabulary = as_size(room_.session.hparams.n_vocab);
+  if (count == 0) return false;
+  Buffer logits(room_.session.account, count * vocabulary * sizeof(float), "the logits of a prompt's tokens");
+  prefill_->text_logits({static_cast<int>(scored_.size()), static_cast<int>(count)}, logits.as<float>());
+  for (std::size_t i = 0; i < count; ++i) {
+    const Token next = request_.text[scored_.size() + 1];
+    scored_.push_back(
+        log_probabilities(logits.as<float>().subspan(i * vocabulary, vocabulary), next, *request_.prompt_logprobs));
+  }
+  return scored_.size() < all;
 }
 
 void Task::read_question() {
@@ -170,6 +191,7 @@ void Task::finish() {
   if (answers_.empty()) end.answers.assign(as_size(request_.answers), {{}, {}, {}, FinishReason::interrupted});
   if (!has_begun() && request_.cache) caches_.push_back(std::move(*request_.cache));
   end.caches = std::move(caches_);
+  end.prompt_logprobs = std::move(scored_);
   end.cached_tokens = cached_tokens_;
   end.error = error_;
   end.queue_ms = ms_between(arrived_, begun_.value_or(now));

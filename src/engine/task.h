@@ -74,6 +74,7 @@ class Task {
   void begin_text();
   bool find_text();
   void has_text();
+  bool score_text();
   void read_text();
   void read_question();
   void begin_answers();
@@ -90,6 +91,8 @@ class Task {
   std::optional<Clock::time_point> begun_;
   std::optional<Clock::time_point> answered_;  ///< when the first token came
   std::optional<Prefill> prefill_;
+  bool has_passed_ = false;  ///< the text through all layers
+  std::vector<GeneratedToken> scored_;
   std::size_t asked_ = 0;  ///< tokens of the question that have been read
   std::vector<Cache> caches_;
   std::vector<float> logits_;  ///< of the last token that has been read

@@ -369,6 +369,30 @@ TEST_F(SchedulerTest, a_stored_text_gives_the_answers_of_one_that_is_read) {
   }
 }
 
+TEST_F(SchedulerTest, log_probabilities_of_the_prompt_are_those_of_its_beginnings) {
+  Session session(model_, {2, Precision::f32, 32});
+  const auto text = tokens(140, 9);
+  const auto full = options_of("full", "", "f32");
+  for (const char* spec : {"full", "snapkv"}) {
+    Scheduler scheduler(session, {});
+    std::vector<GeneratedToken> scored;
+    auto request = request_of({options_of(spec, std::string(spec) == "full" ? "" : "64", "f32"), text, {}, 0},
+                              [&](RequestEnd end) { scored = std::move(end.prompt_logprobs); });
+    request.prompt_logprobs = 2;
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    ASSERT_EQ(scored.size(), text.size() - 1);
+    for (const std::size_t i : {1U, 2U, 63U, 64U, 65U, 100U, 139U}) {
+      const auto read = session.prefill(std::span(text).first(i), std::span(&full, 1));
+      const auto expected = engine::log_probabilities(read.logits, text[i], 2);
+      EXPECT_EQ(scored[i - 1].chosen.id, text[i]);
+      EXPECT_NEAR(scored[i - 1].chosen.logprob, expected.chosen.logprob, 1e-4) << i;
+      EXPECT_EQ(scored[i - 1].top[0].id, expected.top[0].id);
+      EXPECT_EQ(scored[i - 1].top.size(), 2);
+    }
+  }
+}
+
 TEST_F(SchedulerTest, texts_that_were_used_long_ago_make_room) {
   Session session(model_, {});
   const auto bytes_of_one = [&] {
