@@ -84,8 +84,10 @@ void Task::begin_text() {
   const auto need = room_.session.prefill_bytes(static_cast<int>(request_.text.size()), keep);
   check_memory(need, fmt::format("reading {} tokens", request_.text.size()));
   static const std::vector<std::vector<Token>> nothing_more(1);
-  auto context = room_.session.prefill_context(room_.session.begin_pass(request_.text.size(), need));
-  prefill_.emplace(std::move(context), request_.text, nothing_more, keep);
+  auto pass = room_.session.begin_pass(request_.text.size(), need);
+  if (pass.room() != nullptr && room_.packed.room() == nullptr)
+    room_.packed = room_.session.begin_pass(request_.text.size(), need);
+  prefill_.emplace(room_.session.prefill_context(std::move(pass)), request_.text, nothing_more, keep);
 }
 
 /// Whether the text is stored.

@@ -25,6 +25,7 @@ struct TaskRoom {
   Session::Impl& session;
   Sampler::Candidates candidates;
   Prefixes prefixes;
+  network::Pass packed = {};  ///< keeps the memory for packed weights, once a text has needed it
 };
 
 /// A request of a scheduler on its way: it waits, is read by quanta, is answered token by token, ends.

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "engine/sampler.h"
+#include "network/bf16_kernel.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"
@@ -43,11 +44,11 @@ constexpr int kLogprobs = 3;
 
 class SchedulerTest : public testing::Test {
  public:
-  SchedulerTest() {
+  explicit SchedulerTest(ggml_type weights = GGML_TYPE_F32) {
     test::TinyModel tiny;
     tiny.n_head = 6;
-    tiny.type = GGML_TYPE_F16;
     tiny.n_head_kv = 2;
+    tiny.type = weights;
     write_tiny_gguf(tiny, folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
   }
@@ -170,14 +171,33 @@ void expect_as_alone(Session& session, const std::vector<Asked>& asked, std::spa
   }
 }
 
-class SchedulerPrecision : public SchedulerTest, public testing::WithParamInterface<Precision> {};
+struct Case {
+  const char* name;
+  Precision precision;
+  Pack pack;
+  ggml_type weights;
+};
 
-TEST_P(SchedulerPrecision, answers_are_those_of_each_request_alone) {
-  Session session(model_, {2, GetParam(), 32});
+class SchedulerCase : public SchedulerTest, public testing::WithParamInterface<Case> {
+ protected:
+  SchedulerCase() : SchedulerTest(GetParam().weights) {}
+};
+
+TEST_P(SchedulerCase, answers_are_those_of_each_request_alone) {
+  if (GetParam().pack == Pack::resident && !network::Bf16Kernel::available()) GTEST_SKIP() << "no bf16 products";
+  Session session(model_, {2, GetParam().precision, 32, GetParam().pack});
   const auto before = session.memory().held;
   expect_as_alone(session, every_method(7), std::vector{64, 5, 2});
   EXPECT_LE(session.memory().held, before + (1 << 20)) << "what requests held is free";
 }
+
+INSTANTIATE_TEST_SUITE_P(, SchedulerCase,
+                         testing::Values(Case{"f32", Precision::f32, Pack::automatic, GGML_TYPE_F32},
+                                         Case{"automatic", Precision::automatic, Pack::automatic, GGML_TYPE_F32},
+                                         Case{"f16", Precision::automatic, Pack::automatic, GGML_TYPE_F16},
+                                         Case{"q8_0", Precision::automatic, Pack::automatic, GGML_TYPE_Q8_0},
+                                         Case{"resident", Precision::automatic, Pack::resident, GGML_TYPE_F32}),
+                         [](const auto& p) { return p.param.name; });
 
 TEST(SchedulerRealModel, answers_are_those_of_each_request_alone) {
   const auto path = test::real_model();
@@ -195,9 +215,6 @@ TEST(SchedulerRealModel, answers_are_those_of_each_request_alone) {
   }
   expect_as_alone(session, asked, std::vector{16, 3});
 }
-
-INSTANTIATE_TEST_SUITE_P(, SchedulerPrecision, testing::Values(Precision::f32, Precision::automatic),
-                         [](const auto& p) { return p.param == Precision::f32 ? "f32" : "automatic"; });
 
 TEST_F(SchedulerTest, what_a_request_holds_is_what_it_holds_alone_and_was_promised) {
   Session session(model_, {2, Precision::automatic, 32});
