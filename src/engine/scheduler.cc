@@ -5,8 +5,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,6 +13,8 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "engine/promise.h"
+#include "engine/request.h"
+#include "engine/shares.h"
 #include "engine/task.h"
 #include "winnow/error.h"
 
@@ -28,35 +28,7 @@ using Tasks = std::vector<std::unique_ptr<Task>>;
 /// Each prompt that is being read holds its hidden states and one layer's keys and values.
 constexpr int kReading = 2;
 
-void check(const Request& request, const Session::Impl& session) {
-  const auto vocabulary = session.hparams.n_vocab;
-  engine::check(request.generate, vocabulary);
-  if (request.prompt_logprobs.value_or(0) < 0)
-    throw UsageError(fmt::format("cannot report {} alternatives for a token", *request.prompt_logprobs));
-  if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
-  if (!request.question.empty()) session.check(request.question);
-  if (!request.cache) {
-    request.keep.check();
-    return session.check(request.text);
-  }
-  if (!request.text.empty()) throw UsageError("a request goes on after a cache or after a text, not after both");
-  if (request.question.empty() && request.logits.size() != as_size(vocabulary))
-    throw UsageError(fmt::format("a request that goes on after a cache has {} logits, not the {} of its last token",
-                                 request.logits.size(), vocabulary));
-}
-
 }  // namespace
-
-Request request_of(Prompt prompt, Protocol protocol) {
-  Request out;
-  out.text = std::move(prompt.text);
-  if (protocol == Protocol::aware || out.text.empty()) {
-    out.text.insert(out.text.end(), prompt.question.begin(), prompt.question.end());
-  } else {
-    out.question = std::move(prompt.question);
-  }
-  return out;
-}
 
 void SchedulerOptions::check() const {
   if (parallel < 1) throw UsageError(fmt::format("cannot answer {} requests at a time: at least 1", parallel));
@@ -79,8 +51,7 @@ struct Scheduler::Impl {
     return bytes;
   }
 
-  void charge(const Task& task, double tokens) { used[task.key()] += tokens; }
-  void forget_idle_keys();
+  bool has_requests(const std::string& key) const;
   Tasks::iterator next_waiting();
   void sweep(Tasks& tasks);
   void sweep() {
@@ -98,27 +69,18 @@ struct Scheduler::Impl {
     return static_cast<int>(
         std::count_if(running.begin(), running.end(), [](const auto& t) { return is_reading(*t); }));
   }
-  void read(Task& task);
   void read_for_a_while(Clock::time_point began);
   void step();
   bool run(std::span<const engine::StepRow> rows, std::span<Task* const> tasks);
 
-  /// When a prompt would have been read if nothing else had been. Prompts are read in this order: short ones before
-  /// long ones, but none waits for what came long after it.
-  Clock::time_point due(const Task& task) const {
-    const std::chrono::duration<double, std::milli> needs(task.tokens_to_read() * read_ms / read_tokens);
-    return task.arrived() + std::chrono::duration_cast<Clock::duration>(needs);
-  }
   Session::Impl& session;
   SchedulerOptions options;
   Tasks waiting;
   Tasks running;
   engine::TaskRoom room;
   std::vector<float> logits;  ///< of a step
-  double read_ms = 1;         ///< what reading has taken so far …
-  double read_tokens = 1;     ///< … and how many tokens that was
   PrefixUse use;
-  std::map<std::string, double> used;  ///< tokens of each key that has requests
+  engine::Shares shares;
   Id last = 0;
 };
 
@@ -147,7 +109,9 @@ bool Scheduler::Impl::is_text_being_read(const Task& task) const {
 
 /// The key that has used the fewest tokens comes first, then the priority among its requests, then what is due.
 Tasks::iterator Scheduler::Impl::next_waiting() {
-  const auto rank = [this](const Task& task) { return std::tuple(used[task.key()], -task.priority(), due(task)); };
+  const auto rank = [this](const Task& task) {
+    return std::tuple(shares.used(task.key()), -task.priority(), task.due());
+  };
   auto first = waiting.end();
   for (auto task = waiting.begin(); task != waiting.end(); ++task) {
     if (!is_text_being_read(**task) && (first == waiting.end() || rank(**task) < rank(**first))) first = task;
@@ -155,13 +119,9 @@ Tasks::iterator Scheduler::Impl::next_waiting() {
   return first;
 }
 
-/// A key that comes, or comes again, is level with the one that has used the least: it has saved nothing up.
-void Scheduler::Impl::forget_idle_keys() {
-  std::erase_if(used, [this](const auto& entry) {
-    const auto has_key = [&](const auto& task) { return task->key() == entry.first; };
-    return std::none_of(waiting.begin(), waiting.end(), has_key) &&
-           std::none_of(running.begin(), running.end(), has_key);
-  });
+bool Scheduler::Impl::has_requests(const std::string& key) const {
+  const auto has_key = [&](const auto& task) { return task->key() == key; };
+  return std::any_of(waiting.begin(), waiting.end(), has_key) || std::any_of(running.begin(), running.end(), has_key);
 }
 
 /// A prompt begins when none is being read, or when it is to be read before those that are.
@@ -170,7 +130,7 @@ void Scheduler::Impl::begin_waiting() {
     const auto next = next_waiting();
     if (next == waiting.end() || !fits(**next)) return;
     const auto* const reading = next_to_read();
-    if (reading != nullptr && (count_reading() == kReading || due(*reading) < due(**next))) return;
+    if (reading != nullptr && (count_reading() == kReading || reading->due() < (*next)->due())) return;
     const auto at = next - waiting.begin();
     running.push_back(std::move(waiting[at]));
     waiting.erase(waiting.begin() + at);
@@ -180,7 +140,7 @@ void Scheduler::Impl::begin_waiting() {
 
 void Scheduler::Impl::begin(Task& task) {
   task.begin();
-  charge(task, task.tokens_to_read());
+  shares.charge(task.key(), task.tokens_to_read());
   if (!task.prefix()) return;
   use.asked += task.prefix()->text.size();
   use.found += as_size(task.cached_tokens());
@@ -195,17 +155,9 @@ bool Scheduler::Impl::fits(const Task& task) const {
 Task* Scheduler::Impl::next_to_read() const {
   Task* first = nullptr;
   for (const auto& task : running) {
-    if (is_reading(*task) && (first == nullptr || due(*task) < due(*first))) first = task.get();
+    if (is_reading(*task) && (first == nullptr || task->due() < first->due())) first = task.get();
   }
   return first;
-}
-
-void Scheduler::Impl::read(Task& task) {
-  const auto began = Clock::now();
-  const double before = task.tokens_to_read();
-  task.read();
-  read_ms += ms_since(began);
-  read_tokens += before - task.tokens_to_read();
 }
 
 void Scheduler::Impl::read_for_a_while(Clock::time_point began) {
@@ -215,7 +167,7 @@ void Scheduler::Impl::read_for_a_while(Clock::time_point began) {
     begin_waiting();
     auto* const task = next_to_read();
     if (task == nullptr) return;
-    read(*task);
+    task->read();
   } while (is_answering() && ms_since(began) < most);
 }
 
@@ -235,7 +187,7 @@ void Scheduler::Impl::step() {
   if (!run(rows, tasks)) return;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    charge(*tasks[i], static_cast<double>(ends[i] - begin));
+    shares.charge(tasks[i]->key(), static_cast<double>(ends[i] - begin));
     tasks[i]->take(std::span(logits).subspan(begin * vocabulary, (ends[i] - begin) * vocabulary));
     begin = ends[i];
   }
@@ -267,17 +219,15 @@ std::size_t Scheduler::bytes_of(const Request& request) const {
 
 Scheduler::Id Scheduler::add(Request request) {
   auto& s = *impl_;
-  check(request, s.session);
+  engine::check(request, s.session);
   const auto promise = engine::promise_of(request, s.session);
   if (promise.most() > s.options.memory) {
     throw MemoryError(fmt::format("the request needs {}, and all requests together may have {}",
                                   format_bytes(promise.most()), format_bytes(s.options.memory)),
                       promise.most());
   }
-  s.forget_idle_keys();
-  double least = s.used.empty() ? 0 : std::numeric_limits<double>::infinity();
-  for (const auto& [key, tokens] : s.used) least = std::min(least, tokens);
-  s.used.try_emplace(request.key, least);
+  s.shares.keep([&s](const auto& key) { return s.has_requests(key); });
+  s.shares.join(request.key);
   const Id id = ++s.last;
   s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.room));
   return id;

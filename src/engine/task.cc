@@ -39,6 +39,11 @@ double Task::tokens_to_read() const {
   return text * static_cast<double>(request_.text.size()) + static_cast<double>(request_.question.size() - asked_);
 }
 
+Clock::time_point Task::due() const {
+  const std::chrono::duration<double, std::milli> needs(tokens_to_read() * room_.read_ms / room_.read_tokens);
+  return arrived_ + std::chrono::duration_cast<Clock::duration>(needs);
+}
+
 RequestState Task::state() const {
   RequestState out;
   out.id = id_;
@@ -107,11 +112,15 @@ void Task::has_text() {
 }
 
 void Task::read() {
+  const auto began = Clock::now();
+  const double before = tokens_to_read();
   guarded([this] {
     if (prefill_) return read_text();
     read_question();
     if (asked_ == request_.question.size()) begin_answers();
   });
+  room_.read_ms += ms_since(began);
+  room_.read_tokens += before - tokens_to_read();
 }
 
 void Task::read_text() {

@@ -25,6 +25,8 @@ struct TaskRoom {
   Session::Impl& session;
   Sampler::Candidates candidates;
   Prefixes prefixes;
+  double read_ms = 1;         ///< that reading has taken so far …
+  double read_tokens = 1;     ///< … and of how many tokens
   network::Pass packed = {};  ///< keeps the memory for packed weights, once a text has needed it
 };
 
@@ -51,7 +53,9 @@ class Task {
   RequestState state() const;
   /// Tokens that have still to be read; one that has passed half of the layers is half a token.
   double tokens_to_read() const;
-  Clock::time_point arrived() const { return arrived_; }
+  /// When it would have been read if nothing else had been. Prompts are read in this order: short ones before long
+  /// ones, but none waits for what came long after it.
+  Clock::time_point due() const;
   const std::string& key() const { return request_.key; }
   int priority() const { return request_.priority; }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/request.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "base/as_size.h"
+#include "engine/answering.h"
+#include "winnow/error.h"
+
+namespace winnow {
+
+Request request_of(Prompt prompt, Protocol protocol) {
+  Request out;
+  out.text = std::move(prompt.text);
+  if (protocol == Protocol::aware || out.text.empty()) {
+    out.text.insert(out.text.end(), prompt.question.begin(), prompt.question.end());
+  } else {
+    out.question = std::move(prompt.question);
+  }
+  return out;
+}
+
+namespace engine {
+
+void check(const Request& request, const Session::Impl& session) {
+  const auto vocabulary = session.hparams.n_vocab;
+  check(request.generate, vocabulary);
+  if (request.prompt_logprobs.value_or(0) < 0)
+    throw UsageError(fmt::format("cannot report {} alternatives for a token", *request.prompt_logprobs));
+  if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
+  if (!request.question.empty()) session.check(request.question);
+  if (!request.cache) {
+    request.keep.check();
+    return session.check(request.text);
+  }
+  if (!request.text.empty()) throw UsageError("a request goes on after a cache or after a text, not after both");
+  if (request.question.empty() && request.logits.size() != as_size(vocabulary))
+    throw UsageError(fmt::format("a request that goes on after a cache has {} logits, not the {} of its last token",
+                                 request.logits.size(), vocabulary));
+}
+
+}  // namespace engine
+}  // namespace winnow

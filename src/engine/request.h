@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "engine/session_impl.h"
+#include "winnow/scheduler.h"
+
+namespace winnow::engine {
+
+/// Throws InputError for a request with nothing to read or an unknown token, UsageError for options that do not go
+/// together.
+void check(const Request& request, const Session::Impl& session);
+
+}  // namespace winnow::engine
