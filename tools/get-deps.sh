@@ -20,7 +20,7 @@ say() { echo "$*" >&2; }
 has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /proc/cpuinfo; }
 
 packages=(cmake ninja-build g++ make patch python3 python3-pip python3-pytest libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev
-  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libgtest-dev libbenchmark-dev)
+  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost1.81-dev libgtest-dev libbenchmark-dev)
 
 missing_packages() {
   local p

@@ -37,6 +37,7 @@ struct ModelInfo {
   int head_dim = 0;
   int n_vocab = 0;
   int ctx_train = 0;
+  std::size_t n_params = 0;            ///< elements of all tensors
   std::size_t weight_bytes = 0;        ///< memory that the weights take
   std::size_t kv_bytes_per_token = 0;  ///< an f16 key and value of every head and layer
   std::vector<LayerInfo> layers = {};  ///< [n_layer]

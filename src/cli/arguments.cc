@@ -155,6 +155,14 @@ void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOpt
   add_machine_options(command, arguments, options);
 }
 
+void add_serving_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
+  add_model_option(command, options);
+  add_special_option(command, arguments);
+  add_cache_options(command, arguments);
+  add_generation_options(command, arguments, options);
+  add_machine_options(command, arguments, options);
+}
+
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
   add_model_option(command, options);
   add_machine_options(command, arguments, options);

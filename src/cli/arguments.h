@@ -41,6 +41,10 @@ void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOp
 /// generation, machine.
 void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
+/// Those of a command whose requests bring their texts: model, control tokens, how the cache is kept, generation,
+/// machine.
+void add_serving_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
+
 /// Those of a command that measures: model and machine.
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 

@@ -18,6 +18,8 @@ void add_docs(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_tune(CLI::App& app);
+/// Only where winnow is built with Boost.
+void add_serve(CLI::App& app);
 
 /// Adds what `winnow eval` does with records that are there.
 void add_eval_reports(CLI::App& eval);

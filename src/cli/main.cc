@@ -63,6 +63,9 @@ int run_command_line(int argc, char** argv) {
   add_bench(app);
   add_eval(app);
   add_tune(app);
+#ifdef WINNOW_HAS_SERVER
+  add_serve(app);
+#endif
   try {
     app.parse(argc, argv);
     return 0;

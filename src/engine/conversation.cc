@@ -35,15 +35,6 @@ std::vector<Token> tokens_of(const model::Vocab& vocab, const std::string& piece
   return vocab.tokenize(piece, ControlTokens::parsed);
 }
 
-/// The tokens that a prompt begins with: BOS, and what the template puts before the first message.
-std::vector<Token> opening(const model::Vocab& vocab, const std::string& before) {
-  std::vector<Token> out = vocab.beginning();
-  const auto tokens = tokens_of(vocab, before);
-  if (!tokens.empty() && out == std::vector<Token>{tokens.front()}) out.clear();  // a template may open with BOS itself
-  append(out, tokens);
-  return out;
-}
-
 /// What stands between the text and a question in one message.
 enum class Separator : std::uint8_t { none, blank_line };
 
@@ -128,7 +119,7 @@ Prompts Model::tokenize(const Conversation& c, std::span<const std::string> ques
   const auto& vocab = impl_->vocab;
   const Frame frame = frame_before_question(vocab, c);
   const auto between = longest == 0 ? Separator::none : separator(c.format, c.text);
-  Prompts out{opening(vocab, frame.front()), {}};
+  Prompts out{vocab.opening(frame.front()), {}};
   append(out.text, text_tokens(vocab, c, between));
   for (const auto& question : questions)
     out.questions.push_back(message_tokens(vocab, question, frame.back(), c.control));
@@ -144,12 +135,12 @@ std::vector<Token> Model::tokenize(const Conversation& c) const {
   check_length(*impl_, c.text.size() + (last == nullptr ? 0 : last->content.size()));
   const auto& vocab = impl_->vocab;
   if (last == nullptr) {
-    std::vector<Token> out = opening(vocab, frame_before_question(vocab, c).front());
+    std::vector<Token> out = vocab.opening(frame_before_question(vocab, c).front());
     append(out, text_tokens(vocab, c, separator(c.format, c.text)));
     return out;
   }
   const Frame frame = frame_of(vocab, c.format, c.messages);
-  std::vector<Token> out = opening(vocab, frame.front());
+  std::vector<Token> out = vocab.opening(frame.front());
   auto after = frame.begin();
   bool text_is_there = false;
   for (const auto& [role, content] : c.messages) {

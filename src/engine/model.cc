@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "winnow/model.h"
 
+#include <ggml.h>
+#include <gguf.h>
+
 #include <limits>
 #include <utility>
 
@@ -12,6 +15,15 @@
 namespace winnow {
 
 namespace {
+
+std::size_t parameters(const gguf_context* gguf) {
+  std::size_t out = 0;
+  for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
+    const auto type = gguf_get_tensor_type(gguf, i);
+    out += gguf_get_tensor_size(gguf, i) / ggml_type_size(type) * as_size(ggml_blck_size(type));
+  }
+  return out;
+}
 
 ModelInfo describe(const std::string& path, const model::Weights& weights) {
   const auto& h = weights.hparams();
@@ -49,6 +61,7 @@ std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOpt
   const model::ModelFile file(path);
   auto weights = model::Weights::load(file, options);
   ModelInfo info = describe(path, *weights);
+  info.n_params = parameters(file.gguf());
   const std::size_t most = most_tokens(weights->hparams(), options);
   return std::shared_ptr<const Model>(
       new Model(std::make_unique<Impl>(std::move(weights), model::Vocab(file), std::move(info), most)));

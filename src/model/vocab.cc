@@ -66,10 +66,22 @@ std::vector<Token> Vocab::beginning() const {
   return {llama_vocab_bos(vocab_)};
 }
 
-std::string Vocab::piece(Token token) const {
+std::vector<Token> Vocab::opening(std::string_view text) const {
+  std::vector<Token> out = beginning();
+  const auto tokens = tokenize(text, ControlTokens::parsed);
+  if (!tokens.empty() && out == std::vector<Token>{tokens.front()}) out.clear();
+  out.insert(out.end(), tokens.begin(), tokens.end());
+  return out;
+}
+
+std::string Vocab::piece(Token token) const { return spelled(token, ControlNames::left_out); }
+std::string Vocab::name(Token token) const { return spelled(token, ControlNames::spelled); }
+
+std::string Vocab::spelled(Token token, ControlNames control) const {
   std::string out(64, '\0');
   const auto run = [&] {
-    return llama_token_to_piece(vocab_, token, out.data(), static_cast<int>(out.size()), 0, false);
+    return llama_token_to_piece(vocab_, token, out.data(), static_cast<int>(out.size()), 0,
+                                control == ControlNames::spelled);
   };
   int n = run();
   if (n < 0) {
@@ -84,13 +96,21 @@ std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longe
 
 bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
 
-std::string Vocab::rendered(const std::vector<llama_chat_message>& messages) const {
+Token Vocab::beginning_of_text() const { return llama_vocab_bos(vocab_); }
+Token Vocab::end_of_text() const { return llama_vocab_eos(vocab_); }
+
+std::string Vocab::chat_template() const {
+  const char* const text = llama_model_chat_template(model_.get(), nullptr);
+  return text == nullptr ? "" : text;
+}
+
+std::string Vocab::rendered(const std::vector<llama_chat_message>& messages, AnswerOpening opening) const {
   const char* const name = llama_model_chat_template(model_.get(), nullptr);
   if (name == nullptr) throw UsageError(fmt::format("{}: the model has no chat template: use --raw", path_));
   std::string out(4096, '\0');
   const auto render = [&] {
-    return llama_chat_apply_template(name, messages.data(), messages.size(), true, out.data(),
-                                     static_cast<int>(out.size()));
+    return llama_chat_apply_template(name, messages.data(), messages.size(), opening == AnswerOpening::added,
+                                     out.data(), static_cast<int>(out.size()));
   };
   int n = render();
   if (n > static_cast<int>(out.size())) {
@@ -102,7 +122,7 @@ std::string Vocab::rendered(const std::vector<llama_chat_message>& messages) con
   return out;
 }
 
-std::vector<std::string> Vocab::chat_frame(std::span<const Message> messages) const {
+std::vector<std::string> Vocab::chat_frame(std::span<const Message> messages, AnswerOpening opening) const {
   // No template treats this content specially, and it cannot be part of one.
   const std::string content = "\x01winnow\x01";
   std::vector<llama_chat_message> placeholders;
@@ -112,7 +132,7 @@ std::vector<std::string> Vocab::chat_frame(std::span<const Message> messages) co
     placeholders.push_back({name_of(message.role), is_system ? message.content.c_str() : content.c_str()});
     contents += is_system ? 0 : 1;
   }
-  const std::string text = rendered(placeholders);
+  const std::string text = rendered(placeholders, opening);
   std::vector<std::string> frame;
   std::size_t begin = 0;
   for (auto at = text.find(content); at != std::string::npos; at = text.find(content, begin)) {

@@ -17,6 +17,9 @@ struct llama_vocab;
 
 namespace winnow::model {
 
+/// Whether a chat template ends with what makes the model begin an answer.
+enum class AnswerOpening : std::uint8_t { added, absent };
+
 /// A GGUF's vocabulary and chat template, by libllama. Immutable, shared by threads.
 class Vocab {
  public:
@@ -27,7 +30,17 @@ class Vocab {
   std::vector<Token> tokenize(std::string_view text, ControlTokens control) const;
   /// BOS where the GGUF asks for it, else nothing.
   std::vector<Token> beginning() const;
+  /// The tokens that a prompt begins with: BOS where the GGUF asks for it, and a text in which control tokens have
+  /// their names, such as a template's. It may open with BOS itself.
+  std::vector<Token> opening(std::string_view text) const;
   std::string piece(Token token) const;
+  /// The same, but a control token gives its name.
+  std::string name(Token token) const;
+  /// Negative where the vocabulary has none.
+  Token beginning_of_text() const;
+  Token end_of_text() const;
+  /// The template's source, or its name; empty: there is none.
+  std::string chat_template() const;
   /// Tokens that a text of so many bytes has at least: as many as if all were the longest one.
   std::size_t least_tokens(std::size_t bytes) const;
   bool ends(Token token) const;
@@ -35,11 +48,14 @@ class Vocab {
   /// What the chat template puts before, between and after the contents of messages, up to where the next answer
   /// begins. The system's messages are part of that, so there is one piece more than there are messages of others.
   /// Throws UsageError when libllama does not know the template, there is none, or it leaves contents out.
-  std::vector<std::string> chat_frame(std::span<const Message> messages) const;
+  std::vector<std::string> chat_frame(std::span<const Message> messages,
+                                      AnswerOpening opening = AnswerOpening::added) const;
 
  private:
   /// Messages in the chat template, up to where an answer begins.
-  std::string rendered(const std::vector<llama_chat_message>& messages) const;
+  std::string rendered(const std::vector<llama_chat_message>& messages, AnswerOpening opening) const;
+  enum class ControlNames : std::uint8_t { left_out, spelled };
+  std::string spelled(Token token, ControlNames control) const;
 
   struct Free {
     void operator()(llama_model* model) const;

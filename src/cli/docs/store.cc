@@ -16,6 +16,7 @@
 #include "cli/docs/json.h"
 #include "cli/docs/options.h"
 #include "cli/output.h"
+#include "cli/sizes.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
 
@@ -96,19 +97,8 @@ void verify(const Arguments& a) {
   if (!damages.empty()) throw InputError(fmt::format("{} things are damaged in {}", damages.size(), store.where()));
 }
 
-/// A number of bytes as a budget has them, or a plain number.
-std::size_t bytes_of(const std::string& text) {
-  try {
-    const Budget budget = Budget::parse(text);
-    if (budget.unit() != Budget::Unit::percent) return static_cast<std::size_t>(budget.amount());
-  } catch (const UsageError&) {
-    if (text == "0") return 0;
-  }
-  throw UsageError(fmt::format("--max-bytes {} is no size: give bytes, such as 500MiB or 0", text));
-}
-
 void gc(const Arguments& a) {
-  const std::size_t most = bytes_of(a.max_bytes);
+  const std::size_t most = size_of("--max-bytes", a.max_bytes);
   auto store = open_store(a, MissingStore::is_an_error);
   const auto gone = store.gc(most);
   if (a.json) {

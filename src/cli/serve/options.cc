@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <sstream>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/counts.h"
+#include "cli/output.h"
+#include "cli/serve/serve.h"
+#include "cli/sizes.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// Long enough for most answers, and short enough that what they may take can be promised to many at once.
+constexpr int kAnswerTokens = 1024;
+
+/// What CLI11 fills in before it can be checked.
+struct Raw {
+  ServeOptions options;
+  CommonArguments common;
+  std::string protocol = "question-aware";
+  std::string memory;
+  std::string max_body = "32MiB";
+  std::string key_file;
+  int max_itl = 50;
+  int drain_timeout = 30;
+  CLI::Option* seed = nullptr;
+};
+
+void add_network_options(CLI::App& serve, Raw& r) {
+  auto& server = r.options.server;
+  serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, this machine alone)");
+  serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(CLI::Range(0, 65535));
+  serve.add_option("--api-key", server.keys, "key that clients must send; may be given several times")
+      ->envname("WINNOW_API_KEY");
+  serve.add_option("--api-key-file", r.key_file, "file with a key on each line");
+  serve.add_option("--cors-origin", server.origins,
+                   "web pages that may use the server besides this machine's: https://chat.example, or * for all");
+  serve.add_option("--max-body", r.max_body, "largest body of a request (default: 32MiB)");
+  serve.add_option("--max-connections", server.http.connections, "connections at a time (default: 4096)")
+      ->check(counts_from(1));
+}
+
+void add_load_options(CLI::App& serve, Raw& r) {
+  auto& engine = r.options.server.engine;
+  serve.add_option("--memory", r.memory,
+                   "what requests may take together, without the weights: 4GiB (default: 80 % of what is there)");
+  serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait (default: 16)")
+      ->check(counts_from(1));
+  serve.add_option("--max-queue-requests", engine.waiting, "requests that may wait (default: 64)")
+      ->check(counts_from(0));
+  serve
+      .add_option("--max-itl", r.max_itl,
+                  "milliseconds that answers wait between two tokens while prompts are read (default: 50)")
+      ->check(counts_from(0));
+  serve
+      .add_option("--drain-timeout", r.drain_timeout,
+                  "seconds for which running requests go on after SIGTERM or Ctrl-C (default: 30)")
+      ->check(counts_from(0));
+}
+
+void add_request_options(CLI::App& serve, Raw& r) {
+  serve.add_option("--protocol", r.protocol, "compress after or before the last question is seen")
+      ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
+  serve
+      .add_option("--context", r.options.server.defaults.context,
+                  "most tokens of a prompt and its answer (default: what the model was trained with)")
+      ->check(counts_from(1));
+}
+
+std::vector<std::string> keys_in(const std::string& path) {
+  std::vector<std::string> out;
+  std::istringstream lines(read_text(path));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty() && line.front() != '#') out.push_back(line);
+  }
+  if (out.empty()) throw InputError(fmt::format("{} has no key: write one on each line", path));
+  return out;
+}
+
+void check_keys(Raw& r) {
+  auto& keys = r.options.server.keys;
+  for (const auto& key : keys) {
+    if (key.empty()) throw UsageError("--api-key is empty: everybody could use the server");
+  }
+  if (r.key_file.empty()) return;
+  const auto more = keys_in(r.key_file);
+  keys.insert(keys.end(), more.begin(), more.end());
+}
+
+/// Parses all options, and refuses here what is wrong, before a model is loaded.
+ServeOptions checked(Raw& r) {
+  ServeOptions& o = r.options;
+  check_common(r.common, o);
+  check_keys(r);
+  auto& server = o.server;
+  if (!r.memory.empty()) server.engine.scheduler.memory = size_of("--memory", r.memory);
+  server.http.body_bytes = size_of("--max-body", r.max_body);
+  server.engine.scheduler.max_itl = std::chrono::milliseconds(r.max_itl);
+  server.engine.scheduler.check();
+  server.drain_time = std::chrono::seconds(r.drain_timeout);
+  server.defaults.keep = o.cache;
+  server.defaults.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
+  server.defaults.generate = o.generate;
+  server.defaults.control = o.prompt.control;
+  if (r.seed->count() > 0) server.defaults.seed = o.generate.sampling.seed;
+  return o;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app) {
+  auto* const serve = app.add_subcommand("serve", "answer requests over HTTP, as OpenAI's servers do");
+  const auto raw = std::make_shared<Raw>();
+  raw->options.generate.max_tokens = kAnswerTokens;
+  add_serving_options(*serve, raw->common, raw->options);
+  raw->seed = serve->get_option("--seed");
+  add_request_options(*serve, *raw);
+  add_network_options(*serve, *raw);
+  add_load_options(*serve, *raw);
+  serve->footer(
+      "What a request does not say is taken from the options. It may choose its own method and budget:\n"
+      "  {\"messages\": [...], \"winnow\": {\"kv\": \"snapkv\", \"budget\": \"10%\"}}\n"
+      "Example:\n  winnow serve -m model.gguf --kv ada-snapkv --budget 512 --memory 4GiB");
+  serve->callback([raw] { serve_command(checked(*raw)); });
+}
+
+}  // namespace winnow::cli

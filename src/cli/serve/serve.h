@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/options.h"
+#include "server/options.h"
+
+namespace winnow::cli {
+
+/// The options of `winnow serve`, after all checks that need no model.
+struct ServeOptions : CommonOptions {
+  server::ServerOptions server;
+};
+
+/// `winnow serve`: answers requests over HTTP until it is told to end. Throws winnow::Error; Interrupted when it was
+/// told twice.
+void serve_command(ServeOptions options);
+
+}  // namespace winnow::cli

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/engine_thread.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/as_size.h"
+#include "winnow/error.h"
+
+namespace winnow::server {
+
+namespace {
+
+/// What one HTTP request has asked for.
+struct Group {
+  std::string id;
+  std::shared_ptr<AnswerListener> listener;
+  std::vector<Scheduler::Id> requests;
+  std::size_t ended = 0;
+};
+
+/// How long a request takes, for those that are turned away.
+class ServiceTime {
+ public:
+  void add(double ms) { mean_ms_ = mean_ms_ == 0 ? ms : 0.8 * mean_ms_ + 0.2 * ms; }
+  /// Seconds until one of `waiting` requests more could begin.
+  int wait(std::size_t waiting, int parallel) const {
+    const double seconds = mean_ms_ / 1000 * static_cast<double>(waiting) / parallel;
+    return static_cast<int>(std::clamp(seconds, 1.0, 120.0));
+  }
+
+ private:
+  double mean_ms_ = 0;
+};
+
+}  // namespace
+
+struct EngineThread::Impl {
+  Impl(const EngineLimits& l, Post post) : limits(l), to_http(std::move(post)) {}
+
+  void run(const std::shared_ptr<const Model>& model, const SessionOptions& options, std::promise<int> ready);
+  void work();
+  /// Waits for mail unless there is work; returns what has come.
+  std::vector<std::function<void()>> take_mail(bool is_busy);
+  void post(std::function<void()> mail);
+
+  void add(Ticket ticket, std::vector<Request> requests, const std::string& id,
+           const std::shared_ptr<AnswerListener>& listener);
+  void add_all(Group& group, Ticket ticket, std::vector<Request> requests);
+  void cancel(Ticket ticket);
+  void check_room(std::size_t more) const;
+  RequestEvents events_of(Ticket ticket, std::size_t prompt, const std::shared_ptr<AnswerListener>& listener);
+  void ended(Ticket ticket, std::size_t prompt, RequestEnd end);
+  void publish();
+
+  const EngineLimits limits;
+  const Post to_http;
+  std::thread thread;
+  std::atomic<bool> stopping{false};
+  std::atomic<bool> closed{false};
+  std::atomic<Ticket> last_ticket{0};
+  int threads = 0;
+
+  std::mutex mail_mutex;
+  std::condition_variable mail_came;
+  std::vector<std::function<void()>> mail;
+
+  mutable std::mutex states_mutex;
+  std::vector<EngineState> states;
+
+  // The rest is the thread's own.
+  Scheduler* scheduler = nullptr;
+  std::map<Ticket, Group> groups;
+  std::map<Scheduler::Id, EngineState> known;  ///< what the scheduler does not know of its requests
+  ServiceTime service;
+  bool ending = false;  ///< requests are ended because the server ends
+};
+
+void EngineThread::Impl::run(const std::shared_ptr<const Model>& model, const SessionOptions& options,
+                             std::promise<int> ready) {
+  std::optional<Session> session;
+  std::optional<Scheduler> own;
+  try {
+    session.emplace(model, options);
+    own.emplace(*session, limits.scheduler);
+  } catch (...) {
+    return ready.set_exception(std::current_exception());
+  }
+  session->on_stop([this] { return stopping.load(); });
+  scheduler = &*own;
+  ready.set_value(session->threads());
+  work();
+}
+
+void EngineThread::Impl::work() {
+  bool goes_on = false;
+  while (!stopping) {
+    for (const auto& letter : take_mail(goes_on)) letter();
+    try {
+      goes_on = scheduler->advance();
+    } catch (const Interrupted&) {
+      break;
+    }
+    publish();
+  }
+}
+
+std::vector<std::function<void()>> EngineThread::Impl::take_mail(bool is_busy) {
+  std::unique_lock lock(mail_mutex);
+  if (!is_busy) mail_came.wait(lock, [this] { return !mail.empty() || stopping; });
+  return std::exchange(mail, {});
+}
+
+void EngineThread::Impl::post(std::function<void()> letter) {
+  {
+    const std::lock_guard lock(mail_mutex);
+    mail.push_back(std::move(letter));
+  }
+  mail_came.notify_one();
+}
+
+void EngineThread::Impl::check_room(std::size_t more) const {
+  if (closed) throw ShuttingDown();
+  const std::size_t most = as_size(limits.scheduler.parallel) + as_size(limits.waiting);
+  if (known.size() + more <= most) return;
+  throw QueueFull(
+      fmt::format("{} requests are being answered or wait, and {} may: try again later", known.size(), most),
+      service.wait(known.size() + more - as_size(limits.scheduler.parallel), limits.scheduler.parallel));
+}
+
+void EngineThread::Impl::add(Ticket ticket, std::vector<Request> requests, const std::string& id,
+                             const std::shared_ptr<AnswerListener>& listener) {
+  auto& group = groups[ticket];
+  group = {id, listener, {}, 0};
+  try {
+    check_room(requests.size());
+    add_all(group, ticket, std::move(requests));
+    to_http([listener] { listener->accepted(); });
+  } catch (const Error&) {
+    cancel(ticket);
+    to_http([listener, why = std::current_exception()] { listener->refused(why); });
+  }
+}
+
+void EngineThread::Impl::add_all(Group& group, Ticket ticket, std::vector<Request> requests) {
+  for (auto& request : requests) {
+    const auto& keep = request.keep;
+    EngineState state{{}, group.id, keep.spec.print(), keep.budget ? keep.budget->print() : ""};
+    request.events = events_of(ticket, group.requests.size(), group.listener);
+    const auto id = scheduler->add(std::move(request));
+    group.requests.push_back(id);
+    known.emplace(id, std::move(state));
+  }
+}
+
+RequestEvents EngineThread::Impl::events_of(Ticket ticket, std::size_t prompt,
+                                            const std::shared_ptr<AnswerListener>& listener) {
+  RequestEvents out;
+  out.on_text = [this, prompt, listener](const Cache& cache, std::span<const float> /*logits*/) {
+    to_http([prompt, listener, stats = cache.stats()] { listener->read(prompt, stats); });
+  };
+  out.on_token = [this, prompt, listener](int answer, const GeneratedToken& token, std::string_view text) {
+    to_http(
+        [prompt, listener, answer, token, text = std::string(text)] { listener->token(prompt, answer, token, text); });
+  };
+  out.on_end = [this, ticket, prompt](RequestEnd end) { ended(ticket, prompt, std::move(end)); };
+  return out;
+}
+
+void EngineThread::Impl::ended(Ticket ticket, std::size_t prompt, RequestEnd end) {
+  const auto found = groups.find(ticket);
+  if (found == groups.end()) return;
+  Group& group = found->second;
+  if (!end.error && !ending) service.add(end.read_ms + end.answer_ms);
+  if (ending) end.error = std::make_exception_ptr(ShuttingDown());
+  const auto told = std::make_shared<PromptEnd>(
+      PromptEnd{std::move(end.answers), end.cached_tokens, end.error, end.queue_ms, end.read_ms, end.answer_ms});
+  to_http([listener = group.listener, prompt, told] { listener->ended(prompt, std::move(*told)); });
+  known.erase(group.requests[prompt]);
+  if (++group.ended == group.requests.size()) groups.erase(found);
+}
+
+void EngineThread::Impl::cancel(Ticket ticket) {
+  const auto found = groups.find(ticket);
+  if (found == groups.end()) return;
+  const auto requests = std::move(found->second.requests);
+  groups.erase(found);
+  for (const auto id : requests) {
+    scheduler->cancel(id);
+    known.erase(id);
+  }
+}
+
+void EngineThread::Impl::publish() {
+  std::vector<EngineState> now;
+  for (const auto& state : scheduler->states()) {
+    const auto found = known.find(state.id);
+    if (found == known.end()) continue;
+    now.push_back(found->second);
+    now.back().state = state;
+  }
+  const std::lock_guard lock(states_mutex);
+  states = std::move(now);
+}
+
+EngineThread::EngineThread(std::shared_ptr<const Model> model, const SessionOptions& session,
+                           const EngineLimits& limits, Post to_http)
+    : impl_(std::make_unique<Impl>(limits, std::move(to_http))) {
+  std::promise<int> ready;
+  auto threads = ready.get_future();
+  impl_->thread = std::thread([this, model = std::move(model), session, ready = std::move(ready)]() mutable {
+    impl_->run(model, session, std::move(ready));
+  });
+  try {
+    impl_->threads = threads.get();
+  } catch (...) {
+    impl_->thread.join();
+    throw;
+  }
+}
+
+EngineThread::~EngineThread() { stop(); }
+
+EngineThread::Ticket EngineThread::new_ticket() { return ++impl_->last_ticket; }
+
+void EngineThread::add(Ticket ticket, std::vector<Request> requests, std::string id,
+                       std::shared_ptr<AnswerListener> listener) {
+  const auto shared = std::make_shared<std::vector<Request>>(std::move(requests));
+  impl_->post([impl = impl_.get(), ticket, shared, id = std::move(id), listener = std::move(listener)] {
+    impl->add(ticket, std::move(*shared), id, listener);
+  });
+}
+
+void EngineThread::cancel(Ticket ticket) {
+  impl_->post([impl = impl_.get(), ticket] { impl->cancel(ticket); });
+}
+
+void EngineThread::close() { impl_->closed = true; }
+
+void EngineThread::end_all() {
+  impl_->post([impl = impl_.get()] {
+    impl->ending = true;
+    for (const auto& [id, state] : impl->known) impl->scheduler->cancel(id);
+  });
+}
+
+void EngineThread::stop() {
+  if (!impl_->thread.joinable()) return;
+  {
+    const std::lock_guard lock(impl_->mail_mutex);
+    impl_->stopping = true;
+  }
+  impl_->mail_came.notify_one();
+  impl_->thread.join();
+}
+
+std::vector<EngineState> EngineThread::states() const {
+  const std::lock_guard lock(impl_->states_mutex);
+  return impl_->states;
+}
+
+int EngineThread::threads() const { return impl_->threads; }
+
+}  // namespace winnow::server

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/message.h"
+
+namespace winnow::server {
+
+/// Who may use a route.
+enum class Access : std::uint8_t { anybody, key_holders };
+
+using RouteHandler = std::function<void(const HttpHead&, std::string body, std::shared_ptr<Responder>)>;
+
+struct Route {
+  std::string method;
+  std::string path;
+  Access access = Access::key_holders;
+  RouteHandler handler;
+};
+
+/// Which route a request takes.
+class Router {
+ public:
+  void add(Route route) { routes_.push_back(std::move(route)); }
+
+  /// Null when there is none. HEAD is taken as GET.
+  const Route* find(std::string_view method, std::string_view path) const;
+  /// The methods of a path, `GET, POST`; empty when there is no such path.
+  std::string methods_of(std::string_view path) const;
+
+ private:
+  std::vector<Route> routes_;
+};
+
+}  // namespace winnow::server

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/message.h"
+
+namespace winnow::server {
+
+/// Who may use the server.
+class Keys {
+ public:
+  explicit Keys(std::vector<std::string> keys) : keys_(std::move(keys)) {}
+
+  /// The key that a request has (`Authorization: Bearer KEY` or `X-Api-Key: KEY`); empty when there is none.
+  static std::string_view key_of(const HttpHead& head);
+
+  /// Whether a request has one of the keys (`Authorization: Bearer KEY` or `X-Api-Key: KEY`), or none is asked for. The
+  /// time that it takes tells nothing about the keys but their lengths.
+  bool allow(const HttpHead& head) const;
+
+ private:
+  std::vector<std::string> keys_;
+};
+
+}  // namespace winnow::server

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/about.h"
+
+#include <filesystem>
+#include <limits>
+
+#include "engine/model_impl.h"
+#include "server/openai/answer.h"
+#include "server/openai/errors.h"
+#include "winnow/version.h"
+
+namespace winnow::server {
+
+namespace {
+
+const char* name_of(RequestState::Phase phase) {
+  switch (phase) {
+    case RequestState::Phase::waiting:
+      return "waiting";
+    case RequestState::Phase::reading:
+      return "reading";
+    case RequestState::Phase::answering:
+      break;
+  }
+  return "answering";
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json slot_json(const EngineState& slot) {
+  const RequestState& s = slot.state;
+  return {{"id", slot.request},
+          {"is_processing", s.phase != RequestState::Phase::waiting},
+          {"phase", name_of(s.phase)},
+          {"prompt_tokens", s.prompt_tokens},
+          {"prompt_read", s.read},
+          {"completion_tokens", s.generated},
+          {"spec", slot.spec},
+          {"budget", text_or_null(slot.budget)},
+          {"bytes_promised", s.bytes_promised},
+          {"bytes_held", s.bytes_held}};
+}
+
+Json generation_json(const GenerateOptions& generate) {
+  const auto& s = generate.sampling;
+  return {{"max_tokens", generate.max_tokens},
+          {"temperature", s.temperature},
+          {"top_k", s.top_k},
+          {"top_p", s.top_p},
+          {"min_p", s.min_p},
+          {"repetition_penalty", s.repeat_penalty},
+          {"stop", generate.stop}};
+}
+
+Json keeping_json(const RequestDefaults& defaults) {
+  const CacheOptions& keep = defaults.keep;
+  return {{"kv", keep.spec.print()},
+          {"budget", keep.budget ? Json(keep.budget->print()) : Json(nullptr)},
+          {"kv_type", keep.kv_type.print()},
+          {"protocol", defaults.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};
+}
+
+}  // namespace
+
+std::string name_of(const Model& model) { return std::filesystem::path(model.info().path).stem().string(); }
+
+HttpReply health_reply(Health health) {
+  if (health == Health::draining) return error_reply(std::make_exception_ptr(ShuttingDown()));
+  return {.body = R"({"status":"ok"})"};
+}
+
+HttpReply models_reply(const Model& model, int context, std::int64_t started) {
+  const ModelInfo& info = model.info();
+  const Json meta{{"n_ctx", context},          {"n_ctx_train", info.ctx_train},
+                  {"n_params", info.n_params}, {"n_embd", info.n_embd},
+                  {"n_layer", info.n_layer},   {"n_vocab", info.n_vocab},
+                  {"size", info.weight_bytes}, {"architecture", info.arch},
+                  {"name", info.name},         {"weight_type", info.weight_type}};
+  const Json one{{"id", name_of(model)}, {"object", "model"},        {"created", started},
+                 {"owned_by", "winnow"}, {"max_model_len", context}, {"meta", meta}};
+  return {.body = text_of({{"object", "list"}, {"data", Json::array({one})}})};
+}
+
+HttpReply slots_reply(const EngineThread& engine) {
+  Json out = Json::array();
+  for (const auto& state : engine.states()) out.push_back(slot_json(state));
+  return {.body = text_of(out)};
+}
+
+HttpReply props_reply(const Model& model, const ServerOptions& options, int context, int threads) {
+  const auto& scheduler = options.engine.scheduler;
+  const bool limited = scheduler.memory != std::numeric_limits<std::size_t>::max();
+  Json defaults = generation_json(options.defaults.generate);
+  defaults["winnow"] = keeping_json(options.defaults);
+  return {.body = text_of({{"model", name_of(model)},
+                           {"n_ctx", context},
+                           {"total_slots", scheduler.parallel},
+                           {"max_queue_requests", options.engine.waiting},
+                           {"max_itl_ms", scheduler.max_itl.count()},
+                           {"memory", limited ? Json(scheduler.memory) : Json(nullptr)},
+                           {"threads", threads},
+                           {"default_generation_settings", defaults},
+                           {"chat_template", text_or_null(model.impl().vocab.chat_template())},
+                           {"build_info", std::string("winnow ") + kVersion}})};
+}
+
+}  // namespace winnow::server

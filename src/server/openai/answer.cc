@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/answer.h"
+
+namespace winnow::server {
+
+namespace {
+
+Json head_json(const AnswerHead& head, const char* object) {
+  return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}};
+}
+
+double per(double amount, double count) { return count > 0 ? amount / count : 0; }
+
+}  // namespace
+
+void AnswerCost::add_read(const CacheStats& stats) {
+  ++prompts_read;
+  entries_per_head += (stats.entries_per_head_mean - entries_per_head) / prompts_read;
+  bytes_held += stats.bytes_held;
+  bytes_full += stats.bytes_full;
+}
+
+void AnswerCost::add_end(const PromptEnd& end) {
+  for (const auto& answer : end.answers) answer_tokens += static_cast<int>(answer.tokens.size());
+  cached_tokens += end.cached_tokens;
+  queue_ms += end.queue_ms;
+  read_ms += end.read_ms;
+  answer_ms += end.answer_ms;
+}
+
+const char* finish_name(FinishReason reason) { return reason == FinishReason::length ? "length" : "stop"; }
+
+Json usage_json(const AnswerCost& cost) {
+  return {{"prompt_tokens", cost.prompt_tokens},
+          {"completion_tokens", cost.answer_tokens},
+          {"total_tokens", cost.prompt_tokens + cost.answer_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", cost.cached_tokens}}}};
+}
+
+Json keeping_json(const AnswerCost& cost) {
+  return {{"spec", cost.spec},
+          {"budget", cost.budget.empty() ? Json(nullptr) : Json(cost.budget)},
+          {"entries_per_head", cost.entries_per_head},
+          {"bytes_held", cost.bytes_held},
+          {"bytes_full", cost.bytes_full}};
+}
+
+Json timings_json(const AnswerCost& cost) {
+  const int read = cost.prompt_tokens - cost.cached_tokens;
+  return {{"cache_n", cost.cached_tokens},
+          {"queue_ms", cost.queue_ms},
+          {"prompt_n", read},
+          {"prompt_ms", cost.read_ms},
+          {"prompt_per_token_ms", per(cost.read_ms, read)},
+          {"prompt_per_second", per(1000.0 * read, cost.read_ms)},
+          {"predicted_n", cost.answer_tokens},
+          {"predicted_ms", cost.answer_ms},
+          {"predicted_per_token_ms", per(cost.answer_ms, cost.answer_tokens)},
+          {"predicted_per_second", per(1000.0 * cost.answer_tokens, cost.answer_ms)}};
+}
+
+Json answer_json(const AnswerHead& head, Surface surface) {
+  return head_json(head, surface == Surface::chat ? "chat.completion" : "text_completion");
+}
+
+Json chunk_json(const AnswerHead& head, Surface surface) {
+  return head_json(head, surface == Surface::chat ? "chat.completion.chunk" : "text_completion");
+}
+
+std::string event(const Json& json) { return "data: " + text_of(json) + "\n\n"; }
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace winnow::server

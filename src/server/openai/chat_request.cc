@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/chat_request.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "engine/model_impl.h"
+#include "server/openai/errors.h"
+
+namespace winnow::server {
+
+namespace {
+
+constexpr const char* kMessages = "messages";
+
+Role role_of(Fields& fields) {
+  const auto role = fields.word("role", {"system", "developer", "user", "assistant", "tool", "function"});
+  if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: say who speaks");
+  if (*role == "tool" || *role == "function")
+    throw NotImplemented(fields.path("role"), "tools are not implemented: leave their messages out");
+  return *role == "user" ? Role::user : *role == "assistant" ? Role::assistant : Role::system;
+}
+
+/// A text of a list of parts. They stand on lines of their own.
+std::string read_part(const RequestJson& value, const std::string& path) {
+  Fields part(object_at(value, path), path + ".");
+  const auto type = part.text("type");
+  if (type.value_or("text") != "text")
+    throw FieldError(part.path("type"), fmt::format("{} must be text: winnow reads nothing else", part.path("type")));
+  const auto text = part.text("text");
+  if (!text) throw FieldError(part.path("text"), part.path("text") + " is missing");
+  return *text;
+}
+
+std::vector<std::string> read_content(Fields& fields) {
+  const RequestJson* const content = fields.any("content");
+  if (content == nullptr) return {""};
+  if (content->is_string()) return {content->get<std::string>()};
+  if (!content->is_array() || content->empty())
+    throw FieldError(fields.path("content"), fields.path("content") + " must be a text, or a list of parts");
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < content->size(); ++i)
+    out.push_back(read_part((*content)[i], fmt::format("{}[{}]", fields.path("content"), i)));
+  for (std::size_t i = 0; i + 1 < out.size(); ++i) out[i] += "\n";
+  return out;
+}
+
+ChatMessage read_message(const RequestJson& value, const std::string& path) {
+  Fields fields(object_at(value, path), path + ".");
+  ChatMessage out{role_of(fields), read_content(fields)};
+  const RequestJson* const calls = fields.list("tool_calls");
+  if (calls != nullptr && !calls->empty())
+    throw NotImplemented(fields.path("tool_calls"), "tools are not implemented: leave their calls out");
+  return out;
+}
+
+ChatEnd read_end(Fields& fields, const std::vector<ChatMessage>& messages) {
+  const auto opens = fields.boolean("add_generation_prompt");
+  if (!fields.is_set("continue_final_message")) return opens.value_or(true) ? ChatEnd::answer : ChatEnd::nothing;
+  if (opens.value_or(false))
+    throw FieldError("continue_final_message", "continue_final_message does not go with add_generation_prompt");
+  if (messages.back().role == Role::system)
+    throw FieldError("continue_final_message", "the last message is the system's: nothing can go on with it");
+  return ChatEnd::continued;
+}
+
+std::string joined(const ChatMessage& message) {
+  std::string out;
+  for (const auto& part : message.parts) out += part;
+  return out;
+}
+
+/// What the template puts around the messages; see Vocab::chat_frame().
+std::vector<std::string> frame_of(const Model& model, const ChatPrompt& chat) {
+  std::vector<Message> messages;
+  for (const auto& message : chat.messages)
+    messages.push_back({message.role, message.role == Role::system ? joined(message) : ""});
+  const auto opening = chat.end == ChatEnd::answer ? model::AnswerOpening::added : model::AnswerOpening::absent;
+  try {
+    auto frame = model.impl().vocab.chat_frame(messages, opening);
+    if (chat.end == ChatEnd::continued) frame.back().clear();
+    return frame;
+  } catch (const UsageError&) {
+    throw FieldError(kMessages, model.impl().vocab.chat_template().empty()
+                                    ? "the model has no chat template: use /v1/completions"
+                                    : "the model's chat template cannot put these messages: use /v1/completions");
+  }
+}
+
+std::vector<ChatMessage>::const_iterator last_of_user(const std::vector<ChatMessage>& messages) {
+  const auto found =
+      std::find_if(messages.rbegin(), messages.rend(), [](const ChatMessage& m) { return m.role == Role::user; });
+  return found == messages.rend() ? messages.end() : std::prev(found.base());
+}
+
+void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+std::size_t ChatPrompt::size() const {
+  std::size_t out = 0;
+  for (const auto& message : messages) out += joined(message).size();
+  return out;
+}
+
+ChatPrompt read_chat(Fields& fields) {
+  const RequestJson* const list = fields.list(kMessages);
+  if (list == nullptr || list->empty()) throw FieldError(kMessages, "messages are missing: give at least one");
+  ChatPrompt out;
+  for (std::size_t i = 0; i < list->size(); ++i)
+    out.messages.push_back(read_message((*list)[i], fmt::format("messages[{}]", i)));
+  out.end = read_end(fields, out.messages);
+  return out;
+}
+
+Prompt tokenize(const Model& model, const ChatPrompt& chat, ControlTokens control) {
+  const auto& vocab = model.impl().vocab;
+  const auto frame = frame_of(model, chat);
+  const auto last = last_of_user(chat.messages);
+  Prompt out{vocab.opening(frame.front()), {}};
+  std::vector<Token>* to = &out.text;
+  auto after = frame.begin();
+  for (auto message = chat.messages.begin(); message != chat.messages.end(); ++message) {
+    if (message->role == Role::system) continue;
+    for (std::size_t i = 0; i < message->parts.size(); ++i) {
+      if (message == last && i + 1 == message->parts.size()) to = &out.question;
+      append(*to, vocab.tokenize(message->parts[i], control));
+    }
+    append(*to, vocab.tokenize(*++after, ControlTokens::parsed));
+  }
+  return out;
+}
+
+std::string render(const Model& model, const ChatPrompt& chat) {
+  const auto frame = frame_of(model, chat);
+  auto after = frame.begin();
+  std::string out = *after;
+  for (const auto& message : chat.messages) {
+    if (message.role != Role::system) out += joined(message) + *++after;
+  }
+  return out;
+}
+
+}  // namespace winnow::server

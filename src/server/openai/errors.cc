@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/errors.h"
+
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "server/engine_thread.h"
+
+namespace winnow::server {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    case 501:
+      return "not_implemented_error";
+    case 503:
+      return "unavailable_error";
+    default:
+      return status < 500 ? "invalid_request_error" : "server_error";
+  }
+}
+
+std::string text_of(const ApiError& error) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  const Json out{{"error",
+                  {{"message", printable(error.what())},
+                   {"type", type_of(error.status())},
+                   {"param", or_null(printable(error.param()))},
+                   {"code", or_null(error.code())}}}};
+  return out.dump();
+}
+
+/// What is thrown elsewhere in winnow, as a server says it.
+ApiError api_error(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ApiError& e) {
+    return e;
+  } catch (const QueueFull& e) {
+    return {429, e.what(), {}, "rate_limit_exceeded"};
+  } catch (const ShuttingDown& e) {
+    return {503, e.what()};
+  } catch (const UsageError& e) {
+    return {400, e.what()};
+  } catch (const InputError& e) {
+    return {400, e.what()};
+  } catch (const MemoryError& e) {
+    return {400, e.what(), {}, "insufficient_memory"};
+  } catch (const std::bad_alloc&) {
+    return {503, "the server is out of memory: try again later"};
+  } catch (const std::exception& e) {
+    return {500, e.what()};
+  }
+}
+
+std::vector<Header> headers_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const QueueFull& e) {
+    return {{"Retry-After", std::to_string(e.retry_after())}};
+  } catch (const ShuttingDown&) {
+    return {{"Retry-After", "1"}};
+  } catch (...) {
+    return {};
+  }
+}
+
+}  // namespace
+
+HttpReply error_reply(const ApiError& error) { return {error.status(), text_of(error)}; }
+
+HttpReply error_reply(const std::exception_ptr& error) {
+  HttpReply out = error_reply(api_error(error));
+  out.headers = headers_of(error);
+  return out;
+}
+
+std::string error_text(const std::exception_ptr& error) { return text_of(api_error(error)); }
+
+}  // namespace winnow::server

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "server/http/message.h"
+#include "winnow/error.h"
+
+namespace winnow::server {
+
+/// What is wrong with a request, as clients of OpenAI's servers read it.
+class ApiError : public Error {
+ public:
+  ApiError(int status, const std::string& sentence, std::string param = {}, std::string code = {})
+      : Error(sentence), status_(status), param_(std::move(param)), code_(std::move(code)) {}
+
+  int status() const { return status_; }
+  const std::string& param() const { return param_; }  ///< the field; empty: none
+  const std::string& code() const { return code_; }    ///< empty: none
+
+ private:
+  int status_;
+  std::string param_;
+  std::string code_;
+};
+
+/// A field of a request that cannot be so: 400.
+class FieldError : public ApiError {
+ public:
+  FieldError(const std::string& field, const std::string& sentence) : ApiError(400, sentence, field) {}
+};
+
+/// What winnow does not do (yet): 501.
+class NotImplemented : public ApiError {
+ public:
+  NotImplemented(const std::string& field, const std::string& sentence) : ApiError(501, sentence, field) {}
+};
+
+/// `{"error": {"message", "type", "param", "code"}}` with its status and headers, for whatever was thrown.
+HttpReply error_reply(const std::exception_ptr& error);
+HttpReply error_reply(const ApiError& error);
+
+/// The same JSON, for a stream that has begun.
+std::string error_text(const std::exception_ptr& error);
+
+}  // namespace winnow::server

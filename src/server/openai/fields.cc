@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/fields.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "server/openai/errors.h"
+
+namespace winnow::server {
+
+namespace {
+
+std::string brief_of(const RequestJson& value) {
+  return brief(value.is_structured() ? value.type_name()
+                                     : value.dump(-1, ' ', false, RequestJson::error_handler_t::replace));
+}
+
+[[noreturn]] void refuse(const std::string& path, const RequestJson& value, const std::string& wanted) {
+  throw FieldError(path, fmt::format("{} must be {}, and is {}", brief(path), wanted, brief_of(value)));
+}
+
+/// A whole number that JSON may also write as 3.0.
+std::optional<std::int64_t> whole(const RequestJson& value) {
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) return {};
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (!value.is_number_float() || !(std::abs(value.get<double>()) <= kExact)) return {};
+  const auto out = static_cast<std::int64_t>(value.get<double>());
+  return static_cast<double>(out) == value.get<double>() ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace
+
+RequestJson parse_body(const std::string& body) {
+  try {
+    auto out = parse_json<RequestJson>(body);
+    if (!out.is_object()) throw ApiError(400, fmt::format("the body must be a JSON object, and is {}", brief_of(out)));
+    return out;
+  } catch (const JsonError& error) {
+    throw ApiError(400, fmt::format("the body cannot be read: {}", error.what()));
+  }
+}
+
+Fields::Fields(const RequestJson& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
+
+const RequestJson* Fields::any(std::string_view name) {
+  asked_.emplace(name);
+  const auto found = object_.find(std::string(name));
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::optional<bool> Fields::boolean(std::string_view name) {
+  const RequestJson* const value = any(name);
+  if (value == nullptr) return {};
+  if (!value->is_boolean()) refuse(path(name), *value, "true or false");
+  return value->get<bool>();
+}
+
+std::optional<double> Fields::number(std::string_view name, double least, double most) {
+  const RequestJson* const value = any(name);
+  if (value == nullptr) return {};
+  if (!value->is_number()) refuse(path(name), *value, "a number");
+  const auto out = value->get<double>();
+  if (out < least || out > most) refuse(path(name), *value, fmt::format("from {} to {}", least, most));
+  return out;
+}
+
+std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t least, std::int64_t most) {
+  const RequestJson* const value = any(name);
+  return value == nullptr ? std::nullopt : std::optional(integer_at(*value, path(name), least, most));
+}
+
+std::optional<std::string> Fields::text(std::string_view name) {
+  const RequestJson* const value = any(name);
+  return value == nullptr ? std::nullopt : std::optional(text_at(*value, path(name)));
+}
+
+std::optional<std::string> Fields::word(std::string_view name, const std::vector<std::string>& known) {
+  auto out = text(name);
+  if (out && std::ranges::count(known, *out) == 0)
+    refuse(path(name), *any(name), fmt::format("one of {}", fmt::join(known, ", ")));
+  return out;
+}
+
+const RequestJson* Fields::object(std::string_view name) {
+  const RequestJson* const value = any(name);
+  return value == nullptr ? nullptr : &object_at(*value, path(name));
+}
+
+const RequestJson* Fields::list(std::string_view name) {
+  const RequestJson* const value = any(name);
+  if (value != nullptr && !value->is_array()) refuse(path(name), *value, "a list");
+  return value;
+}
+
+std::vector<std::string> Fields::unread() const {
+  std::vector<std::string> out;
+  for (const auto& item : object_.items()) {
+    if (!asked_.contains(item.key())) out.push_back(item.key());
+  }
+  return out;
+}
+
+std::int64_t integer_at(const RequestJson& value, const std::string& path, std::int64_t least, std::int64_t most) {
+  const auto out = whole(value);
+  if (!out || *out < least || *out > most)
+    refuse(path, value, fmt::format("a whole number from {} to {}", least, most));
+  return *out;
+}
+
+const std::string& text_at(const RequestJson& value, const std::string& path) {
+  if (!value.is_string()) refuse(path, value, "a text");
+  return value.get_ref<const std::string&>();
+}
+
+const RequestJson& object_at(const RequestJson& value, const std::string& path) {
+  if (!value.is_object()) refuse(path, value, "an object");
+  return value;
+}
+
+}  // namespace winnow::server

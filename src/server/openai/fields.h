@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace winnow::server {
+
+/// Objects are maps, so that one of very many fields is read in good time.
+using RequestJson = nlohmann::json;
+
+/// Parses a body. Throws ApiError (400): no JSON, invalid UTF-8, more than 64 levels, no object.
+RequestJson parse_body(const std::string& body);
+
+/// Reads the fields of a JSON object and knows which it was asked for. A field that is null is not there. All throw
+/// FieldError, which names the field, for a value of another type or out of range.
+class Fields {
+ public:
+  /// Keeps a reference. `prefix` goes before names in errors, such as `winnow.`.
+  explicit Fields(const RequestJson& object, std::string prefix = {});
+
+  std::optional<bool> boolean(std::string_view name);
+  /// A field that is there and true.
+  bool is_set(std::string_view name) { return boolean(name).value_or(false); }
+  std::optional<double> number(std::string_view name, double least = -std::numeric_limits<double>::max(),
+                               double most = std::numeric_limits<double>::max());
+  std::optional<std::int64_t> integer(std::string_view name, std::int64_t least, std::int64_t most);
+  std::optional<std::string> text(std::string_view name);
+  /// One of some words.
+  std::optional<std::string> word(std::string_view name, const std::vector<std::string>& known);
+  /// Null when there is none. They live as long as the object.
+  const RequestJson* object(std::string_view name);
+  const RequestJson* list(std::string_view name);
+  const RequestJson* any(std::string_view name);
+
+  /// The field's name in errors.
+  std::string path(std::string_view name) const { return prefix_ + std::string(name); }
+  /// The names that nobody has asked for.
+  std::vector<std::string> unread() const;
+  /// All names that somebody has asked for.
+  std::vector<std::string> known() const { return {asked_.begin(), asked_.end()}; }
+
+ private:
+  const RequestJson& object_;
+  std::string prefix_;
+  std::set<std::string, std::less<>> asked_;
+};
+
+/// An element of a list, or another value whose place is known. Throw FieldError.
+std::int64_t integer_at(const RequestJson& value, const std::string& path, std::int64_t least, std::int64_t most);
+const std::string& text_at(const RequestJson& value, const std::string& path);
+/// Throws FieldError unless it is an object.
+const RequestJson& object_at(const RequestJson& value, const std::string& path);
+
+}  // namespace winnow::server

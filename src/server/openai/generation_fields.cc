@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/generation_fields.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+
+#include "base/printable.h"
+#include "server/openai/errors.h"
+
+namespace winnow::server {
+
+namespace {
+
+constexpr int kMostTokens = std::numeric_limits<int>::max();
+constexpr int kMostAnswers = 128;
+constexpr int kMostAlternatives = 20;
+constexpr std::size_t kMostStops = 64;
+
+/// `logprobs` is a switch in chats, and the number of alternatives elsewhere.
+std::optional<int> read_alternatives(Fields& fields, Surface surface) {
+  if (surface == Surface::completion) {
+    const auto count = fields.integer("logprobs", 0, kMostAlternatives);
+    return count ? std::optional(static_cast<int>(*count)) : std::nullopt;
+  }
+  const bool asked = fields.is_set("logprobs");
+  const auto count = fields.integer("top_logprobs", 0, kMostAlternatives);
+  if (count.value_or(0) > 0 && !asked)
+    throw FieldError("top_logprobs", "top_logprobs needs logprobs, which must be true");
+  return asked ? std::optional(static_cast<int>(count.value_or(0))) : std::nullopt;
+}
+
+void read_stream(Fields& fields, AnswerForm& form) {
+  form.stream = fields.is_set("stream");
+  const RequestJson* const options = fields.object("stream_options");
+  if (options == nullptr) return;
+  if (!form.stream) throw FieldError("stream_options", "stream_options needs stream, which must be true");
+  Fields inner(*options, "stream_options.");
+  form.usage_at_end = inner.is_set("include_usage");
+  form.usage_in_chunks = inner.is_set("continuous_usage_stats");
+}
+
+/// What others can do and winnow cannot is refused: an answer must not look as if it had been done.
+void refuse_what_is_missing(Fields& fields, Surface surface) {
+  if (fields.is_set("echo")) throw NotImplemented("echo", "echo is not implemented: leave it out");
+  if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
+    throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
+  if (fields.text("suffix") && surface == Surface::completion)
+    throw NotImplemented("suffix", "suffix is not implemented: leave it out");
+  if (const RequestJson* const format = fields.object("response_format")) {
+    Fields inner(*format, "response_format.");
+    if (inner.word("type", {"text", "json_object", "json_schema"}).value_or("text") != "text")
+      throw NotImplemented("response_format", "response_format is not implemented but for text: leave it out");
+  }
+  const RequestJson* const tools = fields.list("tools");
+  if (tools != nullptr && !tools->empty()) throw NotImplemented("tools", "tools are not implemented: leave them out");
+  const RequestJson* const choice = fields.any("tool_choice");
+  if (choice == nullptr) return;
+  if (choice->is_object()) throw NotImplemented("tool_choice", "tools are not implemented: leave tool_choice out");
+  if (fields.word("tool_choice", {"none", "auto", "required"}) == "required")
+    throw NotImplemented("tool_choice", "tools are not implemented: leave tool_choice out");
+}
+
+std::vector<std::string> read_stops(Fields& fields) {
+  const RequestJson* const stop = fields.any("stop");
+  if (stop == nullptr) return {};
+  std::vector<std::string> out;
+  if (stop->is_string()) {
+    out.push_back(stop->get<std::string>());
+  } else {
+    const RequestJson& list = *fields.list("stop");
+    for (std::size_t i = 0; i < list.size(); ++i) out.push_back(text_at(list[i], fmt::format("stop[{}]", i)));
+  }
+  std::erase(out, "");
+  if (out.size() > kMostStops)
+    throw FieldError("stop", fmt::format("stop has {} texts: at most {} may end an answer", out.size(), kMostStops));
+  return out;
+}
+
+std::vector<Token> read_stop_tokens(Fields& fields, int vocabulary) {
+  std::vector<Token> out;
+  const RequestJson* const list = fields.list("stop_token_ids");
+  if (list == nullptr) return out;
+  for (std::size_t i = 0; i < list->size(); ++i)
+    out.push_back(static_cast<Token>(integer_at((*list)[i], fmt::format("stop_token_ids[{}]", i), 0, vocabulary - 1)));
+  return out;
+}
+
+std::vector<std::pair<Token, float>> read_biases(Fields& fields, int vocabulary) {
+  std::vector<std::pair<Token, float>> out;
+  const RequestJson* const biases = fields.object("logit_bias");
+  if (biases == nullptr) return out;
+  Fields inner(*biases, "logit_bias.");
+  for (const auto& item : biases->items()) {
+    const std::string& name = item.key();
+    Token token = -1;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
+    if (error != std::errc() || end != name.data() + name.size() || token < 0 || token >= vocabulary)
+      throw FieldError("logit_bias", fmt::format("logit_bias has '{}': its names must be tokens, from 0 to {}",
+                                                 brief(name), vocabulary - 1));
+    if (const auto bias = inner.number(name, -100, 100)) out.emplace_back(token, static_cast<float>(*bias));
+  }
+  return out;
+}
+
+std::uint32_t read_seed(Fields& fields, const std::optional<std::uint32_t>& standard) {
+  const auto given =
+      fields.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+  if (given && *given != -1) return static_cast<std::uint32_t>(*given);  // -1 is llama.cpp's word for any
+  if (standard) return *standard;
+  thread_local std::mt19937 any{std::random_device{}()};
+  return static_cast<std::uint32_t>(any());
+}
+
+void read_sampling(Fields& fields, SamplingOptions& sampling, const RequestDefaults& defaults, int vocabulary) {
+  const auto number = [&fields](const char* name, float& to, double least, double most) {
+    to = static_cast<float>(fields.number(name, least, most).value_or(to));
+  };
+  number("temperature", sampling.temperature, 0, 100);
+  number("top_p", sampling.top_p, 0, 1);
+  number("min_p", sampling.min_p, 0, 1);
+  number("repetition_penalty", sampling.repeat_penalty, 0.01, 100);
+  number("presence_penalty", sampling.presence_penalty, -2, 2);
+  number("frequency_penalty", sampling.frequency_penalty, -2, 2);
+  if (const auto k = fields.integer("top_k", -1, kMostTokens)) sampling.top_k = std::max(0, static_cast<int>(*k));
+  sampling.logit_bias = read_biases(fields, vocabulary);
+  sampling.seed = read_seed(fields, defaults.seed);
+}
+
+}  // namespace
+
+AnswerForm read_form(Fields& fields, Surface surface) {
+  AnswerForm out;
+  out.surface = surface;
+  refuse_what_is_missing(fields, surface);
+  out.answers = static_cast<int>(fields.integer("n", 1, kMostAnswers).value_or(1));
+  out.alternatives = read_alternatives(fields, surface);
+  read_stream(fields, out);
+  out.priority = static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
+  // Read by nobody yet, or for others' sake.
+  fields.text("model");
+  fields.text("user");
+  fields.text("cache_salt");
+  return out;
+}
+
+GenerateOptions read_generation(Fields& fields, const AnswerForm& form, const RequestDefaults& defaults,
+                                const ModelInfo& model) {
+  GenerateOptions out = defaults.generate;
+  const auto tokens = fields.integer("max_tokens", 0, kMostTokens);
+  const auto completion_tokens = fields.integer("max_completion_tokens", 0, kMostTokens);
+  out.max_tokens = static_cast<int>(completion_tokens.value_or(tokens.value_or(out.max_tokens)));
+  out.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, kMostTokens).value_or(out.min_tokens));
+  if (out.min_tokens > out.max_tokens)
+    throw FieldError("min_tokens", fmt::format("min_tokens is {}, and an answer has at most {} tokens", out.min_tokens,
+                                               out.max_tokens));
+  if (const auto ignore = fields.boolean("ignore_eos"))
+    out.end = *ignore ? EndOfSequence::ignored : EndOfSequence::stops;
+  read_sampling(fields, out.sampling, defaults, model.n_vocab);
+  if (auto stops = read_stops(fields); !stops.empty()) out.stop = std::move(stops);
+  out.stop_tokens = read_stop_tokens(fields, model.n_vocab);
+  out.logprobs = form.alternatives ? std::max(1, *form.alternatives) : 0;
+  out.check();
+  return out;
+}
+
+}  // namespace winnow::server

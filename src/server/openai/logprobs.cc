@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/logprobs.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/model_impl.h"
+#include "server/utf8.h"
+
+namespace winnow::server {
+
+namespace {
+
+/// A token that is no whole character is told by its bytes, as OpenAI does, so that no two have one name.
+std::string shown(const std::string& name) {
+  if (is_utf8(name)) return name;
+  std::string out = "bytes:";
+  for (const char byte : name) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+  return out;
+}
+
+std::string name_of(Token token, const Model& model) { return model.impl().vocab.name(token); }
+
+Json bytes_of(const std::string& text) {
+  Json out = Json::array();
+  for (const char byte : text) out.push_back(static_cast<unsigned char>(byte));
+  return out;
+}
+
+Json one(const TokenLogprob& token, const Model& model) {
+  const std::string name = name_of(token.id, model);
+  return {{"token", shown(name)}, {"logprob", token.logprob}, {"bytes", bytes_of(name)}};
+}
+
+std::span<const TokenLogprob> best(const GeneratedToken& token, int alternatives) {
+  return std::span(token.top).first(std::min(token.top.size(), static_cast<std::size_t>(alternatives)));
+}
+
+}  // namespace
+
+Json chat_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model) {
+  Json content = Json::array();
+  for (const auto& token : tokens) {
+    Json entry = one(token.chosen, model);
+    entry["top_logprobs"] = Json::array();
+    for (const auto& other : best(token, alternatives)) entry["top_logprobs"].push_back(one(other, model));
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}};
+}
+
+Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model,
+                         std::size_t& offset) {
+  Json out{{"tokens", Json::array()},
+           {"token_logprobs", Json::array()},
+           {"top_logprobs", Json::array()},
+           {"text_offset", Json::array()}};
+  for (const auto& token : tokens) {
+    out["tokens"].push_back(shown(name_of(token.chosen.id, model)));
+    out["token_logprobs"].push_back(token.chosen.logprob);
+    Json top = Json::object();
+    for (const auto& other : best(token, alternatives)) top[shown(name_of(other.id, model))] = other.logprob;
+    out["top_logprobs"].push_back(std::move(top));
+    out["text_offset"].push_back(offset);
+    offset += count_characters(model.piece(token.chosen.id));
+  }
+  return out;
+}
+
+}  // namespace winnow::server

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "server/openai/generation_fields.h"
+#include "winnow/generate.h"
+#include "winnow/model.h"
+
+namespace winnow::server {
+
+using Json = nlohmann::ordered_json;
+
+/// Log probabilities in a chat's form: `{"content": [{"token", "logprob", "bytes", "top_logprobs"}]}`.
+Json chat_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model);
+
+/// In the older form: `{"tokens", "token_logprobs", "top_logprobs", "text_offset"}`. The first token begins at this
+/// character of the answer, which becomes where the next one does.
+Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model,
+                         std::size_t& offset);
+
+}  // namespace winnow::server

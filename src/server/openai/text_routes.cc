@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/text_routes.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "engine/model_impl.h"
+#include "server/openai/answer.h"
+#include "server/openai/chat_request.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/errors.h"
+
+namespace winnow::server {
+
+namespace {
+
+HttpReply reply_of(const Json& json) { return {.body = text_of(json)}; }
+
+/// llama.cpp calls the text `content`, vLLM `prompt`. vLLM adds BOS unless it is told otherwise, llama.cpp does not.
+std::vector<Token> tokens_of(const Model& model, Fields& fields) {
+  const auto content = fields.text("content");
+  const auto prompt = fields.text("prompt");
+  if (!content && !prompt) throw FieldError("prompt", "prompt is missing: give a text");
+  const auto special = fields.boolean("add_special_tokens");
+  const bool adds = special.value_or(fields.boolean("add_special").value_or(!content.has_value()));
+  const auto control = fields.boolean("parse_special").value_or(true) ? ControlTokens::parsed : ControlTokens::as_text;
+  const std::string& text = content ? *content : *prompt;
+  const auto& vocab = model.impl().vocab;
+  return adds && control == ControlTokens::parsed ? vocab.opening(text) : vocab.tokenize(text, control);
+}
+
+std::vector<Token> chat_tokens(const Model& model, Fields& fields) {
+  Prompt out = tokenize(model, read_chat(fields), ControlTokens::as_text);
+  out.text.insert(out.text.end(), out.question.begin(), out.question.end());
+  return out.text;
+}
+
+Json name_or_null(const Model& model, Token token) {
+  return token < 0 ? Json(nullptr) : Json(model.impl().vocab.name(token));
+}
+
+}  // namespace
+
+HttpReply tokenize_route(const Model& model, Fields& fields, int context) {
+  const auto tokens = fields.any("messages") == nullptr ? tokens_of(model, fields) : chat_tokens(model, fields);
+  Json out{{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", context}};
+  if (fields.is_set("return_token_strs")) {
+    out["token_strs"] = Json::array();
+    for (const Token token : tokens) out["token_strs"].push_back(model.impl().vocab.name(token));
+  }
+  return reply_of(out);
+}
+
+HttpReply detokenize_route(const Model& model, Fields& fields, int /*context*/) {
+  const RequestJson* const list = fields.list("tokens");
+  if (list == nullptr) throw FieldError("tokens", "tokens are missing: give a list");
+  std::string text;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const auto token = integer_at((*list)[i], fmt::format("tokens[{}]", i), 0, model.info().n_vocab - 1);
+    text += model.impl().vocab.name(static_cast<Token>(token));
+  }
+  return reply_of({{"content", text}, {"prompt", text}});
+}
+
+HttpReply apply_template_route(const Model& model, Fields& fields, int /*context*/) {
+  return reply_of({{"prompt", render(model, read_chat(fields))}});
+}
+
+HttpReply tokenizer_info(const Model& model) {
+  const auto& vocab = model.impl().vocab;
+  const std::string chat_template = vocab.chat_template();
+  return reply_of({{"bos_token", name_or_null(model, vocab.beginning_of_text())},
+                   {"eos_token", name_or_null(model, vocab.end_of_text())},
+                   {"chat_template", chat_template.empty() ? Json(nullptr) : Json(chat_template)}});
+}
+
+}  // namespace winnow::server

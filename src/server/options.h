@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/engine_thread.h"
+#include "server/http/limits.h"
+#include "winnow/generate.h"
+#include "winnow/questions.h"
+#include "winnow/session.h"
+
+namespace winnow::server {
+
+/// What requests get where they do not say otherwise.
+struct RequestDefaults {
+  CacheOptions keep;
+  Protocol protocol = Protocol::aware;
+  GenerateOptions generate;
+  std::optional<std::uint32_t> seed;               ///< none: another one for each request
+  ControlTokens control = ControlTokens::as_text;  ///< in the messages of chats
+  int context = 0;  ///< most tokens of a prompt and its answer; 0: what the model was trained with
+};
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;
+  std::vector<std::string> keys;     ///< empty: everybody may use the server
+  std::vector<std::string> origins;  ///< of web pages that may use it, besides those of this machine; `*`: all
+  std::chrono::seconds drain_time{30};
+  HttpLimits http;
+  EngineLimits engine;
+  RequestDefaults defaults;
+};
+
+}  // namespace winnow::server

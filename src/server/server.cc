@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/http/listener.h"
+#include "server/site.h"
+
+namespace winnow::server {
+
+namespace {
+
+namespace net = boost::asio;
+using boost::system::error_code;
+
+/// The thread for HTTP, and what belongs to it.
+class Server {
+ public:
+  Server(std::shared_ptr<const Model> model, const SessionOptions& session, const ServerOptions& options)
+      : options_(options),
+        engine_(model, session, options.engine, [this](std::function<void()> action) { post(std::move(action)); }),
+        site_(std::move(model), options, engine_),
+        listener_(context_, options.host, options.port),
+        signals_(context_, SIGINT, SIGTERM),
+        tick_(context_) {}
+
+  ~Server() = default;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  Ending run(const std::function<void(const std::string&)>& on_listening) {
+    listener_.start(site_, options_.http);
+    wait_for_signal();
+    on_listening(listener_.address());
+    context_.run();
+    engine_.stop();  // before the context ends, to which they post
+    site_.stop();
+    return ending_;
+  }
+
+ private:
+  void post(std::function<void()> action) { net::post(context_, std::move(action)); }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](const error_code& error, int /*signal*/) {
+      if (error) return;
+      if (!draining_since_) {
+        drain();
+        return wait_for_signal();
+      }
+      ending_ = Ending::stopped;
+      context_.stop();
+    });
+  }
+
+  void drain() {
+    draining_since_ = Clock::now();
+    site_.drain();
+    engine_.close();
+    if (site_.active() > 0)
+      log().info("{} requests are finished first, for up to {} s", site_.active(), options_.drain_time.count());
+    wait_until_drained();
+  }
+
+  /// Looks now and then whether all requests have been answered.
+  void wait_until_drained() {
+    if (site_.active() == 0) return context_.stop();
+    const auto time = Clock::now() - *draining_since_;
+    if (time > options_.drain_time + kLastWords) return context_.stop();
+    if (time > options_.drain_time && !std::exchange(ended_all_, true)) engine_.end_all();
+    tick_.expires_after(kTick);
+    tick_.async_wait([this](const error_code& error) {
+      if (!error) wait_until_drained();
+    });
+  }
+
+  static constexpr std::chrono::milliseconds kTick{20};
+  static constexpr std::chrono::seconds kLastWords{5};  ///< for the errors to reach the clients
+
+  const ServerOptions& options_;
+  EngineThread engine_;
+  Site site_;
+  net::io_context context_{1};
+  Listener listener_;
+  net::signal_set signals_;
+  net::steady_timer tick_;
+  std::optional<Clock::time_point> draining_since_;
+  bool ended_all_ = false;
+  Ending ending_ = Ending::drained;
+};
+
+}  // namespace
+
+Ending serve(std::shared_ptr<const Model> model, const SessionOptions& session, const ServerOptions& options,
+             const std::function<void(const std::string&)>& on_listening) {
+  return Server(std::move(model), session, options).run(on_listening);
+}
+
+}  // namespace winnow::server

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/workers.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <utility>
+
+#include "base/as_size.h"
+
+namespace winnow::server {
+
+struct Workers::Pool {
+  explicit Pool(int count) : threads(as_size(count)) {}
+  boost::asio::thread_pool threads;
+};
+
+Workers::Workers(int threads) : pool_(std::make_unique<Pool>(threads)) {}
+
+Workers::~Workers() { stop(); }
+
+void Workers::stop() {
+  pool_->threads.stop();
+  pool_->threads.join();
+}
+
+void Workers::post(std::function<void()> action) { boost::asio::post(pool_->threads, std::move(action)); }
+
+}  // namespace winnow::server

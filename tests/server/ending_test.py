@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a server begins and ends, and what it refuses when there is too much to do."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+from program import PATIENCE, WINNOW, check_refusal
+from service import Server, read_head, sentence, wait_for
+
+COMPLETION = "/v1/completions"
+LONG = {"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True}
+
+
+def refuse(*arguments, code, parts):
+    result = subprocess.run([WINNOW, "serve", *arguments], capture_output=True, text=True, timeout=PATIENCE)
+    check_refusal(result, code, *parts)
+
+
+def start(server, body):
+    """A stream that has begun; what comes of it."""
+    client = server.connect()
+    data = json.dumps(body)
+    client.sendall(f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+    stream = client.makefile("rb")
+    assert read_head(stream)[0] == 200
+    return client, stream
+
+
+def test_a_port_that_is_taken_is_a_sentence(model):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        refuse("-m", model, "--port", port, code=1, parts=["port", port, "is taken", "--port"])
+
+
+def test_what_cannot_be_is_refused(model, work):
+    empty = f"{work}/empty"
+    with open(empty, "w") as file:
+        file.write("# nothing\n")
+    refuse("-m", model, "--host", "no.such.host.invalid", "--port", "0", code=1, parts=["no.such.host.invalid"])
+    refuse("-m", f"{work}/absent.gguf", code=1, parts=["absent.gguf"])
+    refuse("-m", empty, code=1, parts=["empty"])
+    refuse("-m", model, "--api-key-file", empty, code=1, parts=["no key"])
+    refuse("-m", model, "--api-key-file", f"{work}/absent", code=1, parts=["absent"])
+    refuse("-m", model, "--api-key", "", code=2, parts=["--api-key"])
+    refuse("-m", model, "--memory", "much", code=2, parts=["--memory", "much"])
+    refuse("-m", model, "--max-body", "10%", code=2, parts=["--max-body", "10%"])
+    refuse("-m", model, "--kv", "snapkv", code=2, parts=["budget"])
+    refuse("-m", model, "--kv", "snapky", code=2, parts=["did you mean snapkv"])
+    refuse("-m", model, "--port", "70000", code=2, parts=["70000"])
+    refuse("-m", model, "--parallel", "0", code=2, parts=["--parallel"])
+    refuse("--port", "0", code=2, parts=["WINNOW_MODEL"])
+
+
+def test_a_model_that_cannot_be_loaded_opens_no_port(work):
+    """The port is another's, and the error is the model's."""
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        refuse("-m", f"{work}/absent.gguf", "--port", str(taken.getsockname()[1]), code=1, parts=["absent.gguf"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_ends_at_once(model, number):
+    with Server(model) as one:
+        idle = one.connect()
+        code, said = one.end(number)
+        idle.close()
+    assert code == 0 and said.count("\n") == 1, said
+
+
+def test_running_requests_end_first(model):
+    """After the signal: unhealthy, no new requests, and an answer that comes to its end."""
+    with Server(model, "--context", "100000") as one:
+        client, stream = start(one, {**LONG, "max_tokens": 4000})
+        one.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: one.get("/health")[0] == 503)
+        assert sentence(one.get("/v1/health")[1], "shutting down")["type"] == "unavailable_error"
+        status, headers, body = one.ask("POST", COMPLETION, json.dumps({"prompt": "x"}))
+        assert status == 503 and 1 <= int(headers["Retry-After"]) <= 120 and "shutting down" in sentence(json.loads(body))["message"]
+        rest = stream.read()
+        assert rest.count(b"\ndata: ") > 10 and b"data: [DONE]" in rest and b"error" not in rest
+        _, said = one.process.communicate(timeout=PATIENCE)
+        client.close()
+    assert one.process.returncode == 0 and "1 requests are finished first" in said
+
+
+def test_requests_that_take_too_long_end_with_an_error(model):
+    with Server(model, "--context", "100000", "--drain-timeout", "0") as one:
+        client, stream = start(one, LONG)
+        code, _ = one.end()
+        rest = stream.read()
+        client.close()
+    assert code == 0 and b'data: {"error":{"message":"the server is shutting down' in rest and b"[DONE]" not in rest
+
+
+def test_a_second_signal_stops_at_once(model):
+    with Server(model, "--context", "100000") as one:
+        client, stream = start(one, LONG)
+        one.process.send_signal(signal.SIGINT)
+        wait_for(lambda: one.get("/health")[0] == 503)
+        code, _ = one.end(signal.SIGINT)
+        stream.close()
+        client.close()
+    assert code == 130
+
+
+def test_too_many_requests_are_told_to_come_back(model):
+    with Server(model, "--context", "100000", "--parallel", "1", "--max-queue-requests", "1") as one:
+        clients = [start(one, LONG)[0] for _ in range(2)]
+        status, headers, body = one.ask("POST", COMPLETION, json.dumps({**LONG, "stream": False}))
+        error = sentence(json.loads(body), "try again later")
+        assert status == 429 and error["type"] == "rate_limit_error" and error["code"] == "rate_limit_exceeded"
+        assert 1 <= int(headers["Retry-After"]) <= 120
+        assert [slot["phase"] for slot in one.get("/slots")[1]] == ["answering", "waiting"]
+        assert one.post(COMPLETION, {"prompt": ["a", "b", "c"]})[0] == 429, "all of a list, or nothing"
+        for client in clients:
+            client.close()
+        one.wait_until_idle()
+        assert one.post(COMPLETION, {"prompt": ["a", "b"], "max_tokens": 1})[0] == 200
+
+
+def test_what_never_fits_into_the_memory_is_refused(model):
+    with Server(model, "--context", "100000", "--memory", "4MiB") as one:
+        status, reply = one.post(COMPLETION, {"prompt": "words " * 2000, "max_tokens": 5})
+        error = sentence(reply, "4.0 MiB")
+        assert status == 400 and error["code"] == "insufficient_memory"
+        assert one.good(COMPLETION, {"prompt": "words", "max_tokens": 5})["choices"]
+
+
+def test_many_clients_at_once(model):
+    """All that ask are answered, and all are gone when they have closed."""
+    with Server(model) as one:
+        clients = [one.connect() for _ in range(400)]
+        data = json.dumps({"prompt": "hello", "max_tokens": 1})
+        for client in clients[:60]:
+            client.sendall(f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        for client in clients[:60]:
+            with client.makefile("rb") as stream:
+                assert read_head(stream)[0] == 200
+        for client in clients:
+            client.close()
+        one.wait_until_idle()
+        assert len(os.listdir(f"/proc/{one.process.pid}/fd")) < 100
+
+
+def test_random_clients_leave_nothing(model):
+    """Clients that ask, read some and go at random; then the server is as it was."""
+    with Server(model, "--context", "100000") as one:
+        alone = one.good(COMPLETION, {"prompt": "hello", "max_tokens": 30, "ignore_eos": True})["choices"]
+
+        def work(seed):
+            dice = random.Random(seed)
+            for _ in range(8):
+                body = {"prompt": "words " * dice.randrange(1, 200), "max_tokens": dice.randrange(2000), "ignore_eos": True, "stream": dice.random() < 0.5}
+                data = json.dumps(body)
+                with contextlib.closing(one.connect()) as client:
+                    client.sendall(f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode()[: dice.choice([50, 10_000])])
+                    client.settimeout(dice.random() / 5)
+                    with contextlib.suppress(TimeoutError):
+                        while client.recv(1000):
+                            pass
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        assert one.good(COMPLETION, {"prompt": "hello", "max_tokens": 30, "ignore_eos": True})["choices"] == alone
+        for thread in threads:
+            thread.join()
+        one.wait_until_idle()
+        assert one.end()[0] == 0

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request says is read by type and range; what cannot be is refused with the field's name, and ends nothing."""
+
+import json
+
+import pytest
+from service import sentence
+
+CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+VALUES = {"null": None, "boolean": True, "number": 1, "fraction": 0.5, "text": "x", "list": [{}], "object": {"x": []}}
+NUMBER = {"number", "fraction"}
+# What each field may be, besides null and absent.
+BOTH = {
+    "model": {"text"},
+    "user": {"text"},
+    "cache_salt": {"text"},
+    "priority": {"number"},
+    "max_tokens": {"number"},
+    "max_completion_tokens": {"number"},
+    "min_tokens": {"number"},
+    "temperature": NUMBER,
+    "top_p": NUMBER,
+    "min_p": NUMBER,
+    "top_k": {"number"},
+    "seed": {"number"},
+    "n": {"number"},
+    "presence_penalty": NUMBER,
+    "frequency_penalty": NUMBER,
+    "repetition_penalty": NUMBER,
+    "logit_bias": set(),
+    "stop": {"text"},
+    "stop_token_ids": set(),
+    "ignore_eos": {"boolean"},
+    "stream": {"boolean"},
+    "stream_options": {"object"},
+    "winnow": set(),
+    "echo": {"boolean"},
+    "best_of": {"number"},
+    "response_format": {"object"},
+    "tools": {"list"},
+    "tool_choice": {"object"},
+}
+FIELDS = {
+    CHAT: {**BOTH, "messages": set(), "logprobs": {"boolean"}, "top_logprobs": {"number"}, "add_generation_prompt": {"boolean"}, "continue_final_message": {"boolean"}},
+    COMPLETION: {**BOTH, "prompt": {"text"}, "logprobs": {"number"}},
+}
+GOOD = {CHAT: {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}, COMPLETION: {"prompt": "hello", "max_tokens": 1}}
+KEEPING = {
+    "kv": {"text"},
+    "budget": {"number", "text"},
+    "kv_type": {"text"},
+    "protocol": {"text"},
+}
+
+
+def refused(server, path, body, status=400):
+    got, reply = server.post(path, body)
+    assert got == status, (body, reply)
+    return sentence(reply)
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETION])
+def test_a_field_of_a_wrong_type_is_named(server, path):
+    for name, allowed in FIELDS[path].items():
+        for kind, value in VALUES.items():
+            if kind in allowed | {"null"}:
+                continue
+            error = refused(server, path, {**GOOD[path], name: value})
+            assert error["param"].startswith(name), (name, kind, error)
+            assert error["type"] == "invalid_request_error", error
+
+
+def test_a_field_of_winnow_of_a_wrong_type_is_named(server):
+    for name, allowed in KEEPING.items():
+        for kind, value in VALUES.items():
+            if kind not in allowed | {"null"}:
+                assert refused(server, CHAT, {**GOOD[CHAT], "winnow": {name: value}})["param"] == f"winnow.{name}", (name, kind)
+
+
+def test_a_field_that_is_null_is_not_there(server):
+    for path, fields in FIELDS.items():
+        nulls = {name: None for name in fields if name not in GOOD[path]}
+        plain = server.good(path, GOOD[path])
+        assert server.good(path, {**GOOD[path], **nulls})["choices"] == plain["choices"]
+
+
+RANGES = [
+    ("max_tokens", -1, "from 0 to"),
+    ("max_tokens", 1 << 40, "from 0 to"),
+    ("max_tokens", 1e300, "from 0 to"),
+    ("temperature", -0.1, "from 0 to"),
+    ("top_p", 1.5, "from 0 to 1"),
+    ("min_p", -1, "from 0 to 1"),
+    ("top_k", -2, "from -1 to"),
+    ("n", 0, "from 1 to 128"),
+    ("n", 129, "from 1 to 128"),
+    ("presence_penalty", 3, "from -2 to 2"),
+    ("frequency_penalty", -3, "from -2 to 2"),
+    ("repetition_penalty", 0, "from"),
+    ("min_tokens", 2, "min_tokens is 2"),
+    ("logit_bias", {"x": 1}, "'x'"),
+    ("logit_bias", {"-1": 1}, "'-1'"),
+    ("logit_bias", {"99999": 1}, "'99999'"),
+    ("logit_bias", {"5": 101}, "from -100 to 100"),
+    ("logit_bias", {"5": "x"}, "a number"),
+    ("stop", ["x"] * 65, "65"),
+    ("stop", ["x", 5], "stop[1]"),
+    ("stop_token_ids", [5, 99999], "stop_token_ids[1]"),
+    ("stream_options", {}, "stream"),
+    ("seed", 1 << 63, "a whole number"),
+    ("seed", 0.5, "a whole number"),
+]
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETION])
+@pytest.mark.parametrize("name, value, words", RANGES)
+def test_a_field_out_of_its_range_is_named(server, path, name, value, words):
+    error = refused(server, path, {**GOOD[path], name: value})
+    assert words in error["message"] and error["param"].startswith(name), error
+
+
+def test_a_whole_number_may_have_a_point(server):
+    assert server.good(COMPLETION, '{"prompt": "hello", "max_tokens": 3.0, "ignore_eos": true}')["usage"]["completion_tokens"] == 3
+
+
+MISSING = [
+    ("echo", True),
+    ("best_of", 3),
+    ("response_format", {"type": "json_object"}),
+    ("response_format", {"type": "json_schema", "json_schema": {}}),
+    ("tools", [{"type": "function"}]),
+    ("tool_choice", "required"),
+    ("tool_choice", {"type": "function"}),
+    ("winnow", {"session": "a"}),
+    ("winnow", {"documents": ["a"]}),
+    ("winnow", {"ask": "samkv"}),
+]
+
+
+@pytest.mark.parametrize("name, value", MISSING)
+def test_what_is_not_there_yet_is_said(server, name, value):
+    error = refused(server, CHAT, {**GOOD[CHAT], name: value}, status=501)
+    assert error["param"].startswith(name) and "not implemented" in error["message"], error
+
+
+def test_harmless_forms_of_what_is_not_there_are_taken(server):
+    server.good(CHAT, {**GOOD[CHAT], "echo": False, "best_of": 1, "response_format": {"type": "text"}, "tools": [], "tool_choice": "none"})
+
+
+SPECS = [
+    ({"kv": "snapky", "budget": 40}, "winnow.kv", "did you mean snapkv"),
+    ({"kv": "snapkv:windw=3", "budget": 40}, "winnow.kv", "did you mean window"),
+    ({"kv": "snapkv"}, "winnow.budget", "budget"),
+    ({"kv": "snapkv", "budget": "0"}, "winnow.budget", "'0'"),
+    ({"kv": "snapkv", "budget": 0}, "winnow.budget", "from 1 to"),
+    ({"kv": "snapkv", "budget": "120%"}, "winnow.budget", "over 100 %"),
+    ({"kv_type": "q5_1"}, "winnow.kv_type", "q8_0"),
+    ({"protocol": "both"}, "winnow.protocol", "question-agnostic"),
+    ({"kx": "snapkv"}, "winnow.kx", "did you mean kv?"),
+    ({"budgett": 5}, "winnow.budgett", "did you mean budget?"),
+]
+
+
+@pytest.mark.parametrize("keeping, field, words", SPECS)
+def test_a_cache_that_cannot_be_is_refused_as_by_the_command(server, keeping, field, words):
+    error = refused(server, CHAT, {**GOOD[CHAT], "winnow": keeping})
+    assert error["param"] == field and words in error["message"], error
+
+
+MESSAGES = [
+    ([], "messages"),
+    ([5], "messages[0]"),
+    ([{"content": "x"}], "messages[0].role"),
+    ([{"role": "boss", "content": "x"}], "messages[0].role"),
+    ([{"role": "user", "content": 5}], "messages[0].content"),
+    ([{"role": "user", "content": []}], "messages[0].content"),
+    ([{"role": "user", "content": ["x"]}], "messages[0].content[0]"),
+    ([{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content[0].type"),
+    ([{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text"),
+    ([{"role": "user", "content": [{"type": "text", "text": 5}]}], "messages[0].content[0].text"),
+]
+
+
+@pytest.mark.parametrize("messages, field", MESSAGES)
+def test_a_message_that_cannot_be_is_named(server, messages, field):
+    assert refused(server, CHAT, {"messages": messages})["param"] == field
+
+
+PROMPTS = [
+    ([], "prompt"),
+    (["x"] * 129, "prompt"),
+    ([5, "x"], "prompt[1]"),
+    (["x", 5], "prompt[1]"),
+    ([[5], [6, -1]], "prompt[1][1]"),
+    ([[5], [6, 288]], "prompt[1][1]"),
+    ([[[5]]], "prompt[0][0]"),
+]
+
+
+@pytest.mark.parametrize("prompt, field", PROMPTS)
+def test_a_prompt_that_cannot_be_is_named(server, prompt, field):
+    assert refused(server, COMPLETION, {"prompt": prompt})["param"] == field
+
+
+BODIES = {
+    "empty": b"",
+    "no JSON": b"hello",
+    "cut": b'{"prompt": "x"',
+    "a list": b"[]",
+    "a text": b'"x"',
+    "invalid UTF-8": b'{"prompt": "\xff\xfe"}',
+    "a lone surrogate": b'{"prompt": "\\ud800"}',
+    "NaN": b'{"prompt": "x", "temperature": NaN}',
+    "a huge number": b'{"prompt": "x", "temperature": 1e999}',
+    "100 levels": b'{"prompt": ' + b"[" * 100 + b"]" * 100 + b"}",
+    "60,000 levels": b'{"x": ' + b"[" * 60_000 + b"]" * 60_000 + b"}",
+    "two values": b'{"prompt": "x"} {"prompt": "x"}',
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("path", [CHAT, COMPLETION, "/tokenize", "/detokenize", "/apply-template"])
+def test_a_body_that_cannot_be_read(server, path, name):
+    assert refused(server, path, BODIES[name])["type"] == "invalid_request_error"
+
+
+def test_very_many_fields_are_read_in_good_time(server):
+    body = json.dumps({**{f"field{i}": i for i in range(200_000)}, **GOOD[COMPLETION]})
+    server.good(COMPLETION, body)
+
+
+def test_unknown_fields_are_ignored_and_named_once(model):
+    from service import Server
+
+    with Server(model) as one:
+        for _ in range(3):
+            one.good(CHAT, {**GOOD[CHAT], "frobnicate": 1, "\x1b[31m": 2})
+        code, said = one.end()
+    assert code == 0 and said.count("frobnicate") == 1 and "\\x1b[31m" in said and "\x1b" not in said, said
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETION])
+def test_a_prompt_over_the_context(model, path):
+    from service import Server
+
+    with Server(model, "--context", "100") as one:
+        for words in (60, 5000):
+            text = "words " * words
+            status, reply = one.post(path, {"prompt": text, "messages": [{"role": "user", "content": text}]})
+            error = sentence(reply, "exceeds the available context size", "100")
+            assert status == 400 and error["code"] == "context_length_exceeded", reply
+        answer = one.good(COMPLETION, {"prompt": "x" * 80, "max_tokens": 1000, "ignore_eos": True})
+        assert answer["usage"]["total_tokens"] == 100 and answer["choices"][0]["finish_reason"] == "length"

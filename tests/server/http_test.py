@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that are slow, wrong, hostile or gone: the server answers what can be answered, and serves the others."""
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+
+import pytest
+from program import PATIENCE
+from service import Server, read_head, sentence, wait_for
+
+COMPLETION = "/v1/completions"
+GOOD = json.dumps({"prompt": "hello", "max_tokens": 2, "ignore_eos": True}).encode()
+LONG = json.dumps({"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True}).encode()
+
+
+def request(path, body, *headers):
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def reply_to(server, data, half_close=False):
+    """Status, headers and body of the first reply to some bytes; None when the connection ends without one."""
+    with contextlib.closing(server.connect()) as client:
+        with contextlib.suppress(OSError):
+            client.sendall(data)
+            if half_close:
+                client.shutdown(socket.SHUT_WR)
+        with client.makefile("rb") as stream:
+            try:
+                status, headers = read_head(stream)
+            except (IndexError, OSError):
+                return None
+            return status, headers, stream.read(int(headers.get("Content-Length", 0)))
+
+
+def test_unknown_routes_and_methods(server):
+    for path in ("/nope", "/v1", "/v1/chat/completions/", "//", "/v1/completions%20", "/" + "x" * 5000):
+        status, reply = server.get(path)
+        assert status == 404 and sentence(reply, "there is no")["type"] == "not_found_error", path
+    for method, path, allowed in (("GET", COMPLETION, "POST"), ("DELETE", "/health", "GET"), ("BREW", "/health", "GET"), ("PUT", "/tokenize", "POST")):
+        status, headers, reply = server.ask(method, path)
+        assert status == 405 and headers["Allow"] == allowed, (method, path)
+        sentence(json.loads(reply), method, allowed)
+
+
+@pytest.mark.parametrize("method, path", [("GET", "/metrics"), ("GET", "/"), ("GET", "/v1/documents"), ("POST", "/v1/documents")])
+def test_routes_that_are_not_there_yet(server, method, path):
+    status, _, reply = server.ask(method, path)
+    assert status == 501 and "not implemented" in sentence(json.loads(reply))["message"]
+
+
+def test_a_target_may_have_a_query(server):
+    assert server.get("/health?x=1")[0] == 200
+
+
+def test_head_is_get_without_a_body(server):
+    status, headers, body = server.ask("HEAD", "/health")
+    assert status == 200 and body == b"" and int(headers["Content-Length"]) > 0
+
+
+NO_HTTP = {
+    "words": b"hello there\r\n\r\n",
+    "zeros": b"\0" * 100,
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x11" * 50 + b"\r\n\r\n",
+    "another version": b"GET /health HTTP/3.9\r\n\r\n",
+    "a header without a colon": b"GET /health HTTP/1.1\r\nhost\r\n\r\n",
+    "a negative length": b"POST /tokenize HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+    "two lengths": b"POST /tokenize HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nxxxxx",
+    "a length that is no number": b"POST /tokenize HTTP/1.1\r\nContent-Length: 5x\r\n\r\nxxxxx",
+    "a chunk that is no number": b"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nxx\r\n",
+}
+
+
+@pytest.mark.parametrize("name", NO_HTTP)
+def test_what_is_no_http(server, name):
+    status, headers, body = reply_to(server, NO_HTTP[name])
+    assert status == 400 and headers["Connection"] == "close"
+    sentence(json.loads(body), "no HTTP request")
+
+
+@pytest.mark.parametrize("header", [b"X: " + b"x" * 20_000, b"\r\n".join(b"X%d: y" % i for i in range(3000)), b"x" * 20_000])
+def test_a_header_that_is_too_long(server, header):
+    reply = reply_to(server, b"GET /health HTTP/1.1\r\n" + header + b"\r\n\r\n")
+    assert reply is not None and reply[0] == 431 and "16384" in sentence(json.loads(reply[2]))["message"]
+
+
+def test_a_body_that_is_too_long(model):
+    with Server(model, "--max-body", "1000") as one:
+        assert one.post(COMPLETION, GOOD)[0] == 200
+        for data in (request(COMPLETION, b"x" * 1001), request(COMPLETION, b"x" * 3_000_000), b"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
+            status, _, body = reply_to(one, data)
+            assert status == 413 and "1000" in sentence(json.loads(body))["message"]
+        assert one.get("/health")[0] == 200
+
+
+def test_a_chunked_body(server):
+    chunks = b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in GOOD) + b"0\r\n\r\n"
+    status, _, body = reply_to(server, b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+    assert status == 200 and json.loads(body)["usage"]["completion_tokens"] == 2
+
+
+def test_a_client_that_asks_before_it_sends(server):
+    with contextlib.closing(server.connect()) as client, client.makefile("rb") as stream:
+        client.sendall(request(COMPLETION, b"", "Expect: 100-continue").replace(b"Content-Length: 0", b"Content-Length: %d" % len(GOOD)))
+        assert stream.readline() == b"HTTP/1.1 100 Continue\r\n" and stream.readline() == b"\r\n"
+        client.sendall(GOOD)
+        assert read_head(stream)[0] == 200
+
+
+def test_a_connection_is_used_again(server):
+    with contextlib.closing(http.client.HTTPConnection(server.host, server.port, timeout=PATIENCE)) as connection:
+        for _ in range(5):
+            connection.request("POST", COMPLETION, GOOD)
+            assert json.loads(connection.getresponse().read())["usage"]["completion_tokens"] == 2
+            connection.request("GET", "/v1/models")
+            assert connection.getresponse().read()
+            connection.request("POST", COMPLETION, b"{}")
+            assert connection.getresponse().read()
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order(server):
+    bodies = [json.dumps({"prompt": "hello", "max_tokens": n, "ignore_eos": True}).encode() for n in (3, 1, 2)]
+    with contextlib.closing(server.connect()) as client, client.makefile("rb") as stream:
+        client.sendall(b"".join(request(COMPLETION, body) for body in bodies))
+        for n in (3, 1, 2):
+            _, headers = read_head(stream)
+            assert json.loads(stream.read(int(headers["Content-Length"])))["usage"]["completion_tokens"] == n
+
+
+def test_an_old_client_gets_a_stream_without_chunks(server):
+    body = json.dumps({"prompt": "hello", "max_tokens": 3, "ignore_eos": True, "stream": True}).encode()
+    with contextlib.closing(server.connect()) as client, client.makefile("rb") as stream:
+        client.sendall(request(COMPLETION, body).replace(b"HTTP/1.1", b"HTTP/1.0"))
+        status, headers = read_head(stream)
+        assert status == 200 and "Transfer-Encoding" not in headers
+        text = stream.read()
+    assert text.startswith(b"data: {") and text.endswith(b"data: [DONE]\n\n")
+
+
+def test_half_closed_and_cut_requests_end_nothing(server):
+    whole = request(COMPLETION, GOOD)
+    for end in (0, 1, 10, len(whole) - len(GOOD), len(whole) - 1):
+        assert reply_to(server, whole[:end], half_close=True) is None
+    reply_to(server, whole, half_close=True)  # an answer, or none: who has closed is taken to have gone
+    assert server.post(COMPLETION, GOOD)[0] == 200
+
+
+def test_slow_headers_are_cut_off_and_idle_clients_are_not_in_the_way(server):
+    """Headers have 10 s; meanwhile others are served."""
+    begin = time.monotonic()
+    slow = [server.connect() for _ in range(100)]
+    for client in slow:
+        client.sendall(b"GET /health HTTP/1.1\r\nX: ")
+    assert server.post(COMPLETION, GOOD)[0] == 200
+    while time.monotonic() - begin < 8:
+        for client in slow:
+            client.sendall(b"x")
+        time.sleep(1)
+    for client in slow:
+        assert client.recv(1000) == b"", "it is closed"
+        client.close()
+    assert time.monotonic() - begin >= 9
+
+
+def test_a_connection_too_many_is_told_so(model):
+    with Server(model, "--max-connections", "3") as one:
+        held = [one.connect() for _ in range(3)]
+        wait_for(lambda: (reply_to(one, b"") or [0])[0] == 503)
+        for client in held:
+            client.close()
+        wait_for(lambda: reply_to(one, b"GET /health HTTP/1.1\r\n\r\n")[0] == 200)
+
+
+def test_a_client_that_goes_while_it_is_answered(server):
+    """What it asked for ends, and the answers of others are as they are alone."""
+    alone = server.good(COMPLETION, {"prompt": "other words", "max_tokens": 40, "ignore_eos": True})["choices"]
+    clients = []
+    for _ in range(6):
+        client = server.connect()
+        client.sendall(request(COMPLETION, LONG))
+        clients.append(client)
+    for client in clients[:3]:
+        assert client.recv(100).startswith(b"HTTP/1.1 200"), "it streams"
+    beside = []
+    other = threading.Thread(target=lambda: beside.append(server.good(COMPLETION, {"prompt": "other words", "max_tokens": 40, "ignore_eos": True})["choices"]))
+    other.start()
+    for client in clients:
+        client.close()
+    other.join()
+    assert beside == [alone]
+    server.wait_until_idle()
+
+
+def test_a_client_that_goes_before_it_is_answered_at_all(server):
+    for body in (LONG, LONG.replace(b'"stream": true', b'"stream": false')):
+        client = server.connect()
+        client.sendall(request(COMPLETION, body))
+        wait_for(lambda: server.get("/slots")[1] != [])
+        client.close()
+        server.wait_until_idle()
+
+
+def test_a_client_that_does_not_read_is_given_up(server):
+    """What waits for it is bounded: the request ends when that is full, long before the answer's end."""
+    with contextlib.closing(server.connect()) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        body = json.dumps({"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True, "logprobs": 20}).encode()
+        client.sendall(request(COMPLETION, body))
+        wait_for(lambda: server.get("/slots")[1] != [])
+        wait_for(lambda: server.get("/slots")[1] == [])
+
+
+def test_health_answers_while_the_engine_is_busy(server):
+    client = server.connect()
+    client.sendall(request(COMPLETION, json.dumps({"prompt": "words " * 3000, "max_tokens": 1}).encode()))
+    for _ in range(20):
+        assert server.get("/health") == (200, {"status": "ok"})
+        assert server.get("/v1/health") == (200, {"status": "ok"})
+    client.close()
+
+
+def test_keys(model, work):
+    with open(f"{work}/keys", "w") as file:
+        file.write("# ours\nsecond key\n\nthird\r\n")
+    with Server(model, "--api-key", "first", "--api-key-file", f"{work}/keys") as one:
+        for headers in ({}, {"Authorization": "Bearer no"}, {"Authorization": "first"}, {"Authorization": "Bearer firs"}, {"Authorization": "Bearer first "[:-2]}, {"X_Api_Key": "# ours"}, {"X_Api_Key": ""}):
+            for method, path in (("POST", COMPLETION), ("GET", "/slots"), ("GET", "/v1/models"), ("GET", "/metrics"), ("POST", "/tokenize")):
+                status, got, body = one.ask(method, path, GOOD if method == "POST" else None, **headers)
+                assert status == 401 and sentence(json.loads(body), "key")["type"] == "authentication_error", (headers, path)
+                assert got["WWW-Authenticate"] == "Bearer"
+        for headers in ({"Authorization": "Bearer first"}, {"Authorization": "bearer second key"}, {"X_Api_Key": "third"}):
+            assert one.ask("POST", COMPLETION, GOOD, **headers)[0] == 200, headers
+        assert one.get("/health")[0] == 200 and one.ask("OPTIONS", COMPLETION)[0] == 204
+
+
+def test_pages_of_this_machine_may_use_it_and_no_others(model):
+    with Server(model, "--cors-origin", "https://chat.example") as one:
+        own = f"http://{one.host}:{one.port}"
+        for origin in ("http://localhost:3000", "http://localhost", "https://127.0.0.1:1", "http://[::1]:5", own, "https://chat.example"):
+            status, headers, _ = one.ask("OPTIONS", COMPLETION, Origin=origin)
+            assert status == 204 and headers["Access-Control-Allow-Origin"] == origin and "POST" in headers["Access-Control-Allow-Methods"]
+            status, headers, _ = one.ask("POST", COMPLETION, GOOD, Origin=origin)
+            assert status == 200 and headers["Access-Control-Allow-Origin"] == origin
+        for origin in ("https://evil.example", "http://localhost.evil.example", "null", "https://chat.example.evil", "http://127.0.0.1.evil"):
+            for method in ("OPTIONS", "POST"):
+                status, headers, body = one.ask(method, COMPLETION, GOOD, Origin=origin)
+                assert status == 403 and "Access-Control-Allow-Origin" not in headers and "--cors-origin" in sentence(json.loads(body))["message"]
+    with Server(model, "--cors-origin", "*") as one:
+        assert one.ask("POST", COMPLETION, GOOD, Origin="https://evil.example")[0] == 200
