@@ -24,8 +24,10 @@ namespace winnow {
 /// How a request has ended.
 struct RequestEnd {
   std::vector<Generation> answers;  ///< as far as they have come, [answers]
-  std::vector<Cache> caches;        ///< [answers], which have seen the prompt and all but the last token of their
-                                    ///< answer; empty where no answer has begun
+  /// [answers], or the request's own cache where no answer has begun, or none. CacheStats::tokens_seen says how far
+  /// each has read: an answer's last token may be missing. After an error other than MemoryError they cannot be gone on
+  /// with.
+  std::vector<Cache> caches;
   std::vector<GeneratedToken> prompt_logprobs;  ///< of the text's tokens from the second on, where they were asked for
   int cached_tokens = 0;                        ///< of the text, that were not read because they were stored
   std::exception_ptr error;                     ///< what has ended it; null: nothing has
@@ -41,9 +43,10 @@ struct RequestEvents {
   std::function<void(const Cache&, std::span<const float>)> on_text;
   /// The whole prompt has been read: an answer begins with these logits.
   std::function<void(const Cache&, std::span<const float>)> on_prompt;
-  /// Which answer, its next token (with alternatives if they are asked for), and the bytes that have become sure.
+  /// Which answer, its next token (with alternatives if they are asked for), and the bytes that have become sure. Bytes
+  /// that are still held back in the end, as a stop text might have begun, are in RequestEnd only.
   std::function<void(int, const GeneratedToken&, std::string_view)> on_token;
-  /// Once for every request, whatever has ended it.
+  /// Once for every request, whatever has ended it; not for those that a scheduler takes along when it is destroyed.
   std::function<void(RequestEnd)> on_end;
 };
 
@@ -73,10 +76,11 @@ WINNOW_EXPORT Request request_of(Prompt prompt, Protocol protocol);
 struct WINNOW_EXPORT SchedulerOptions {
   /// Requests that are being read or answered at a time; others wait.
   int parallel = 16;
-  /// How long answers wait for prompts that are read between two of their tokens; one quantum (one chunk through one
-  /// layer) is always read.
+  /// Time from one token of an answer to the next while prompts are read; one quantum (one chunk through one layer) is
+  /// always read.
   std::chrono::milliseconds max_itl = std::chrono::milliseconds(50);
   /// Bytes of keys, values, hidden states and work space that requests may be promised together.
+  /// The machine must have them. Packed weights of one layer, and caches of requests that wait, are not counted.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
   /// Bytes of the texts that are stored for later requests, besides.
   std::size_t prefix_memory = 0;
@@ -117,11 +121,12 @@ class WINNOW_EXPORT Scheduler {
   Scheduler(Session& session, const SchedulerOptions& options);
   ~Scheduler();
 
-  /// Bytes that a request will be promised: the most that it can have in use.
+  /// Bytes that a request will be promised: the most that it can have in use. Throws InputError and UsageError as
+  /// add().
   std::size_t bytes_of(const Request& request) const;
   /// Throws InputError for a request with nothing to read or an unknown token, UsageError for options that do not go
-  /// together, MemoryError for one that never fits; then no event is called.
-  Id add(Request request);
+  /// together, MemoryError for one that never fits; then no event is called, and the request is as it was.
+  Id add(Request&& request);
   /// Ends a request before the next step, with what there is: on_end() is called by advance(). Nothing happens when it
   /// has ended before.
   void cancel(Id id);

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "winnow/error.h"
@@ -16,6 +17,7 @@ void check(const GenerateOptions& options, int vocabulary) {
     if (token < 0 || token >= vocabulary)
       throw UsageError(
           fmt::format("a bias for token {}, which is not in the vocabulary of {} tokens", token, vocabulary));
+    if (!std::isfinite(bias)) throw UsageError(fmt::format("the bias for token {} is {}, not a number", token, bias));
   }
 }
 

@@ -32,8 +32,12 @@ Request request_of(Cache& cache, const std::vector<float>& logits, const Generat
   out.events.on_end = [=, &cache, &answer, &error](RequestEnd end) {
     cache = std::move(end.caches.front());
     answer = std::move(end.answers.front());
-    if (on_text && answer.text.size() > *sent) on_text(index, std::string_view(answer.text).substr(*sent));
-    if (end.error) error = end.error;
+    try {
+      if (end.error) std::rethrow_exception(end.error);
+      if (on_text && answer.text.size() > *sent) on_text(index, std::string_view(answer.text).substr(*sent));
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
   };
   return out;
 }
@@ -67,6 +71,8 @@ std::vector<Generation> generate(Session& session, std::span<Cache* const> cache
                                  const OnText& on_text) {
   const int vocabulary = session.model().info().n_vocab;
   engine::check(options, vocabulary);
+  if (logits.size() != caches.size())
+    throw UsageError(fmt::format("{} answers begin with the logits of {}", caches.size(), logits.size()));
   for (const auto& one : logits) {  // before any cache is taken
     if (one.size() != as_size(vocabulary))
       throw UsageError(fmt::format("an answer begins with {} logits, not {}", one.size(), vocabulary));
@@ -74,10 +80,15 @@ std::vector<Generation> generate(Session& session, std::span<Cache* const> cache
   std::vector<Generation> answers(caches.size());
   std::exception_ptr error;
   Scheduler scheduler(session, {.parallel = std::max(1, static_cast<int>(caches.size()))});
-  for (std::size_t i = 0; i < caches.size(); ++i)
-    scheduler.add(request_of(*caches[i], logits[i], options, static_cast<int>(i), on_text, answers[i], error));
+  std::vector<Scheduler::Id> ids;
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    ids.push_back(
+        scheduler.add(request_of(*caches[i], logits[i], options, static_cast<int>(i), on_text, answers[i], error)));
+  }
   try {
-    while (scheduler.advance()) continue;
+    while (scheduler.advance() && !error) continue;
+    for (const auto id : ids) scheduler.cancel(id);  // after an error: all caches are given back
+    scheduler.advance();
   } catch (const Interrupted&) {  // the answers say so
   }
   if (error) std::rethrow_exception(error);

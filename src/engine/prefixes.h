@@ -35,6 +35,8 @@ class Prefixes {
 
   explicit Prefixes(std::size_t memory) : memory_(memory) {}
 
+  /// Whether a text of so many bytes can be stored at all.
+  bool has_room(std::size_t bytes) const { return bytes <= memory_; }
   /// Null: there is none. What it returns is valid until the next put().
   const Entry* find(const PrefixKey& key);
   bool has(const PrefixKey& key) const { return entries_.contains(key); }

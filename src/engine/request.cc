@@ -29,6 +29,11 @@ void check(const Request& request, const Session::Impl& session) {
   check(request.generate, vocabulary);
   if (request.prompt_logprobs.value_or(0) < 0)
     throw UsageError(fmt::format("cannot report {} alternatives for a token", *request.prompt_logprobs));
+  if (request.prompt_logprobs && request.cache)
+    throw UsageError("log probabilities are those of a text that is read, not of a cache's");
+  constexpr int kMostAnswers = 128;
+  if (request.answers > kMostAnswers)
+    throw UsageError(fmt::format("a request for {} answers: at most {}", request.answers, kMostAnswers));
   if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
   if (!request.question.empty()) session.check(request.question);
   if (!request.cache) {

@@ -43,7 +43,8 @@ Sampler::Sampler(const SamplingOptions& options, int vocabulary, int sequence) {
   add(llama_sampler_init_top_p(options.top_p, 1));
   add(llama_sampler_init_min_p(options.min_p, 1));
   add(llama_sampler_init_temp(options.temperature));
-  add(llama_sampler_init_dist(options.seed + static_cast<std::uint32_t>(sequence)));
+  const std::uint32_t seed = options.seed + static_cast<std::uint32_t>(sequence);
+  add(llama_sampler_init_dist(seed == LLAMA_DEFAULT_SEED ? 0 : seed));  // which libllama takes for a random one
 }
 
 Sampler::Sampler(Sampler&&) noexcept = default;

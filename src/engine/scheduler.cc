@@ -5,6 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -51,8 +52,9 @@ struct Scheduler::Impl {
     return bytes;
   }
 
-  bool has_requests(const std::string& key) const;
-  Tasks::iterator next_waiting();
+  std::set<std::string> keys() const;
+  template <class Among>
+  Tasks::iterator next_waiting(const Among& among);
   void sweep(Tasks& tasks);
   void sweep() {
     sweep(waiting);
@@ -65,10 +67,7 @@ struct Scheduler::Impl {
   bool fits(const Task& task) const;
   /// Null: none is being read.
   Task* next_to_read() const;
-  int count_reading() const {
-    return static_cast<int>(
-        std::count_if(running.begin(), running.end(), [](const auto& t) { return is_reading(*t); }));
-  }
+  bool may_read(const Task& text) const;
   void read_for_a_while(Clock::time_point began);
   void step();
   bool run(std::span<const engine::StepRow> rows, std::span<Task* const> tasks);
@@ -94,10 +93,12 @@ void Scheduler::Impl::sweep(Tasks& tasks) {
 }
 
 void Scheduler::Impl::end_all() {
-  for (auto* const tasks : {&waiting, &running}) {
-    for (const auto& task : *tasks) task->cancel();
+  while (!waiting.empty() || !running.empty()) {
+    for (auto* const tasks : {&waiting, &running}) {
+      for (const auto& task : *tasks) task->cancel();
+    }
+    sweep();
   }
-  sweep();
 }
 
 /// Then a request for the same text waits: it will be stored.
@@ -108,29 +109,49 @@ bool Scheduler::Impl::is_text_being_read(const Task& task) const {
 }
 
 /// The key that has used the fewest tokens comes first, then the priority among its requests, then what is due.
-Tasks::iterator Scheduler::Impl::next_waiting() {
+template <class Among>
+Tasks::iterator Scheduler::Impl::next_waiting(const Among& among) {
   const auto rank = [this](const Task& task) {
     return std::tuple(shares.used(task.key()), -task.priority(), task.due());
   };
   auto first = waiting.end();
   for (auto task = waiting.begin(); task != waiting.end(); ++task) {
-    if (!is_text_being_read(**task) && (first == waiting.end() || rank(**task) < rank(**first))) first = task;
+    if ((*task)->has_ended() || is_text_being_read(**task) || !among(**task)) continue;
+    if (first == waiting.end() || rank(**task) < rank(**first)) first = task;
   }
   return first;
 }
 
-bool Scheduler::Impl::has_requests(const std::string& key) const {
-  const auto has_key = [&](const auto& task) { return task->key() == key; };
-  return std::any_of(waiting.begin(), waiting.end(), has_key) || std::any_of(running.begin(), running.end(), has_key);
+/// The keys that have requests.
+std::set<std::string> Scheduler::Impl::keys() const {
+  std::set<std::string> out;
+  for (const auto* const tasks : {&waiting, &running}) {
+    for (const auto& task : *tasks) out.insert(task->key());
+  }
+  return out;
 }
 
-/// A prompt begins when none is being read, or when it is to be read before those that are.
+/// A text is read when no other is being read, or when it is to be read before those that are.
+bool Scheduler::Impl::may_read(const Task& text) const {
+  int reading = 0;
+  bool is_first = true;
+  for (const auto& other : running) {
+    if (!other->is_reading_text()) continue;
+    ++reading;
+    is_first = is_first && text.due() < other->due();
+  }
+  return reading == 0 || (reading < kReading && is_first);
+}
+
+/// What needs no text is not held up by those that are being read.
 void Scheduler::Impl::begin_waiting() {
   while (static_cast<int>(running.size()) < options.parallel) {
-    const auto next = next_waiting();
+    auto next = next_waiting([](const Task&) { return true; });
     if (next == waiting.end() || !fits(**next)) return;
-    const auto* const reading = next_to_read();
-    if (reading != nullptr && (count_reading() == kReading || reading->due() < (*next)->due())) return;
+    if ((*next)->needs_text() && !may_read(**next)) {
+      next = next_waiting([](const Task& task) { return !task.needs_text(); });
+      if (next == waiting.end() || !fits(**next)) return;
+    }
     const auto at = next - waiting.begin();
     running.push_back(std::move(waiting[at]));
     waiting.erase(waiting.begin() + at);
@@ -139,6 +160,7 @@ void Scheduler::Impl::begin_waiting() {
 }
 
 void Scheduler::Impl::begin(Task& task) {
+  shares.begin(task.key());
   task.begin();
   shares.charge(task.key(), task.tokens_to_read());
   if (!task.prefix()) return;
@@ -214,10 +236,11 @@ Scheduler::Scheduler(Session& session, const SchedulerOptions& options)
 Scheduler::~Scheduler() = default;
 
 std::size_t Scheduler::bytes_of(const Request& request) const {
+  engine::check(request, impl_->session);
   return engine::promise_of(request, impl_->session).most();
 }
 
-Scheduler::Id Scheduler::add(Request request) {
+Scheduler::Id Scheduler::add(Request&& request) {
   auto& s = *impl_;
   engine::check(request, s.session);
   const auto promise = engine::promise_of(request, s.session);
@@ -226,8 +249,9 @@ Scheduler::Id Scheduler::add(Request request) {
                                   format_bytes(promise.most()), format_bytes(s.options.memory)),
                       promise.most());
   }
-  s.shares.keep([&s](const auto& key) { return s.has_requests(key); });
-  s.shares.join(request.key);
+  s.shares.join(request.key, s.keys());
+  if (!request.cache && s.room.packed.room() == nullptr)
+    s.room.packed = s.session.begin_pass(request.text.size(), promise.reading);
   const Id id = ++s.last;
   s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.room));
   return id;

@@ -5,14 +5,12 @@
 
 namespace winnow::engine {
 
-void Shares::join(const std::string& key) {
-  const auto least =
-      std::min_element(used_.begin(), used_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  used_.try_emplace(key, least == used_.end() ? 0 : least->second);
+void Shares::join(const std::string& key, const std::set<std::string>& busy) {
+  std::erase_if(used_, [&](const auto& entry) { return entry.second <= now_ && !busy.contains(entry.first); });
+  double& own = used_[key];
+  own = std::max(own, now_);
 }
 
-void Shares::keep(const std::function<bool(const std::string&)>& has_requests) {
-  std::erase_if(used_, [&](const auto& entry) { return !has_requests(entry.first); });
-}
+void Shares::begin(const std::string& key) { now_ = std::max(now_, used_.at(key)); }
 
 }  // namespace winnow::engine

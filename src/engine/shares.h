@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 namespace winnow::engine {
 
-/// Tokens that each key (user) of a scheduler has used: the one that has used the fewest comes next. This is fair
-/// queueing by virtual time; a deficit round robin gives the same shares.
+/// Tokens that each key (user) of a scheduler has used: the one that has used the fewest comes next. This is start-time
+/// fair queueing (Goyal et al. 1996); a deficit round robin gives the same shares.
 class Shares {
  public:
-  /// A key that comes, or comes again, is level with the one that has used the least: it has saved nothing up.
-  void join(const std::string& key);
+  /// A key that comes has used at least as much as the one whose request began last had: it has saved nothing up, and
+  /// owes what it has used more. Those that are not `busy`, without requests, are forgotten when they owe nothing.
+  void join(const std::string& key, const std::set<std::string>& busy);
+  /// A request of a key begins.
+  void begin(const std::string& key);
   void charge(const std::string& key, double tokens) { used_[key] += tokens; }
   double used(const std::string& key) const { return used_.at(key); }
-  /// Forgets the keys that have no requests.
-  void keep(const std::function<bool(const std::string&)>& has_requests);
 
  private:
+  double now_ = 0;  ///< what the key whose request began last had used then
   std::map<std::string, double> used_;
 };
 

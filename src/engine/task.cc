@@ -28,14 +28,27 @@ Task::Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& 
       room_(room),
       prompt_tokens_((request_.cache ? request_.cache->impl().seen : 0) +
                      static_cast<int>(request_.text.size() + request_.question.size())) {
-  if (request_.cache_salt && !request_.cache && !request_.prompt_logprobs)
+  if (request_.cache_salt && !request_.cache && !request_.prompt_logprobs && room_.prefixes.has_room(stored_bytes()))
     prefix_ = prefix_key(request_.keep, *request_.cache_salt, request_.text);
 }
 
-std::size_t Task::promise() const { return caches_.empty() ? promise_.most() : promise_.answering; }
+/// Of its text, when that is stored.
+std::size_t Task::stored_bytes() const {
+  const auto& hparams = room_.session.hparams;
+  const auto tokens = request_.text.size();
+  return cache_bytes(request_.keep, hparams, static_cast<int>(tokens)) + tokens * sizeof(Token) +
+         as_size(hparams.n_vocab) * sizeof(float);
+}
+
+bool Task::needs_text() const {
+  if (has_begun()) return prefill_.has_value();
+  return !request_.cache && !(prefix_ && room_.prefixes.has(*prefix_));
+}
+
+std::size_t Task::promise() const { return needs_text() ? promise_.most() : promise_.answering; }
 
 double Task::tokens_to_read() const {
-  const double text = prefill_ ? 1 - prefill_->done() : has_begun() ? 0.0 : 1.0;
+  const double text = prefill_ ? 1 - prefill_->done() : needs_text() ? 1 : 0;
   return text * static_cast<double>(request_.text.size()) + static_cast<double>(request_.question.size() - asked_);
 }
 
@@ -90,8 +103,6 @@ void Task::begin_text() {
   check_memory(need, fmt::format("reading {} tokens", request_.text.size()));
   static const std::vector<std::vector<Token>> nothing_more(1);
   auto pass = room_.session.begin_pass(request_.text.size(), need);
-  if (pass.room() != nullptr && room_.packed.room() == nullptr)
-    room_.packed = room_.session.begin_pass(request_.text.size(), need);
   prefill_.emplace(room_.session.prefill_context(std::move(pass)), request_.text, nothing_more, keep);
 }
 
@@ -108,7 +119,7 @@ bool Task::find_text() {
 
 void Task::has_text() {
   if (request_.events.on_text) request_.events.on_text(caches_.front(), logits_);
-  if (request_.question.empty()) begin_answers();
+  if (request_.question.empty() && !ended_) begin_answers();
 }
 
 void Task::read() {
@@ -124,8 +135,8 @@ void Task::read() {
 }
 
 void Task::read_text() {
-  const Session::Impl::Stops stops(room_.session);
   if (!has_passed_) {
+    const Session::Impl::Stops stops(room_.session);
     has_passed_ = !prefill_->advance();
     if (!has_passed_ || request_.prompt_logprobs) return;
   }
@@ -161,6 +172,7 @@ void Task::read_question() {
 
 void Task::begin_answers() {
   if (request_.events.on_prompt) request_.events.on_prompt(caches_.front(), logits_);
+  if (ended_) return;
   for (int i = 1; i < request_.answers; ++i) caches_.push_back(caches_.front().clone());
   for (int i = 0; i < request_.answers; ++i) answers_.emplace_back(*room_.session.model, request_.generate, i);
   for (int i = 0; i < request_.answers; ++i) take(as_size(i), logits_);
@@ -169,6 +181,7 @@ void Task::begin_answers() {
 }
 
 void Task::take(std::size_t answer, std::span<const float> logits) {
+  if (ended_) return;
   if (!answers_[answer].has_ended()) {
     const auto* const next = answers_[answer].take(logits, room_.candidates);
     if (next != nullptr && request_.events.on_token)
@@ -201,6 +214,10 @@ void Task::finish() {
   for (auto& answer : answers_) end.answers.push_back(answer.finish());
   if (answers_.empty()) end.answers.assign(as_size(request_.answers), {{}, {}, {}, FinishReason::interrupted});
   if (!has_begun() && request_.cache) caches_.push_back(std::move(*request_.cache));
+  if (answers_.empty()) {  // a clone may be there, and a text's cache with a part of the question
+    const std::size_t own = request_.cache ? 1 : 0;
+    caches_.erase(caches_.begin() + static_cast<std::ptrdiff_t>(std::min(own, caches_.size())), caches_.end());
+  }
   end.caches = std::move(caches_);
   end.prompt_logprobs = std::move(scored_);
   end.cached_tokens = cached_tokens_;

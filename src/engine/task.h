@@ -46,6 +46,8 @@ class Task {
   bool has_begun() const { return begun_.has_value(); }
   bool is_read() const { return !answers_.empty(); }
   bool is_answering() const { return is_read() && !ended_; }
+  /// Its text has to be read, or is being read.
+  bool needs_text() const;
   /// Its text is being read.
   bool is_reading_text() const { return prefill_.has_value() && !ended_; }
   /// It is to be ended: there is nothing left to do, it was cancelled, or it has met an error.
@@ -76,6 +78,7 @@ class Task {
  private:
   template <class Work>
   void guarded(const Work& work);
+  std::size_t stored_bytes() const;
   void begin_text();
   bool find_text();
   void has_text();

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <random>
 
+#include "base/as_size.h"
 #include "engine/sampler.h"
 #include "network/bf16_kernel.h"
 #include "support/cache_options.h"
@@ -246,7 +248,14 @@ TEST_F(SchedulerTest, requests_wait_for_the_memory_that_they_need) {
   std::size_t right = 0;
   for (int i = 0; i < 9; ++i)
     scheduler.add(request_of(asked, [&](const RequestEnd& end) { right += answer_of(end) == expected ? 1 : 0; }));
-  while (scheduler.advance()) EXPECT_LE(scheduler.promised(), 2 * one);
+  std::size_t together = 0;
+  while (scheduler.advance()) {
+    EXPECT_LE(scheduler.promised(), 2 * one);
+    const auto states = scheduler.states();
+    const auto waits = [](const auto& state) { return state.phase == RequestState::Phase::waiting; };
+    together = std::max(together, states.size() - as_size(std::count_if(states.begin(), states.end(), waits)));
+  }
+  EXPECT_GE(together, 2) << "what has been read needs less";
   EXPECT_EQ(right, 9);
   Scheduler small(session, {.memory = one - 1});
   EXPECT_THROW(small.add(request_of(asked, {})), MemoryError);
@@ -296,6 +305,8 @@ TEST_F(SchedulerTest, several_answers_of_one_prompt_are_those_of_as_many_seeds) 
   for (const unsigned seed : {11U, 12U, 13U}) apart.push_back(tokens_of(1, seed).front());
   EXPECT_EQ(together, apart);
   EXPECT_NE(together[0], together[1]);
+  constexpr unsigned kRandomInLibllama = 0xFFFFFFFF;
+  EXPECT_EQ(tokens_of(1, kRandomInLibllama), tokens_of(1, kRandomInLibllama));
 }
 
 TEST_F(SchedulerTest, answers_get_on_while_a_long_prompt_is_read) {
@@ -432,6 +443,162 @@ TEST_F(SchedulerTest, texts_that_were_used_long_ago_make_room) {
     EXPECT_LE(session.memory().held - before, 2 * bytes_of_one + (1 << 20));
   }
   EXPECT_EQ(cached, (std::vector{0, 0, 100, 0, 100, 0}));
+}
+
+TEST_F(SchedulerTest, a_key_that_asks_again_and_again_owes_what_it_has_used) {
+  Session session(model_, {});
+  Scheduler scheduler(session, {.parallel = 1});
+  std::map<std::string, int> read;
+  std::function<void(const std::string&, int)> ask = [&](const std::string& key, int length) {
+    auto request = request_of({options_of("full"), tokens(length, 2), {}, 1}, [&, key, length](const RequestEnd&) {
+      read[key] += length;
+      if (read["long"] + read["short"] < 6000) ask(key, length);
+    });
+    request.key = key;
+    scheduler.add(std::move(request));
+  };
+  ask("long", 500);
+  ask("short", 20);
+  while (scheduler.advance()) continue;
+  EXPECT_NEAR(read["long"], read["short"], 600);
+}
+
+TEST_F(SchedulerTest, a_stored_text_does_not_wait_for_those_that_are_read) {
+  Session session(model_, {1, Precision::f32, 16});
+  Scheduler scheduler(session, {.prefix_memory = 100 << 20});
+  std::string order;
+  const auto add = [&](int length, const char* salt, char name) {
+    auto request = request_of({options_of("full"), tokens(length, 2), tokens(3, 3), 1},
+                              [&order, name](const RequestEnd&) { order += name; });
+    if (salt != nullptr) request.cache_salt = salt;
+    scheduler.add(std::move(request));
+  };
+  add(300, "", 'a');
+  while (scheduler.advance()) continue;
+  add(1500, nullptr, 'b');
+  add(1500, nullptr, 'c');
+  scheduler.advance();
+  add(300, "", 'd');
+  while (scheduler.advance()) continue;
+  EXPECT_EQ(order.substr(0, 2), "ad");
+}
+
+TEST_F(SchedulerTest, without_room_for_texts_equal_ones_do_not_wait_for_each_other) {
+  Session session(model_, {1, Precision::f32, 16});
+  Scheduler scheduler(session, {});
+  for (int i = 0; i < 2; ++i) {
+    auto request = request_of({options_of("full"), tokens(30, 2), {}, 20}, {});
+    request.cache_salt = "";
+    scheduler.add(std::move(request));
+  }
+  bool both = false;
+  while (scheduler.advance()) {
+    const auto states = scheduler.states();
+    both = both || std::count_if(states.begin(), states.end(),
+                                 [](const auto& s) { return s.phase == RequestState::Phase::answering; }) == 2;
+  }
+  EXPECT_TRUE(both);
+  EXPECT_EQ(scheduler.prefix_use().entries, 0);
+}
+
+TEST_F(SchedulerTest, a_refused_request_keeps_its_cache) {
+  Session session(model_, {});
+  const auto full = options_of("full");
+  auto read = session.prefill(tokens(30, 1), std::span(&full, 1));
+  Request request;
+  request.cache = std::move(read.caches.front());
+  request.question = tokens(4, 2);
+  request.generate.max_tokens = 1 << 20;
+  Scheduler small(session, {.memory = 1 << 16});
+  EXPECT_THROW(small.add(std::move(request)), MemoryError);
+  EXPECT_EQ(request.cache->stats().tokens_seen, 30);
+  request.generate.max_tokens = 3;
+  int seen = 0;
+  request.events.on_end = [&](const RequestEnd& end) { seen = end.caches.front().stats().tokens_seen; };
+  Scheduler scheduler(session, {});
+  scheduler.add(std::move(request));
+  while (scheduler.advance()) continue;
+  EXPECT_EQ(seen, 30 + 4 + 2) << "all but the answer's last token";
+}
+
+TEST_F(SchedulerTest, nothing_is_told_after_a_request_was_cancelled) {
+  Session session(model_, {});
+  for (const bool at_text : {true, false}) {
+    Scheduler scheduler(session, {});
+    Scheduler::Id id = 0;
+    std::string told;
+    auto request = request_of({options_of("full"), tokens(20, 2), {}, 5}, [&](const RequestEnd&) { told += "end"; });
+    request.answers = 2;
+    request.events.on_text = [&](const Cache&, std::span<const float>) {
+      told += "text ";
+      if (at_text) scheduler.cancel(id);
+    };
+    request.events.on_prompt = [&](const Cache&, std::span<const float>) { told += "prompt "; };
+    request.events.on_token = [&](int, const GeneratedToken&, std::string_view) {
+      told += "token ";
+      scheduler.cancel(id);
+    };
+    id = scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    EXPECT_EQ(told, at_text ? "text end" : "text prompt token end");
+  }
+}
+
+TEST_F(SchedulerTest, an_event_that_throws_ends_its_request_alone) {
+  Session session(model_, {2, Precision::automatic, 32});
+  const Asked asked{options_of("snapkv", "64"), tokens(90, 4), tokens(5, 5), 8};
+  const auto expected = alone(session, asked);
+  for (const int event : {0, 1, 2}) {
+    Scheduler scheduler(session, {});
+    std::string ends;
+    auto throwing = request_of(asked, [&](const RequestEnd& end) { ends += end.error ? "error " : "none "; });
+    const auto fail = [&](int now) {
+      if (now == event) throw InputError("a broken pipe");
+    };
+    throwing.events.on_text = [&](const Cache&, std::span<const float>) { fail(0); };
+    throwing.events.on_prompt = [&](const Cache&, std::span<const float>) { fail(1); };
+    throwing.events.on_token = [&](int, const GeneratedToken&, std::string_view) { fail(2); };
+    scheduler.add(std::move(throwing));
+    scheduler.add(
+        request_of(asked, [&](const RequestEnd& end) { ends += answer_of(end) == expected ? "right" : "wrong"; }));
+    while (scheduler.advance()) continue;
+    EXPECT_EQ(ends, "error right");
+  }
+}
+
+TEST_F(SchedulerTest, generate_gives_caches_back_when_its_listener_throws) {
+  Session session(model_, {});
+  const auto full = options_of("full");
+  std::vector<Cache> caches;
+  std::vector<std::vector<float>> logits;
+  for (const unsigned seed : {1U, 2U}) {
+    auto read = session.prefill(tokens(30, seed), std::span(&full, 1));
+    caches.push_back(std::move(read.caches.front()));
+    logits.push_back(std::move(read.logits));
+  }
+  std::vector<Cache*> both = {&caches[0], &caches[1]};
+  GenerateOptions options;
+  options.end = EndOfSequence::ignored;
+  const auto broken = [](int, std::string_view) { throw InputError("a broken pipe"); };
+  EXPECT_THROW(generate(session, both, logits, options, broken), InputError);
+  for (const auto& cache : caches) EXPECT_GE(cache.stats().tokens_seen, 30);
+  EXPECT_THROW(generate(session, both, std::span(logits).first(1), options), UsageError);
+  EXPECT_GE(caches[1].stats().tokens_seen, 30);
+}
+
+TEST_F(SchedulerTest, methods_that_evict_at_every_step_hold_what_was_promised_in_long_answers) {
+  Session session(model_, {2, Precision::automatic, 32});
+  for (const char* spec : {"ems", "h2o", "tova", "ahakv", "cam", "streaming-llm"}) {
+    for (const int length : {30, 64, 300}) {
+      Scheduler scheduler(session, {});
+      auto request = request_of({options_of(spec, "64"), tokens(length, 3), {}, 400}, {});
+      const auto promised = scheduler.bytes_of(request);
+      scheduler.add(std::move(request));
+      std::size_t most = 0;
+      while (scheduler.advance()) most = std::max(most, scheduler.states().front().bytes_held);
+      EXPECT_LE(most, promised) << spec << " after " << length << " tokens";
+    }
+  }
 }
 
 TEST_F(SchedulerTest, events_may_add_and_cancel) {
