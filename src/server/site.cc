@@ -200,6 +200,7 @@ void Site::ask(Surface surface, const std::string& key, const std::string& body,
     plan.prompt_tokens.push_back(static_cast<int>(size_of(prompt)));
     plan.cost.prompt_tokens += plan.prompt_tokens.back();
     requests.push_back(request_of(std::move(prompt), keeping.protocol));
+    if (!requests.back().question.empty()) requests.back().cache_salt = plan.form.cache_salt.value_or(key);
     requests.back().keep = keeping.keep;
     requests.back().generate = generate;
     requests.back().answers = plan.form.answers;

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 from program import PATIENCE, WINNOW
+from service import Server
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 TEXT = "some words to read, and then some more of them " * 4
@@ -254,8 +255,6 @@ def test_routes_without_v1_are_the_same(server):
 
 
 def test_defaults_are_the_servers_options(model):
-    from service import Server
-
     options = ["--kv", "snapkv:window=8", "--budget", "40", "-n", "7", "--ignore-eos", "--temp", "1", "--seed", "3", "--kv-type", "f32", "--context", "1000"]
     with Server(model, *options) as one:
         plain = {"prompt": TEXT}
@@ -265,3 +264,27 @@ def test_defaults_are_the_servers_options(model):
         assert one.good(COMPLETION, {**plain, "winnow": {"kv": "full"}})["winnow"]["spec"] == "full"
         narrow = one.good(COMPLETION, {**plain, "winnow": {"kv_type": "f16"}})["winnow"]
         assert narrow["bytes_held"] < reply["winnow"]["bytes_held"] and narrow["entries_per_head"] == 40
+
+
+@pytest.mark.parametrize("keeping", METHODS[1:])
+def test_a_text_that_is_kept_gives_the_same_answers(work, model, keeping):
+    asked = [chat(TEXT, question, winnow={**keeping, "protocol": "question-agnostic"}) for question in ("who?", "why?", "who?")]
+    with Server(model, "--context", "1000", "--prefix-memory", "0") as server:
+        read = [server.good(CHAT, one) for one in asked]
+    assert [cached_tokens(reply) for reply in read] == [0, 0, 0]
+    with Server(model, "--context", "1000", "--api-key", "mine", "--api-key", "yours") as server:
+        mine = {"Authorization": "Bearer mine"}
+        found = [server.good(CHAT, one, **mine) for one in asked]
+        before = cached_tokens(found[1])
+        assert [cached_tokens(reply) for reply in found] == [0, before, before] and before > 20
+        assert [r["choices"] for r in found] == [r["choices"] for r in read]
+        assert [r["winnow"] for r in found] == [r["winnow"] for r in read]
+        assert cached_tokens(server.good(CHAT, asked[0], Authorization="Bearer yours")) == 0, "keys share nothing"
+        salted = {**asked[0], "cache_salt": "ours"}
+        assert [cached_tokens(server.good(CHAT, salted, **who)) for who in (mine, {"X_Api_Key": "yours"})] == [0, before]
+        aware = chat(TEXT, "who?", winnow=keeping)
+        assert [cached_tokens(server.good(CHAT, aware, **mine)) for _ in range(2)] == [0, 0]
+
+
+def cached_tokens(reply):
+    return reply["usage"]["prompt_tokens_details"]["cached_tokens"]

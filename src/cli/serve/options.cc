@@ -26,6 +26,7 @@ struct Raw {
   CommonArguments common;
   std::string protocol = "question-aware";
   std::string memory;
+  std::string prefix_memory;
   std::string max_body = "32MiB";
   std::string key_file;
   int max_itl = 50;
@@ -51,6 +52,8 @@ void add_load_options(CLI::App& serve, Raw& r) {
   auto& engine = r.options.server.engine;
   serve.add_option("--memory", r.memory,
                    "what requests may take together, without the weights: 4GiB (default: 80 % of what is there)");
+  serve.add_option("--prefix-memory", r.prefix_memory,
+                   "the part of --memory that keeps texts for later questions: 512MiB (default: a tenth; 0: none)");
   serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait (default: 16)")
       ->check(counts_from(1));
   serve.add_option("--max-queue-requests", engine.waiting, "requests that may wait (default: 64)")
@@ -102,6 +105,7 @@ ServeOptions checked(Raw& r) {
   check_keys(r);
   auto& server = o.server;
   if (!r.memory.empty()) server.engine.scheduler.memory = size_of("--memory", r.memory);
+  if (!r.prefix_memory.empty()) o.prefix_memory = size_of("--prefix-memory", r.prefix_memory);
   server.http.body_bytes = size_of("--max-body", r.max_body);
   server.engine.scheduler.max_itl = std::chrono::milliseconds(r.max_itl);
   server.engine.scheduler.check();

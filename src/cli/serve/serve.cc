@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "base/format.h"
 #include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -24,10 +25,15 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Where no memory is given: most of what is there, so that the machine has some left.
-void choose_memory(server::ServerOptions& options) {
-  auto& memory = options.engine.scheduler.memory;
-  if (memory == std::numeric_limits<std::size_t>::max()) memory = available_memory() / 5 * 4;
+/// Where no memory is given: most of what is there, so that the machine has some left. Texts are kept in a part of it.
+void choose_memory(ServeOptions& options) {
+  auto& scheduler = options.server.engine.scheduler;
+  if (scheduler.memory == std::numeric_limits<std::size_t>::max()) scheduler.memory = available_memory() / 5 * 4;
+  scheduler.prefix_memory = options.prefix_memory.value_or(scheduler.memory / 10);
+  if (scheduler.prefix_memory >= scheduler.memory)
+    throw UsageError(fmt::format("--prefix-memory {} leaves nothing of --memory {} for requests",
+                                 format_bytes(scheduler.prefix_memory), format_bytes(scheduler.memory)));
+  scheduler.memory -= scheduler.prefix_memory;
 }
 
 }  // namespace
@@ -36,7 +42,7 @@ void serve_command(ServeOptions options) {
   on_interrupt(OnInterrupt::ends);  // until the server listens
   allow_many_files();
   const auto model = Model::load(options.model, options.loading);
-  choose_memory(options.server);
+  choose_memory(options);
   const auto say_where = [&options](const std::string& address) {
     if (options.quiet) return;
     tell(

@@ -98,6 +98,7 @@ HttpReply props_reply(const Model& model, const ServerOptions& options, int cont
                            {"max_queue_requests", options.engine.waiting},
                            {"max_itl_ms", scheduler.max_itl.count()},
                            {"memory", limited ? Json(scheduler.memory) : Json(nullptr)},
+                           {"prefix_memory", scheduler.prefix_memory},
                            {"threads", threads},
                            {"default_generation_settings", defaults},
                            {"chat_template", text_or_null(model.impl().vocab.chat_template())},

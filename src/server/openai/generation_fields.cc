@@ -139,10 +139,10 @@ AnswerForm read_form(Fields& fields, Surface surface) {
   out.alternatives = read_alternatives(fields, surface);
   read_stream(fields, out);
   out.priority = static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
+  out.cache_salt = fields.text("cache_salt");
   // Read by nobody yet, or for others' sake.
   fields.text("model");
   fields.text("user");
-  fields.text("cache_salt");
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "server/openai/fields.h"
 #include "server/options.h"
@@ -16,9 +17,10 @@ enum class Surface : std::uint8_t { chat, completion };
 /// How answers are told.
 struct AnswerForm {
   Surface surface = Surface::chat;
-  int answers = 1;                  ///< to each prompt
-  std::optional<int> alternatives;  ///< log probabilities of each token and of so many others; none: none at all
-  int priority = 0;                 ///< among the requests of the same key
+  int answers = 1;                        ///< to each prompt
+  std::optional<int> alternatives;        ///< log probabilities of each token and of so many others; none: none at all
+  int priority = 0;                       ///< among the requests of the same key
+  std::optional<std::string> cache_salt;  ///< requests with the same share texts that were read
   bool stream = false;
   bool usage_at_end = false;  ///< of a stream
   bool usage_in_chunks = false;
