@@ -286,5 +286,17 @@ def test_a_text_that_is_kept_gives_the_same_answers(work, model, keeping):
         assert [cached_tokens(server.good(CHAT, aware, **mine)) for _ in range(2)] == [0, 0]
 
 
+def test_the_servers_budget_is_not_one_of_a_method_without(model):
+    with Server(model, "--kv", "snapkv:window=8", "--budget", "40", "--context", "1000") as server:
+        told = [server.good(COMPLETION, completion(winnow=winnow))["winnow"] for winnow in ({"kv": "full"}, {"kv": "tova"})]
+    assert [(w["spec"], w["budget"]) for w in told] == [("full", None), ("tova", "40")]
+
+
+def test_texts_need_less_memory_than_there_is(model):
+    result = subprocess.run([WINNOW, "serve", "-m", model, "--port", "0", "--memory", "4MiB", "--prefix-memory", "4MiB"],
+                            capture_output=True, text=True, timeout=PATIENCE)
+    assert result.returncode == 2 and "--prefix-memory 4.0 MiB leaves nothing of --memory 4.0 MiB" in result.stderr
+
+
 def cached_tokens(reply):
     return reply["usage"]["prompt_tokens_details"]["cached_tokens"]

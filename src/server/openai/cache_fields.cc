@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "policy/suggest.h"
 #include "server/openai/errors.h"
+#include "winnow/policy/method.h"
 
 namespace winnow::server {
 
@@ -50,8 +51,9 @@ Keeping read_keeping(Fields& fields, const RequestDefaults& defaults) {
   if (object == nullptr) return out;
   Fields inner(*object, "winnow.");
   if (const auto kv = inner.text("kv")) out.keep.spec = parsed(inner.path("kv"), [&kv] { return Spec::parse(*kv); });
-  if (const auto budget = budget_text(inner))
-    out.keep.budget = parsed(inner.path("budget"), [&budget] { return Budget::parse(*budget); });
+  const auto budget = budget_text(inner);
+  if (!budget && !out.keep.spec.method().needs_budget()) out.keep.budget.reset();  // the server's is for another method
+  if (budget) out.keep.budget = parsed(inner.path("budget"), [&budget] { return Budget::parse(*budget); });
   if (const auto type = inner.text("kv_type"))
     out.keep.kv_type = parsed(inner.path("kv_type"), [&type] { return KvType::parse(*type); });
   const auto protocol = inner.word("protocol", {"question-aware", "question-agnostic"});
