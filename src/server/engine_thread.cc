@@ -182,8 +182,9 @@ void EngineThread::Impl::ended(Ticket ticket, std::size_t prompt, RequestEnd end
   Group& group = found->second;
   if (!end.error && !ending) service.add(end.read_ms + end.answer_ms);
   if (ending) end.error = std::make_exception_ptr(ShuttingDown());
-  const auto told = std::make_shared<PromptEnd>(
-      PromptEnd{std::move(end.answers), end.cached_tokens, end.error, end.queue_ms, end.read_ms, end.answer_ms});
+  const auto told =
+      std::make_shared<PromptEnd>(PromptEnd{std::move(end.answers), std::move(end.prompt_logprobs), end.cached_tokens,
+                                            end.error, end.queue_ms, end.read_ms, end.answer_ms});
   to_http([listener = group.listener, prompt, told] { listener->ended(prompt, std::move(*told)); });
   known.erase(group.requests[prompt]);
   if (++group.ended == group.requests.size()) groups.erase(found);

@@ -17,9 +17,10 @@ namespace winnow::server {
 
 /// How a prompt and its answers have ended.
 struct PromptEnd {
-  std::vector<Generation> answers;  ///< as far as they have come
-  int cached_tokens = 0;            ///< of the prompt, that were not read because they were stored
-  std::exception_ptr error;         ///< null: none
+  std::vector<Generation> answers;              ///< as far as they have come
+  std::vector<GeneratedToken> prompt_logprobs;  ///< of the prompt's tokens from the second on, where asked for
+  int cached_tokens = 0;                        ///< of the prompt, that were not read because they were stored
+  std::exception_ptr error;                     ///< null: none
   double queue_ms = 0;
   double read_ms = 0;
   double answer_ms = 0;

@@ -199,7 +199,10 @@ void Site::ask(Surface surface, const std::string& key, const std::string& body,
   for (auto& prompt : prompts) {
     plan.prompt_tokens.push_back(static_cast<int>(size_of(prompt)));
     plan.cost.prompt_tokens += plan.prompt_tokens.back();
+    if (plan.form.echo) plan.echoed.push_back(prompt.text);
     requests.push_back(request_of(std::move(prompt), keeping.protocol));
+    if (plan.form.echo && plan.form.alternatives)
+      requests.back().prompt_logprobs = std::max(1, *plan.form.alternatives);
     if (!requests.back().question.empty()) requests.back().cache_salt = plan.form.cache_salt.value_or(key);
     requests.back().keep = keeping.keep;
     requests.back().generate = generate;

@@ -298,5 +298,25 @@ def test_texts_need_less_memory_than_there_is(model):
     assert result.returncode == 2 and "--prefix-memory 4.0 MiB leaves nothing of --memory 4.0 MiB" in result.stderr
 
 
+@pytest.mark.parametrize("keeping", [{}, SNAPKV])
+def test_an_echoed_prompt_has_the_probabilities_of_its_tokens(model, keeping):
+    """Each is the probability of that token after what is before it, read as a prompt of its own."""
+    with Server(model, "--context", "1000", "--precision", "f32", "--kv-type", "f32") as server:
+        whole = server.good("/tokenize", {"content": TEXT})["tokens"]
+        reply = server.good(COMPLETION, {"prompt": whole, "max_tokens": 1, "ignore_eos": True, "echo": True, "logprobs": 2, "winnow": keeping})["choices"][0]
+        told = reply["logprobs"]
+        assert len(told["tokens"]) == len(whole) + 1 and told["token_logprobs"][0] is None and told["top_logprobs"][0] is None
+        for i in (1, 2, 50, 64, 65, len(whole) - 1):
+            forced = {"prompt": whole[:i], "max_tokens": 1, "ignore_eos": True, "logprobs": 2, "logit_bias": {str(whole[i]): 100}}
+            alone = server.good(COMPLETION, forced)["choices"][0]["logprobs"]
+            assert told["tokens"][i] == alone["tokens"][0]
+            assert math.isclose(told["token_logprobs"][i], alone["token_logprobs"][0], abs_tol=1e-3), i
+            assert told["top_logprobs"][i].keys() == alone["top_logprobs"][0].keys(), i
+        assert told["text_offset"] == sorted(told["text_offset"]) and TEXT in reply["text"].replace("▁", " "), "the tiny model shows spaces so"
+        nothing = server.good(COMPLETION, {"prompt": whole, "max_tokens": 0, "echo": True})["choices"][0]
+        assert nothing["logprobs"] is None and reply["text"].startswith(nothing["text"]) and nothing["finish_reason"] == "length"
+        assert server.post(COMPLETION, {"prompt": "x", "echo": True, "stream": True})[0] == 501
+
+
 def cached_tokens(reply):
     return reply["usage"]["prompt_tokens_details"]["cached_tokens"]

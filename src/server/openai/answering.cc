@@ -30,6 +30,7 @@ Answering::Answering(std::shared_ptr<const Model> model, AnswerPlan plan, std::s
     : model_(std::move(model)), plan_(std::move(plan)), to_(std::move(to)) {
   choices_.resize(plan_.prompt_tokens.size() * as_size(plan_.form.answers));
   answers_.resize(choices_.size());
+  scored_.resize(plan_.prompt_tokens.size());
   for (std::size_t i = 0; i < choices_.size(); ++i) choices_[i].index = static_cast<int>(i);
 }
 
@@ -74,6 +75,7 @@ void Answering::ended(std::size_t prompt, PromptEnd end) {
   if (failed_) return;
   if (end.error) return fail(late(end.error));
   plan_.cost.add_end(end);
+  scored_[prompt] = std::move(end.prompt_logprobs);
   ++ended_;
   for (std::size_t i = 0; i < end.answers.size(); ++i) {
     Choice& c = choice(prompt, static_cast<int>(i));
@@ -131,7 +133,7 @@ void Answering::end_stream_of(Choice& c, const Generation& generation) {
   to_->write(event(last));
 }
 
-Json Answering::whole_choice(Choice& c, const Generation& generation) const {
+Json Answering::whole_choice(Choice& c, Generation& generation) const {
   Json out{{"index", c.index}};
   if (plan_.form.surface == Surface::completion) {
     out["text"] = generation.text;
@@ -140,7 +142,20 @@ Json Answering::whole_choice(Choice& c, const Generation& generation) const {
   }
   out["logprobs"] = logprobs(generation.logprobs, c);
   out["finish_reason"] = finish_name(generation.finish);
+  if (!plan_.echoed.empty()) put_prompt_before(out, c, generation);
   return out;
+}
+
+void Answering::put_prompt_before(Json& out, const Choice& c, Generation& generation) const {
+  const std::size_t prompt = as_size(c.index / plan_.form.answers);
+  const auto& tokens = plan_.echoed[prompt];
+  std::string text;
+  for (const Token token : tokens) text += model_->piece(token);
+  out["text"] = text + generation.text;
+  if (!plan_.form.alternatives) return;
+  auto all = scored_[prompt];
+  all.insert(all.end(), generation.logprobs.begin(), generation.logprobs.end());
+  out["logprobs"] = echoed_logprobs(tokens.front(), all, *plan_.form.alternatives, *model_);
 }
 
 void Answering::fail(const std::exception_ptr& error) {

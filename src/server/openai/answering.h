@@ -17,8 +17,9 @@ namespace winnow::server {
 struct AnswerPlan {
   AnswerForm form;
   AnswerHead head;
-  AnswerCost cost;                 ///< with what is known before it begins
-  std::vector<int> prompt_tokens;  ///< [prompt]
+  AnswerCost cost;                              ///< with what is known before it begins
+  std::vector<int> prompt_tokens;               ///< [prompt]
+  std::vector<std::vector<Token>> echoed = {};  ///< [prompt], where prompts come before their answers
 };
 
 /// Tells a client the answers to its prompts, as a whole or as they come. Choices are numbered prompt by prompt. All in
@@ -55,7 +56,8 @@ class Answering : public AnswerListener {
   Json piece(Choice& choice, const std::string& text, const Json& finish);
   bool is_all_ended() const { return ended_ == plan_.prompt_tokens.size(); }
   void end_stream_of(Choice& choice, const Generation& generation);
-  Json whole_choice(Choice& choice, const Generation& generation) const;
+  Json whole_choice(Choice& choice, Generation& generation) const;
+  void put_prompt_before(Json& out, const Choice& choice, Generation& generation) const;
   void fail(const std::exception_ptr& error);
   void finish();
 
@@ -64,8 +66,9 @@ class Answering : public AnswerListener {
   std::shared_ptr<Responder> to_;
   std::function<void()> cancel_;
   std::vector<Choice> choices_;
-  std::vector<Generation> answers_;  ///< those that came as a whole, [choice]
-  std::size_t ended_ = 0;            ///< prompts
+  std::vector<Generation> answers_;                  ///< those that came as a whole, [choice]
+  std::vector<std::vector<GeneratedToken>> scored_;  ///< of the prompts' tokens from the second on, [prompt]
+  std::size_t ended_ = 0;                            ///< prompts
   bool failed_ = false;
 };
 

@@ -44,7 +44,6 @@ void read_stream(Fields& fields, AnswerForm& form) {
 
 /// What others can do and winnow cannot is refused: an answer must not look as if it had been done.
 void refuse_what_is_missing(Fields& fields, Surface surface) {
-  if (fields.is_set("echo")) throw NotImplemented("echo", "echo is not implemented: leave it out");
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
     throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
   if (fields.text("suffix") && surface == Surface::completion)
@@ -61,6 +60,13 @@ void refuse_what_is_missing(Fields& fields, Surface surface) {
   if (choice->is_object()) throw NotImplemented("tool_choice", "tools are not implemented: leave tool_choice out");
   if (fields.word("tool_choice", {"none", "auto", "required"}) == "required")
     throw NotImplemented("tool_choice", "tools are not implemented: leave tool_choice out");
+}
+
+bool read_echo(Fields& fields, const AnswerForm& form) {
+  if (!fields.is_set("echo")) return false;
+  if (form.surface == Surface::chat || form.stream)
+    throw NotImplemented("echo", "echo is not implemented for chats and streams: leave it out");
+  return true;
 }
 
 std::vector<std::string> read_stops(Fields& fields) {
@@ -138,6 +144,7 @@ AnswerForm read_form(Fields& fields, Surface surface) {
   out.answers = static_cast<int>(fields.integer("n", 1, kMostAnswers).value_or(1));
   out.alternatives = read_alternatives(fields, surface);
   read_stream(fields, out);
+  out.echo = read_echo(fields, out);
   out.priority = static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
   out.cache_salt = fields.text("cache_salt");
   // Read by nobody yet, or for others' sake.

@@ -69,4 +69,17 @@ Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternative
   return out;
 }
 
+Json echoed_logprobs(Token first, std::span<const GeneratedToken> others, int alternatives, const Model& model) {
+  std::size_t offset = count_characters(model.piece(first));
+  Json out = completion_logprobs(others, alternatives, model, offset);
+  const auto put_first = [&out](const char* list, Json value) {
+    out[list].insert(out[list].begin(), std::move(value));
+  };
+  put_first("tokens", shown(name_of(first, model)));
+  put_first("token_logprobs", nullptr);
+  put_first("top_logprobs", nullptr);
+  put_first("text_offset", 0);
+  return out;
+}
+
 }  // namespace winnow::server

@@ -21,4 +21,7 @@ Json chat_logprobs(std::span<const GeneratedToken> tokens, int alternatives, con
 Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model,
                          std::size_t& offset);
 
+/// The older form for a prompt and its answer: nothing is known of the prompt's first token, null stands for that.
+Json echoed_logprobs(Token first, std::span<const GeneratedToken> others, int alternatives, const Model& model);
+
 }  // namespace winnow::server
