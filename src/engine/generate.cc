@@ -20,6 +20,7 @@ namespace {
 Request request_of(Cache& cache, const std::vector<float>& logits, const GenerateOptions& options, int index,
                    const OnText& on_text, Generation& answer, std::exception_ptr& error) {
   Request out;
+  Cache* const place = &cache;
   out.cache = std::move(cache);
   out.logits = logits;
   out.generate = options;
@@ -29,8 +30,8 @@ Request request_of(Cache& cache, const std::vector<float>& logits, const Generat
     *sent += bytes.size();
     if (on_text && !bytes.empty()) on_text(index, bytes);
   };
-  out.events.on_end = [=, &cache, &answer, &error](RequestEnd end) {
-    cache = std::move(end.caches.front());
+  out.events.on_end = [=, &answer, &error](RequestEnd end) {
+    *place = std::move(end.caches.front());
     answer = std::move(end.answers.front());
     try {
       if (end.error) std::rethrow_exception(end.error);
