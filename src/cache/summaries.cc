@@ -24,10 +24,10 @@ std::size_t Summaries::bytes(const LaneShape& shape, int blocks) {
 }
 
 void Summaries::reserve(int blocks) {
-  const auto bytes = as_size(kTogether) * as_size(shape_.kv_heads) * row_bytes_;
+  const auto size = bytes(shape_, kTogether);
   while (static_cast<int>(memory_.size()) * kTogether < blocks) {
-    auto& some = memory_.emplace_back(*account_, bytes, "summaries of blocks");
-    std::fill_n(some.data(), bytes, std::byte{});  // a block that is never summarised is saved too
+    auto& some = memory_.emplace_back(*account_, size, "summaries of blocks");
+    std::fill_n(some.data(), size, std::byte{});  // a block that is never summarised is saved too
   }
 }
 

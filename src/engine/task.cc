@@ -98,12 +98,11 @@ void Task::begin() {
 
 void Task::begin_text() {
   if (find_text()) return;
-  const std::span keep(&request_.keep, 1);
-  const auto need = room_.session.prefill_bytes(static_cast<int>(request_.text.size()), keep);
-  check_memory(need, fmt::format("reading {} tokens", request_.text.size()));
+  check_memory(promise_.reading, fmt::format("reading {} tokens", request_.text.size()));
   static const std::vector<std::vector<Token>> nothing_more(1);
-  auto pass = room_.session.begin_pass(request_.text.size(), need);
-  prefill_.emplace(room_.session.prefill_context(std::move(pass)), request_.text, nothing_more, keep);
+  auto pass = room_.session.begin_pass(request_.text.size(), promise_.reading);
+  prefill_.emplace(room_.session.prefill_context(std::move(pass)), request_.text, nothing_more,
+                   std::span(&request_.keep, 1));
 }
 
 /// Whether the text is stored.
