@@ -1,28 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import pathlib
 import sys
-import tempfile
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
+from fixtures import without_settings, work  # noqa: E402, F401
 from program import make_tiny_gguf  # noqa: E402
 from service import Server  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def without_settings(monkeypatch):
-    """What the user has set is not the tests' business."""
-    for name in ("WINNOW_MODEL", "WINNOW_API_KEY", "NO_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="module")
-def work():
-    """A folder for all cases of a file."""
-    with tempfile.TemporaryDirectory(prefix="winnow-") as folder:
-        yield folder
 
 
 @pytest.fixture(scope="module")
