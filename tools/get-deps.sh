@@ -8,19 +8,14 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-readonly version=0.3.36
-readonly sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
+# shellcheck source=tools/ggml/source.sh
+. "$here/ggml/source.sh"
 readonly ggml_least=0.25  # as in the top CMakeLists.txt
-readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/winnow
-
-say() { echo "$*" >&2; }
 
 # ---- Debian packages ---------------------------------------------------------------------------------------------------------------------
 
-has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /proc/cpuinfo; }
-
 packages=(cmake ninja-build g++ make patch python3 python3-pip python3-pytest libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev
-  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost1.81-dev libgtest-dev libbenchmark-dev)
+  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost1.81-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
 
 missing_packages() {
   local p
@@ -72,51 +67,6 @@ END
   cmake -S "$probe" -B "$probe/build" >/dev/null 2>&1 || status=1
   rm -rf "$probe"
   return $status
-}
-
-# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile; clang 16 compiles it
-# right and is faster. Where there is no clang 16, an older GCC builds ggml without AMX.
-choose_compiler() {
-  local gcc
-  flags=
-  cc=${CC:-cc} cxx=${CXX:-c++}
-  has_amx || return 0
-  if command -v clang++-16 >/dev/null; then
-    cc=clang-16 cxx=clang++-16 flags="-mamx-tile -mamx-int8 -mamx-bf16"
-    return 0
-  fi
-  gcc=$("$cxx" -dumpversion | cut -d. -f1)
-  if "$cxx" --version | grep -q 'Free Software Foundation' && [ "$gcc" -lt 13 ]; then flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"; fi
-}
-
-# A build for this machine must not be taken to another kind of machine, nor for one with other patches.
-folder() {
-  local isa compiler patches
-  patches=$(cat "$here"/ggml/*.patch | sha256sum | cut -c1-8)
-  isa=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo 2>/dev/null | cut -d: -f2 | tr ' ' '\n' | sort | sha256sum | cut -c1-12)
-  compiler=$("$cxx" --version | head -n1 | tr -cs 'A-Za-z0-9.' '-' | cut -c1-40)
-  echo "$cache/llama-$version-$patches-${compiler%-}-$(uname -m)-$isa"
-}
-
-fetch_source() {
-  local to=$1 file=${WINNOW_SDIST:-}
-  if [ -z "$file" ]; then
-    say "fetching the source of ggml and libllama (75 MB)"
-    file=$("$here/fetch-package.sh" "llama-cpp-python==$version" "$sha256" "$to")
-  fi
-  echo "$sha256  $file" | sha256sum --check --quiet >&2 || { say "$file is not the source package that was expected"; exit 1; }
-  tar xzf "$file" -C "$to"
-  for file in "$here"/ggml/*.patch; do
-    patch --quiet --strip=1 --fuzz=0 -d "$to/llama_cpp_python-$version/vendor/llama.cpp" <"$file" >&2 ||
-      { say "$file does not fit the source of ggml"; exit 1; }
-  done
-}
-
-# Copies its input to FILE, and says on a terminal how far ninja is.
-watched() {
-  if [ ! -t 2 ]; then cat >"$1"; return; fi
-  tee "$1" | awk 'match($0, /^\[[0-9]+\/[0-9]+\]/) {
-    split(substr($0, 2, RLENGTH - 2), n, "/"); printf "\r  %d of %d files", n[1], n[2]; fflush() } END { print "" }' >&2
 }
 
 build() {
