@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "base/printable.h"
 
@@ -23,6 +25,16 @@ class PrintableText : public spdlog::custom_flag_formatter {
     out.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<PrintableText>(); }
+};
+
+class JsonText : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& out) override {
+    const nlohmann::json json = std::string(message.payload.data(), message.payload.size());
+    const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonText>(); }
 };
 
 std::unique_ptr<spdlog::formatter> formatter() {
@@ -43,6 +55,12 @@ spdlog::logger& log() {
     return out;
   }();
   return *logger;
+}
+
+void log_as_json() {
+  auto json = std::make_unique<spdlog::pattern_formatter>();
+  json->add_flag<JsonText>('*').set_pattern(R"({"time":%E.%e,"level":"%l","message":%*})");
+  log().set_formatter(std::move(json));
 }
 
 void set_verbosity(Verbosity verbosity) {

@@ -15,4 +15,7 @@ spdlog::logger& log();
 /// quiet: errors only; normal: warnings and notes; verbose: everything, what ggml and libllama say included.
 void set_verbosity(Verbosity verbosity);
 
+/// From now on each line is a JSON object: {"time": seconds since 1970, "level", "message"}.
+void log_as_json();
+
 }  // namespace winnow

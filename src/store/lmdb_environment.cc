@@ -18,6 +18,7 @@
 #include "base/format.h"
 #include "store/lmdb_check.h"
 #include "winnow/error.h"
+#include "winnow/store_error.h"
 
 namespace winnow::store {
 
@@ -41,7 +42,7 @@ std::string data_file(const std::string& folder) { return folder + "/data.mdb"; 
 constexpr const char* kNew = "new.mdb";
 
 [[noreturn]] void refuse(const std::string& folder, const std::string& why) {
-  throw InputError(fmt::format("cannot keep documents in {}: {}", folder, why));
+  throw StoreError(fmt::format("cannot keep documents in {}: {}", folder, why));
 }
 
 /// A folder and those above it, where they are not there.
@@ -252,7 +253,7 @@ void LmdbEnvironment::fail(int code, const std::string& doing) const {
   } else if (code == ENOSPC) {
     why += fmt::format(" ({} are free)", format_bytes(free_bytes()));
   }
-  throw InputError(fmt::format("cannot {} the documents in {}: {}", doing, folder_, why));
+  throw StoreError(fmt::format("cannot {} the documents in {}: {}", doing, folder_, why));
 }
 
 LmdbEnvironment::Snapshot::Snapshot(const LmdbEnvironment& environment) {

@@ -10,6 +10,7 @@
 #include "base/as_size.h"
 #include "base/printable.h"
 #include "winnow/error.h"
+#include "winnow/store_error.h"
 
 namespace winnow::store {
 
@@ -92,19 +93,19 @@ void RedisConnection::log_in(const RedisAddress& address) {
   }
   const auto reply = receive();
   if (reply->type == REDIS_REPLY_ERROR) {
-    throw InputError(fmt::format("the documents in {} cannot be reached: the server refuses the password ({})", name_,
+    throw StoreError(fmt::format("the documents in {} cannot be reached: the server refuses the password ({})", name_,
                                  code_of(text_of(*reply))));
   }
   check(*reply, ReplyKind::status);
 }
 
 void RedisConnection::fail(const std::string& why) const {
-  throw InputError(fmt::format("the documents in {} cannot be read: {}", name_, why));
+  throw StoreError(fmt::format("the documents in {} cannot be read: {}", name_, why));
 }
 
 void RedisConnection::check(const redisReply& reply, ReplyKind expected) const {
   if (reply.type == REDIS_REPLY_ERROR)
-    throw InputError(fmt::format("{} refuses: {}", name_, printable(text_of(reply))));
+    throw StoreError(fmt::format("{} refuses: {}", name_, printable(text_of(reply))));
   if (!fits(reply.type, expected))
     fail(fmt::format("the server answers with {}, expected {}", name_of_type(reply.type), name_of(expected)));
 }

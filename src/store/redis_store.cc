@@ -16,6 +16,7 @@
 #include "store/redis_connection.h"
 #include "store/stores.h"
 #include "winnow/error.h"
+#include "winnow/store_error.h"
 
 namespace winnow::store {
 
@@ -178,7 +179,7 @@ class RedisChange : public Change {
     std::size_t there = 0;
     for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next(ReplyKind::number)->integer == 1 ? 1U : 0U;
     if (there < added_.size())
-      throw InputError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there,
+      throw StoreError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there,
                                    added_.size()));
   }
 
@@ -252,7 +253,7 @@ class RedisStore : public ByteStore {
         }
         std::this_thread::sleep_for(std::chrono::microseconds(random() % (200U << std::min(i, 8))));
       }
-      throw InputError(
+      throw StoreError(
           fmt::format("the documents in {} change so often that {} tries to change them failed", name(), kTries));
     } catch (...) {
       drop(change.abandoned());

@@ -17,6 +17,7 @@
 
 #include "base/as_size.h"
 #include "winnow/error.h"
+#include "winnow/store_error.h"
 
 namespace winnow::store {
 
@@ -32,7 +33,7 @@ std::string reason(int error) {
 }
 
 [[noreturn]] void fail(const std::string& name, const std::string& why) {
-  throw InputError(fmt::format("the documents in {} cannot be reached: {}", name, why));
+  throw StoreError(fmt::format("the documents in {} cannot be reached: {}", name, why));
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "winnow/error.h"
+
+namespace winnow {
+
+/// A store that cannot be reached, read or written now: a server that is gone, a full disk, no permission. The same
+/// call may succeed later.
+class WINNOW_EXPORT StoreError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+}  // namespace winnow
