@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "winnow/document.h"
+#include "winnow/error.h"
 #include "winnow/export.h"
 #include "winnow/session.h"
+#include "winnow/store_error.h"
 
 namespace winnow {
 
@@ -74,6 +76,12 @@ struct Calibration {
                      ///< score
 };
 
+/// There is no document of that name; the sentence has the nearest one.
+class WINNOW_EXPORT UnknownDocument : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 /// What to do where there is no store yet.
 enum class MissingStore : std::uint8_t { is_created, is_an_error };
 
@@ -86,9 +94,9 @@ WINNOW_EXPORT void check_exported(const std::string& path, const std::string& na
 /// Any number of threads, processes and (with Redis) machines may use one store at the same time: what one adds or
 /// removes, others see whole or not at all, and a process that is killed leaves nothing half-written behind. A document
 /// that is removed while somebody reads it is an InputError there. What add() and the others have returned from is on
-/// the disk; with Redis, it is what the server makes of it. All calls throw InputError when the store cannot be
-/// reached, read or written (a full disk, no permission, a server that is gone) or is damaged, with one sentence that
-/// names it.
+/// the disk; with Redis, it is what the server makes of it. All calls throw StoreError when the store cannot be
+/// reached, read or written (a full disk, no permission, a server that is gone), and InputError when it is damaged,
+/// with one sentence that names it.
 class WINNOW_EXPORT DocumentStore {
  public:
   /// `where` is a folder, redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] (with the password from
@@ -109,15 +117,16 @@ class WINNOW_EXPORT DocumentStore {
   AddedDocument add(Session& session, const NewDocument& document, const CacheOptions& cache = {});
 
   /// A document to ask() about, for as long as it is held; its keys and values are read where the store has them.
-  /// Throws InputError when there is none of that name, or it was read by another model than the session's.
+  /// Throws UnknownDocument, and InputError when it was read by another model than the session's.
   std::shared_ptr<const documents::Document> open(const std::string& name, Session& session);
+  std::shared_ptr<const documents::Document> open(const std::string& name, const Model& model);
 
   /// By name.
   std::vector<DocumentInfo> list() const;
-  /// Throws InputError, with the nearest name, when there is none of that name.
+  /// Throws UnknownDocument.
   DocumentInfo info(const std::string& name) const;
 
-  /// Removes all of these or, when one is not there, throws InputError and removes none.
+  /// Removes all of these or, when one is not there, throws UnknownDocument and removes none.
   void remove(std::span<const std::string> names);
 
   /// Throws InputError when there is none of a name, and for documents that were compressed or read by different

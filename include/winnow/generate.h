@@ -31,7 +31,7 @@ struct WINNOW_EXPORT SamplingOptions {
   void check() const;
 };
 
-/// What an end-of-sequence token does.
+/// What an end-of-sequence token does. Where it is ignored, a grammar never lets it come.
 enum class EndOfSequence : std::uint8_t { stops, ignored };
 
 struct WINNOW_EXPORT GenerateOptions {
@@ -42,8 +42,11 @@ struct WINNOW_EXPORT GenerateOptions {
   EndOfSequence end = EndOfSequence::stops;
   int min_tokens = 0;  ///< before these no token ends the answer
   int logprobs = 0;    ///< alternatives to report for each token; 0: none
+  /// What an answer may be: GBNF, llama.cpp's notation of grammars, with a rule `root`; empty: anything. The answer
+  /// ends where nothing more is allowed. Log probabilities stay those of the model, as if all tokens were allowed.
+  std::string grammar = {};
 
-  /// Throws UsageError for a value out of its range. generate() does so, too.
+  /// Throws UsageError for a value out of its range. generate() does so, too, and for a grammar that cannot be read.
   void check() const;
 };
 

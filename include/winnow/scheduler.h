@@ -21,6 +21,10 @@
 
 namespace winnow {
 
+namespace engine {
+class CacheSource;
+}  // namespace engine
+
 /// How a request has ended.
 struct RequestEnd {
   std::vector<Generation> answers;  ///< as far as they have come, [answers]
@@ -52,9 +56,15 @@ struct RequestEvents {
 
 /// What is to be read, how it is kept, and what is generated after it.
 struct Request {
-  std::vector<Token> text;      ///< read layer by layer, and compressed by `keep`
-  CacheOptions keep;            ///< of the text
-  std::optional<Cache> cache;   ///< in the place of a text: what is gone on with
+  std::vector<Token> text;  ///< read layer by layer, and compressed by `keep`
+  /// Where the stages of the text end, ascending; the last one is its end. Each stage is compressed by itself: the
+  /// first as a prompt, the others as Session::extend() and Session::compress() would one after another, and all by no
+  /// less than the method works with. So a conversation that goes on has the stages that it had before. Empty: the text
+  /// is one prompt.
+  std::vector<std::size_t> stages = {};
+  CacheOptions keep;                            ///< of the text
+  std::optional<Cache> cache;                   ///< in the place of a text: what is gone on with
+  std::shared_ptr<engine::CacheSource> source;  ///< in the place of both: what makes the cache, as `keep` says
   std::vector<float> logits;    ///< [n_vocab] of the last token of `cache`, where no question follows it
   std::vector<Token> question;  ///< appended to what has been compressed; may be empty
   GenerateOptions generate;
@@ -62,8 +72,9 @@ struct Request {
   /// Set: the log probabilities of the text's tokens are computed, with so many alternatives each. They come from full
   /// attention, which is how a text is read whatever is kept of it. Such a text is always read.
   std::optional<int> prompt_logprobs;
-  /// Set: what is kept of the text is stored for later requests with the same text, options and salt, and they wait for
-  /// it. An answer is the same whether its text was found or read.
+  /// Set: what is kept of the text is stored for later requests with the same options and salt whose texts begin with
+  /// the same stages, and they wait for it: what is kept after the last stage, and after the first, second, fourth,
+  /// eighth and so on. An answer is the same whether its text was found or read.
   std::optional<std::string> cache_salt;
   std::string key;   ///< whose request it is; keys share the scheduler evenly, by tokens read and generated
   int priority = 0;  ///< among those of its key: higher ones begin first
@@ -80,7 +91,8 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// always read.
   std::chrono::milliseconds max_itl = std::chrono::milliseconds(50);
   /// Bytes of keys, values, hidden states and work space that requests may be promised together.
-  /// The machine must have them. Packed weights of one layer, and caches of requests that wait, are not counted.
+  /// The machine must have them. Packed weights of one layer, the work space of a decode step, and caches of requests
+  /// that wait, are not counted.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
   /// Bytes of the texts that are stored for later requests, besides.
   std::size_t prefix_memory = 0;
@@ -107,7 +119,8 @@ struct RequestState {
   double read = 0;        ///< share of the prompt that has been read, 0 … 1
   int generated = 0;      ///< tokens of all its answers
   std::size_t bytes_promised = 0;
-  std::size_t bytes_held = 0;  ///< of its caches
+  std::size_t bytes_held = 0;    ///< of its caches, those that are being read included
+  std::size_t entries_held = 0;  ///< of the same, over all layers and KV heads
 };
 
 /// Reads and answers any number of requests at once. An answer is bit for bit what the request would get alone, however
@@ -132,8 +145,9 @@ class WINNOW_EXPORT Scheduler {
   void cancel(Id id);
 
   /// One decode step for all that are being answered, then prompts are read for the time that there is. Returns false
-  /// when there is nothing left to do. An error belongs to the requests that it met, which end; only Interrupted
-  /// (Session::on_stop()) is thrown, when all requests have ended with what there is.
+  /// when there is nothing left to do, or nothing before something outside has happened. An error belongs to the
+  /// requests that it met, which end; only Interrupted (Session::on_stop()) is thrown, when all requests have ended
+  /// with what there is.
   bool advance();
 
   std::vector<RequestState> states() const;

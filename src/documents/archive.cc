@@ -9,6 +9,7 @@
 #include "base/as_size.h"
 #include "cache/lanes_file.h"
 #include "documents/stored_document.h"
+#include "policy/suggest.h"
 #include "winnow/error.h"
 
 namespace winnow::documents {
@@ -151,17 +152,14 @@ Archive::Found Archive::find(const std::string& name) const {
 }
 
 void Archive::fail_unknown(const std::string& name, const store::Records& names) const {
-  std::string some;
-  int left = 5;
-  for (const auto& [key, bytes] : names) {
-    if (left-- == 0) {
-      some += ", …";
-      break;
-    }
-    some += (some.empty() ? "" : ", ") + key.substr(kNamePrefix.size());
-  }
-  throw InputError(fmt::format("there is no document {} in {}{}", name, where(),
-                               some.empty() ? ": it is empty" : ": it has " + some));
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> known;
+  for (const auto& [key, bytes] : names) known.push_back(key.substr(kNamePrefix.size()));
+  if (known.empty()) throw UnknownDocument(fmt::format("there is no document {} in {}: it is empty", name, where()));
+  const auto some = std::span(known).first(std::min(kMost, known.size()));
+  throw UnknownDocument(fmt::format("there is no document {} in {}: it has {}{}; did you mean {}?", name, where(),
+                                    fmt::join(some, ", "), known.size() > kMost ? ", …" : "",
+                                    policy::nearest(name, known)));
 }
 
 DocumentInfo Archive::info_of(const std::string& name, const Found& found) const {

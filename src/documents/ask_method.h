@@ -8,6 +8,7 @@
 
 #include "documents/assembly.h"
 #include "documents/joint.h"
+#include "documents/steps.h"
 #include "engine/session_impl.h"
 #include "winnow/ask.h"
 #include "winnow/policy/options.h"
@@ -16,14 +17,13 @@ namespace winnow::documents {
 
 /// What a method of asking works with.
 struct AskContext {
-  Session& session;
+  Session::Impl& session;
   const Joint& joint;
   std::span<const Token> question;
   CacheOptions cache;  ///< of what is made: `full`, or with a budget what the method sets
   const policy::Options& options;
   Asked& asked;  ///< for what is to be reported; `cache` and `logits` are the method's result
 
-  Session::Impl& impl() const { return session.impl(); }
   const model::Hparams& hparams() const { return joint.hparams(); }
 };
 
@@ -50,7 +50,7 @@ struct AskMethod {
   /// Spec of the cache that is made; one that needs a budget makes the method need it.
   std::string cache_spec = "full";
   bool takes_compressed = false;
-  std::function<void(const AskContext&)> run;
+  std::function<Steps(const AskContext&)> run;  ///< pauses after each layer
 };
 
 /// In the order in which they are listed.
@@ -66,10 +66,10 @@ AskMethod cacheblend();
 }  // namespace methods
 
 /// The assembled cache is the result; reads the question over it.
-void answer(const AskContext& context, Assembly& assembly);
+Steps answer(const AskContext& context, Assembly& assembly);
 
 /// Recomputes the same tokens (joint positions, ascending) in every layer while all entries stay: what baselines do.
-void recompute_everywhere(const AskContext& context, std::span<const std::int32_t> positions);
+Steps recompute_everywhere(const AskContext& context, std::vector<std::int32_t> positions);
 
 }  // namespace winnow::documents
 

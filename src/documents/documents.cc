@@ -5,35 +5,17 @@
 
 #include <utility>
 
-#include "base/as_size.h"
 #include "base/clock.h"
+#include "documents/adding.h"
 #include "documents/archive.h"
 #include "documents/calibrate.h"
-#include "documents/ingest.h"
 #include "engine/model_impl.h"
-#include "engine/sequence.h"
 #include "engine/session_impl.h"
 #include "winnow/error.h"
 
 namespace winnow {
 
 namespace {
-
-std::vector<Token> tokens_of(const Model& model, const NewDocument& document) {
-  const DocumentText& text = document.text;
-  if (text.text.empty() && text.tokens.empty())
-    throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
-  const auto context = as_size(model.info().ctx_train);
-  if (const auto least = model.impl().vocab.least_tokens(text.text.size()); least > context)
-    throw InputError(fmt::format("the document {} has {} bytes and so at least {} tokens, the model's context {}",
-                                 document.name, text.text.size(), least, context));
-  auto tokens = text.tokens;
-  if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
-  if (tokens.size() > context)
-    throw InputError(
-        fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));
-  return tokens;
-}
 
 store::Missing missing(MissingStore what) {
   return what == MissingStore::is_created ? store::Missing::is_created : store::Missing::is_an_error;
@@ -53,28 +35,20 @@ DocumentStore::~DocumentStore() = default;
 const std::string& DocumentStore::where() const { return impl_->archive.where(); }
 
 AddedDocument DocumentStore::add(Session& session, const NewDocument& document, const CacheOptions& cache) {
-  const documents::Label label{document.name, document.tags};
-  label.check();
-  cache.check();
-  DocumentText text = document.text;
-  text.tokens = tokens_of(session.model(), document);
-  const auto model = engine::identity_of(session.impl().hparams, session.model().hash());
-  AddedDocument out;
-  auto begin = Clock::now();
-  if (!impl_->archive.name(label, documents::content_id(model, cache, text.tokens), out.outcome)) {
-    const auto read = documents::ingest(session, text, cache);
-    out.was_read = true;
-    out.read_ms = ms_since(begin);
-    begin = Clock::now();
-    out.outcome = impl_->archive.put(label, read.head, read.cache.impl());
-  }
-  out.store_ms = ms_since(begin);
-  out.info = info(document.name);
-  return out;
+  documents::Adding adding(session.model(), document, cache);
+  if (adding.add_known(impl_->archive)) return adding.added();
+  adding.begin(session.impl());
+  while (adding.advance()) continue;
+  adding.keep(impl_->archive);
+  return adding.added();
 }
 
 std::shared_ptr<const documents::Document> DocumentStore::open(const std::string& name, Session& session) {
-  return impl_->archive.open(name, engine::identity_of(session.impl().hparams, session.model().hash()));
+  return open(name, session.model());
+}
+
+std::shared_ptr<const documents::Document> DocumentStore::open(const std::string& name, const Model& model) {
+  return impl_->archive.open(name, engine::identity_of(model.impl().weights->hparams(), model.hash()));
 }
 
 Calibration DocumentStore::calibrate(std::span<const std::string> names) const {

@@ -18,13 +18,11 @@
 
 namespace winnow::documents {
 
-namespace {
-
 using attention::ObservedRows;
 using attention::Reduction;
 
 /// Gathers what asking wants to know of a document while it is read.
-class FactsWatcher : public engine::PromptWatcher {
+class Ingestion::FactsWatcher : public engine::PromptWatcher {
  public:
   FactsWatcher(Session::Impl& session, int tokens)
       : hparams_(session.hparams),
@@ -65,26 +63,7 @@ class FactsWatcher : public engine::PromptWatcher {
   std::vector<LayerFacts> facts_;
 };
 
-/// Full: what is kept is all, and all that asking wants to know is gathered.
-Ingested read_whole(Session::Impl& session, std::span<const Token> tokens, const CacheOptions& options) {
-  const auto& h = session.hparams;
-  const int n = static_cast<int>(tokens.size());
-  const auto need = engine::prefill_bytes(h, session.model->impl().vocab, session.options, n, n, std::span(&n, 1),
-                                          std::span(&options, 1)) +
-                    FactsWatcher::bytes(h, n);
-  check_memory(need, fmt::format("reading a document of {} tokens", n));
-  const Session::Impl::Stops stopping(session);
-  const CountingScope counting(session.account);
-  FactsWatcher watcher(session, n);
-  auto context = session.prefill_context(session.begin_pass(tokens.size(), need));
-  context.watcher = &watcher;
-  const std::vector<std::vector<Token>> nothing_more(1);
-  engine::Prefill prefill(std::move(context), tokens, nothing_more, std::span(&options, 1));
-  while (prefill.advance()) continue;
-  Ingested out{std::move(prefill.take_caches(0).front()), {}};
-  out.head.layers = watcher.take_facts();
-  return out;
-}
+namespace {
 
 void check_method(const CacheOptions& options) {
   const auto& method = options.spec.method();
@@ -98,13 +77,13 @@ void check_method(const CacheOptions& options) {
   }
 }
 
-std::vector<Token> tokens_of(const Session& session, const DocumentText& text) {
+std::vector<Token> tokens_of(const Model& model, const DocumentText& text) {
   auto tokens = text.tokens;
   if (tokens.empty()) {
     if (text.text.empty()) throw InputError("the document is empty: there is nothing to read");
-    tokens = session.model().tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
+    tokens = model.tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
   }
-  const auto& info = session.model().info();
+  const auto& info = model.info();
   if (tokens.size() > as_size(info.ctx_train)) {
     throw InputError(fmt::format("the document has {} tokens, the model's context {}", tokens.size(), info.ctx_train));
   }
@@ -117,18 +96,55 @@ std::vector<Token> tokens_of(const Session& session, const DocumentText& text) {
 
 }  // namespace
 
-Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& options) {
-  options.check();
-  check_method(options);
-  const auto tokens = tokens_of(session, text);
-  auto& s = session.impl();
-  const bool whole = options.spec == Spec();
-  Ingested out =
-      whole ? read_whole(s, tokens, options)
-            : Ingested{std::move(session.prefill(tokens, std::span(&options, 1)).caches.front()), DocumentHead{}};
-  const Conversation words{text.text, {}, PromptFormat::raw, text.control};
-  out.head.saved = engine::head_of(out.cache.impl(), engine::identity_of(s.hparams, s.model->hash()), {words, tokens});
+Ingestion::Ingestion(const Model& model, DocumentText text, const CacheOptions& options)
+    : text_(std::move(text)), options_(options) {
+  options_.check();
+  check_method(options_);
+  text_.tokens = tokens_of(model, text_);
+}
+
+Ingestion::~Ingestion() = default;
+
+std::size_t Ingestion::bytes(const Session::Impl& session) const {
+  const int n = static_cast<int>(tokens().size());
+  return session.prefill_bytes(n, std::span(&options_, 1)) + (is_whole() ? FactsWatcher::bytes(session.hparams, n) : 0);
+}
+
+void Ingestion::begin(Session::Impl& session) {
+  const auto need = bytes(session);
+  check_memory(need, fmt::format("reading a document of {} tokens", tokens().size()));
+  const CountingScope counting(session.account);
+  session_ = &session;
+  if (is_whole()) watcher_ = std::make_unique<FactsWatcher>(session, static_cast<int>(tokens().size()));
+  auto context = session.prefill_context(session.begin_pass(tokens().size(), need));
+  context.watcher = watcher_.get();
+  static const std::vector<std::vector<Token>> nothing_more(1);
+  prefill_.emplace(std::move(context), tokens(), nothing_more, std::span(&options_, 1));
+}
+
+bool Ingestion::advance() {
+  const Session::Impl::Stops stopping(*session_);
+  return prefill_->advance();
+}
+
+double Ingestion::done() const { return prefill_ ? prefill_->done() : 0; }
+
+Ingested Ingestion::take() {
+  Ingested out{std::move(prefill_->take_caches(0).front()), {}};
+  if (watcher_) out.head.layers = watcher_->take_facts();
+  prefill_.reset();
+  watcher_.reset();
+  const Conversation words{text_.text, {}, PromptFormat::raw, text_.control};
+  const auto model = engine::identity_of(session_->hparams, session_->model->hash());
+  out.head.saved = engine::head_of(out.cache.impl(), model, {words, tokens()});
   return out;
+}
+
+Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& options) {
+  Ingestion ingestion(session.model(), text, options);
+  ingestion.begin(session.impl());
+  while (ingestion.advance()) continue;
+  return ingestion.take();
 }
 
 }  // namespace winnow::documents

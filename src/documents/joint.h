@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <vector>
@@ -56,11 +57,16 @@ TokenRanges ranges_of(const Joint& joint, std::span<const std::int32_t> position
 /// One of several documents cannot be read; the sentence is the store's.
 class UnreadableError : public InputError {
  public:
-  UnreadableError(const InputError& why, int document) : InputError(why), document_(document) {}
+  /// REQUIRES: `why` is being handled.
+  UnreadableError(const InputError& why, int document)
+      : InputError(why), document_(document), cause_(std::current_exception()) {}
   int document() const { return document_; }
+  /// What the store has thrown.
+  const std::exception_ptr& cause() const { return cause_; }
 
  private:
   int document_;
+  std::exception_ptr cause_;
 };
 
 /// Stored entries of one layer of several documents in a scratch, keys moved to their joint places.

@@ -7,12 +7,15 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/model_impl.h"
 #include "winnow/error.h"
 
 namespace winnow::engine {
 
-void check(const GenerateOptions& options, int vocabulary) {
+void check(const GenerateOptions& options, const Model& model) {
+  const int vocabulary = model.info().n_vocab;
   options.check();
+  if (!options.grammar.empty()) Grammar(model.impl().vocab, options.grammar, options.end);
   for (const auto& [token, bias] : options.sampling.logit_bias) {
     if (token < 0 || token >= vocabulary)
       throw UsageError(
@@ -22,10 +25,7 @@ void check(const GenerateOptions& options, int vocabulary) {
 }
 
 Answering::Answering(const Model& model, const GenerateOptions& options, int sequence)
-    : model_(model),
-      options_(options),
-      sampler_(options.sampling, model.info().n_vocab, sequence),
-      filter_(options.stop) {
+    : model_(model), options_(options), sampler_(model, options, sequence), filter_(options.stop) {
   for (Token token = 0; options.min_tokens > 0 && token < model.info().n_vocab; ++token) {
     if (is_end(token)) ends_.push_back(token);
   }
@@ -34,14 +34,14 @@ Answering::Answering(const Model& model, const GenerateOptions& options, int seq
 
 const NextToken* Answering::take(std::span<const float> logits, Sampler::Candidates& candidates) {
   const bool may_end = generated() >= options_.min_tokens;
-  const Token token =
+  const auto token =
       sampler_.sample(logits, may_end ? std::span<const Token>() : std::span<const Token>(ends_), candidates);
-  next_ = {{{token, 0}, {}}, {}};
-  if (is_end(token)) {
+  if (!token || is_end(*token)) {
     end(FinishReason::stop);
     return nullptr;
   }
-  add(token, logits);
+  next_ = {{{*token, 0}, {}}, {}};
+  add(*token, logits);
   return &next_;
 }
 

@@ -13,8 +13,8 @@
 
 namespace winnow::engine {
 
-/// Throws UsageError for what cannot be, also with this vocabulary.
-void check(const GenerateOptions& options, int vocabulary);
+/// Throws UsageError for what cannot be, also with the vocabulary of this model.
+void check(const GenerateOptions& options, const Model& model);
 
 /// What a token adds to an answer.
 struct NextToken {

@@ -71,7 +71,7 @@ std::vector<Generation> generate(Session& session, std::span<Cache* const> cache
                                  std::span<const std::vector<float>> logits, const GenerateOptions& options,
                                  const OnText& on_text) {
   const int vocabulary = session.model().info().n_vocab;
-  engine::check(options, vocabulary);
+  engine::check(options, session.model());
   if (logits.size() != caches.size())
     throw UsageError(fmt::format("{} answers begin with the logits of {}", caches.size(), logits.size()));
   for (const auto& one : logits) {  // before any cache is taken

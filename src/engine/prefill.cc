@@ -235,6 +235,8 @@ void Prefill::compress(Branch& branch) {
   }
 }
 
+std::span<const Cache> Prefill::caches(std::size_t prompt) const { return branches_[prompt].caches; }
+
 std::vector<Cache> Prefill::take_caches(std::size_t prompt) { return std::move(branches_[prompt].caches); }
 
 std::vector<float> Prefill::logits(std::size_t prompt) { return hidden_.logits(branches_[prompt].last_row); }

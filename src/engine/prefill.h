@@ -60,6 +60,8 @@ class Prefill {
   bool advance();
   /// The share of all chunks in all layers that have passed.
   double done() const;
+  /// A prompt's caches as they are now, with the layers that have been compressed.
+  std::span<const Cache> caches(std::size_t prompt) const;
   /// What has been read of a prompt, once. REQUIRES: advance() has returned false.
   std::vector<Cache> take_caches(std::size_t prompt);
   std::vector<float> logits(std::size_t prompt);

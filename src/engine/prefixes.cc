@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/prefixes.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "engine/sequence.h"
@@ -9,28 +12,43 @@
 
 namespace winnow::engine {
 
-PrefixKey prefix_key(const CacheOptions& options, const std::string& salt, std::span<const Token> text) {
+std::string owner_of(const CacheOptions& options, const std::string& salt) {
   const std::string budget = options.budget ? options.budget->print() : "";
-  return {options.spec.print_full() + " " + budget + " " + options.kv_type.print(), salt, {text.begin(), text.end()}};
+  return fmt::format("{} {} {} {}", options.spec.print_full(), budget, options.kv_type.print(), salt);
 }
 
-const Prefixes::Entry* Prefixes::find(const PrefixKey& key) {
-  const auto found = entries_.find(key);
+bool operator==(const Prefix& a, const Prefix& b) {
+  return a.text.size() == b.text.size() && a.owner == b.owner && std::ranges::equal(a.ends, b.ends) &&
+         std::ranges::equal(a.text, b.text);
+}
+
+/// Texts of other lengths are told apart without a look at them: a conversation is looked up stage by stage.
+bool operator<(const Prefix& a, const Prefix& b) {
+  const auto lengths = [](const Prefix& prefix) { return std::pair(prefix.text.size(), prefix.ends.size()); };
+  if (lengths(a) != lengths(b)) return lengths(a) < lengths(b);
+  if (a.owner != b.owner) return a.owner < b.owner;
+  if (!std::ranges::equal(a.ends, b.ends)) return std::ranges::lexicographical_compare(a.ends, b.ends);
+  return std::ranges::lexicographical_compare(a.text, b.text);
+}
+
+const Prefixes::Entry* Prefixes::find(const Prefix& prefix) {
+  const auto found = entries_.find(prefix);
   if (found == entries_.end()) return nullptr;
   found->second.used = ++uses_;
   return &found->second.entry;
 }
 
-void Prefixes::put(const PrefixKey& key, const Cache& cache, std::span<const float> logits) {
-  const std::size_t bytes = cache.impl().bytes_held() + logits.size_bytes() + key.text.size() * sizeof(Token);
-  if (bytes > memory_ || has(key)) return;
+void Prefixes::put(const Prefix& prefix, const Cache& cache, std::span<const float> logits) {
+  const std::size_t bytes = cache.impl().bytes_held() + logits.size_bytes() + prefix.text.size_bytes();
+  if (bytes > memory_ || has(prefix)) return;
   make_room(bytes);
   try {
-    entries_.emplace(key, Stored{{cache.clone(), {logits.begin(), logits.end()}}, bytes, ++uses_});
+    entries_.emplace(prefix, Stored{{cache.clone(), {logits.begin(), logits.end()}}, bytes, ++uses_});
   } catch (const MemoryError& error) {
-    return log().info("a text of {} tokens is not stored for later requests: {}", key.text.size(), error.what());
+    return log().info("a text of {} tokens is not stored for later requests: {}", prefix.text.size(), error.what());
   }
   held_ += bytes;
+  ++generation_;
 }
 
 void Prefixes::make_room(std::size_t bytes) {
@@ -39,6 +57,7 @@ void Prefixes::make_room(std::size_t bytes) {
                                          [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
     held_ -= oldest->second.bytes;
     entries_.erase(oldest);
+    ++generation_;
   }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "winnow/session.h"
@@ -14,15 +14,16 @@
 namespace winnow::engine {
 
 /// What a compressed text depends on, within one session.
-struct PrefixKey {
-  std::string options;  ///< cache options in full
-  std::string salt;     ///< whose it is
-  std::vector<Token> text;
-
-  auto operator<=>(const PrefixKey&) const = default;
+struct Prefix {
+  std::string_view owner;             ///< owner_of() its cache options and its salt
+  std::span<const std::size_t> ends;  ///< of its stages, the last is that of the text
+  std::span<const Token> text;
 };
 
-PrefixKey prefix_key(const CacheOptions& options, const std::string& salt, std::span<const Token> text);
+std::string owner_of(const CacheOptions& options, const std::string& salt);
+
+bool operator==(const Prefix& a, const Prefix& b);
+bool operator<(const Prefix& a, const Prefix& b);
 
 /// Texts that have been read and compressed, for requests that begin with the same one. They are never changed. When
 /// there is no room for another one, those that have not been used for the longest time are dropped.
@@ -38,15 +39,38 @@ class Prefixes {
   /// Whether a text of so many bytes can be stored at all.
   bool has_room(std::size_t bytes) const { return bytes <= memory_; }
   /// Null: there is none. What it returns is valid until the next put().
-  const Entry* find(const PrefixKey& key);
-  bool has(const PrefixKey& key) const { return entries_.contains(key); }
+  const Entry* find(const Prefix& prefix);
+  bool has(const Prefix& prefix) const { return entries_.contains(prefix); }
   /// Stores a copy, where there is memory for it.
-  void put(const PrefixKey& key, const Cache& cache, std::span<const float> logits);
+  void put(const Prefix& prefix, const Cache& cache, std::span<const float> logits);
 
+  /// Differs from what it was when other texts are stored than then.
+  std::uint64_t generation() const { return generation_; }
   int entries() const { return static_cast<int>(entries_.size()); }
   std::size_t held() const { return held_; }
 
  private:
+  struct Key {
+    std::string owner;
+    std::vector<std::size_t> ends;
+    std::vector<Token> text;
+
+    explicit Key(const Prefix& prefix)
+        : owner(prefix.owner),
+          ends(prefix.ends.begin(), prefix.ends.end()),
+          text(prefix.text.begin(), prefix.text.end()) {}
+    Prefix view() const { return {owner, ends, text}; }
+  };
+  /// Keys are found without copies of their texts.
+  struct Less {
+    using is_transparent = void;
+    static const Prefix& view(const Prefix& prefix) { return prefix; }
+    static Prefix view(const Key& key) { return key.view(); }
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return view(a) < view(b);
+    }
+  };
   struct Stored {
     Entry entry;
     std::size_t bytes;
@@ -57,7 +81,8 @@ class Prefixes {
   std::size_t memory_;
   std::size_t held_ = 0;
   std::uint64_t uses_ = 0;
-  std::map<PrefixKey, Stored> entries_;
+  std::uint64_t generation_ = 0;
+  std::map<Key, Stored, Less> entries_;
 };
 
 }  // namespace winnow::engine

@@ -7,8 +7,12 @@
 #include "base/as_size.h"
 #include "cache/lane_storage.h"
 #include "cache/merged_entries.h"
+#include "engine/cache_source.h"
 #include "engine/layers.h"
+#include "engine/model_impl.h"
 #include "engine/prefill.h"
+#include "engine/prompt_attention.h"
+#include "engine/replay.h"
 #include "engine/sequence.h"
 
 namespace winnow::engine {
@@ -66,28 +70,94 @@ int tokens_to_come(const Request& request, int tokens) {
   return static_cast<int>(std::min(more, kMost - std::min<std::int64_t>(tokens, kMost)));
 }
 
+/// What a text in stages takes. `kept` and `appended` are those of the stages so far.
+struct TextBytes {
+  std::size_t kept = 0;     ///< of the stages that are compressed
+  int appended = 0;         ///< tokens of the others
+  std::size_t reading = 0;  ///< the most that reading takes
+
+  void add(const Stage& stage, const model::Hparams& hparams) {
+    if (stage.keep) {
+      kept += cache_bytes(*stage.keep, hparams, stage.tokens());
+    } else {
+      appended += stage.tokens();
+    }
+  }
+};
+
+std::size_t held_by(const TextBytes& text, const CacheOptions& options, const model::Hparams& hparams, int first,
+                    int more) {
+  return text.kept + growth_bytes(options, hparams, first, text.appended + more);
+}
+
+/// What a later stage takes besides what it would take as a prompt: probabilities of its attention.
+std::size_t attention_bytes(const Stage& stage, const Session::Impl& session) {
+  const auto again =
+      replay_size(std::span(&*stage.keep, 1), session.hparams, session.model->impl().vocab, stage.tokens());
+  const auto keys = stage.end + as_size(again.longest);
+  const auto floats = as_size(LaterAttention::kRows) * as_size(most_heads(session.hparams).query) * keys;
+  return (floats + floats / 2) * sizeof(float);
+}
+
+TextBytes text_bytes(std::span<const Stage> stages, const CacheOptions& options, const Session::Impl& session) {
+  TextBytes out;
+  const auto& hparams = session.hparams;
+  const int first = stages.front().tokens();
+  for (const auto& stage : stages) {
+    const bool is_later = stage.first > 0;
+    const std::size_t before = is_later ? held_by(out, options, hparams, first, 0) : 0;
+    out.add(stage, hparams);
+    if (!stage.keep) continue;
+    // A stage is put after the others a layer at a time: twice what is kept is more than that.
+    const std::size_t joining = is_later ? 2 * held_by(out, options, hparams, first, 0) : 0;
+    const std::size_t more = is_later ? attention_bytes(stage, session) : 0;
+    const std::size_t read = session.prefill_bytes(stage.tokens(), std::span(&*stage.keep, 1));
+    out.reading = std::max({out.reading, before + more + read, joining});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::size_t kept_bytes(std::span<const Stage> stages, const CacheOptions& options, const model::Hparams& hparams) {
+  TextBytes text;
+  for (const auto& stage : stages) text.add(stage, hparams);
+  return held_by(text, options, hparams, stages.front().tokens(), 0);
+}
+
+std::size_t answering_bytes(const Request& request, const Sequence& cache, const Session::Impl& session) {
+  const int more = tokens_to_come(request, cache.seen);
+  const std::size_t held = cache.bytes_held() + growth_bytes(cache.options(), session.hparams, cache.seen, more);
+  return as_size(request.answers) * (held + answer_bytes(request.generate, session));
+}
+
+namespace {
+
+Promise promise_of_source(const Request& request, const Session::Impl& session) {
+  const auto& source = *request.source;
+  const int more = tokens_to_come(request, source.tokens());
+  const std::size_t held =
+      source.cache_bytes(session) + growth_bytes(request.keep, session.hparams, source.tokens(), more);
+  return {source.bytes(session), as_size(request.answers) * (held + answer_bytes(request.generate, session))};
+}
+
 }  // namespace
 
 Promise promise_of(const Request& request, const Session::Impl& session) {
+  if (request.cache) return {0, answering_bytes(request, request.cache->impl(), session)};
+  if (request.source) return promise_of_source(request, session);
+  const auto& hparams = session.hparams;
   Promise out;
-  std::size_t read = 0;
-  int tokens = static_cast<int>(request.text.size());
-  const CacheOptions* options = &request.keep;
-  if (request.cache) {
-    const auto& sequence = request.cache->impl();
-    options = &sequence.options();
-    tokens = sequence.seen;
-    read = sequence.bytes_held();
-  } else {
-    out.reading = session.prefill_bytes(tokens, std::span(options, 1));
-    if (request.prompt_logprobs)
-      out.reading +=
-          logits_bytes(session, std::min(kScoredRows, tokens)) + logprob_bytes(tokens, *request.prompt_logprobs);
-    read = cache_bytes(*options, session.hparams, tokens);
-  }
-  const int more = tokens_to_come(request, tokens);
-  out.answering = as_size(request.answers) * (read + growth_bytes(*options, session.hparams, tokens, more) +
-                                              answer_bytes(request.generate, session));
+  const auto stages = stages_of(request, hparams);
+  const auto& options = *stages.front().keep;
+  const auto text = text_bytes(stages, options, session);
+  const int tokens = static_cast<int>(request.text.size());
+  out.reading = text.reading;
+  if (request.prompt_logprobs)
+    out.reading +=
+        logits_bytes(session, std::min(kScoredRows, tokens)) + logprob_bytes(tokens, *request.prompt_logprobs);
+  const std::size_t held = held_by(text, options, hparams, stages.front().tokens(), tokens_to_come(request, tokens));
+  out.answering = as_size(request.answers) * (held + answer_bytes(request.generate, session));
   return out;
 }
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "engine/session_impl.h"
+#include "engine/stages.h"
 #include "winnow/scheduler.h"
 
 namespace winnow::engine {
@@ -19,6 +21,12 @@ struct Promise {
 
   std::size_t most() const { return std::max(reading, answering); }
 };
+
+/// Of what is kept of stages.
+std::size_t kept_bytes(std::span<const Stage> stages, const CacheOptions& options, const model::Hparams& hparams);
+
+/// What a request takes when its cache is there.
+std::size_t answering_bytes(const Request& request, const Sequence& cache, const Session::Impl& session);
 
 /// Throws UsageError when the budget is too small for the method.
 Promise promise_of(const Request& request, const Session::Impl& session);

@@ -49,8 +49,10 @@ void LaterAttention::begin(const Tensors& tensors) {
   rows_ = tensors.rows;
   stride_ = *std::max_element(entries_.begin(), entries_.end()) + first_ + rows_;
   const auto bytes = as_size(rows_) * as_size(shape_.query_heads) * as_size(stride_) * sizeof(float);
-  if (past_.probabilities.size() < bytes)
+  if (past_.probabilities.size() < bytes) {
+    past_.probabilities = {};  // before the larger one comes
     past_.probabilities = Buffer(past_.account, bytes + bytes / 2, "attention probabilities of a turn");
+  }
   reads_.clear();
   for (int row = first_; row < first_ + rows_; ++row) {
     for (int head = 0; head < shape_.kv_heads; ++head) read(row, head);

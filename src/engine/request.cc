@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/as_size.h"
@@ -24,24 +25,41 @@ Request request_of(Prompt prompt, Protocol protocol) {
 
 namespace engine {
 
+namespace {
+
+void check_stages(const Request& request) {
+  const auto& stages = request.stages;
+  if (stages.empty()) return;
+  const auto is_no_step = [](std::size_t a, std::size_t b) { return a >= b; };
+  if (stages.front() == 0 || stages.back() != request.text.size() ||
+      std::adjacent_find(stages.begin(), stages.end(), is_no_step) != stages.end())
+    throw UsageError(
+        fmt::format("the stages of a text of {} tokens end at ascending places, and at its end", request.text.size()));
+  if (request.prompt_logprobs) throw UsageError("log probabilities are those of a text without stages");
+}
+
+}  // namespace
+
 void check(const Request& request, const Session::Impl& session) {
   const auto vocabulary = session.hparams.n_vocab;
-  check(request.generate, vocabulary);
+  check(request.generate, *session.model);
   if (request.prompt_logprobs.value_or(0) < 0)
     throw UsageError(fmt::format("cannot report {} alternatives for a token", *request.prompt_logprobs));
-  if (request.prompt_logprobs && request.cache)
+  if (request.prompt_logprobs && (request.cache || request.source))
     throw UsageError("log probabilities are those of a text that is read, not of a cache's");
   constexpr int kMostAnswers = 128;
   if (request.answers > kMostAnswers)
     throw UsageError(fmt::format("a request for {} answers: at most {}", request.answers, kMostAnswers));
   if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
   if (!request.question.empty()) session.check(request.question);
-  if (!request.cache) {
+  check_stages(request);
+  if (!request.cache && !request.source) {
     request.keep.check();
     return session.check(request.text);
   }
-  if (!request.text.empty()) throw UsageError("a request goes on after a cache or after a text, not after both");
-  if (request.question.empty() && request.logits.size() != as_size(vocabulary))
+  if (!request.text.empty() || (request.cache && request.source))
+    throw UsageError("a request goes on after a cache or after a text, not after both");
+  if (!request.source && request.question.empty() && request.logits.size() != as_size(vocabulary))
     throw UsageError(fmt::format("a request that goes on after a cache has {} logits, not the {} of its last token",
                                  request.logits.size(), vocabulary));
 }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/model_impl.h"
+
 namespace winnow::engine {
 
 namespace {
@@ -23,12 +25,21 @@ llama_sampler* biases(const std::vector<std::pair<Token, float>>& of, int vocabu
   return llama_sampler_init_logit_bias(vocabulary, static_cast<int>(all.size()), all.data());
 }
 
+void fill(Sampler::Candidates& candidates, std::span<const float> logits, std::span<const Token> banned) {
+  candidates.resize(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) candidates[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
+  for (const Token token : banned) candidates[token].logit = -std::numeric_limits<float>::infinity();
+}
+
 }  // namespace
 
 void Sampler::Free::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
 
-Sampler::Sampler(const SamplingOptions& options, int vocabulary, int sequence) {
+Sampler::Sampler(const Model& model, const GenerateOptions& generate, int sequence) {
+  const SamplingOptions& options = generate.sampling;
+  const int vocabulary = model.info().n_vocab;
   options.check();
+  if (!generate.grammar.empty()) grammar_.emplace(model.impl().vocab, generate.grammar, generate.end);
   chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
   if (!options.logit_bias.empty()) add(biases(options.logit_bias, vocabulary));
@@ -51,15 +62,27 @@ Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
 
-Token Sampler::sample(std::span<const float> logits, std::span<const Token> banned, Candidates& candidates) {
-  candidates.resize(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i) candidates[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
-  for (const Token token : banned) candidates[token].logit = -std::numeric_limits<float>::infinity();
+/// A grammar looks at the token that is chosen without it. Only when it refuses that one are all candidates compared
+/// with it, which takes far longer, as in llama.cpp.
+std::optional<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> banned,
+                                     Candidates& candidates) {
+  fill(candidates, logits, banned);
+  Token token = choose(candidates);
+  if (grammar_ && !grammar_->allows(token)) {
+    fill(candidates, logits, banned);
+    grammar_->keep_allowed(candidates);
+    if (candidates.empty()) return std::nullopt;
+    token = choose(candidates);
+  }
+  llama_sampler_accept(chain_.get(), token);
+  if (grammar_) grammar_->accept(token);
+  return token;
+}
+
+Token Sampler::choose(Candidates& candidates) {
   llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
   llama_sampler_apply(chain_.get(), &array);
-  const Token token = array.data[array.selected].id;
-  llama_sampler_accept(chain_.get(), token);
-  return token;
+  return array.data[array.selected].id;
 }
 
 GeneratedToken log_probabilities(std::span<const float> logits, Token chosen, int count) {

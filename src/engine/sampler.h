@@ -2,38 +2,45 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/grammar.h"
 #include "winnow/generate.h"
+#include "winnow/model.h"
 
 struct llama_sampler;
 struct llama_token_data;
 
 namespace winnow::engine {
 
-/// libllama's sampler chain for one sequence.
+/// libllama's sampler chain for one sequence, and its grammar.
 class Sampler {
  public:
   /// Room for a vocabulary. Several samplers use one, so that a token costs no allocation.
   using Candidates = std::vector<llama_token_data>;
 
-  /// Throws UsageError for options out of range. `sequence` sets the seeds of a batch's sequences apart. REQUIRES: the
-  /// tokens of logit_bias are of the vocabulary.
-  Sampler(const SamplingOptions& options, int vocabulary, int sequence);
+  /// Throws UsageError for options out of range and for a grammar that cannot be read. `sequence` sets the seeds of a
+  /// batch's sequences apart. `model` outlives it. REQUIRES: the tokens of logit_bias are of the vocabulary.
+  Sampler(const Model& model, const GenerateOptions& options, int sequence);
 
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();
 
-  /// Chooses the next token from logits [n_vocab], none of the `banned`, and remembers it for the penalties.
-  Token sample(std::span<const float> logits, std::span<const Token> banned, Candidates& candidates);
+  /// Chooses the next token from logits [n_vocab], none of the `banned`, and remembers it for the penalties and the
+  /// grammar. None: the grammar allows nothing more.
+  std::optional<Token> sample(std::span<const float> logits, std::span<const Token> banned, Candidates& candidates);
 
  private:
+  Token choose(Candidates& candidates);
+
   struct Free {
     void operator()(llama_sampler* chain) const;
   };
   std::unique_ptr<llama_sampler, Free> chain_;
+  std::optional<Grammar> grammar_;
 };
 
 /// The chosen token's natural-log probability and those of the `count` most probable tokens, computed in double.

@@ -5,9 +5,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "base/as_size.h"
@@ -42,9 +44,14 @@ struct Scheduler::Impl {
     options.check();
   }
 
-  static bool is_reading(const Task& task) { return !task.is_read() && !task.has_ended(); }
+  static bool is_reading(const Task& task) { return !task.is_read() && !task.has_ended() && !task.is_waiting(); }
   bool is_answering() const {
     return std::any_of(running.begin(), running.end(), [](const auto& task) { return task->is_answering(); });
+  }
+  /// Whether all that run wait for something outside, so that no other can begin, either.
+  bool only_waits() const {
+    return !running.empty() &&
+           std::all_of(running.begin(), running.end(), [](const auto& task) { return task->is_waiting(); });
   }
   std::size_t promised() const {
     std::size_t bytes = 0;
@@ -68,7 +75,8 @@ struct Scheduler::Impl {
   /// Null: none is being read.
   Task* next_to_read() const;
   bool may_read(const Task& text) const;
-  void read_for_a_while(Clock::time_point began);
+  /// Returns whether anything was read.
+  bool read_for_a_while(Clock::time_point began);
   void step();
   bool run(std::span<const engine::StepRow> rows, std::span<Task* const> tasks);
 
@@ -103,8 +111,9 @@ void Scheduler::Impl::end_all() {
 
 /// Then a request for the same text waits: it will be stored.
 bool Scheduler::Impl::is_text_being_read(const Task& task) const {
-  return task.prefix() && std::any_of(running.begin(), running.end(), [&](const auto& other) {
-           return other->is_reading_text() && other->prefix() == task.prefix();
+  const auto* const text = task.text();
+  return text != nullptr && std::any_of(running.begin(), running.end(), [text](const auto& other) {
+           return other->is_reading_text() && other->text() != nullptr && other->text()->will_store_more_of(*text);
          });
 }
 
@@ -115,9 +124,13 @@ Tasks::iterator Scheduler::Impl::next_waiting(const Among& among) {
     return std::tuple(shares.used(task.key()), -task.priority(), task.due());
   };
   auto first = waiting.end();
+  std::optional<std::invoke_result_t<decltype(rank), const Task&>> best;
   for (auto task = waiting.begin(); task != waiting.end(); ++task) {
     if ((*task)->has_ended() || is_text_being_read(**task) || !among(**task)) continue;
-    if (first == waiting.end() || rank(**task) < rank(**first)) first = task;
+    const auto own = rank(**task);
+    if (best && *best <= own) continue;
+    first = task;
+    best = own;
   }
   return first;
 }
@@ -163,9 +176,10 @@ void Scheduler::Impl::begin(Task& task) {
   shares.begin(task.key());
   task.begin();
   shares.charge(task.key(), task.tokens_to_read());
-  if (!task.prefix()) return;
-  use.asked += task.prefix()->text.size();
-  use.found += as_size(task.cached_tokens());
+  const auto* const text = task.text();
+  if (text == nullptr || !text->is_shared()) return;
+  use.asked += task.text_tokens();
+  use.found += text->found();
 }
 
 /// One that does not fit yet is not overtaken: otherwise small ones could keep it waiting for ever.
@@ -182,15 +196,18 @@ Task* Scheduler::Impl::next_to_read() const {
   return first;
 }
 
-void Scheduler::Impl::read_for_a_while(Clock::time_point began) {
+bool Scheduler::Impl::read_for_a_while(Clock::time_point began) {
+  bool has_read = false;
   const auto most = static_cast<double>(options.max_itl.count());
   do {
     sweep();
     begin_waiting();
     auto* const task = next_to_read();
-    if (task == nullptr) return;
+    if (task == nullptr) return has_read;
     task->read();
+    has_read = true;
   } while (is_answering() && ms_since(began) < most);
+  return has_read;
 }
 
 void Scheduler::Impl::step() {
@@ -250,7 +267,7 @@ Scheduler::Id Scheduler::add(Request&& request) {
                       promise.most());
   }
   s.shares.join(request.key, s.keys());
-  if (!request.cache && s.room.packed.room() == nullptr)
+  if (!request.text.empty() && s.room.packed.room() == nullptr)
     s.room.packed = s.session.begin_pass(request.text.size(), promise.reading);
   const Id id = ++s.last;
   s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.room));
@@ -267,18 +284,19 @@ void Scheduler::cancel(Id id) {
 
 bool Scheduler::advance() {
   auto& s = *impl_;
+  bool goes_on = true;
   try {
     s.session.check_stop();
     s.sweep();
     const auto began = Clock::now();
     s.step();
-    s.read_for_a_while(began);
+    goes_on = s.read_for_a_while(began) || !s.only_waits();
     s.sweep();
   } catch (const Interrupted&) {
     s.end_all();
     throw;
   }
-  return !s.waiting.empty() || !s.running.empty();
+  return goes_on && (!s.waiting.empty() || !s.running.empty());
 }
 
 std::vector<RequestState> Scheduler::states() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sequence.h"
 
+#include "base/as_size.h"
 #include "engine/layers.h"
 
 namespace winnow::engine {
@@ -33,7 +34,20 @@ std::vector<std::vector<int>> Sequence::limits() const {
   return out;
 }
 
+std::size_t Sequence::entries_held() const {
+  int out = 0;
+  for (const auto& layer : layers_) {
+    for (int head = 0; head < layer.lanes().shape().kv_heads; ++head) out += layer.lanes().length(head);
+  }
+  return as_size(out);
+}
+
 Sequence Sequence::clone() const { return Sequence(*this); }
+
+void Sequence::put_from(int position, Sequence&& others) {
+  for (int l = 0; l < layers(); ++l) lanes(l).put_from(position, std::move(others.lanes(l)));
+  seen = position + others.seen;
+}
 
 void Sequence::reserve(int count) {
   for (auto& layer : layers_) layer.reserve(count);

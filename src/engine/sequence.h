@@ -37,11 +37,16 @@ class Sequence {
 
   /// Makes room for `count` tokens more. Throws MemoryError.
   void reserve(int count);
+  /// Puts what another sequence of the same method keeps, of tokens from `position` on, in the place of what is kept of
+  /// them here. Throws MemoryError.
+  void put_from(int position, Sequence&& others);
 
   /// The limits of all layers, [layer][KV head].
   std::vector<std::vector<int>> limits() const;
   /// Bytes allocated for the lanes now.
   std::size_t bytes_held() const { return account_->held(); }
+  /// Entries in all lanes.
+  std::size_t entries_held() const;
 
   int seen = 0;  ///< tokens seen, and so the position of the next one
   /// Entries that the last step's queries read, over all layers and KV heads. Negative: no step yet.

@@ -17,6 +17,7 @@
 #include "engine/saved.h"
 #include "engine/sequence.h"
 #include "engine/session_impl.h"
+#include "engine/stages.h"
 #include "network/bf16_kernel.h"
 #include "winnow/error.h"
 
@@ -45,15 +46,6 @@ network::Packing packing_of(const SessionOptions& options) {
       break;
   }
   return network::Packing::by_rows;
-}
-
-/// How tokens that come later in a sequence are compressed: as a prompt of their own that no budget is too small for.
-CacheOptions options_later(const engine::Sequence& sequence, const model::Hparams& hparams, int tokens) {
-  CacheOptions options = sequence.options();
-  const int budget = std::max(engine::budget_entries(options, hparams, tokens),
-                              engine::least_budget(sequence.method(), hparams, tokens));
-  options.budget = Budget::parse(std::to_string(budget));
-  return options;
 }
 
 /// Sparse caches that were put together from documents belong to no method that could be read back.
@@ -155,20 +147,17 @@ void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> 
   const int count = static_cast<int>(tokens.size());
   if (count > sequence.seen)
     throw UsageError(fmt::format("cannot compress {} tokens of a sequence that has seen {}", count, sequence.seen));
-  if (sequence.method().schedule != policy::Schedule::once) return;
-  const CacheOptions later = options_later(sequence, hparams, count);
-  if (count <= engine::budget_entries(later, hparams, count)) return;
-  const auto need = prefill_bytes(count, std::span(&later, 1));
+  const auto later = engine::options_later(sequence.options(), hparams, count);
+  if (!later) return;
+  const auto need = prefill_bytes(count, std::span(&*later, 1));
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
   engine::PastLanes past{account, decode_attention, sequence, sequence.seen - count};
   auto context = prefill_context(begin_pass(tokens.size(), need));
   context.past = &past;
   const std::vector<std::vector<Token>> nothing_more(1);
-  auto read = engine::Prefill(std::move(context), tokens, nothing_more, std::span(&later, 1)).run();
-  auto& kept = read.front().caches.front().impl();
-  for (int layer = 0; layer < hparams.n_layer; ++layer)
-    sequence.lanes(layer).put_from(past.tokens, std::move(kept.lanes(layer)));
+  auto read = engine::Prefill(std::move(context), tokens, nothing_more, std::span(&*later, 1)).run();
+  sequence.put_from(past.tokens, std::move(read.front().caches.front().impl()));
 }
 
 std::size_t Session::Impl::extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits) {

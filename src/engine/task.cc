@@ -27,29 +27,18 @@ Task::Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& 
       promise_(promise),
       room_(room),
       prompt_tokens_((request_.cache ? request_.cache->impl().seen : 0) +
+                     (request_.source ? request_.source->tokens() : 0) +
                      static_cast<int>(request_.text.size() + request_.question.size())) {
-  if (request_.cache_salt && !request_.cache && !request_.prompt_logprobs && room_.prefixes.has_room(stored_bytes()))
-    prefix_ = prefix_key(request_.keep, *request_.cache_salt, request_.text);
+  if (!request_.text.empty()) text_.emplace(room_.session, request_, room_.prefixes, promise_.reading);
 }
 
-/// Of its text, when that is stored.
-std::size_t Task::stored_bytes() const {
-  const auto& hparams = room_.session.hparams;
-  const auto tokens = request_.text.size();
-  return cache_bytes(request_.keep, hparams, static_cast<int>(tokens)) + tokens * sizeof(Token) +
-         as_size(hparams.n_vocab) * sizeof(float);
-}
-
-bool Task::needs_text() const {
-  if (has_begun()) return prefill_.has_value();
-  return !request_.cache && !(prefix_ && room_.prefixes.has(*prefix_));
-}
+bool Task::needs_text() const { return request_.source || (text_ && !text_->is_done()); }
 
 std::size_t Task::promise() const { return needs_text() ? promise_.most() : promise_.answering; }
 
 double Task::tokens_to_read() const {
-  const double text = prefill_ ? 1 - prefill_->done() : needs_text() ? 1 : 0;
-  return text * static_cast<double>(request_.text.size()) + static_cast<double>(request_.question.size() - asked_);
+  if (request_.source) return (1 - request_.source->done()) * prompt_tokens_;
+  return (text_ ? text_->tokens_left() : 0) + static_cast<double>(request_.question.size() - asked_);
 }
 
 Clock::time_point Task::due() const {
@@ -61,12 +50,17 @@ RequestState Task::state() const {
   RequestState out;
   out.id = id_;
   if (has_begun()) out.phase = answers_.empty() ? RequestState::Phase::reading : RequestState::Phase::answering;
-  const std::size_t all = request_.text.size() + request_.question.size();
+  const std::size_t all = request_.source ? as_size(prompt_tokens_) : request_.text.size() + request_.question.size();
   out.prompt_tokens = prompt_tokens_;
   out.read = all == 0 ? 1 : 1 - tokens_to_read() / static_cast<double>(all);
   for (const auto& answer : answers_) out.generated += answer.generated();
   out.bytes_promised = promise();
-  for (const auto& cache : caches_) out.bytes_held += cache.impl().bytes_held();
+  auto caches = text_ && is_reading_text() ? text_->caches() : std::vector<const Cache*>();
+  for (const auto& cache : caches_) caches.push_back(&cache);
+  for (const auto* const cache : caches) {
+    out.bytes_held += cache->impl().bytes_held();
+    out.entries_held += cache->impl().entries_held();
+  }
   return out;
 }
 
@@ -89,34 +83,21 @@ void Task::fail(std::exception_ptr error) {
 void Task::begin() {
   guarded([this] {
     begun_ = Clock::now();
-    if (!request_.cache) return begin_text();
+    if (request_.source) return request_.source->begin(room_.session);
+    if (text_) {
+      text_->begin();
+      if (text_->is_done()) has_text(text_->take_cache(), text_->take_logits());
+      return;
+    }
     caches_.push_back(std::move(*request_.cache));
     logits_ = std::move(request_.logits);
     if (request_.question.empty()) begin_answers();
   });
 }
 
-void Task::begin_text() {
-  if (find_text()) return;
-  check_memory(promise_.reading, fmt::format("reading {} tokens", request_.text.size()));
-  static const std::vector<std::vector<Token>> nothing_more(1);
-  auto pass = room_.session.begin_pass(request_.text.size(), promise_.reading);
-  prefill_.emplace(room_.session.prefill_context(std::move(pass)), request_.text, nothing_more,
-                   std::span(&request_.keep, 1));
-}
-
-/// Whether the text is stored.
-bool Task::find_text() {
-  const auto* const found = prefix_ ? room_.prefixes.find(*prefix_) : nullptr;
-  if (found == nullptr) return false;
-  caches_.push_back(found->cache.clone());
-  logits_ = found->logits;
-  cached_tokens_ = static_cast<int>(request_.text.size());
-  has_text();
-  return true;
-}
-
-void Task::has_text() {
+void Task::has_text(Cache cache, std::vector<float> logits) {
+  caches_.push_back(std::move(cache));
+  logits_ = std::move(logits);
   if (request_.events.on_text) request_.events.on_text(caches_.front(), logits_);
   if (request_.question.empty() && !ended_) begin_answers();
 }
@@ -125,7 +106,8 @@ void Task::read() {
   const auto began = Clock::now();
   const double before = tokens_to_read();
   guarded([this] {
-    if (prefill_) return read_text();
+    if (request_.source) return read_source();
+    if (is_reading_text()) return read_text();
     read_question();
     if (asked_ == request_.question.size()) begin_answers();
   });
@@ -134,33 +116,17 @@ void Task::read() {
 }
 
 void Task::read_text() {
-  if (!has_passed_) {
-    const Session::Impl::Stops stops(room_.session);
-    has_passed_ = !prefill_->advance();
-    if (!has_passed_ || request_.prompt_logprobs) return;
-  }
-  if (request_.prompt_logprobs && score_text()) return;
-  caches_ = prefill_->take_caches(0);
-  logits_ = prefill_->logits(0);
-  prefill_.reset();
-  if (prefix_) room_.prefixes.put(*prefix_, caches_.front(), logits_);
-  has_text();
+  text_->advance();
+  if (text_->is_done()) has_text(text_->take_cache(), text_->take_logits());
 }
 
-/// The log probabilities of some more tokens of the text. Returns false when it has those of all.
-bool Task::score_text() {
-  const std::size_t all = request_.text.size() - 1;
-  const std::size_t count = std::min(all - scored_.size(), as_size(kScoredRows));
-  const auto vocabulary = as_size(room_.session.hparams.n_vocab);
-  if (count == 0) return false;
-  Buffer logits(room_.session.account, count * vocabulary * sizeof(float), "the logits of a prompt's tokens");
-  prefill_->text_logits({static_cast<int>(scored_.size()), static_cast<int>(count)}, logits.as<float>());
-  for (std::size_t i = 0; i < count; ++i) {
-    const Token next = request_.text[scored_.size() + 1];
-    scored_.push_back(
-        log_probabilities(logits.as<float>().subspan(i * vocabulary, vocabulary), next, *request_.prompt_logprobs));
-  }
-  return scored_.size() < all;
+/// What was made may have less than what was promised.
+void Task::read_source() {
+  if (request_.source->advance()) return;
+  const auto source = std::move(request_.source);
+  auto cache = source->take_cache();
+  promise_.answering = answering_bytes(request_, cache.impl(), room_.session);
+  has_text(std::move(cache), source->take_logits());
 }
 
 void Task::read_question() {
@@ -218,8 +184,10 @@ void Task::finish() {
     caches_.erase(caches_.begin() + static_cast<std::ptrdiff_t>(std::min(own, caches_.size())), caches_.end());
   }
   end.caches = std::move(caches_);
-  end.prompt_logprobs = std::move(scored_);
-  end.cached_tokens = cached_tokens_;
+  if (text_) {
+    end.prompt_logprobs = text_->take_scored();
+    end.cached_tokens = static_cast<int>(text_->found());
+  }
   end.error = error_;
   end.queue_ms = ms_between(arrived_, begun_.value_or(now));
   end.read_ms = ms_between(begun_.value_or(now), answered_.value_or(now));

@@ -11,11 +11,12 @@
 
 #include "base/clock.h"
 #include "engine/answering.h"
+#include "engine/cache_source.h"
 #include "engine/lane_attention.h"
-#include "engine/prefill.h"
 #include "engine/prefixes.h"
 #include "engine/promise.h"
 #include "engine/session_impl.h"
+#include "engine/text_reading.h"
 #include "winnow/scheduler.h"
 
 namespace winnow::engine {
@@ -35,10 +36,9 @@ class Task {
  public:
   Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& room);
 
-  /// What its text is stored as; none: it is not.
-  const std::optional<PrefixKey>& prefix() const { return prefix_; }
-  /// Tokens of its text that were stored.
-  int cached_tokens() const { return cached_tokens_; }
+  /// Null: it has a cache of its own, or another source of one.
+  const TextReading* text() const { return text_ ? &*text_ : nullptr; }
+  std::size_t text_tokens() const { return request_.text.size(); }
 
   Scheduler::Id id() const { return id_; }
   /// Bytes that it may have in use from now on.
@@ -46,10 +46,12 @@ class Task {
   bool has_begun() const { return begun_.has_value(); }
   bool is_read() const { return !answers_.empty(); }
   bool is_answering() const { return is_read() && !ended_; }
-  /// Its text has to be read, or is being read.
+  /// Its text has to be read, or is being read; what another source does counts as reading.
   bool needs_text() const;
   /// Its text is being read.
-  bool is_reading_text() const { return prefill_.has_value() && !ended_; }
+  bool is_reading_text() const { return has_begun() && needs_text() && !is_waiting() && !ended_; }
+  /// There is nothing to do until something outside has happened.
+  bool is_waiting() const { return has_begun() && !ended_ && request_.source && request_.source->is_waiting(); }
   /// It is to be ended: there is nothing left to do, it was cancelled, or it has met an error.
   bool has_ended() const { return ended_; }
   RequestState state() const;
@@ -78,12 +80,9 @@ class Task {
  private:
   template <class Work>
   void guarded(const Work& work);
-  std::size_t stored_bytes() const;
-  void begin_text();
-  bool find_text();
-  void has_text();
-  bool score_text();
   void read_text();
+  void read_source();
+  void has_text(Cache cache, std::vector<float> logits);
   void read_question();
   void begin_answers();
   void take(std::size_t answer, std::span<const float> logits);
@@ -93,15 +92,11 @@ class Task {
   Promise promise_;
   TaskRoom& room_;
   int prompt_tokens_;
-  std::optional<PrefixKey> prefix_;
-  int cached_tokens_ = 0;
+  std::optional<TextReading> text_;
   Clock::time_point arrived_ = Clock::now();
   std::optional<Clock::time_point> begun_;
   std::optional<Clock::time_point> answered_;  ///< when the first token came
-  std::optional<Prefill> prefill_;
-  bool has_passed_ = false;  ///< the text through all layers
-  std::vector<GeneratedToken> scored_;
-  std::size_t asked_ = 0;  ///< tokens of the question that have been read
+  std::size_t asked_ = 0;                      ///< tokens of the question that have been read
   std::vector<Cache> caches_;
   std::vector<float> logits_;  ///< of the last token that has been read
   std::vector<Answering> answers_;

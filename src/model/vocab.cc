@@ -95,6 +95,9 @@ std::string Vocab::spelled(Token token, ControlNames control) const {
 std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longest_piece_ - 1) / longest_piece_; }
 
 bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
+bool Vocab::has_text(Token token) const {
+  return (llama_vocab_get_attr(vocab_, token) & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) == 0;
+}
 
 Token Vocab::beginning_of_text() const { return llama_vocab_bos(vocab_); }
 Token Vocab::end_of_text() const { return llama_vocab_eos(vocab_); }

@@ -44,6 +44,10 @@ class Vocab {
   /// Tokens that a text of so many bytes has at least: as many as if all were the longest one.
   std::size_t least_tokens(std::size_t bytes) const;
   bool ends(Token token) const;
+  /// False for those that stand for nothing that is written, such as control tokens.
+  bool has_text(Token token) const;
+  /// For what libllama does with a vocabulary.
+  const llama_vocab* handle() const { return vocab_; }
 
   /// What the chat template puts before, between and after the contents of messages, up to where the next answer
   /// begins. The system's messages are part of that, so there is one piece more than there are messages of others.

@@ -29,11 +29,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+const std::string& nearest(std::string_view name, const std::vector<std::string>& known) {
+  return *std::min_element(known.begin(), known.end(),
+                           [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
+}
+
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
   if (known.empty()) return "there are none";
-  const auto nearest = std::min_element(
-      known.begin(), known.end(), [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
-  return fmt::format("did you mean {}? There are {}", *nearest, fmt::join(known, ", "));
+  return fmt::format("did you mean {}? There are {}", nearest(name, known), fmt::join(known, ", "));
 }
 
 }  // namespace winnow::policy

@@ -17,9 +17,9 @@ import time
 
 import pytest
 from program import PATIENCE, WINNOW
+from redis_server import Redis, needs_redis
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="winnow-docs-"))
-needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -434,34 +434,6 @@ def test_concurrency(store, model):
         assert process.returncode == 0, errors
     assert {f.name for f in shared} | {f"own{i}.txt" for i in range(4)} <= set(listed(store))
     docs("verify", "--store", store)
-
-
-class Redis:
-    """A server of one's own."""
-
-    def __init__(self, *options):
-        self.options = options
-
-    def __enter__(self):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(FOLDER), *self.options],
-                                        stdout=subprocess.DEVNULL)  # fmt: skip
-        for _ in range(250):
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.02)
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-
-    def url(self, database):
-        return f"redis://127.0.0.1:{self.port}/{database}"
 
 
 @needs_redis

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -121,3 +122,19 @@ def test_help_and_version():
     assert "run" in run("--help").stdout
     for command in ("run", "methods", "inspect"):
         assert "Example" in run(command, "--help").stdout, command
+
+
+def test_answers_of_a_grammar(work, model, base):
+    with open(f"{work}/digits.gbnf", "w") as file:
+        file.write('root ::= [0-9]{2} "."? [0-9]')
+    for sampling in ([], ["--temp", "2", "--seed", "5"]):
+        answer = json.loads(run(*base, *sampling, "--grammar", f"{work}/digits.gbnf", "--json").stdout)["answer"]
+        assert re.fullmatch(r"\d\d\.?\d", answer)
+
+
+def test_a_grammar_that_cannot_be_is_one_sentence(work, model, base):
+    for text, code, words in (("", 1, "empty"), ('rot ::= "a"', 2, "'root'"), ('root ::= "a"{3,1}', 2, "1 is less than 3")):
+        with open(f"{work}/wrong.gbnf", "w") as file:
+            file.write(text)
+        errors = run(*base, "-q", "--grammar", f"{work}/wrong.gbnf", code=code).stderr
+        assert words in errors and errors.count("\n") == 1, errors

@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
+#include <utility>
 
 #include "base/as_size.h"
 #include "engine/sampler.h"
@@ -236,6 +238,26 @@ TEST_F(SchedulerTest, what_a_request_holds_is_what_it_holds_alone_and_was_promis
     EXPECT_EQ(after_text, held) << one.keep.spec.print();
     EXPECT_LE(most, promised) << one.keep.spec.print();
     EXPECT_LE(session.memory().peak - before, promised + (1 << 20)) << one.keep.spec.print();
+  }
+}
+
+TEST_F(SchedulerTest, what_a_request_holds_is_seen_while_its_text_is_read) {
+  Session session(model_, {1, Precision::f32, 16});
+  const auto& info = model_->info();
+  const auto heads = as_size(info.n_head_kv);
+  for (const auto& [keep, entries] : {std::pair(options_of("full"), 80U), std::pair(options_of("snapkv", "40"), 40U)}) {
+    Scheduler scheduler(session, {});
+    scheduler.add(request_of({keep, tokens(80, 1), {}, 8}, {}));
+    std::set<std::size_t> seen;
+    while (scheduler.advance()) {
+      const auto state = scheduler.states().front();
+      if (state.phase == RequestState::Phase::reading) seen.insert(state.entries_held);
+      EXPECT_EQ(state.entries_held == 0, state.bytes_held == 0);
+      if (state.phase != RequestState::Phase::answering) continue;
+      EXPECT_EQ(state.entries_held, as_size(info.n_layer) * heads * (entries + as_size(state.generated) - 1));
+    }
+    for (const auto count : seen) EXPECT_EQ(count % (heads * entries), 0U) << keep.spec.print();
+    EXPECT_GT(seen.size(), 1U) << "it grows with the layers";
   }
 }
 

@@ -19,6 +19,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/wording.h"
+#include "documents/document_json.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -49,32 +50,12 @@ std::vector<std::string> names_of(const Arguments& a) {
   return out;
 }
 
-const char* name_of(AddedDocument::Outcome outcome) {
-  switch (outcome) {
-    case AddedDocument::Outcome::added:
-      return "added";
-    case AddedDocument::Outcome::replaced:
-      return "replaced";
-    default:
-      return "unchanged";
-  }
-}
-
-nlohmann::ordered_json added_json(const AddedDocument& added) {
-  nlohmann::ordered_json out{{"outcome", name_of(added.outcome)},
-                             {"was_read", added.was_read},
-                             {"read_ms", added.read_ms},
-                             {"store_ms", added.store_ms}};
-  out.update(document_json(added.info));
-  return out;
-}
-
 std::string line(const AddedDocument& added) {
   const auto& d = added.info;
   const std::string times = added.was_read
                                 ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms)
                                 : "was there already";
-  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", name_of(added.outcome), printable(d.name), d.tokens,
+  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", documents::name_of(added.outcome), printable(d.name), d.tokens,
                      described(d.cache), format_bytes(d.bytes), times);
 }
 
@@ -93,7 +74,7 @@ void add_all(const Arguments& a) {
       const auto added = store.add(session, {names[i], a.tags, {read_text(a.files[i]), a.options.prompt.control, {}}},
                                    a.options.cache);
       if (a.json) {
-        all.push_back(added_json(added));
+        all.push_back(documents::added_json(added));
       } else if (!a.options.quiet) {
         show(line(added));
       }

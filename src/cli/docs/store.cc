@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/sizes.h"
 #include "cli/wording.h"
+#include "documents/document_json.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -47,7 +48,7 @@ void list(const Arguments& a) {
   });
   if (a.json) {
     auto all = nlohmann::ordered_json::array();
-    for (const auto& document : documents) all.push_back(document_json(document));
+    for (const auto& document : documents) all.push_back(documents::document_json(document));
     return write_json({{"store", store.where()}, {"documents", std::move(all)}});
   }
   std::size_t widest = 0;
@@ -63,13 +64,13 @@ void list(const Arguments& a) {
 void show_document(const Arguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const DocumentInfo d = store.info(a.names.front());
-  if (a.json) return write_json(document_json(d));
-  show(
-      fmt::format("{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added "
-                  "{}, used {}{}\n",
-                  printable(d.name), d.tokens, described(d.cache), format_bytes(d.bytes), store.where(),
-                  d.model_name.empty() ? "unnamed" : brief(d.model_name), brief(d.model_arch), d.model_hash, d.n_layer,
-                  d.id, utc(d.added), utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
+  if (a.json) return write_json(documents::document_json(d));
+  show(fmt::format(
+      "{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added "
+      "{}, used {}{}\n",
+      printable(d.name), d.tokens, described(d.cache), format_bytes(d.bytes), store.where(),
+      d.model_name.empty() ? "unnamed" : brief(d.model_name), brief(d.model_arch), d.model_hash, d.n_layer, d.id,
+      documents::utc(d.added), documents::utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
 }
 
 /// Shows the share that is done, on a terminal.
@@ -103,18 +104,19 @@ void gc(const Arguments& a) {
   const auto gone = store.gc(most);
   if (a.json) {
     auto all = nlohmann::ordered_json::array();
-    for (const auto& document : gone) all.push_back(document_json(document));
+    for (const auto& document : gone) all.push_back(documents::document_json(document));
     return write_json({{"store", store.where()}, {"removed", std::move(all)}});
   }
   for (const auto& d : gone)
-    show(fmt::format("removed {}, {}, last used {}\n", printable(d.name), format_bytes(d.bytes), utc(d.used)));
+    show(fmt::format("removed {}, {}, last used {}\n", printable(d.name), format_bytes(d.bytes),
+                     documents::utc(d.used)));
 }
 
 void import(const Arguments& a) {
   check_exported(a.file, a.as);
   auto store = open_store(a, MissingStore::is_created);
   const auto added = store.import_from(a.file, a.as);
-  if (a.json) return write_json(document_json(added.info));
+  if (a.json) return write_json(documents::document_json(added.info));
   show(fmt::format("{}: {} tokens, {}\n", printable(added.info.name), added.info.tokens,
                    format_bytes(added.info.bytes)));
 }

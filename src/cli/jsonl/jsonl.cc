@@ -27,26 +27,27 @@ using Json = nlohmann::ordered_json;
 /// What the answers of a whole run depend on, besides the prompt.
 std::string settings_of(const RunOptions& o, const Model& model) {
   const auto& sampling = o.generate.sampling;
-  const Json all{model.hash(),
-                 o.loading.rope_freq_base,
-                 o.loading.rope_scaling,
-                 o.session.precision,
-                 o.cache.spec.print_full(),
-                 o.cache.budget ? o.cache.budget->print() : "",
-                 o.cache.kv_type.print(),
-                 o.protocol,
-                 o.prompt.system,
-                 o.prompt.format,
-                 o.prompt.control,
-                 o.generate.max_tokens,
-                 o.generate.stop,
-                 o.generate.end,
-                 sampling.temperature,
-                 sampling.top_k,
-                 sampling.top_p,
-                 sampling.min_p,
-                 sampling.repeat_penalty,
-                 sampling.seed};
+  Json all{model.hash(),
+           o.loading.rope_freq_base,
+           o.loading.rope_scaling,
+           o.session.precision,
+           o.cache.spec.print_full(),
+           o.cache.budget ? o.cache.budget->print() : "",
+           o.cache.kv_type.print(),
+           o.protocol,
+           o.prompt.system,
+           o.prompt.format,
+           o.prompt.control,
+           o.generate.max_tokens,
+           o.generate.stop,
+           o.generate.end,
+           sampling.temperature,
+           sampling.top_k,
+           sampling.top_p,
+           sampling.min_p,
+           sampling.repeat_penalty,
+           sampling.seed};
+  if (!o.generate.grammar.empty()) all.push_back(o.generate.grammar);
   return dump(all, -1);
 }
 

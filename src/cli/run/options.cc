@@ -22,6 +22,7 @@ struct Raw {
   RunOptions options;
   CommonArguments common;
   std::string protocol = "question-aware";
+  std::string grammar;
 };
 
 void add_own_options(CLI::App& run, Raw& r) {
@@ -41,6 +42,7 @@ void add_own_options(CLI::App& run, Raw& r) {
   run.add_option("--parallel", r.options.parallel, "with --jsonl: prompts that are answered at a time")
       ->check(counts_from(1))
       ->capture_default_str();
+  run.add_option("--grammar", r.grammar, "a file with what answers may be: a grammar in llama.cpp's notation (GBNF)");
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
 
@@ -58,12 +60,19 @@ void check_saving(const RunOptions& o) {
   check_replaceable(o.save_kv, engine::kSavedFormat.kind());
 }
 
+std::string grammar_in(const std::string& path) {
+  std::string out = read_text(path);
+  if (out.empty()) throw InputError(fmt::format("{} is empty: --grammar needs a rule 'root'", path));
+  return out;
+}
+
 /// Parses all options, and refuses here what is wrong, before a model is loaded.
 RunOptions checked(Raw& r) {
   RunOptions& o = r.options;
   const auto saved = check_common(r.common, o);
   o.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
   if (saved) o.protocol = saved->transcript.conversation.last() == nullptr ? Protocol::agnostic : Protocol::aware;
+  if (!r.grammar.empty()) o.generate.grammar = grammar_in(r.grammar);
   check_saving(o);
   check_dumping(o);
   if (o.jsonl.empty() != o.output.empty()) throw UsageError("--jsonl and -o belong together");

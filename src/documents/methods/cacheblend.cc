@@ -48,16 +48,16 @@ std::vector<int> largest(std::span<const double> deviation, int count) {
   return rows;
 }
 
-void run(const AskContext& context) {
+Steps run(const AskContext& context) {
   const auto& joint = context.joint;
   const int layers = context.hparams().n_layer;
   const double share = context.options.number("share");
   const auto schedule = context.options.text("schedule") == "fixed" ? Schedule::fixed : Schedule::decreasing;
-  Assembly assembly(context.impl(), joint, context.cache, joint.tokens());
+  Assembly assembly(context.session, joint, context.cache, joint.tokens());
   {
     const StageTimer timer(context.asked, "assemble");
     const auto everything = positions_of(joint, joint.everything());
-    Pass pass(context.impl(), joint.token_ids(), everything);
+    Pass pass(context.session, joint.token_ids(), everything);
     const std::vector<int> top(everything.size(), layers - 1);
     for (int layer = 0; layer < layers; ++layer) {
       assembly.scratch().load(layer, joint.everything());
@@ -67,9 +67,11 @@ void run(const AskContext& context) {
       }
       const std::vector<std::int32_t> flowing(pass.positions().begin(), pass.positions().end());
       assembly.loaded_layer(layer, pass, flowing, top);
+      co_yield kPause;
     }
   }
-  answer(context, assembly);
+  auto answering = answer(context, assembly);
+  while (answering.advance()) co_yield kPause;
 }
 
 }  // namespace

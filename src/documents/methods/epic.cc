@@ -7,7 +7,7 @@ namespace winnow::documents::methods {
 
 namespace {
 
-void run(const AskContext& context) {
+Steps run(const AskContext& context) {
   const auto& joint = context.joint;
   const int initial = context.options.integer("initial");
   const int local = context.options.integer("local");
@@ -18,7 +18,7 @@ void run(const AskContext& context) {
       if (token < initial || token >= tokens - local) positions.push_back(joint.offset(i) + token);
     }
   }
-  recompute_everywhere(context, positions);
+  return recompute_everywhere(context, std::move(positions));
 }
 
 }  // namespace

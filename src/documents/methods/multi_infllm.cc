@@ -22,18 +22,20 @@ cache::KeepPlan received(const Joint& joint, int layer) {
   return plan;
 }
 
-void run(const AskContext& context) {
+Steps run(const AskContext& context) {
   const auto& joint = context.joint;
-  Assembly assembly(context.impl(), joint, context.cache, joint.tokens());
+  Assembly assembly(context.session, joint, context.cache, joint.tokens());
   {
     const StageTimer timer(context.asked, "assemble");
     for (int layer = 0; layer < context.hparams().n_layer; ++layer) {
-      context.impl().check_stop();
+      context.session.check_stop();
       assembly.scratch().load(layer, joint.everything());
       assembly.commit(layer, received(joint, layer));
+      co_yield kPause;
     }
   }
-  answer(context, assembly);
+  auto answering = answer(context, assembly);
+  while (answering.advance()) co_yield kPause;
 }
 
 }  // namespace

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "base/check_memory.h"
 #include "documents/ask_method.h"
 #include "engine/model_impl.h"
+#include "engine/prefill.h"
 
 namespace winnow::documents::methods {
 
@@ -10,7 +16,7 @@ namespace {
 std::vector<Token> joint_tokens(const AskContext& context) {
   const auto all = context.joint.token_ids();
   if (context.options.text("bos") == "each") return all;
-  const auto bos = context.session.model().impl().vocab.beginning();
+  const auto bos = context.session.model->impl().vocab.beginning();
   std::vector<Token> out;
   for (int i = 0; i < context.joint.count(); ++i) {
     auto begin = all.begin() + context.joint.offset(i);
@@ -21,13 +27,19 @@ std::vector<Token> joint_tokens(const AskContext& context) {
   return out;
 }
 
-void run(const AskContext& context) {
+Steps run(const AskContext& context) {
   const StageTimer timer(context.asked, "prefill");
   const auto text = joint_tokens(context);
   const std::vector<std::vector<Token>> questions = {{context.question.begin(), context.question.end()}};
-  auto prefilled = context.session.prefill(text, questions, std::span(&context.cache, 1));
-  context.asked.cache = std::move(prefilled.front().caches.front());
-  context.asked.logits = std::move(prefilled.front().logits);
+  auto& session = context.session;
+  const std::size_t tokens = text.size() + context.question.size();
+  const auto need = session.prefill_bytes(static_cast<int>(tokens), std::span(&context.cache, 1));
+  check_memory(need, fmt::format("reading {} tokens", tokens));
+  engine::Prefill prefill(session.prefill_context(session.begin_pass(tokens, need)), text, questions,
+                          std::span(&context.cache, 1));
+  while (prefill.advance()) co_yield kPause;
+  context.asked.cache = std::move(prefill.take_caches(0).front());
+  context.asked.logits = prefill.logits(0);
   context.asked.recompute_ratio = 1;
   context.asked.recompute_ratio_of_kept = 1;
 }

@@ -5,14 +5,14 @@ namespace winnow::documents::methods {
 
 namespace {
 
-void run(const AskContext& context) {
+Steps run(const AskContext& context) {
   const auto& joint = context.joint;
   const auto places = context.options.text("positions") == "raw" ? KeyPlaces::raw : KeyPlaces::shifted;
-  Assembly assembly(context.impl(), joint, context.cache, joint.tokens(), places);
+  Assembly assembly(context.session, joint, context.cache, joint.tokens(), places);
   {
     const StageTimer timer(context.asked, "assemble");
     for (int layer = 0; layer < context.hparams().n_layer; ++layer) {
-      context.impl().check_stop();
+      context.session.check_stop();
       cache::KeepPlan plan;
       if (joint.has_compressed()) {
         plan.heads = assembly.scratch().load_all(layer);
@@ -20,9 +20,11 @@ void run(const AskContext& context) {
         assembly.scratch().load(layer, joint.everything());
       }
       assembly.commit(layer, plan);
+      co_yield kPause;
     }
   }
-  answer(context, assembly);
+  auto answering = answer(context, assembly);
+  while (answering.advance()) co_yield kPause;
 }
 
 }  // namespace

@@ -21,15 +21,18 @@ class SamKv {
  public:
   explicit SamKv(const AskContext& context) : context_(context), joint_(context.joint) {}
 
-  void run() {
+  Steps run() {
     MiddleBlocks middle = no_blocks();
     if (option("select") == "on") {
-      const auto question = mean_queries();
+      std::vector<std::vector<double>> question;
+      auto reading = read_mean_queries(question);
+      while (reading.advance()) co_yield kPause;
       const StageTimer timer(context_.asked, "select");
       middle = select_blocks(joint_, question, select_options());
     }
     choose(middle);
-    recompute_and_answer();
+    auto answering = recompute_and_answer();
+    while (answering.advance()) co_yield kPause;
   }
 
  private:
@@ -45,7 +48,7 @@ class SamKv {
   MiddleBlocks no_blocks() const { return {as_size(layers()), std::vector<std::vector<int>>(as_size(joint_.count()))}; }
 
   /// Reads the question over the initial and local blocks: its mean query in each layer.
-  std::vector<std::vector<double>> mean_queries() {
+  Steps read_mean_queries(std::vector<std::vector<double>>& out) {
     const StageTimer timer(context_.asked, "question");
     const auto edges = joint_.edges();
     const int seen = static_cast<int>(positions_of(joint_, edges).size());
@@ -58,12 +61,11 @@ class SamKv {
       plan.leading.push_back(seen + i + 1);
       plan.own.push_back(-1);
     }
-    auto& session = context_.impl();
+    auto& session = context_.session;
     JointScratch scratch(session.account,
                          engine::scratch_type(session.options.precision, std::span(&context_.cache, 1)), joint_,
                          seen + count);
     Pass pass(session, context_.question, positions);
-    std::vector<std::vector<double>> out;
     for (int layer = 0; layer < layers(); ++layer) {
       session.check_stop();
       scratch.load(layer, edges);
@@ -72,8 +74,8 @@ class SamKv {
       auto& sum = out.emplace_back(as_size(spec.n_head) * as_size(spec.head_dim));
       pass.run(layer, scratch.scratch(), plan, sum);
       for (double& x : sum) x /= count;
+      co_yield kPause;
     }
-    return out;
   }
 
   void choose(const MiddleBlocks& middle) {
@@ -149,7 +151,7 @@ class SamKv {
     return out;
   }
 
-  void recompute_and_answer() {
+  Steps recompute_and_answer() {
     const auto top = tops();
     std::vector<Token> tokens;
     std::vector<std::int32_t> positions;
@@ -160,22 +162,30 @@ class SamKv {
     }
     std::size_t most = 0;
     for (const auto& choice : choices_) most = std::max(most, positions_of(joint_, choice.kept).size());
-    Assembly assembly(context_.impl(), joint_, context_.cache, static_cast<int>(most + positions.size()));
+    Assembly assembly(context_.session, joint_, context_.cache, static_cast<int>(most + positions.size()));
     {
       const StageTimer timer(context_.asked, "assemble");
-      Pass pass(context_.impl(), tokens, positions);
+      Pass pass(context_.session, tokens, positions);
       for (int layer = 0; layer < layers(); ++layer) {
         const auto& recomputed = choices_[layer].recomputed;
         assembly.layer(layer, choices_[layer].kept, pass, recomputed, top, fused(recomputed));
+        co_yield kPause;
       }
     }
-    answer(context_, assembly);
+    auto answering = answer(context_, assembly);
+    while (answering.advance()) co_yield kPause;
   }
 
   const AskContext& context_;
   const Joint& joint_;
   std::vector<LayerChoice> choices_;  ///< [layer]
 };
+
+Steps run(const AskContext& context) {
+  SamKv samkv(context);
+  auto work = samkv.run();
+  while (work.advance()) co_yield kPause;
+}
 
 }  // namespace
 
@@ -217,7 +227,7 @@ AskMethod samkv() {
                    "deviations below the mean that make an exponent an outlier"},
                   {"deciding", Option::WordOrInteger{"paper", 1, 100000},
                    "last layers that decide how many blocks are offered; paper: 14 of 100, as its three models"}},
-      .run = [](const AskContext& context) { SamKv(context).run(); }};
+      .run = run};
 }
 
 }  // namespace winnow::documents::methods

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/asking.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/check_memory.h"
+#include "cache/lane_storage.h"
+#include "engine/layers.h"
+#include "engine/prefill.h"
+#include "engine/saved.h"
+#include "winnow/error.h"
+
+namespace winnow::documents {
+
+namespace {
+
+void check_model(const Session::Impl& session, const Joint& joint) {
+  const auto model = engine::identity_of(session.hparams, session.model->hash());
+  for (int i = 0; i < joint.count(); ++i) {
+    const auto& head = joint.document(i).head();
+    if (!(head.saved.model == model))
+      throw InputError(fmt::format("document {} of {} was read with another model, or with other RoPE options", i + 1,
+                                   joint.count()));
+  }
+}
+
+/// What misses tokens can only be put together as it is.
+void check_whole(std::span<const std::shared_ptr<const Document>> documents, const AskMethod& method) {
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (!documents[i]->is_compressed() || method.takes_compressed) continue;
+    throw UsageError(
+        fmt::format("{} cannot work on document {} of {}: it was compressed by {} when it was added, so that tokens "
+                    "are missing; reuse can",
+                    method.name, i + 1, documents.size(), documents[i]->head().saved.options.spec.print()));
+  }
+}
+
+std::vector<std::vector<std::vector<int>>> all_blocks(const Joint& joint) {
+  std::vector<std::vector<int>> documents;
+  for (int i = 0; i < joint.count(); ++i) {
+    auto& blocks = documents.emplace_back(as_size(joint.layout(i).blocks()));
+    std::iota(blocks.begin(), blocks.end(), 0);
+  }
+  return std::vector(as_size(joint.hparams().n_layer), documents);
+}
+
+}  // namespace
+
+CacheOptions cache_of(const AskOptions& options) {
+  options.check();
+  return {Spec::parse(options.method.impl().method->cache_spec), options.budget, options.kv_type};
+}
+
+Asking::Asking(std::vector<std::shared_ptr<const Document>> documents, std::vector<Token> question,
+               const AskOptions& options)
+    : documents_(std::move(documents)),
+      question_(std::move(question)),
+      options_(options),
+      cache_(cache_of(options)),
+      asked_{Cache(nullptr), {}, {}, 0, 1, 0, 0, {}, {}} {
+  if (documents_.empty()) throw InputError("there are no documents to ask about");
+  if (question_.empty()) throw InputError("the question is empty: there is nothing to ask");
+  check_whole(documents_, *options_.method.impl().method);
+}
+
+int Asking::tokens() const {
+  int out = static_cast<int>(question_.size());
+  for (const auto& document : documents_) out += document->tokens();
+  return out;
+}
+
+/// A prefill's, and rows of the documents that are loaded beside those that are kept.
+std::size_t Asking::bytes(const Session::Impl& session) const {
+  const auto type = engine::scratch_type(session.options.precision, std::span(&cache_, 1));
+  return session.prefill_bytes(tokens(), std::span(&cache_, 1)) +
+         as_size(tokens()) * engine::scratch_bytes(session.hparams, type) +
+         engine::hidden_bytes(session.hparams, as_size(session.options.chunk)) + cache_bytes(session) -
+         engine::cache_bytes(cache_, session.hparams, tokens());
+}
+
+/// The question comes after the documents, in pages.
+std::size_t Asking::cache_bytes(const Session::Impl& session) const {
+  return engine::cache_bytes(cache_, session.hparams, tokens()) +
+         as_size(cache::LaneStorage::kPage) * engine::entry_bytes(cache_, session.hparams);
+}
+
+void Asking::begin(Session::Impl& session) {
+  const auto& method = *options_.method.impl().method;
+  session.check(question_);
+  joint_.emplace(documents_, session.hparams);
+  check_model(session, *joint_);
+  const auto type = engine::scratch_type(session.options.precision, std::span(&cache_, 1));
+  check_memory(as_size(tokens()) * engine::scratch_bytes(session.hparams, type) +
+                   engine::hidden_bytes(session.hparams, question_.size()),
+               fmt::format("asking about {} documents of {} tokens", joint_->count(), joint_->tokens()));
+  asked_.kept_blocks = all_blocks(*joint_);
+  asked_.document_tokens = joint_->tokens();
+  context_.emplace(AskContext{session, *joint_, question_, cache_, options_.method.impl().options, asked_});
+  steps_.emplace(method.run(*context_));
+}
+
+bool Asking::advance() {
+  const Session::Impl::Stops stopping(context_->session);
+  ++steps_done_;
+  return steps_->advance();
+}
+
+double Asking::done() const { return context_ ? std::min(1.0, steps_done_ / (2.0 * context_->hparams().n_layer)) : 0; }
+
+}  // namespace winnow::documents

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Redis server of a test's own."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
+
+
+class Redis:
+    """Ends with its block. With the option --appendonly yes it comes back as it was when it is started again."""
+
+    def __init__(self, *options):
+        self.options = options
+        self.folder = tempfile.TemporaryDirectory(prefix="winnow-redis-")
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        self.folder.cleanup()
+
+    def start(self):
+        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name, *self.options],
+                                        stdout=subprocess.DEVNULL)  # fmt: skip
+        for _ in range(250):
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.02)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def url(self, database):
+        return f"redis://127.0.0.1:{self.port}/{database}"
