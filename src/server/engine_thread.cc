@@ -15,6 +15,7 @@
 
 #include "base/as_size.h"
 #include "winnow/error.h"
+#include "winnow/policy/method.h"
 
 namespace winnow::server {
 
@@ -26,6 +27,7 @@ struct Group {
   std::shared_ptr<AnswerListener> listener;
   std::vector<Scheduler::Id> requests;
   std::size_t ended = 0;
+  bool cancelled = false;
 };
 
 /// How long a request takes, for those that are turned away.
@@ -42,6 +44,17 @@ class ServiceTime {
   double mean_ms_ = 0;
 };
 
+std::shared_ptr<const KeptPositions> kept_of(const Cache& cache) {
+  if (!cache.options().spec.method().needs_budget()) return nullptr;
+  return std::make_shared<const KeptPositions>(cache.kept(), cache.stats().tokens_seen);
+}
+
+/// Of a prompt, with those that its cache has seen.
+std::size_t tokens_of(const Request& request) {
+  const int seen = request.cache ? request.cache->stats().tokens_seen : 0;
+  return as_size(seen) + request.text.size() + request.question.size();
+}
+
 }  // namespace
 
 struct EngineThread::Impl {
@@ -57,7 +70,10 @@ struct EngineThread::Impl {
            const std::shared_ptr<AnswerListener>& listener);
   void add_all(Group& group, Ticket ticket, std::vector<Request> requests);
   void cancel(Ticket ticket);
-  void check_room(std::size_t more) const;
+  /// Takes back what was added.
+  void withdraw(Group& group);
+  void check_room(const std::vector<Request>& more) const;
+  void check_queue(const std::vector<Request>& more) const;
   RequestEvents events_of(Ticket ticket, std::size_t prompt, const std::shared_ptr<AnswerListener>& listener);
   void ended(Ticket ticket, std::size_t prompt, RequestEnd end);
   void publish();
@@ -74,8 +90,8 @@ struct EngineThread::Impl {
   std::condition_variable mail_came;
   std::vector<std::function<void()>> mail;
 
-  mutable std::mutex states_mutex;
-  std::vector<EngineState> states;
+  mutable std::mutex load_mutex;
+  EngineLoad load;
 
   // The rest is the thread's own.
   Scheduler* scheduler = nullptr;
@@ -128,25 +144,45 @@ void EngineThread::Impl::post(std::function<void()> letter) {
   mail_came.notify_one();
 }
 
-void EngineThread::Impl::check_room(std::size_t more) const {
+void EngineThread::Impl::check_room(const std::vector<Request>& more) const {
   if (closed) throw ShuttingDown();
   const std::size_t most = as_size(limits.scheduler.parallel) + as_size(limits.waiting);
-  if (known.size() + more <= most) return;
-  throw QueueFull(
-      fmt::format("{} requests are being answered or wait, and {} may: try again later", known.size(), most),
-      service.wait(known.size() + more - as_size(limits.scheduler.parallel), limits.scheduler.parallel));
+  if (known.size() + more.size() > most) {
+    throw QueueFull(
+        fmt::format("{} requests are being answered or wait, and {} may: try again later", known.size(), most),
+        service.wait(known.size() + more.size() - as_size(limits.scheduler.parallel), limits.scheduler.parallel));
+  }
+  if (limits.waiting_tokens) check_queue(more);
+}
+
+/// What comes when nothing waits may be of any length: it would never get in otherwise.
+void EngineThread::Impl::check_queue(const std::vector<Request>& more) const {
+  std::size_t waiting = 0;
+  std::size_t tokens = 0;
+  for (const auto& state : scheduler->states()) {
+    if (state.phase != RequestState::Phase::waiting || !known.contains(state.id)) continue;
+    ++waiting;
+    tokens += as_size(state.prompt_tokens);
+  }
+  std::size_t added = 0;
+  for (const auto& request : more) added += tokens_of(request);
+  if (waiting == 0 || tokens + added <= *limits.waiting_tokens) return;
+  throw QueueFull(fmt::format("prompts of {} tokens wait, these are {} more, and {} may wait together: try again later",
+                              tokens, added, *limits.waiting_tokens),
+                  service.wait(waiting + more.size(), limits.scheduler.parallel));
 }
 
 void EngineThread::Impl::add(Ticket ticket, std::vector<Request> requests, const std::string& id,
                              const std::shared_ptr<AnswerListener>& listener) {
   auto& group = groups[ticket];
-  group = {id, listener, {}, 0};
+  group = {id, listener, {}};
   try {
-    check_room(requests.size());
+    check_room(requests);
     add_all(group, ticket, std::move(requests));
     to_http([listener] { listener->accepted(); });
   } catch (const Error&) {
-    cancel(ticket);
+    withdraw(group);
+    groups.erase(ticket);
     to_http([listener, why = std::current_exception()] { listener->refused(why); });
   }
 }
@@ -166,7 +202,8 @@ RequestEvents EngineThread::Impl::events_of(Ticket ticket, std::size_t prompt,
                                             const std::shared_ptr<AnswerListener>& listener) {
   RequestEvents out;
   out.on_text = [this, prompt, listener](const Cache& cache, std::span<const float> /*logits*/) {
-    to_http([prompt, listener, stats = cache.stats()] { listener->read(prompt, stats); });
+    const auto kept = prompt == 0 ? kept_of(cache) : nullptr;
+    to_http([prompt, listener, stats = cache.stats(), kept] { listener->read(prompt, stats, kept); });
   };
   out.on_token = [this, prompt, listener](int answer, const GeneratedToken& token, std::string_view text) {
     to_http(
@@ -180,12 +217,13 @@ void EngineThread::Impl::ended(Ticket ticket, std::size_t prompt, RequestEnd end
   const auto found = groups.find(ticket);
   if (found == groups.end()) return;
   Group& group = found->second;
-  if (!end.error && !ending) service.add(end.read_ms + end.answer_ms);
+  if (!end.error && !ending && !group.cancelled) service.add(end.read_ms + end.answer_ms);
   if (ending) end.error = std::make_exception_ptr(ShuttingDown());
   const auto told =
       std::make_shared<PromptEnd>(PromptEnd{std::move(end.answers), std::move(end.prompt_logprobs), end.cached_tokens,
                                             end.error, end.queue_ms, end.read_ms, end.answer_ms});
-  to_http([listener = group.listener, prompt, told] { listener->ended(prompt, std::move(*told)); });
+  const auto tell = group.cancelled ? &AnswerListener::cancelled : &AnswerListener::ended;
+  to_http([listener = group.listener, tell, prompt, told] { ((*listener).*tell)(prompt, std::move(*told)); });
   known.erase(group.requests[prompt]);
   if (++group.ended == group.requests.size()) groups.erase(found);
 }
@@ -193,24 +231,27 @@ void EngineThread::Impl::ended(Ticket ticket, std::size_t prompt, RequestEnd end
 void EngineThread::Impl::cancel(Ticket ticket) {
   const auto found = groups.find(ticket);
   if (found == groups.end()) return;
-  const auto requests = std::move(found->second.requests);
-  groups.erase(found);
-  for (const auto id : requests) {
+  found->second.cancelled = true;
+  withdraw(found->second);
+}
+
+void EngineThread::Impl::withdraw(Group& group) {
+  for (const auto id : group.requests) {
     scheduler->cancel(id);
     known.erase(id);
   }
 }
 
 void EngineThread::Impl::publish() {
-  std::vector<EngineState> now;
+  EngineLoad now{{}, scheduler->promised(), scheduler->prefix_use()};
   for (const auto& state : scheduler->states()) {
     const auto found = known.find(state.id);
     if (found == known.end()) continue;
-    now.push_back(found->second);
-    now.back().state = state;
+    now.states.push_back(found->second);
+    now.states.back().state = state;
   }
-  const std::lock_guard lock(states_mutex);
-  states = std::move(now);
+  const std::lock_guard lock(load_mutex);
+  load = std::move(now);
 }
 
 EngineThread::EngineThread(std::shared_ptr<const Model> model, const SessionOptions& session,
@@ -245,6 +286,10 @@ void EngineThread::cancel(Ticket ticket) {
   impl_->post([impl = impl_.get(), ticket] { impl->cancel(ticket); });
 }
 
+void EngineThread::wake() {
+  impl_->post([] {});
+}
+
 void EngineThread::close() { impl_->closed = true; }
 
 void EngineThread::end_all() {
@@ -264,9 +309,9 @@ void EngineThread::stop() {
   impl_->thread.join();
 }
 
-std::vector<EngineState> EngineThread::states() const {
-  const std::lock_guard lock(impl_->states_mutex);
-  return impl_->states;
+EngineLoad EngineThread::load() const {
+  const std::lock_guard lock(impl_->load_mutex);
+  return impl_->load;
 }
 
 int EngineThread::threads() const { return impl_->threads; }

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "server/kept/positions.h"
 #include "server/post.h"
 #include "winnow/error.h"
 #include "winnow/generate.h"
@@ -37,10 +39,13 @@ class AnswerListener {
   /// All prompts wait for their turn, or none does: then nothing else is called.
   virtual void accepted() = 0;
   virtual void refused(std::exception_ptr why) = 0;
-  /// A text has been read and compressed.
-  virtual void read(std::size_t prompt, const CacheStats& stats) = 0;
+  /// A text has been read and compressed. The positions are those of the first prompt; null for the others, and where
+  /// the method has no budget.
+  virtual void read(std::size_t prompt, const CacheStats& stats, std::shared_ptr<const KeptPositions> kept) = 0;
   virtual void token(std::size_t prompt, int answer, const GeneratedToken& token, const std::string& text) = 0;
   virtual void ended(std::size_t prompt, PromptEnd end) = 0;
+  /// The same, after cancel(): nobody waits for it any more.
+  virtual void cancelled(std::size_t /*prompt*/, PromptEnd /*end*/) {}
 };
 
 /// Too many requests wait.
@@ -68,9 +73,17 @@ struct EngineState {
   std::string budget;  ///< empty: none
 };
 
+/// What the engine holds and has done.
+struct EngineLoad {
+  std::vector<EngineState> states;
+  std::size_t promised = 0;  ///< bytes
+  PrefixUse prefixes;
+};
+
 struct EngineLimits {
   SchedulerOptions scheduler;
-  int waiting = 64;  ///< prompts that may wait besides those that are read or answered
+  int waiting = 64;                           ///< prompts that may wait besides those that are read or answered
+  std::optional<std::size_t> waiting_tokens;  ///< that prompts which wait may have together; none: any number
 };
 
 /// The thread that owns the session and the scheduler. Its functions may be called by any thread.
@@ -88,8 +101,11 @@ class EngineThread {
   Ticket new_ticket();
   /// What it asks for, under the id that its client knows. Events that the requests bring are replaced.
   void add(Ticket ticket, std::vector<Request> requests, std::string id, std::shared_ptr<AnswerListener> listener);
-  /// Drops what is left of it; its listener hears nothing any more.
+  /// Drops what is left of it; its listener hears only of the ends of its prompts.
   void cancel(Ticket ticket);
+
+  /// What a request waits for has happened.
+  void wake();
 
   /// Requests that come from now on are refused.
   void close();
@@ -99,7 +115,8 @@ class EngineThread {
   void stop();
 
   /// As it was after the last step.
-  std::vector<EngineState> states() const;
+  EngineLoad load() const;
+  std::vector<EngineState> states() const { return load().states; }
   int threads() const;
 
  private:

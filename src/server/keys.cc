@@ -28,12 +28,16 @@ std::string_view Keys::key_of(const HttpHead& head) {
   return field.substr(kBearer.size());
 }
 
-bool Keys::allow(const HttpHead& head) const {
-  if (keys_.empty()) return true;
+const ApiKey* Keys::find(const HttpHead& head) const {
   const std::string_view given = key_of(head);
-  bool known = false;
-  for (const auto& key : keys_) known = is_same(key, given) || known;
-  return known;
+  const ApiKey* found = nullptr;
+  for (const auto& key : keys_) found = is_same(key.key, given) ? &key : found;
+  return found;
+}
+
+std::string Keys::name_of(const HttpHead& head) const {
+  const ApiKey* const found = find(head);
+  return found == nullptr ? "" : found->name;
 }
 
 }  // namespace winnow::server

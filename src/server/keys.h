@@ -9,20 +9,29 @@
 
 namespace winnow::server {
 
+struct ApiKey {
+  std::string name;  ///< what logs call it
+  std::string key;
+};
+
 /// Who may use the server.
 class Keys {
  public:
-  explicit Keys(std::vector<std::string> keys) : keys_(std::move(keys)) {}
+  explicit Keys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {}
 
   /// The key that a request has (`Authorization: Bearer KEY` or `X-Api-Key: KEY`); empty when there is none.
   static std::string_view key_of(const HttpHead& head);
 
   /// Whether a request has one of the keys (`Authorization: Bearer KEY` or `X-Api-Key: KEY`), or none is asked for. The
   /// time that it takes tells nothing about the keys but their lengths.
-  bool allow(const HttpHead& head) const;
+  bool allow(const HttpHead& head) const { return keys_.empty() || find(head) != nullptr; }
+  /// The name of a request's key; empty where it has none that is known.
+  std::string name_of(const HttpHead& head) const;
 
  private:
-  std::vector<std::string> keys_;
+  const ApiKey* find(const HttpHead& head) const;
+
+  std::vector<ApiKey> keys_;
 };
 
 }  // namespace winnow::server

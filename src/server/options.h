@@ -9,6 +9,8 @@
 
 #include "server/engine_thread.h"
 #include "server/http/limits.h"
+#include "server/http/tls_files.h"
+#include "server/keys.h"
 #include "winnow/generate.h"
 #include "winnow/questions.h"
 #include "winnow/session.h"
@@ -25,15 +27,22 @@ struct RequestDefaults {
   int context = 0;  ///< most tokens of a prompt and its answer; 0: what the model was trained with
 };
 
+/// How requests that have ended are logged.
+enum class RequestLogging : std::uint8_t { none, text, json };
+
 struct ServerOptions {
   std::string host = "127.0.0.1";
   int port = 8080;
-  std::vector<std::string> keys;     ///< empty: everybody may use the server
+  std::optional<TlsFiles> tls;       ///< none: plain HTTP
+  std::vector<ApiKey> keys;          ///< empty: everybody may use the server
   std::vector<std::string> origins;  ///< of web pages that may use it, besides those of this machine; `*`: all
+  std::string documents;             ///< where they are kept, as DocumentStore has it; empty: nowhere
   std::chrono::seconds drain_time{30};
+  RequestLogging log = RequestLogging::text;
   HttpLimits http;
   EngineLimits engine;
   RequestDefaults defaults;
+  std::string sessions;  ///< where they are kept: a folder, or the address of a Redis server; empty: nowhere
 };
 
 }  // namespace winnow::server

@@ -40,7 +40,7 @@ HttpReply Origins::preflight() {
           "",
           "",
           {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
-           {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key"},
+           {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, Winnow-Session"},
            {"Access-Control-Max-Age", "3600"}}};
 }
 

@@ -27,8 +27,8 @@ class Server {
   Server(std::shared_ptr<const Model> model, const SessionOptions& session, const ServerOptions& options)
       : options_(options),
         engine_(model, session, options.engine, [this](std::function<void()> action) { post(std::move(action)); }),
-        site_(std::move(model), options, engine_),
-        listener_(context_, options.host, options.port),
+        site_(std::move(model), options, engine_, [this](std::function<void()> action) { post(std::move(action)); }),
+        listener_(context_, options.host, options.port, options.tls),
         signals_(context_, SIGINT, SIGTERM),
         tick_(context_) {}
 

@@ -15,8 +15,8 @@ namespace winnow::server {
 enum class Ending : std::uint8_t { drained, stopped };
 
 /// Serves a model until the process gets SIGINT or SIGTERM. After the first signal running requests end within the
-/// drain time, the second one stops at once. `on_listening` gets the address (`127.0.0.1:8080`) when the port is open.
-/// Throws UsageError, InputError (the port is taken), MemoryError.
+/// drain time, the second one stops at once. `on_listening` gets the address (`http://127.0.0.1:8080`) when the port is
+/// open. Throws UsageError, InputError (the port is taken), MemoryError.
 Ending serve(std::shared_ptr<const Model> model, const SessionOptions& session, const ServerOptions& options,
              const std::function<void(const std::string&)>& on_listening);
 

@@ -3,21 +3,16 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <chrono>
-#include <random>
 #include <utility>
 
-#include "base/as_size.h"
-#include "base/log.h"
 #include "base/printable.h"
 #include "engine/model_impl.h"
-#include "server/openai/answering.h"
-#include "server/openai/cache_fields.h"
-#include "server/openai/chat_request.h"
-#include "server/openai/completion_request.h"
+#include "server/kept/reply.h"
 #include "server/openai/errors.h"
 #include "server/openai/text_routes.h"
+#include "server/page/page.h"
+#include "server/sessions/session_routes.h"
 
 namespace winnow::server {
 
@@ -36,41 +31,23 @@ int context_of(const Model& model, int wanted) {
   return static_cast<int>(static_cast<float>(hparams.ctx_train) / hparams.kinds.front().rope_freq_scale);
 }
 
-std::string new_id(Surface surface) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  return fmt::format("{}-{:016x}", surface == Surface::chat ? "chatcmpl" : "cmpl", random());
-}
-
-/// Calls what may throw for a request; an error is its answer.
-void answer_with(Responder& to, const std::function<HttpReply()>& make) {
-  try {
-    to.send(make());
-  } catch (...) {
-    to.send(error_reply(std::current_exception()));
-  }
-}
-
-std::size_t size_of(const Prompt& prompt) { return prompt.text.size() + prompt.question.size(); }
-
 }  // namespace
 
-Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine)
+Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http)
     : model_(std::move(model)),
       options_(options),
       engine_(engine),
+      to_http_(std::move(to_http)),
       context_(context_of(*model_, options.defaults.context)),
       started_(seconds_now()),
       keys_(options.keys),
       origins_(options.origins),
+      sessions_(options.sessions),
+      metrics_(std::make_unique<Metrics>(name_of(*model_), options.engine.scheduler.memory)),
+      log_(std::make_unique<RequestLog>(options.log)),
+      store_workers_(kWorkers),
       workers_(kWorkers) {
-  for (const char* const path : {"/health", "/v1/health"})
-    add_now(path, Access::anybody, [this] { return health_reply(health_); });
-  for (const char* const path : {"/models", "/v1/models"})
-    add_now(path, Access::key_holders, [this] { return models_reply(*model_, context_, started_); });
-  add_now("/slots", Access::key_holders, [this] { return slots_reply(engine_); });
-  add_now("/props", Access::key_holders,
-          [this] { return props_reply(*model_, options_, context_, engine_.threads()); });
-  add_now("/tokenizer_info", Access::key_holders, [this] { return tokenizer_info(*model_); });
+  add_about();
   for (const std::string prefix : {"", "/v1"}) {
     add_answers(prefix + "/chat/completions", Surface::chat);
     add_answers(prefix + "/completions", Surface::completion);
@@ -78,8 +55,41 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
   add_text_route("/tokenize", tokenize_route);
   add_text_route("/detokenize", detokenize_route);
   add_text_route("/apply-template", apply_template_route);
-  for (const char* const path : {"/", "/metrics", "/v1/documents"}) add_missing("GET", path);
-  add_missing("POST", "/v1/documents");
+  add_kept("/winnow/requests/{}/kept");
+  add_sessions("/v1/sessions");
+  if (options.documents.empty()) {
+    add_absent_documents(router_);
+  } else {
+    documents_.emplace(model_, options, engine_);
+    documents_->add_to(router_);
+  }
+  asking_.emplace(
+      AskingRoom{.model = model_,
+                 .options = options_,
+                 .engine = engine_,
+                 .to_http = to_http_,
+                 .context = context_,
+                 .observers = {*metrics_, *log_},
+                 .finished = finished_,
+                 .sessions = sessions_,
+                 .shelf = documents_ ? &documents_->shelf() : nullptr,
+                 .store_workers = store_workers_,
+                 .answer = [this](Responder& to, const Asker& asker, const auto& work) { answer(to, asker, work); }});
+}
+
+void Site::add_about() {
+  add_now("/", Access::anybody, page_reply);
+  for (const char* const path : {"/health", "/v1/health"})
+    add_now(path, Access::anybody, [this] { return health_reply(health_); });
+  for (const char* const path : {"/models", "/v1/models"})
+    add_now(path, Access::key_holders, [this] { return models_reply(*model_, context_, started_); });
+  add_now("/slots", Access::key_holders, [this] { return slots_reply(engine_); });
+  add_now("/props", Access::key_holders,
+          [this] { return props_reply(*model_, options_, context_, engine_.threads()); });
+  add_now("/metrics", Access::key_holders, [this] {
+    return HttpReply{.body = metrics_->text(engine_.load()), .type = "text/plain; version=0.0.4; charset=utf-8"};
+  });
+  add_now("/tokenizer_info", Access::key_holders, [this] { return tokenizer_info(*model_); });
 }
 
 void Site::add_now(const std::string& path, Access access, const std::function<HttpReply()>& reply) {
@@ -90,12 +100,12 @@ void Site::add_now(const std::string& path, Access access, const std::function<H
 
 void Site::add_text_route(const std::string& path, TextRoute route) {
   router_.add({"POST", path, Access::key_holders,
-               [this, route](const HttpHead&, std::string body, std::shared_ptr<Responder> to) {
-                 workers_.post([this, route, body = std::move(body), to = std::move(to)] {
-                   answer_with(*to, [&] {
+               [this, route](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
+                 workers_.post([this, route, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
+                   answer(*to, asker, [&] {
                      const RequestJson json = parse_body(body);
                      Fields fields(json);
-                     return route(*model_, fields, context_);
+                     to->send(route(*model_, fields, context_));
                    });
                  });
                }});
@@ -104,27 +114,68 @@ void Site::add_text_route(const std::string& path, TextRoute route) {
 void Site::add_answers(const std::string& path, Surface surface) {
   router_.add({"POST", path, Access::key_holders,
                [this, surface](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
-                 const std::string key = options_.keys.empty() ? "" : std::string(Keys::key_of(head));
-                 workers_.post([this, surface, key, body = std::move(body), to = std::move(to)] {
-                   try {
-                     ask(surface, key, body, to);
-                   } catch (...) {
-                     to->send(error_reply(std::current_exception()));
-                   }
+                 workers_.post([this, surface, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
+                   answer(*to, asker, [&] { asking_->ask(surface, asker, body, to); });
                  });
                }});
 }
 
-void Site::add_missing(const std::string& method, const std::string& path) {
-  router_.add({method, path, Access::key_holders,
-               [path](const HttpHead&, const std::string&, const std::shared_ptr<Responder>& to) {
-                 to->send(error_reply(ApiError(501, fmt::format("{} is not implemented", path))));
+void Site::add_kept(const std::string& path) {
+  router_.add({"GET", path, Access::key_holders,
+               [this](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
+                 const auto found = finished_.find(head.parameter, owner_of(head));
+                 if (!found) {
+                   return to->send(error_reply(ApiError(
+                       404, fmt::format("nothing is remembered of a request {}: it is unknown, not finished, too long "
+                                        "ago, or its method has no budget",
+                                        brief(head.parameter)))));
+                 }
+                 workers_.post([this, found, to, asker = asker_of(head)] {
+                   answer(*to, asker, [&] { to->send(kept_reply(*model_, *found)); });
+                 });
                }});
 }
 
+void Site::add_sessions(const std::string& path) {
+  const auto add = [this](const std::string& method, const std::string& at, auto reply) {
+    router_.add({method, at, Access::key_holders,
+                 [this, reply](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
+                   store_workers_.post([this, reply, asker = asker_of(head), name = head.parameter, to] {
+                     answer(*to, asker, [&] { to->send(reply(sessions_.store(), SessionKey{asker.key, name})); });
+                   });
+                 }});
+  };
+  add("GET", path, [](const SessionStore& store, const SessionKey& key) { return sessions_reply(store, key.owner); });
+  add("GET", path + "/{}", session_reply);
+  add("DELETE", path + "/{}", remove_session);
+}
+
+std::string Site::owner_of(const HttpHead& head) const {
+  return options_.keys.empty() ? "" : std::string(Keys::key_of(head));
+}
+
+Asker Site::asker_of(const HttpHead& head) const {
+  return {head.path, owner_of(head), keys_.name_of(head), Clock::now(), std::string(head.header("winnow-session"))};
+}
+
+HttpReply Site::refused(const std::exception_ptr& why, const Asker& asker) const {
+  HttpReply reply = error_reply(why);
+  metrics_->rejected(reason_of(why));
+  log_->write({.path = asker.path, .key = asker.key_name, .status = reply.status, .reason = reason_of(why)});
+  return reply;
+}
+
+void Site::answer(Responder& to, const Asker& asker, const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (...) {
+    to.send(refused(std::current_exception(), asker));
+  }
+}
+
 bool Site::answers_head(const HttpHead& head, HttpReply& reply) const {
-  const auto refuse = [&reply](int status, const std::string& sentence) {
-    reply = error_reply(ApiError(status, sentence));
+  const auto refuse = [&](int status, const std::string& sentence) {
+    reply = refused(std::make_exception_ptr(ApiError(status, sentence)), asker_of(head));
     return true;
   };
   if (!origins_.allow(head))
@@ -149,83 +200,28 @@ bool Site::answers_head(const HttpHead& head, HttpReply& reply) const {
     return true;
   }
   if (health_ == Health::ok || head.method == "GET" || head.method == "HEAD") return false;
-  reply = error_reply(std::make_exception_ptr(ShuttingDown()));
+  reply = refused(std::make_exception_ptr(ShuttingDown()), asker_of(head));
   return true;
 }
 
 void Site::handle(HttpHead head, std::string body, std::shared_ptr<Responder> to) {
   ++active_;
-  router_.find(head.method, head.path)->handler(head, std::move(body), std::move(to));
+  const Route& route = *router_.find(head.method, head.path);
+  auto parameter = parameter_of(route, head.path);
+  if (!parameter)
+    return to->send(refusal(400, fmt::format("{} is not percent-encoded as a path must be", brief(head.path))));
+  head.parameter = std::move(*parameter);
+  route.handler(head, std::move(body), std::move(to));
 }
 
 HttpReply Site::refusal(int status, const std::string& sentence) const {
-  return error_reply(ApiError(status, sentence));
+  return refused(std::make_exception_ptr(ApiError(status, sentence)), {});
 }
 
-void Site::stop() { workers_.stop(); }
-
-std::vector<Prompt> Site::read_prompts_of(Surface surface, Fields& fields) const {
-  const char* const name = surface == Surface::chat ? "messages" : "prompt";
-  std::vector<Prompt> out;
-  if (surface == Surface::completion) {
-    out = read_prompts(fields, *model_, context_);
-  } else {
-    const ChatPrompt chat = read_chat(fields);
-    check_context(*model_, chat.size(), context_, name);
-    out.push_back(tokenize(*model_, chat, options_.defaults.control));
-  }
-  for (const auto& prompt : out) check_context(size_of(prompt), context_, name);
-  return out;
-}
-
-int Site::most_tokens(const std::vector<Prompt>& prompts, int wanted) const {
-  for (const auto& prompt : prompts) wanted = std::min(wanted, context_ - static_cast<int>(size_of(prompt)));
-  return wanted;
-}
-
-void Site::ask(Surface surface, const std::string& key, const std::string& body, const std::shared_ptr<Responder>& to) {
-  const RequestJson json = parse_body(body);
-  Fields fields(json);
-  AnswerPlan plan{read_form(fields, surface), {new_id(surface), seconds_now(), name_of(*model_)}, {}, {}};
-  const Keeping keeping = read_keeping(fields, options_.defaults);
-  GenerateOptions generate = read_generation(fields, plan.form, options_.defaults, model_->info());
-  auto prompts = read_prompts_of(surface, fields);
-  name_unknown(fields);
-  generate.max_tokens = most_tokens(prompts, generate.max_tokens);
-  generate.min_tokens = std::min(generate.min_tokens, generate.max_tokens);
-  plan.cost.spec = keeping.keep.spec.print();
-  plan.cost.budget = keeping.keep.budget ? keeping.keep.budget->print() : "";
-  std::vector<Request> requests;
-  for (auto& prompt : prompts) {
-    plan.prompt_tokens.push_back(static_cast<int>(size_of(prompt)));
-    plan.cost.prompt_tokens += plan.prompt_tokens.back();
-    if (plan.form.echo) plan.echoed.push_back(prompt.text);
-    requests.push_back(request_of(std::move(prompt), keeping.protocol));
-    if (plan.form.echo && plan.form.alternatives)
-      requests.back().prompt_logprobs = std::max(1, *plan.form.alternatives);
-    if (!requests.back().question.empty()) requests.back().cache_salt = plan.form.cache_salt.value_or(key);
-    requests.back().keep = keeping.keep;
-    requests.back().generate = generate;
-    requests.back().answers = plan.form.answers;
-    requests.back().key = key;
-    requests.back().priority = plan.form.priority;
-  }
-  const std::string id = plan.head.id;
-  const auto answering = std::make_shared<Answering>(model_, std::move(plan), to);
-  const auto ticket = engine_.new_ticket();
-  const auto cancel = [this, ticket] { engine_.cancel(ticket); };
-  answering->on_failure(cancel);
-  engine_.add(ticket, std::move(requests), id, answering);
-  to->on_gone(cancel);
-}
-
-void Site::name_unknown(const Fields& fields) {
-  constexpr std::size_t kMostNamed = 100;
-  for (const auto& name : fields.unread()) {
-    const std::lock_guard lock(named_mutex_);
-    if (named_.size() < kMostNamed && named_.insert(brief(name)).second)
-      log().info("the field {} of requests is not known, and ignored", brief(name));
-  }
+void Site::stop() {
+  workers_.stop();
+  store_workers_.stop();
+  if (documents_) documents_->stop();
 }
 
 }  // namespace winnow::server

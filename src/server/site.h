@@ -2,20 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "server/asker.h"
+#include "server/asking.h"
+#include "server/documents/questions.h"
+#include "server/documents/routes.h"
 #include "server/engine_thread.h"
 #include "server/http/router.h"
+#include "server/kept/finished.h"
 #include "server/keys.h"
+#include "server/metrics/metrics.h"
 #include "server/openai/about.h"
 #include "server/openai/fields.h"
-#include "server/openai/generation_fields.h"
 #include "server/options.h"
 #include "server/origins.h"
+#include "server/post.h"
+#include "server/request_log.h"
+#include "server/sessions/sessions.h"
 #include "server/workers.h"
 
 namespace winnow::server {
@@ -23,7 +32,8 @@ namespace winnow::server {
 /// The routes of the server, and what they do. It outlives the connections, and the engine outlives it.
 class Site : public HttpHandler {
  public:
-  Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine);
+  /// `to_http` does something in the thread for HTTP. Throws InputError for sessions that cannot be kept.
+  Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http);
 
   std::vector<Header> headers_for(const HttpHead& head) const override { return origins_.headers_for(head); }
   bool answers_head(const HttpHead& head, HttpReply& reply) const override;
@@ -40,33 +50,40 @@ class Site : public HttpHandler {
 
  private:
   using TextRoute = HttpReply (*)(const Model&, Fields&, int);
-
+  /// What tells of the server and its model.
+  void add_about();
   void add_now(const std::string& path, Access access, const std::function<HttpReply()>& reply);
   void add_text_route(const std::string& path, TextRoute route);
   void add_answers(const std::string& path, Surface surface);
-  void add_missing(const std::string& method, const std::string& path);
+  void add_kept(const std::string& path);
+  void add_sessions(const std::string& path);
 
-  /// In a worker: from the body to the engine.
-  void ask(Surface surface, const std::string& key, const std::string& body, const std::shared_ptr<Responder>& to);
-  std::vector<Prompt> read_prompts_of(Surface surface, Fields& fields) const;
-  /// Cuts an answer off where the context ends.
-  int most_tokens(const std::vector<Prompt>& prompts, int wanted) const;
-  /// Names fields that nobody reads, each once.
-  void name_unknown(const Fields& fields);
-
+  /// Whose request it is: its key; empty where none is asked for.
+  std::string owner_of(const HttpHead& head) const;
+  Asker asker_of(const HttpHead& head) const;
+  /// A refusal that is counted and logged.
+  HttpReply refused(const std::exception_ptr& why, const Asker& asker) const;
+  /// Calls what may throw for a request, in a worker. An error is its answer.
+  void answer(Responder& to, const Asker& asker, const std::function<void()>& work) const;
   std::shared_ptr<const Model> model_;
   const ServerOptions& options_;
   EngineThread& engine_;
+  Post to_http_;
   int context_;
   std::int64_t started_;
   Keys keys_;
   Origins origins_;
   Router router_;
+  Sessions sessions_;
+  FinishedRequests finished_;  ///< used by the thread for HTTP alone
+  const std::unique_ptr<Metrics> metrics_;
+  const std::unique_ptr<RequestLog> log_;
   Health health_ = Health::ok;
   int active_ = 0;
-  std::mutex named_mutex_;
-  std::set<std::string> named_;
-  Workers workers_;  ///< the first to end: what they do uses all the rest
+  std::optional<DocumentRoutes> documents_;
+  std::optional<Asking> asking_;
+  Workers store_workers_;  ///< of their own: others do not wait for a store
+  Workers workers_;        ///< the first to end: what they do uses all the rest
 };
 
 }  // namespace winnow::server

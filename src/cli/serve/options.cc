@@ -2,9 +2,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <memory>
 #include <sstream>
 
+#include "base/log.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/counts.h"
@@ -28,7 +31,11 @@ struct Raw {
   std::string memory;
   std::string prefix_memory;
   std::string max_body = "32MiB";
+  std::vector<std::string> keys;
   std::string key_file;
+  std::string tls_cert;
+  std::string tls_key;
+  std::string log_format = "text";
   int max_itl = 50;
   int drain_timeout = 30;
   CLI::Option* seed = nullptr;
@@ -38,9 +45,11 @@ void add_network_options(CLI::App& serve, Raw& r) {
   auto& server = r.options.server;
   serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, this machine alone)");
   serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(CLI::Range(0, 65535));
-  serve.add_option("--api-key", server.keys, "key that clients must send; may be given several times")
+  serve.add_option("--api-key", r.keys, "key that clients must send; may be given several times")
       ->envname("WINNOW_API_KEY");
-  serve.add_option("--api-key-file", r.key_file, "file with a key on each line");
+  serve.add_option("--api-key-file", r.key_file, "file with a key on each line, or NAME:KEY; logs have the name");
+  serve.add_option("--tls-cert", r.tls_cert, "speak TLS with the certificate in this file (PEM, with its chain)");
+  serve.add_option("--tls-key", r.tls_key, "its key (PEM, without a password)");
   serve.add_option("--cors-origin", server.origins,
                    "web pages that may use the server besides this machine's: https://chat.example, or * for all");
   serve.add_option("--max-body", r.max_body, "largest body of a request (default: 32MiB)");
@@ -48,16 +57,32 @@ void add_network_options(CLI::App& serve, Raw& r) {
       ->check(counts_from(1));
 }
 
+void add_log_options(CLI::App& serve, Raw& r) {
+  serve.add_option("--log-format", r.log_format, "a line for each request on stderr: text (default), or json")
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+void add_document_options(CLI::App& serve, Raw& r) {
+  serve.add_option("--documents", r.options.server.documents,
+                   "keep documents in a folder, or redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+}
+
 void add_load_options(CLI::App& serve, Raw& r) {
   auto& engine = r.options.server.engine;
   serve.add_option("--memory", r.memory,
                    "what requests may take together, without the weights: 4GiB (default: 80 % of what is there)");
+  serve.add_option("--sessions", r.options.server.sessions,
+                   "where sessions are kept: a folder, or redis[s]://HOST[:PORT][/DATABASE] (default: nowhere)");
   serve.add_option("--prefix-memory", r.prefix_memory,
                    "the part of --memory that keeps texts for later questions: 512MiB (default: a tenth; 0: none)");
   serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait (default: 16)")
       ->check(counts_from(1));
   serve.add_option("--max-queue-requests", engine.waiting, "requests that may wait (default: 64)")
       ->check(counts_from(0));
+  serve
+      .add_option("--max-queue-tokens", engine.waiting_tokens,
+                  "tokens that the prompts of waiting requests may have together (default: any number)")
+      ->check(counts_from(1));
   serve
       .add_option("--max-itl", r.max_itl,
                   "milliseconds that answers wait between two tokens while prompts are read (default: 50)")
@@ -77,12 +102,24 @@ void add_request_options(CLI::App& serve, Raw& r) {
       ->check(counts_from(1));
 }
 
-std::vector<std::string> keys_in(const std::string& path) {
-  std::vector<std::string> out;
+/// `NAME:KEY`, where a name has letters, digits and -_. only, or a key without a name.
+server::ApiKey key_in(const std::string& line) {
+  const auto colon = line.find(':');
+  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  if (colon == std::string::npos || colon == 0 ||
+      !std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon), is_of_name))
+    return {"", line};
+  return {line.substr(0, colon), line.substr(colon + 1)};
+}
+
+std::vector<server::ApiKey> keys_in(const std::string& path) {
+  std::vector<server::ApiKey> out;
   std::istringstream lines(read_text(path));
   for (std::string line; std::getline(lines, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty() && line.front() != '#') out.push_back(line);
+    if (!line.empty() && line.front() != '#') out.push_back(key_in(line));
+    if (!out.empty() && out.back().key.empty())
+      throw InputError(fmt::format("{} has no key for {}: write NAME:KEY", path, out.back().name));
   }
   if (out.empty()) throw InputError(fmt::format("{} has no key: write one on each line", path));
   return out;
@@ -90,12 +127,21 @@ std::vector<std::string> keys_in(const std::string& path) {
 
 void check_keys(Raw& r) {
   auto& keys = r.options.server.keys;
-  for (const auto& key : keys) {
+  for (const auto& key : r.keys) {
     if (key.empty()) throw UsageError("--api-key is empty: everybody could use the server");
+    keys.push_back({"", key});
   }
-  if (r.key_file.empty()) return;
-  const auto more = keys_in(r.key_file);
+  const auto more = r.key_file.empty() ? std::vector<server::ApiKey>() : keys_in(r.key_file);
   keys.insert(keys.end(), more.begin(), more.end());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].name.empty()) keys[i].name = fmt::format("key-{}", i + 1);
+  }
+}
+
+std::optional<server::TlsFiles> tls_of(const Raw& r) {
+  if (r.tls_cert.empty() != r.tls_key.empty()) throw UsageError("--tls-cert and --tls-key go together: give both");
+  if (r.tls_cert.empty()) return std::nullopt;
+  return server::TlsFiles{r.tls_cert, r.tls_key};
 }
 
 /// Parses all options, and refuses here what is wrong, before a model is loaded.
@@ -103,12 +149,17 @@ ServeOptions checked(Raw& r) {
   ServeOptions& o = r.options;
   check_common(r.common, o);
   check_keys(r);
+  o.server.tls = tls_of(r);
   auto& server = o.server;
   if (!r.memory.empty()) server.engine.scheduler.memory = size_of("--memory", r.memory);
   if (!r.prefix_memory.empty()) o.prefix_memory = size_of("--prefix-memory", r.prefix_memory);
   server.http.body_bytes = size_of("--max-body", r.max_body);
   server.engine.scheduler.max_itl = std::chrono::milliseconds(r.max_itl);
   server.engine.scheduler.check();
+  server.log = o.quiet                  ? server::RequestLogging::none
+               : r.log_format == "json" ? server::RequestLogging::json
+                                        : server::RequestLogging::text;
+  if (server.log == server::RequestLogging::json) log_as_json();
   server.drain_time = std::chrono::seconds(r.drain_timeout);
   server.defaults.keep = o.cache;
   server.defaults.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
@@ -128,7 +179,9 @@ void add_serve(CLI::App& app) {
   raw->seed = serve->get_option("--seed");
   add_request_options(*serve, *raw);
   add_network_options(*serve, *raw);
+  add_log_options(*serve, *raw);
   add_load_options(*serve, *raw);
+  add_document_options(*serve, *raw);
   serve->footer(
       "What a request does not say is taken from the options. It may choose its own method and budget:\n"
       "  {\"messages\": [...], \"winnow\": {\"kv\": \"snapkv\", \"budget\": \"10%\"}}\n"

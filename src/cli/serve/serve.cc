@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/format.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -44,11 +45,12 @@ void serve_command(ServeOptions options) {
   const auto model = Model::load(options.model, options.loading);
   choose_memory(options);
   const auto say_where = [&options](const std::string& address) {
-    if (options.quiet) return;
-    tell(
-        fmt::format("listening on http://{0}, try: curl http://{0}/v1/chat/completions -d "
-                    "'{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'\n",
-                    address));
+    const auto where = fmt::format(
+        "listening on {0}, try: curl {0}/v1/chat/completions -d "
+        "'{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'",
+        address);
+    if (options.server.log == server::RequestLogging::json) log().info(where);
+    if (options.server.log == server::RequestLogging::text) tell(where + "\n");
   };
   const auto ending = server::serve(model, options.session, options.server, say_where);
   if (ending == server::Ending::stopped) throw Interrupted("stopped");

@@ -8,7 +8,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -22,6 +21,8 @@
 #include <utility>
 
 #include "server/http/exchange.h"
+#include "server/http/stream.h"
+#include "server/http/wire.h"
 
 namespace winnow::server {
 
@@ -32,19 +33,6 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 using net::ip::tcp;
 using Parser = http::request_parser<http::string_body>;
-
-/// What becomes of a connection after a request.
-enum class After : std::uint8_t { keeps, closes };
-
-/// How a reply is put on the wire.
-struct Framing {
-  unsigned version = 11;  ///< of HTTP, as Beast has it
-  After after = After::keeps;
-  bool has_body = true;
-  std::vector<Header> headers = {};  ///< that the reply gets besides its own
-};
-
-auto into(error_code& error) { return net::redirect_error(net::use_awaitable, error); }
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -61,33 +49,21 @@ HttpHead head_of(const Parser::value_type& request) {
   return out;
 }
 
-std::string head_text(int status, const std::vector<Header>& headers, const Framing& framing) {
-  const auto reason = http::obsolete_reason(static_cast<http::status>(status));
-  std::string out = fmt::format("HTTP/1.{} {} {}\r\n", framing.version == 10 ? 0 : 1, status,
-                                std::string_view(reason.data(), reason.size()));
-  const auto add = [&out](const auto& list) {
-    for (const auto& [name, value] : list) out += fmt::format("{}: {}\r\n", name, value);
-  };
-  add(headers);
-  add(framing.headers);
-  return out + fmt::format("Connection: {}\r\n\r\n", framing.after == After::keeps ? "keep-alive" : "close");
-}
-
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, HttpHandler& handler, const HttpLimits& limits)
-      : socket_(std::move(socket)),
+  Connection(tcp::socket socket, net::ssl::context* tls, HttpHandler& handler, const HttpLimits& limits)
+      : stream_(std::move(socket), tls),
         handler_(handler),
         limits_(limits),
-        deadline_(socket_.get_executor()),
-        wake_(socket_.get_executor()) {
+        deadline_(stream_.get_executor()),
+        wake_(stream_.get_executor()) {
     wake_.expires_at(net::steady_timer::time_point::max());
   }
 
   net::awaitable<void> run() {
     error_code ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
-    After after = After::keeps;
+    stream_.socket().set_option(tcp::no_delay(true), ignored);
+    After after = co_await shake_hands();
     for (bool first = true; after == After::keeps; first = false) {
       if (!first && !co_await has_more()) break;
       after = co_await serve_one();
@@ -96,7 +72,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   net::awaitable<void> refuse(int status, std::string sentence) {
-    co_await send(handler_.refusal(status, sentence), {.after = After::closes});
+    const After after = co_await shake_hands();
+    if (after == After::keeps) co_await send_last(handler_.refusal(status, sentence));
     co_await close();
   }
 
@@ -110,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         const auto self = late.lock();
         if (error || !self || self->deadline_.expiry() > net::steady_timer::clock_type::now()) return;
         error_code ignored;
-        self->socket_.close(ignored);
+        self->stream_.socket().close(ignored);
       });
     }
     Deadline(const Deadline&) = delete;
@@ -121,12 +98,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Connection& connection_;
   };
 
+  net::awaitable<After> shake_hands() {
+    error_code error;
+    {
+      const Deadline deadline(*this, limits_.header_time);
+      co_await stream_.handshake(error);
+    }
+    if (stream_.falls_back_to_plain(error))
+      co_await send_last(handler_.refusal(400, "this port speaks TLS: use https"));
+    co_return error ? After::closes : After::keeps;
+  }
+
   /// Waits for the first byte of the next request.
   net::awaitable<bool> has_more() {
     if (buffer_.size() > 0) co_return true;
     const Deadline deadline(*this, limits_.idle_time);
     error_code error;
-    buffer_.commit(co_await socket_.async_read_some(buffer_.prepare(kRead), into(error)));
+    buffer_.commit(co_await stream_.async_read_some(buffer_.prepare(kRead), into(error)));
     co_return !error;
   }
 
@@ -137,7 +125,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     error_code error;
     {
       const Deadline deadline(*this, limits_.header_time);
-      co_await http::async_read_header(socket_, buffer_, parser, into(error));
+      co_await http::async_read_header(stream_, buffer_, parser, into(error));
     }
     if (error) co_return co_await refuse_bad(error);
     HttpHead head = head_of(parser.get());
@@ -159,9 +147,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const Deadline deadline(*this, limits_.body_time);
     if (lower(head.header("expect")) == "100-continue") {
       static const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-      co_await net::async_write(socket_, net::buffer(go_on), into(error));
+      co_await net::async_write(stream_, net::buffer(go_on), into(error));
     }
-    if (!error) co_await http::async_read(socket_, buffer_, parser, into(error));
+    if (!error) co_await http::async_read(stream_, buffer_, parser, into(error));
     co_return error;
   }
 
@@ -185,7 +173,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   net::awaitable<After> respond(HttpHead head, std::string body, const Framing& framing) {
     using namespace net::experimental::awaitable_operators;
-    const auto to_http = [executor = socket_.get_executor()](std::function<void()> action) {
+    const auto to_http = [executor = stream_.get_executor()](std::function<void()> action) {
       net::post(executor, std::move(action));
     };
     const auto exchange = std::make_shared<Exchange>(
@@ -201,7 +189,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void on_output() {
     error_code ignored;
-    if (exchange_ != nullptr && exchange_->is_overflowed()) socket_.close(ignored);
+    if (exchange_ != nullptr && exchange_->is_overflowed()) stream_.socket().close(ignored);
     wake_.cancel();
   }
 
@@ -209,9 +197,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::awaitable<void> watch() {
     error_code error;
     while (!error && buffer_.size() < limits_.header_bytes)
-      buffer_.commit(co_await socket_.async_read_some(buffer_.prepare(kRead), into(error)));
+      buffer_.commit(co_await stream_.async_read_some(buffer_.prepare(kRead), into(error)));
     if (error) co_return;
-    net::steady_timer never(socket_.get_executor(), net::steady_timer::time_point::max());
+    net::steady_timer never(stream_.get_executor(), net::steady_timer::time_point::max());
     co_await never.async_wait(
         net::use_awaitable);  // a client that sends so much ahead is seen to go when it is written to
   }
@@ -223,7 +211,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     while (good) {
       if (!exchange.is_ready()) {
         const bool silent = co_await is_silent();
-        if (silent && streams && !exchange.is_ready()) good = co_await write(chunk(": \n\n", framing));
+        if (silent && streams && !exchange.is_ready()) good = co_await write(stream_part(": \n\n", framing));
         continue;
       }
       if (const auto reply = exchange.take_reply()) co_return co_await send(*reply, framing);
@@ -232,9 +220,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
         good = co_await write(stream_head(framing));
       }
       const std::string bytes = exchange.take_bytes();
-      if (good && !bytes.empty()) good = co_await write(chunk(bytes, framing));
-      if (good && exchange.is_ended() && exchange.has_sent_all())
-        co_return co_await write(framing.version == 10 ? "" : "0\r\n\r\n");
+      if (good && !bytes.empty()) good = co_await write(stream_part(bytes, framing));
+      if (good && exchange.is_ended() && exchange.has_sent_all()) co_return co_await write(stream_end(framing));
     }
     co_return false;
   }
@@ -247,25 +234,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return !woken;
   }
 
-  static std::string stream_head(const Framing& framing) {
-    std::vector<Header> headers{{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
-    if (framing.version != 10) headers.emplace_back("Transfer-Encoding", "chunked");
-    return head_text(200, headers, framing);
-  }
-
-  static std::string chunk(const std::string& bytes, const Framing& framing) {
-    return framing.version == 10 ? bytes : fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
-  }
-
   net::awaitable<bool> send(const HttpReply& reply, const Framing& framing) {
-    std::vector<Header> headers = reply.headers;
-    if (!reply.type.empty() && reply.status != 204) {
-      headers.emplace_back("Content-Type", reply.type);
-      headers.emplace_back("Content-Length", std::to_string(reply.body.size()));
-    }
-    std::string all = head_text(reply.status, headers, framing);
-    if (framing.has_body) all += reply.body;
-    co_return co_await write(all);
+    co_return co_await write(reply_bytes(reply, framing));
+  }
+
+  net::awaitable<void> send_last(HttpReply reply) {
+    const Framing framing{.after = After::closes};
+    co_await send(reply, framing);
   }
 
   /// Each part gets its time, so that a slow reader of much is not cut off.
@@ -275,7 +250,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     for (std::size_t at = 0; at < bytes.size() && !error; at += kPart) {
       const Deadline deadline(*this, limits_.write_time);
       const std::size_t size = std::min(kPart, bytes.size() - at);
-      co_await net::async_write(socket_, net::buffer(bytes.data() + at, size), into(error));
+      co_await net::async_write(stream_, net::buffer(bytes.data() + at, size), into(error));
     }
     co_return !error;
   }
@@ -283,14 +258,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Closes the connection when the client has had time to read what was sent: bytes that are not read would make its
   /// system drop it.
   net::awaitable<void> close() {
-    error_code error;
-    socket_.shutdown(tcp::socket::shutdown_send, error);
     const Deadline deadline(*this, kLinger);
+    co_await stream_.end_output();
+    error_code error;
     while (!error) {
       buffer_.clear();
-      co_await socket_.async_read_some(buffer_.prepare(kRead), into(error));
+      co_await stream_.socket().async_read_some(buffer_.prepare(kRead), into(error));
     }
-    socket_.close(error);
+    stream_.socket().close(error);
   }
 
   /// However a request ends: its handler hears of it, unless all was sent.
@@ -307,7 +282,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static constexpr std::size_t kRead = 4096;
   static constexpr std::chrono::seconds kLinger{2};
 
-  tcp::socket socket_;
+  Stream stream_;
   HttpHandler& handler_;
   const HttpLimits& limits_;
   boost::beast::flat_buffer buffer_;  ///< what has come and belongs to the next request
@@ -318,13 +293,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 }  // namespace
 
-net::awaitable<void> serve_connection(tcp::socket socket, HttpHandler& handler, const HttpLimits& limits) {
-  const auto connection = std::make_shared<Connection>(std::move(socket), handler, limits);
+net::awaitable<void> serve_connection(tcp::socket socket, net::ssl::context* tls, HttpHandler& handler,
+                                      const HttpLimits& limits) {
+  const auto connection = std::make_shared<Connection>(std::move(socket), tls, handler, limits);
   co_await connection->run();
 }
 
-net::awaitable<void> turn_away(tcp::socket socket, HttpHandler& handler, const HttpLimits& limits) {
-  const auto connection = std::make_shared<Connection>(std::move(socket), handler, limits);
+net::awaitable<void> turn_away(tcp::socket socket, net::ssl::context* tls, HttpHandler& handler,
+                               const HttpLimits& limits) {
+  const auto connection = std::make_shared<Connection>(std::move(socket), tls, handler, limits);
   co_await connection->refuse(
       503, fmt::format("{} connections are open, and no more are allowed: try again later", limits.connections));
 }

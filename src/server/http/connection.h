@@ -3,19 +3,20 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 
 #include "server/http/limits.h"
 #include "server/http/message.h"
 
 namespace winnow::server {
 
-/// Answers the requests of one client, one after another, until it goes or must go. All in the thread for HTTP; the
-/// handler outlives it.
-boost::asio::awaitable<void> serve_connection(boost::asio::ip::tcp::socket socket, HttpHandler& handler,
-                                              const HttpLimits& limits);
+/// Answers the requests of one client, one after another, until it goes or must go; by TLS unless `tls` is null. All in
+/// the thread for HTTP; the handler outlives it.
+boost::asio::awaitable<void> serve_connection(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
+                                              HttpHandler& handler, const HttpLimits& limits);
 
 /// Tells a client that there are too many.
-boost::asio::awaitable<void> turn_away(boost::asio::ip::tcp::socket socket, HttpHandler& handler,
-                                       const HttpLimits& limits);
+boost::asio::awaitable<void> turn_away(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
+                                       HttpHandler& handler, const HttpLimits& limits);
 
 }  // namespace winnow::server

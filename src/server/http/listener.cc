@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "server/http/connection.h"
+#include "server/http/tls.h"
 #include "winnow/error.h"
 
 namespace winnow::server {
@@ -33,7 +34,9 @@ tcp::endpoint endpoint_of(net::io_context& context, const std::string& host, int
 
 }  // namespace
 
-Listener::Listener(net::io_context& context, const std::string& host, int port) : acceptor_(context) {
+Listener::Listener(net::io_context& context, const std::string& host, int port, const std::optional<TlsFiles>& tls)
+    : acceptor_(context) {
+  if (tls) tls_.emplace(tls_context(*tls));
   const tcp::endpoint endpoint = endpoint_of(context, host, port);
   error_code error;
   acceptor_.open(endpoint.protocol(), error);
@@ -48,7 +51,8 @@ Listener::Listener(net::io_context& context, const std::string& host, int port) 
 std::string Listener::address() const {
   const auto endpoint = acceptor_.local_endpoint();
   const std::string host = endpoint.address().to_string();
-  return fmt::format("{}:{}", endpoint.address().is_v6() ? "[" + host + "]" : host, endpoint.port());
+  return fmt::format("{}://{}:{}", tls_ ? "https" : "http", endpoint.address().is_v6() ? "[" + host + "]" : host,
+                     endpoint.port());
 }
 
 void Listener::start(HttpHandler& handler, const HttpLimits& limits) {
@@ -67,10 +71,10 @@ net::awaitable<void> Listener::accept(HttpHandler& handler, const HttpLimits& li
       pause.expires_after(std::chrono::milliseconds(100));
       co_await pause.async_wait(net::redirect_error(net::use_awaitable, error));
     } else if (connections_ >= limits.connections) {
-      net::co_spawn(executor, turn_away(std::move(socket), handler, limits), net::detached);
+      net::co_spawn(executor, turn_away(std::move(socket), tls(), handler, limits), net::detached);
     } else {
       ++connections_;
-      net::co_spawn(executor, serve_connection(std::move(socket), handler, limits), left);
+      net::co_spawn(executor, serve_connection(std::move(socket), tls(), handler, limits), left);
     }
   }
 }

@@ -4,10 +4,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <optional>
 #include <string>
 
 #include "server/http/limits.h"
 #include "server/http/message.h"
+#include "server/http/tls_files.h"
 
 namespace winnow::server {
 
@@ -15,9 +18,10 @@ namespace winnow::server {
 class Listener {
  public:
   /// Takes the port; 0 is any that is free. Throws InputError: it is taken, not allowed, or there is no such address.
-  Listener(boost::asio::io_context& context, const std::string& host, int port);
+  /// With files it speaks TLS; throws InputError as tls_context(), before it takes the port.
+  Listener(boost::asio::io_context& context, const std::string& host, int port, const std::optional<TlsFiles>& tls);
 
-  /// `127.0.0.1:8080`, as it is in a URL.
+  /// `http://127.0.0.1:8080`
   std::string address() const;
   /// Accepts connections from now on.
   void start(HttpHandler& handler, const HttpLimits& limits);
@@ -25,6 +29,9 @@ class Listener {
  private:
   boost::asio::awaitable<void> accept(HttpHandler& handler, const HttpLimits& limits);
 
+  boost::asio::ssl::context* tls() { return tls_ ? &*tls_ : nullptr; }
+
+  std::optional<boost::asio::ssl::context> tls_;
   boost::asio::ip::tcp::acceptor acceptor_;
   int connections_ = 0;
 };

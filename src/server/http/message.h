@@ -17,6 +17,7 @@ struct HttpHead {
   std::string method;
   std::string path;  ///< of the target, without what follows a `?`
   std::vector<Header> headers;
+  std::string parameter = {};  ///< what stands in the path for the `{}` of its route, decoded
 
   /// The first one of that name (in lower case); empty when there is none.
   std::string_view header(std::string_view name) const;

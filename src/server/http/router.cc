@@ -2,20 +2,77 @@
 #include "server/http/router.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace winnow::server {
+
+namespace {
+
+constexpr std::string_view kParameter = "{}";
+
+/// The first part of a path up to its next `/`, which goes from it.
+std::string_view take_part(std::string_view& path) {
+  const auto part = path.substr(0, path.find('/'));
+  path.remove_prefix(std::min(path.size(), part.size() + 1));
+  return part;
+}
+
+/// Whether a path is that of a route. `parameter` gets what stands for its `{}`.
+bool matches(std::string_view route, std::string_view path, std::string_view& parameter) {
+  if (std::ranges::count(route, '/') != std::ranges::count(path, '/')) return false;
+  while (!route.empty()) {
+    const auto wanted = take_part(route);
+    const auto part = take_part(path);
+    if (wanted == kParameter && !part.empty()) {
+      parameter = part;
+    } else if (wanted != part) {
+      return false;
+    }
+  }
+  return path.empty();
+}
+
+bool matches(const Route& route, std::string_view path) {
+  std::string_view parameter;
+  return matches(route.path, path, parameter);
+}
+
+/// Undoes percent-encoding.
+std::optional<std::string> decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    unsigned char byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) return {};
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> parameter_of(const Route& route, std::string_view path) {
+  std::string_view out;
+  matches(route.path, path, out);
+  return decoded(out);
+}
 
 const Route* Router::find(std::string_view method, std::string_view path) const {
   if (method == "HEAD") method = "GET";
   const auto found =
-      std::ranges::find_if(routes_, [&](const Route& r) { return r.method == method && r.path == path; });
+      std::ranges::find_if(routes_, [&](const Route& r) { return r.method == method && matches(r, path); });
   return found == routes_.end() ? nullptr : &*found;
 }
 
 std::string Router::methods_of(std::string_view path) const {
   std::string out;
   for (const auto& route : routes_) {
-    if (route.path == path) out += (out.empty() ? "" : ", ") + route.method;
+    if (matches(route, path)) out += (out.empty() ? "" : ", ") + route.method;
   }
   return out;
 }

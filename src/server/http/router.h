@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,10 +20,14 @@ using RouteHandler = std::function<void(const HttpHead&, std::string body, std::
 
 struct Route {
   std::string method;
-  std::string path;
+  std::string path;  ///< a part that is `{}` stands for any that is not empty: /v1/documents/{}
   Access access = Access::key_holders;
   RouteHandler handler;
 };
+
+/// The part of a path that stands for the `{}` of a route's, percent-decoded; empty when the route has none. Nothing
+/// when it is not encoded as it must be. REQUIRES: a path that takes the route.
+std::optional<std::string> parameter_of(const Route& route, std::string_view path);
 
 /// Which route a request takes.
 class Router {

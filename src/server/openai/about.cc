@@ -7,6 +7,8 @@
 #include "engine/model_impl.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
+#include "winnow/methods.h"
+#include "winnow/policy/method.h"
 #include "winnow/version.h"
 
 namespace winnow::server {
@@ -60,6 +62,15 @@ Json keeping_json(const RequestDefaults& defaults) {
           {"protocol", defaults.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};
 }
 
+Json methods_json() {
+  Json out = Json::array();
+  for (const auto& method : list_methods())
+    out.push_back({{"name", method.name},
+                   {"summary", method.summary},
+                   {"needs_budget", Spec::parse(method.name).method().needs_budget()}});
+  return out;
+}
+
 }  // namespace
 
 std::string name_of(const Model& model) { return std::filesystem::path(model.info().path).stem().string(); }
@@ -101,6 +112,7 @@ HttpReply props_reply(const Model& model, const ServerOptions& options, int cont
                            {"prefix_memory", scheduler.prefix_memory},
                            {"threads", threads},
                            {"default_generation_settings", defaults},
+                           {"methods", methods_json()},
                            {"chat_template", text_or_null(model.impl().vocab.chat_template())},
                            {"build_info", std::string("winnow ") + kVersion}})};
 }

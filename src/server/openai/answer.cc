@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai/answer.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <random>
+
 namespace winnow::server {
 
 namespace {
@@ -13,6 +18,11 @@ double per(double amount, double count) { return count > 0 ? amount / count : 0;
 
 }  // namespace
 
+std::string new_id(const std::string& kind) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return fmt::format("{}-{:016x}", kind, random());
+}
+
 void AnswerCost::add_read(const CacheStats& stats) {
   ++prompts_read;
   entries_per_head += (stats.entries_per_head_mean - entries_per_head) / prompts_read;
@@ -21,7 +31,11 @@ void AnswerCost::add_read(const CacheStats& stats) {
 }
 
 void AnswerCost::add_end(const PromptEnd& end) {
-  for (const auto& answer : end.answers) answer_tokens += static_cast<int>(answer.tokens.size());
+  for (const auto& answer : end.answers) {
+    const int tokens = static_cast<int>(answer.tokens.size());
+    answer_tokens += tokens;
+    answer_steps += std::max(0, tokens - 1);
+  }
   cached_tokens += end.cached_tokens;
   queue_ms += end.queue_ms;
   read_ms += end.read_ms;
@@ -55,8 +69,8 @@ Json timings_json(const AnswerCost& cost) {
           {"prompt_per_second", per(1000.0 * read, cost.read_ms)},
           {"predicted_n", cost.answer_tokens},
           {"predicted_ms", cost.answer_ms},
-          {"predicted_per_token_ms", per(cost.answer_ms, cost.answer_tokens)},
-          {"predicted_per_second", per(1000.0 * cost.answer_tokens, cost.answer_ms)}};
+          {"predicted_per_token_ms", per(cost.answer_ms, cost.answer_steps)},
+          {"predicted_per_second", per(1000.0 * cost.answer_steps, cost.answer_ms)}};
 }
 
 Json answer_json(const AnswerHead& head, Surface surface) {

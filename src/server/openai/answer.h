@@ -20,6 +20,9 @@ struct AnswerHead {
   std::string model;
 };
 
+/// A new id, which begins with `kind` and a hyphen.
+std::string new_id(const std::string& kind);
+
 /// What the prompts of a request and their answers took, together.
 struct AnswerCost {
   std::string spec;
@@ -27,6 +30,7 @@ struct AnswerCost {
   int prompt_tokens = 0;
   int cached_tokens = 0;  ///< of the prompts
   int answer_tokens = 0;
+  int answer_steps = 0;  ///< decode steps of all answers: the first token of each comes with its prompt
   int prompts_read = 0;
   double entries_per_head = 0;  ///< mean over the prompts that have been read
   std::size_t bytes_held = 0;   ///< of what was kept of the prompts

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai/answering.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,15 +15,10 @@ namespace winnow::server {
 
 namespace {
 
-/// An error that comes when a request has begun: want of memory is then not the request's fault.
-std::exception_ptr late(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const MemoryError& e) {
-    return std::make_exception_ptr(ApiError(503, e.what(), {}, "insufficient_memory"));
-  } catch (...) {
-    return error;
-  }
+/// A call that is not cut off is one, though `length` has ended the answer.
+const char* finish_of(const Generation& generation, const std::vector<ToolCall>& calls) {
+  const bool has_called = !calls.empty() && generation.finish == FinishReason::stop;
+  return has_called ? "tool_calls" : finish_name(generation.finish);
 }
 
 }  // namespace
@@ -55,25 +52,30 @@ void Answering::refused(std::exception_ptr why) {
   to_->send(error_reply(why));
 }
 
-void Answering::read(std::size_t /*prompt*/, const CacheStats& stats) { plan_.cost.add_read(stats); }
+void Answering::read(std::size_t prompt, const CacheStats& stats, std::shared_ptr<const KeptPositions> kept) {
+  plan_.cost.add_read(stats);
+  if (prompt == 0) kept_ = std::move(kept);
+}
 
 void Answering::token(std::size_t prompt, int answer, const GeneratedToken& token, const std::string& text) {
   if (failed_ || !plan_.form.stream) return;
   Choice& c = choice(prompt, answer);
   ++c.tokens;
+  if (c.received == 0) c.is_calls = plan_.form.calls && begins_call(text);
   c.received += text.size();
   c.held += text;
   if (plan_.form.alternatives) {
     c.unsent.push_back(token);
     ++c.reported;
   }
+  if (c.is_calls) return;
   const std::string whole = take_whole_characters(c.held);
   if (!whole.empty()) to_->write(event(piece(c, whole, nullptr)));
 }
 
 void Answering::ended(std::size_t prompt, PromptEnd end) {
   if (failed_) return;
-  if (end.error) return fail(late(end.error));
+  if (end.error) return fail(late_error(end.error));
   plan_.cost.add_end(end);
   scored_[prompt] = std::move(end.prompt_logprobs);
   ++ended_;
@@ -120,12 +122,26 @@ Json Answering::piece(Choice& c, const std::string& text, const Json& finish) {
   return chunk(std::move(out));
 }
 
+std::vector<ToolCall> Answering::calls_of(const Generation& generation) const {
+  return plan_.form.calls && begins_call(generation.text) ? calls_in(generation.text) : std::vector<ToolCall>();
+}
+
+std::string Answering::id_of_calls(const Choice& c) const { return fmt::format("call-{}-{}", plan_.head.id, c.index); }
+
 void Answering::end_stream_of(Choice& c, const Generation& generation) {
   c.tokens = static_cast<int>(generation.tokens.size());
   c.held += generation.text.substr(std::min(c.received, generation.text.size()));
   for (; c.reported < generation.logprobs.size(); ++c.reported) c.unsent.push_back(generation.logprobs[c.reported]);
+  const auto calls = calls_of(generation);
+  if (!calls.empty()) {
+    c.held.clear();
+    Json told = piece(c, "", nullptr);
+    Json& list = told["choices"][0]["delta"]["tool_calls"] = calls_json(calls, id_of_calls(c));
+    for (std::size_t i = 0; i < list.size(); ++i) list[i]["index"] = i;
+    to_->write(event(told));
+  }
   if (!c.held.empty() || !c.unsent.empty()) to_->write(event(piece(c, std::exchange(c.held, {}), nullptr)));
-  Json last = piece(c, "", finish_name(generation.finish));
+  Json last = piece(c, "", finish_of(generation, calls));
   if (is_all_ended()) {
     last["winnow"] = keeping_json(plan_.cost);
     last["timings"] = timings_json(plan_.cost);
@@ -140,8 +156,13 @@ Json Answering::whole_choice(Choice& c, Generation& generation) const {
   } else {
     out["message"] = {{"role", "assistant"}, {"content", generation.text}};
   }
+  const auto calls = calls_of(generation);
+  if (!calls.empty()) {
+    out["message"]["content"] = nullptr;
+    out["message"]["tool_calls"] = calls_json(calls, id_of_calls(c));
+  }
   out["logprobs"] = logprobs(generation.logprobs, c);
-  out["finish_reason"] = finish_name(generation.finish);
+  out["finish_reason"] = finish_of(generation, calls);
   if (!plan_.echoed.empty()) put_prompt_before(out, c, generation);
   return out;
 }
@@ -167,6 +188,7 @@ void Answering::fail(const std::exception_ptr& error) {
 }
 
 void Answering::finish() {
+  if (kept_ && remember_) remember_(kept_);
   if (plan_.form.stream) {
     if (plan_.form.usage_at_end) {
       Json last = chunk_json(plan_.head, plan_.form.surface);

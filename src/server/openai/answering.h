@@ -9,6 +9,7 @@
 #include "server/engine_thread.h"
 #include "server/http/message.h"
 #include "server/openai/answer.h"
+#include "server/tools/calls.h"
 #include "winnow/model.h"
 
 namespace winnow::server {
@@ -31,9 +32,14 @@ class Answering : public AnswerListener {
   /// What ends the other prompts of the request when one has failed.
   void on_failure(std::function<void()> cancel) { cancel_ = std::move(cancel); }
 
+  /// Hears what was kept of the first prompt, just before the end of the answer is told.
+  void on_finish(std::function<void(std::shared_ptr<const KeptPositions>)> remember) {
+    remember_ = std::move(remember);
+  }
+
   void accepted() override;
   void refused(std::exception_ptr why) override;
-  void read(std::size_t prompt, const CacheStats& stats) override;
+  void read(std::size_t prompt, const CacheStats& stats, std::shared_ptr<const KeptPositions> kept) override;
   void token(std::size_t prompt, int answer, const GeneratedToken& token, const std::string& text) override;
   void ended(std::size_t prompt, PromptEnd end) override;
 
@@ -43,6 +49,7 @@ class Answering : public AnswerListener {
     int index = 0;
     std::string held;                    ///< bytes that are not sent yet
     std::size_t received = 0;            ///< bytes
+    bool is_calls = false;               ///< what it says are calls of tools, which are told when it has ended
     std::vector<GeneratedToken> unsent;  ///< whose log probabilities are not sent yet
     std::size_t reported = 0;            ///< tokens with log probabilities
     int tokens = 0;
@@ -55,6 +62,8 @@ class Answering : public AnswerListener {
   Json chunk(Json choice) const;
   Json piece(Choice& choice, const std::string& text, const Json& finish);
   bool is_all_ended() const { return ended_ == plan_.prompt_tokens.size(); }
+  std::vector<ToolCall> calls_of(const Generation& generation) const;
+  std::string id_of_calls(const Choice& choice) const;
   void end_stream_of(Choice& choice, const Generation& generation);
   Json whole_choice(Choice& choice, Generation& generation) const;
   void put_prompt_before(Json& out, const Choice& choice, Generation& generation) const;
@@ -65,6 +74,8 @@ class Answering : public AnswerListener {
   AnswerPlan plan_;
   std::shared_ptr<Responder> to_;
   std::function<void()> cancel_;
+  std::function<void(std::shared_ptr<const KeptPositions>)> remember_;
+  std::shared_ptr<const KeptPositions> kept_;  ///< of the first prompt; null: not known
   std::vector<Choice> choices_;
   std::vector<Generation> answers_;                  ///< those that came as a whole, [choice]
   std::vector<std::vector<GeneratedToken>> scored_;  ///< of the prompts' tokens from the second on, [prompt]

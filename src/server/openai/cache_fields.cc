@@ -4,8 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "base/printable.h"
+#include "documents/asking.h"
 #include "policy/suggest.h"
 #include "server/openai/errors.h"
+#include "server/sessions/session_store.h"
 #include "winnow/policy/method.h"
 
 namespace winnow::server {
@@ -29,12 +31,40 @@ std::optional<std::string> budget_text(Fields& fields) {
   return std::to_string(integer_at(*value, fields.path("budget"), 1, std::numeric_limits<int>::max()));
 }
 
-void refuse_what_is_missing(Fields& fields) {
-  for (const char* const name : {"session", "documents", "ask"}) {
-    if (fields.any(name) != nullptr)
-      throw NotImplemented(fields.path(name), fmt::format("{} is not implemented: leave it out", fields.path(name)));
+/// Which documents are asked, and how. `given` is the budget of the request.
+void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& out) {
+  const auto ask = fields.text("ask");
+  const RequestJson* const names = fields.list("documents");
+  if (names == nullptr) {
+    if (ask) throw FieldError(fields.path("ask"), "ask says how documents are asked: name them in winnow.documents");
+    return;
   }
+  if (names->empty())
+    throw FieldError(fields.path("documents"), "winnow.documents is an empty list: name at least one");
+  for (std::size_t i = 0; i < names->size(); ++i)
+    out.documents.push_back(text_at((*names)[i], fmt::format("{}[{}]", fields.path("documents"), i)));
+  if (out.session)
+    throw FieldError(fields.path("session"), "a session does not go with winnow.documents: leave it out");
+  for (const char* const other : {"kv", "protocol"}) {
+    if (fields.any(other) != nullptr)
+      throw FieldError(fields.path(other), fmt::format("{} does not go with winnow.documents: winnow.ask says how they "
+                                                       "are put together",
+                                                       fields.path(other)));
+  }
+  if (ask) out.ask.method = parsed(fields.path("ask"), [&ask] { return AskSpec::parse(*ask); });
+  out.ask.budget = given;
+  out.ask.kv_type = out.keep.kv_type;
+  out.keep = parsed(fields.path("budget"), [&out] { return documents::cache_of(out.ask); });
 }
+
+/// What a session needs.
+void keep_session(const std::string& name, Keeping& keeping) {
+  parsed("winnow.session", [&name] { check_session_name(name); });
+  keeping.session = name;
+  keeping.protocol = Protocol::agnostic;
+}
+
+}  // namespace
 
 void refuse_unknown(const Fields& fields) {
   const auto unread = fields.unread();
@@ -43,24 +73,33 @@ void refuse_unknown(const Fields& fields) {
                                                             policy::suggest(unread.front(), fields.known())));
 }
 
-}  // namespace
+CacheOptions read_cache(Fields& fields, const CacheOptions& defaults) {
+  CacheOptions out = defaults;
+  if (const auto kv = fields.text("kv")) out.spec = parsed(fields.path("kv"), [&kv] { return Spec::parse(*kv); });
+  const auto budget = budget_text(fields);
+  if (!budget && !out.spec.method().needs_budget()) out.budget.reset();  // the default is for another method
+  if (budget) out.budget = parsed(fields.path("budget"), [&budget] { return Budget::parse(*budget); });
+  if (const auto type = fields.text("kv_type"))
+    out.kv_type = parsed(fields.path("kv_type"), [&type] { return KvType::parse(*type); });
+  parsed(fields.path("budget"), [&out] { return out.check(); });
+  return out;
+}
 
-Keeping read_keeping(Fields& fields, const RequestDefaults& defaults) {
+Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std::string& session) {
   Keeping out{defaults.keep, defaults.protocol};
+  if (!session.empty()) keep_session(session, out);
   const RequestJson* const object = fields.object("winnow");
   if (object == nullptr) return out;
   Fields inner(*object, "winnow.");
-  if (const auto kv = inner.text("kv")) out.keep.spec = parsed(inner.path("kv"), [&kv] { return Spec::parse(*kv); });
-  const auto budget = budget_text(inner);
-  if (!budget && !out.keep.spec.method().needs_budget()) out.keep.budget.reset();  // the server's is for another method
-  if (budget) out.keep.budget = parsed(inner.path("budget"), [&budget] { return Budget::parse(*budget); });
-  if (const auto type = inner.text("kv_type"))
-    out.keep.kv_type = parsed(inner.path("kv_type"), [&type] { return KvType::parse(*type); });
+  out.keep = read_cache(inner, defaults.keep);
   const auto protocol = inner.word("protocol", {"question-aware", "question-agnostic"});
   if (protocol) out.protocol = *protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
-  refuse_what_is_missing(inner);
+  if (const auto name = inner.text("session")) keep_session(*name, out);
+  if (out.session && protocol == "question-aware")
+    throw FieldError(inner.path("protocol"),
+                     "a session is kept for questions that are not known yet: its protocol is question-agnostic");
+  read_asking(inner, inner.any("budget") == nullptr ? std::nullopt : out.keep.budget, out);
   refuse_unknown(inner);
-  parsed(inner.path("budget"), [&out] { return out.keep.check(); });
   return out;
 }
 

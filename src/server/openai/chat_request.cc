@@ -8,6 +8,7 @@
 
 #include "engine/model_impl.h"
 #include "server/openai/errors.h"
+#include "server/tools/calls.h"
 
 namespace winnow::server {
 
@@ -15,12 +16,14 @@ namespace {
 
 constexpr const char* kMessages = "messages";
 
+/// What a call has given: templates that know no tools put it as a message of the user.
+bool is_result(const std::string& role) { return role == "tool" || role == "function"; }
+
 Role role_of(Fields& fields) {
   const auto role = fields.word("role", {"system", "developer", "user", "assistant", "tool", "function"});
   if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: say who speaks");
-  if (*role == "tool" || *role == "function")
-    throw NotImplemented(fields.path("role"), "tools are not implemented: leave their messages out");
-  return *role == "user" ? Role::user : *role == "assistant" ? Role::assistant : Role::system;
+  if (*role == "user" || is_result(*role)) return Role::user;
+  return *role == "assistant" ? Role::assistant : Role::system;
 }
 
 /// A text of a list of parts. They stand on lines of their own.
@@ -50,9 +53,11 @@ std::vector<std::string> read_content(Fields& fields) {
 ChatMessage read_message(const RequestJson& value, const std::string& path) {
   Fields fields(object_at(value, path), path + ".");
   ChatMessage out{role_of(fields), read_content(fields)};
+  if (is_result(fields.text("role").value_or(""))) out.parts.insert(out.parts.begin(), kResultOpening);
   const RequestJson* const calls = fields.list("tool_calls");
-  if (calls != nullptr && !calls->empty())
-    throw NotImplemented(fields.path("tool_calls"), "tools are not implemented: leave their calls out");
+  if (calls == nullptr || calls->empty()) return out;
+  if (!out.parts.back().empty()) out.parts.back() += "\n";
+  out.parts.back() += read_calls(*calls, fields.path("tool_calls"));
   return out;
 }
 
@@ -66,17 +71,11 @@ ChatEnd read_end(Fields& fields, const std::vector<ChatMessage>& messages) {
   return ChatEnd::continued;
 }
 
-std::string joined(const ChatMessage& message) {
-  std::string out;
-  for (const auto& part : message.parts) out += part;
-  return out;
-}
-
 /// What the template puts around the messages; see Vocab::chat_frame().
 std::vector<std::string> frame_of(const Model& model, const ChatPrompt& chat) {
   std::vector<Message> messages;
   for (const auto& message : chat.messages)
-    messages.push_back({message.role, message.role == Role::system ? joined(message) : ""});
+    messages.push_back({message.role, message.role == Role::system ? message.text() : ""});
   const auto opening = chat.end == ChatEnd::answer ? model::AnswerOpening::added : model::AnswerOpening::absent;
   try {
     auto frame = model.impl().vocab.chat_frame(messages, opening);
@@ -89,19 +88,45 @@ std::vector<std::string> frame_of(const Model& model, const ChatPrompt& chat) {
   }
 }
 
-std::vector<ChatMessage>::const_iterator last_of_user(const std::vector<ChatMessage>& messages) {
-  const auto found =
-      std::find_if(messages.rbegin(), messages.rend(), [](const ChatMessage& m) { return m.role == Role::user; });
-  return found == messages.rend() ? messages.end() : std::prev(found.base());
-}
-
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+/// Tokens of a chat as they are put together.
+struct Parts {
+  std::vector<Token> tokens;
+  std::vector<std::size_t> questions;  ///< where the last text of each message of the user begins
+
+  void begin_question() {
+    if (tokens.size() > (questions.empty() ? 0 : questions.back())) questions.push_back(tokens.size());
+  }
+  StagedPrompt split() && {
+    if (questions.empty()) return {{std::move(tokens), {}}};
+    const auto at = tokens.begin() + static_cast<std::ptrdiff_t>(questions.back());
+    return {{{tokens.begin(), at}, {at, tokens.end()}}, std::move(questions)};
+  }
+};
 
 }  // namespace
 
+std::string ChatMessage::text() const {
+  std::string out;
+  for (const auto& part : parts) out += part;
+  return out;
+}
+
+const char* role_name(Role role) {
+  return role == Role::user ? "user" : role == Role::assistant ? "assistant" : "system";
+}
+
+Role role_named(const std::string& name) {
+  for (const auto role : {Role::user, Role::assistant, Role::system}) {
+    if (name == role_name(role)) return role;
+  }
+  throw UsageError(fmt::format("there is no role {}", name));
+}
+
 std::size_t ChatPrompt::size() const {
   std::size_t out = 0;
-  for (const auto& message : messages) out += joined(message).size();
+  for (const auto& message : messages) out += message.text().size();
   return out;
 }
 
@@ -115,22 +140,28 @@ ChatPrompt read_chat(Fields& fields) {
   return out;
 }
 
-Prompt tokenize(const Model& model, const ChatPrompt& chat, ControlTokens control) {
+void add_instructions(ChatPrompt& chat, const std::string& text) {
+  if (chat.messages.front().role != Role::system) {
+    chat.messages.insert(chat.messages.begin(), {Role::system, {text}});
+  } else {
+    chat.messages.front().parts.push_back("\n\n" + text);
+  }
+}
+
+StagedPrompt tokenize(const Model& model, const ChatPrompt& chat, ControlTokens control) {
   const auto& vocab = model.impl().vocab;
   const auto frame = frame_of(model, chat);
-  const auto last = last_of_user(chat.messages);
-  Prompt out{vocab.opening(frame.front()), {}};
-  std::vector<Token>* to = &out.text;
+  Parts parts{vocab.opening(frame.front()), {}};
   auto after = frame.begin();
-  for (auto message = chat.messages.begin(); message != chat.messages.end(); ++message) {
-    if (message->role == Role::system) continue;
-    for (std::size_t i = 0; i < message->parts.size(); ++i) {
-      if (message == last && i + 1 == message->parts.size()) to = &out.question;
-      append(*to, vocab.tokenize(message->parts[i], control));
+  for (const auto& message : chat.messages) {
+    if (message.role == Role::system) continue;
+    for (std::size_t i = 0; i < message.parts.size(); ++i) {
+      if (message.role == Role::user && i + 1 == message.parts.size()) parts.begin_question();
+      append(parts.tokens, vocab.tokenize(message.parts[i], control));
     }
-    append(*to, vocab.tokenize(*++after, ControlTokens::parsed));
+    append(parts.tokens, vocab.tokenize(*++after, ControlTokens::parsed));
   }
-  return out;
+  return std::move(parts).split();
 }
 
 std::string render(const Model& model, const ChatPrompt& chat) {
@@ -138,7 +169,7 @@ std::string render(const Model& model, const ChatPrompt& chat) {
   auto after = frame.begin();
   std::string out = *after;
   for (const auto& message : chat.messages) {
-    if (message.role != Role::system) out += joined(message) + *++after;
+    if (message.role != Role::system) out += message.text() + *++after;
   }
   return out;
 }

@@ -15,7 +15,15 @@ namespace winnow::server {
 struct ChatMessage {
   Role role = Role::user;
   std::vector<std::string> parts;
+
+  /// All of them.
+  std::string text() const;
 };
+
+/// `system`, `user` or `assistant`.
+const char* role_name(Role role);
+/// Throws UsageError for another name.
+Role role_named(const std::string& name);
 
 /// What comes after the last message.
 enum class ChatEnd : std::uint8_t {
@@ -35,9 +43,21 @@ struct ChatPrompt {
 /// Reads `messages`, `add_generation_prompt` and `continue_final_message`. Throws ApiError.
 ChatPrompt read_chat(Fields& fields);
 
+/// A prompt, and where the stages of its text end (see Request); empty: it has none.
+struct StagedPrompt {
+  Prompt prompt;
+  std::vector<std::size_t> stages = {};
+
+  std::size_t size() const { return prompt.text.size() + prompt.question.size(); }
+};
+
+/// Adds to the system message, or puts one first.
+void add_instructions(ChatPrompt& chat, const std::string& text);
+
 /// Its tokens by the model's chat template: those of `Model::tokenize` for the same conversation. The question is the
-/// last text of the last message of the user, and what follows it. Throws ApiError where the template cannot put it.
-Prompt tokenize(const Model& model, const ChatPrompt& chat, ControlTokens control);
+/// last text of the last message of the user, and what follows it; a stage ends where the question began when an
+/// earlier message was the last one. Throws ApiError where the template cannot put it.
+StagedPrompt tokenize(const Model& model, const ChatPrompt& chat, ControlTokens control);
 
 /// Its text by the template.
 std::string render(const Model& model, const ChatPrompt& chat);

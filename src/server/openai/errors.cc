@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "server/engine_thread.h"
+#include "winnow/documents.h"
 
 namespace winnow::server {
 
@@ -54,6 +55,10 @@ ApiError api_error(const std::exception_ptr& error) {
     return {503, e.what()};
   } catch (const UsageError& e) {
     return {400, e.what()};
+  } catch (const UnknownDocument& e) {
+    return {404, e.what(), {}, "document_not_found"};
+  } catch (const StoreError& e) {
+    return {503, e.what(), {}, "store_unavailable"};
   } catch (const InputError& e) {
     return {400, e.what()};
   } catch (const MemoryError& e) {
@@ -72,6 +77,8 @@ std::vector<Header> headers_of(const std::exception_ptr& error) {
     return {{"Retry-After", std::to_string(e.retry_after())}};
   } catch (const ShuttingDown&) {
     return {{"Retry-After", "1"}};
+  } catch (const StoreError&) {
+    return {{"Retry-After", "5"}};
   } catch (...) {
     return {};
   }
@@ -79,12 +86,29 @@ std::vector<Header> headers_of(const std::exception_ptr& error) {
 
 }  // namespace
 
+std::exception_ptr late_error(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const MemoryError& e) {
+    return std::make_exception_ptr(ApiError(503, e.what(), {}, "insufficient_memory"));
+  } catch (...) {
+    return error;
+  }
+}
+
 HttpReply error_reply(const ApiError& error) { return {error.status(), text_of(error)}; }
 
 HttpReply error_reply(const std::exception_ptr& error) {
   HttpReply out = error_reply(api_error(error));
   out.headers = headers_of(error);
   return out;
+}
+
+int status_of(const std::exception_ptr& error) { return api_error(error).status(); }
+
+std::string reason_of(const std::exception_ptr& error) {
+  const ApiError known = api_error(error);
+  return known.code().empty() ? type_of(known.status()) : known.code();
 }
 
 std::string error_text(const std::exception_ptr& error) { return text_of(api_error(error)); }

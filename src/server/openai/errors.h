@@ -37,9 +37,18 @@ class NotImplemented : public ApiError {
   NotImplemented(const std::string& field, const std::string& sentence) : ApiError(501, sentence, field) {}
 };
 
+/// An error that comes when a request has begun: want of memory is then not the request's fault.
+std::exception_ptr late_error(const std::exception_ptr& error);
+
 /// `{"error": {"message", "type", "param", "code"}}` with its status and headers, for whatever was thrown.
 HttpReply error_reply(const std::exception_ptr& error);
 HttpReply error_reply(const ApiError& error);
+
+/// The status that says it.
+int status_of(const std::exception_ptr& error);
+
+/// What an error is counted as: its code, or its type where it has none.
+std::string reason_of(const std::exception_ptr& error);
 
 /// The same JSON, for a stream that has begun.
 std::string error_text(const std::exception_ptr& error);

@@ -48,18 +48,10 @@ void refuse_what_is_missing(Fields& fields, Surface surface) {
     throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
   if (fields.text("suffix") && surface == Surface::completion)
     throw NotImplemented("suffix", "suffix is not implemented: leave it out");
-  if (const RequestJson* const format = fields.object("response_format")) {
-    Fields inner(*format, "response_format.");
-    if (inner.word("type", {"text", "json_object", "json_schema"}).value_or("text") != "text")
-      throw NotImplemented("response_format", "response_format is not implemented but for text: leave it out");
-  }
+  if (surface == Surface::chat) return;
   const RequestJson* const tools = fields.list("tools");
-  if (tools != nullptr && !tools->empty()) throw NotImplemented("tools", "tools are not implemented: leave them out");
-  const RequestJson* const choice = fields.any("tool_choice");
-  if (choice == nullptr) return;
-  if (choice->is_object()) throw NotImplemented("tool_choice", "tools are not implemented: leave tool_choice out");
-  if (fields.word("tool_choice", {"none", "auto", "required"}) == "required")
-    throw NotImplemented("tool_choice", "tools are not implemented: leave tool_choice out");
+  if (tools != nullptr && !tools->empty())
+    throw NotImplemented("tools", "tools are not implemented here: use /v1/chat/completions");
 }
 
 bool read_echo(Fields& fields, const AnswerForm& form) {

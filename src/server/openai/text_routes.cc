@@ -29,7 +29,7 @@ std::vector<Token> tokens_of(const Model& model, Fields& fields) {
 }
 
 std::vector<Token> chat_tokens(const Model& model, Fields& fields) {
-  Prompt out = tokenize(model, read_chat(fields), ControlTokens::as_text);
+  Prompt out = tokenize(model, read_chat(fields), ControlTokens::as_text).prompt;
   out.text.insert(out.text.end(), out.question.begin(), out.question.end());
   return out.text;
 }

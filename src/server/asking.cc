@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/asking.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "base/printable.h"
+#include "server/documents/asking_source.h"
+#include "server/documents/routes.h"
+#include "server/openai/about.h"
+#include "server/openai/answering.h"
+#include "server/openai/cache_fields.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/errors.h"
+#include "server/openai/response_format.h"
+#include "server/sessions/session_answer.h"
+#include "server/tools/tools.h"
+
+namespace winnow::server {
+
+namespace {
+
+std::int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// As OpenAI's begin.
+std::string id_of(Surface surface) { return new_id(surface == Surface::chat ? "chatcmpl" : "cmpl"); }
+
+/// What is known of a request before it is answered, and is remembered afterwards.
+std::shared_ptr<FinishedRequest> finished_request(const AnswerPlan& plan, const std::string& key,
+                                                  const Prompt& prompt) {
+  auto tokens = prompt.text;
+  tokens.insert(tokens.end(), prompt.question.begin(), prompt.question.end());
+  return std::make_shared<FinishedRequest>(
+      FinishedRequest{plan.head.id, key, plan.cost.spec, plan.cost.budget, std::move(tokens), nullptr});
+}
+
+/// A share of a short prompt may be less than its method works with: as a stage, the prompt gets what that needs.
+void raise_share(Request& request) {
+  const bool is_share = request.keep.budget && request.keep.budget->unit() == Budget::Unit::percent;
+  if (is_share && request.stages.empty() && !request.prompt_logprobs) request.stages = {request.text.size()};
+}
+
+/// Reads the tools of a chat. Where there are some, they make the grammar of its answers.
+Tools take_tools(Fields& fields, const RequestJson& request, const std::string& body, AnswerForm& form,
+                 GenerateOptions& generate) {
+  if (form.surface != Surface::chat) return {};
+  Tools out = read_tools(fields, request, body);
+  form.calls = !out.list.empty();
+  if (form.calls && !generate.grammar.empty())
+    throw FieldError("response_format", "response_format does not go with tools: an answer may be a call");
+  if (form.calls) generate.grammar = grammar_of_tools(out);
+  return out;
+}
+
+/// Throws unless a request can be a turn of a session: it asks for one answer, which is a message of its own.
+void check_turn(const ChatPrompt& chat, const AnswerForm& form) {
+  if (form.answers > 1)
+    throw FieldError("n", fmt::format("a session goes on with one answer, and not with {}", form.answers));
+  if (chat.end == ChatEnd::continued)
+    throw FieldError("continue_final_message", "the answer in a session is a message of its own");
+  if (chat.end == ChatEnd::nothing)
+    throw FieldError("add_generation_prompt", "a session goes on with an answer, which the template must open");
+  if (chat.messages.back().role != Role::user)
+    throw FieldError("messages", "a turn of a session ends with a message of the user");
+}
+
+}  // namespace
+
+struct Asking::Asked {
+  Asked(const std::string& body, Surface surface, const Asker& who, std::shared_ptr<Responder> responder,
+        const AskingRoom& room)
+      : json(parse_body(body)),
+        fields(json),
+        asker(who),
+        to(std::move(responder)),
+        plan{read_form(fields, surface), {id_of(surface), seconds_now(), name_of(*room.model)}, {}, {}},
+        keeping(read_keeping(fields, room.options.defaults, asker.session)),
+        generate(read_generation(fields, plan.form, room.options.defaults, room.model->info())) {
+    generate.grammar = read_response_format(fields, json, body);
+    tools = take_tools(fields, json, body, plan.form, generate);
+  }
+
+  RequestJson json;
+  Fields fields;
+  Asker asker;
+  std::shared_ptr<Responder> to;
+  AnswerPlan plan;
+  Keeping keeping;
+  GenerateOptions generate;
+  Tools tools;
+  std::shared_ptr<SessionTurn> turn;  ///< null: it is none's
+  std::vector<ChatMessage> said;      ///< in this turn
+  Documents documents;                ///< that are asked
+};
+
+void Asking::ask(Surface surface, const Asker& asker, const std::string& body, const std::shared_ptr<Responder>& to) {
+  const auto asked = std::make_shared<Asked>(body, surface, asker, to, room_);
+  if (!asked->keeping.session && asked->keeping.documents.empty()) return go_on(*asked);
+  room_.store_workers.post([this, asked] {
+    room_.answer(*asked->to, asked->asker, [&] {
+      try {
+        open(*asked);
+        go_on(*asked);
+      } catch (...) {
+        asked->turn.reset();  // the client may ask again as soon as it is told
+        throw;
+      }
+    });
+  });
+}
+
+void Asking::open(Asked& asked) {
+  const auto& keeping = asked.keeping;
+  if (keeping.session) {
+    if (asked.plan.form.surface != Surface::chat)
+      throw FieldError("winnow.session", "a session is a chat: use /v1/chat/completions");
+    asked.turn = room_.sessions.begin({asked.asker.key, *keeping.session});
+  }
+  if (keeping.documents.empty()) return;
+  check_question(asked.fields, asked.plan.form);
+  if (room_.shelf == nullptr) throw no_documents("winnow.documents");
+  asked.documents = room_.shelf->use([&](DocumentStore& store) {
+    Documents out;
+    for (const auto& name : keeping.documents) out.push_back(store.open(name, *room_.model));
+    return out;
+  });
+}
+
+void Asking::go_on(Asked& asked) {
+  auto prompts = read_prompts(asked);
+  name_unknown(asked.fields);
+  put_after_documents(asked, prompts);
+  limit_answers(asked, prompts);
+  auto& plan = asked.plan;
+  const auto& keeping = asked.keeping;
+  plan.cost.spec = asked.documents.empty() ? keeping.keep.spec.print() : keeping.ask.method.print();
+  plan.cost.budget = keeping.keep.budget ? keeping.keep.budget->print() : "";
+  const auto finished = finished_request(plan, asked.asker.key, prompts.front().prompt);
+  std::vector<Request> requests;
+  for (auto& prompt : prompts) {
+    plan.prompt_tokens.push_back(static_cast<int>(prompt.size()));
+    plan.cost.prompt_tokens += plan.prompt_tokens.back();
+    if (plan.form.echo) plan.echoed.push_back(prompt.prompt.text);
+    requests.push_back(request_for(asked, std::move(prompt)));
+  }
+  const auto ticket = room_.engine.new_ticket();
+  const auto listener = listener_of(asked, ticket, finished);
+  room_.engine.add(ticket, std::move(requests), plan.head.id, listener);
+  asked.to->on_gone([&engine = room_.engine, ticket] { engine.cancel(ticket); });
+}
+
+std::vector<StagedPrompt> Asking::read_prompts(Asked& asked) const {
+  const Model& model = *room_.model;
+  const bool is_chat = asked.plan.form.surface == Surface::chat;
+  const char* const name = is_chat ? "messages" : "prompt";
+  std::vector<StagedPrompt> out;
+  if (is_chat) {
+    ChatPrompt chat = read_chat(asked.fields);
+    if (asked.turn) {
+      check_turn(chat, asked.plan.form);
+      asked.said = chat.messages;
+      chat.messages.insert(chat.messages.begin(), asked.turn->before().begin(), asked.turn->before().end());
+    }
+    if (!asked.tools.list.empty()) add_instructions(chat, instructions_of(asked.tools));
+    check_context(model, chat.size(), room_.context, name);
+    out.push_back(tokenize(model, chat, room_.options.defaults.control));
+  } else {
+    for (auto& prompt : server::read_prompts(asked.fields, model, room_.context)) out.push_back({std::move(prompt)});
+  }
+  for (const auto& prompt : out) check_context(prompt.size(), room_.context, name);
+  return out;
+}
+
+void Asking::put_after_documents(Asked& asked, std::vector<StagedPrompt>& prompts) const {
+  if (asked.documents.empty()) return;
+  for (auto& prompt : prompts) {
+    prompt = {after_documents(*room_.model, asked.documents, std::move(prompt.prompt), asked.plan.form.surface)};
+    check_context(prompt.size(), room_.context, "winnow.documents");
+  }
+}
+
+void Asking::limit_answers(Asked& asked, const std::vector<StagedPrompt>& prompts) const {
+  auto& generate = asked.generate;
+  for (const auto& prompt : prompts)
+    generate.max_tokens = std::min(generate.max_tokens, room_.context - static_cast<int>(prompt.size()));
+  generate.min_tokens = std::min(generate.min_tokens, generate.max_tokens);
+  if (asked.turn && generate.max_tokens == 0)
+    throw FieldError("messages", fmt::format("the session has no room for an answer: its {} tokens fill the context",
+                                             room_.context));
+}
+
+Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
+  const auto& form = asked.plan.form;
+  Request out;
+  if (asked.documents.empty()) {
+    out = request_of(std::move(prompt.prompt), asked.keeping.protocol);
+    if (form.echo && form.alternatives) out.prompt_logprobs = std::max(1, *form.alternatives);
+    if (!out.question.empty()) {
+      out.cache_salt = form.cache_salt.value_or(asked.asker.key);
+      out.stages = std::move(prompt.stages);
+    }
+  } else {
+    out.source = std::make_shared<AskingSource>(asked.documents, std::move(prompt.prompt.question), asked.keeping.ask);
+  }
+  out.keep = asked.keeping.keep;
+  out.generate = asked.generate;
+  out.answers = form.answers;
+  out.key = asked.asker.key;
+  out.priority = form.priority;
+  if (asked.documents.empty()) raise_share(out);
+  return out;
+}
+
+std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, EngineThread::Ticket ticket,
+                                                    const std::shared_ptr<FinishedRequest>& finished) {
+  const auto& asker = asked.asker;
+  const auto& plan = asked.plan;
+  const auto answering = std::make_shared<Answering>(room_.model, plan, asked.to);
+  answering->on_failure([&engine = room_.engine, ticket] { engine.cancel(ticket); });
+  answering->on_finish([this, finished](std::shared_ptr<const KeptPositions> kept) {
+    finished->kept = std::move(kept);
+    room_.finished.put(std::move(*finished));
+  });
+  std::shared_ptr<AnswerListener> listener = std::make_shared<Observed>(
+      answering, room_.observers,
+      RequestRecord{.path = asker.path, .id = plan.head.id, .key = asker.key_name, .cost = plan.cost}, asker.arrived,
+      plan.prompt_tokens, plan.form.answers);
+  if (!asked.turn) return listener;
+  return std::make_shared<SessionAnswer>(std::move(listener), std::move(asked.turn), std::move(asked.said),
+                                         room_.store_workers, room_.to_http);
+}
+
+void Asking::name_unknown(const Fields& fields) {
+  constexpr std::size_t kMostNamed = 100;
+  for (const auto& name : fields.unread()) {
+    const std::lock_guard lock(named_mutex_);
+    if (named_.size() < kMostNamed && named_.insert(brief(name)).second)
+      log().info("the field {} of requests is not known, and ignored", brief(name));
+  }
+}
+
+}  // namespace winnow::server

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/asker.h"
+#include "server/documents/questions.h"
+#include "server/documents/shelf.h"
+#include "server/engine_thread.h"
+#include "server/kept/finished.h"
+#include "server/metrics/observed.h"
+#include "server/openai/chat_request.h"
+#include "server/openai/fields.h"
+#include "server/openai/generation_fields.h"
+#include "server/options.h"
+#include "server/post.h"
+#include "server/sessions/sessions.h"
+#include "server/workers.h"
+
+namespace winnow::server {
+
+/// What requests for answers need; all outlive them.
+struct AskingRoom {
+  std::shared_ptr<const Model> model;
+  const ServerOptions& options;
+  EngineThread& engine;
+  Post to_http;
+  int context;  ///< tokens
+  Observers observers;
+  FinishedRequests& finished;
+  Sessions& sessions;
+  Shelf* shelf;            ///< null: there are no documents
+  Workers& store_workers;  ///< those that may wait for a store
+  /// Calls what may throw for a request; an error is its answer.
+  std::function<void(Responder&, const Asker&, const std::function<void()>&)> answer;
+};
+
+/// The way of a request for an answer from its body to the engine.
+class Asking {
+ public:
+  explicit Asking(AskingRoom room) : room_(std::move(room)) {}
+
+  /// In a worker. What needs a store goes on in one of those that may wait for it. Throws ApiError and others.
+  void ask(Surface surface, const Asker& asker, const std::string& body, const std::shared_ptr<Responder>& to);
+
+ private:
+  struct Asked;
+
+  /// With its session and its documents.
+  void open(Asked& asked);
+  void go_on(Asked& asked);
+  std::vector<StagedPrompt> read_prompts(Asked& asked) const;
+  void put_after_documents(Asked& asked, std::vector<StagedPrompt>& prompts) const;
+  /// Cuts answers off where the context ends.
+  void limit_answers(Asked& asked, const std::vector<StagedPrompt>& prompts) const;
+  Request request_for(const Asked& asked, StagedPrompt prompt) const;
+  std::shared_ptr<AnswerListener> listener_of(Asked& asked, EngineThread::Ticket ticket,
+                                              const std::shared_ptr<FinishedRequest>& finished);
+  /// Names fields that nobody reads, each once.
+  void name_unknown(const Fields& fields);
+
+  AskingRoom room_;
+  std::mutex named_mutex_;
+  std::set<std::string> named_;
+};
+
+}  // namespace winnow::server

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
+
+#include "documents/adding.h"
+#include "engine/cache_source.h"
+#include "server/documents/shelf.h"
+
+namespace winnow::server {
+
+/// What becomes of a document, for other threads.
+struct AddingResult {
+  std::atomic<bool> is_writing{false};  ///< all has been read: it is not worth stopping any more
+  AddedDocument added;                  ///< when its request has ended without an error
+};
+
+/// A document that is read as a request among others. A thread of its own then writes it to the store, which may take
+/// long. Its cache belongs to the request all the time, so that the memory stays promised.
+class AddingSource : public engine::CacheSource {
+ public:
+  /// `wake` lets the scheduler go on; it may be called until the source is gone.
+  AddingSource(std::unique_ptr<documents::Adding> adding, Shelf& shelf, std::function<void()> wake,
+               std::shared_ptr<AddingResult> result);
+
+  int tokens() const override { return static_cast<int>(adding_->reading().tokens().size()); }
+  std::size_t bytes(const Session::Impl& session) const override { return adding_->reading().bytes(session); }
+  std::size_t cache_bytes(const Session::Impl& session) const override;
+  void begin(Session::Impl& session) override { adding_->begin(session); }
+  bool advance() override;
+  bool is_waiting() const override { return writer_.valid() && !is_written_; }
+  double done() const override { return writer_.valid() ? 1 : adding_->reading().done(); }
+  Cache take_cache() override { return adding_->take_cache(); }
+  std::vector<float> take_logits() override { return {}; }
+
+ private:
+  void write() noexcept;
+
+  std::unique_ptr<documents::Adding> adding_;
+  Shelf& shelf_;
+  std::function<void()> wake_;
+  std::shared_ptr<AddingResult> result_;
+  std::exception_ptr error_;  ///< why it could not be written
+  std::atomic<bool> is_written_{false};
+  std::future<void> writer_;  ///< waits for its thread when it is destroyed, before all the rest
+};
+
+}  // namespace winnow::server

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/kept/reply.h"
+
+#include "engine/model_impl.h"
+#include "server/openai/answer.h"
+#include "server/utf8.h"
+
+namespace winnow::server {
+
+namespace {
+
+/// [token] The text of each. A character that several tokens make is the text of the last of them.
+Json pieces_of(const Model& model, const std::vector<Token>& tokens) {
+  Json out = Json::array();
+  std::string held;
+  for (const Token token : tokens) {
+    held += model.impl().vocab.name(token);
+    out.push_back(take_whole_characters(held));
+  }
+  return out;
+}
+
+Json layer_json(const KeptPositions::Layer& layer) {
+  Json out = Json::array();
+  for (const auto& runs : layer) {
+    Json& head = out.emplace_back(Json::array());
+    for (const Run run : runs) head.push_back({run.first, run.last});
+  }
+  return out;
+}
+
+}  // namespace
+
+HttpReply kept_reply(const Model& model, const FinishedRequest& request) {
+  Json layers = Json::array();
+  for (const auto& layer : request.kept->layers()) layers.push_back(layer_json(layer));
+  return {.body = text_of({{"id", request.id},
+                           {"object", "winnow.kept"},
+                           {"spec", request.spec},
+                           {"budget", request.budget},
+                           {"prompt_tokens", request.tokens.size()},
+                           {"compressed_tokens", request.kept->seen()},
+                           {"entries_per_head", request.kept->entries_per_head()},
+                           {"layers", std::move(layers)},
+                           {"pieces", pieces_of(model, request.tokens)}})};
+}
+
+}  // namespace winnow::server

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/http/message.h"
+#include "server/kept/finished.h"
+#include "winnow/model.h"
+
+namespace winnow::server {
+
+/// What `GET /winnow/requests/ID/kept` answers.
+HttpReply kept_reply(const Model& model, const FinishedRequest& request);
+
+}  // namespace winnow::server

@@ -1,0 +1,24 @@
+/** Asks the server what it is, and fills what depends on that. */
+async function greet() {
+  try {
+    const props = await askJson("/props");
+    byId("server").textContent = `${props.model}, ${count(props.n_ctx)} tokens of context, ${props.build_info}`;
+    requests.memory = props.memory;
+    byId("memory").hidden = !props.memory;
+    fillOptions(props);
+    showTrouble(null);
+  } catch (error) {
+    showTrouble(error);
+  }
+}
+
+byId("key").value = sessionStorage.getItem(KEY) ?? "";
+byId("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem(KEY, byId("key").value.trim());
+  greet();
+});
+startChat();
+startInspector();
+await greet();
+poll();

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sessions/session_answer.h"
+
+namespace winnow::server {
+
+void SessionAnswer::ended(std::size_t prompt, PromptEnd end) {
+  if (end.error) {
+    turn_.reset();  // the client may ask again at once
+    return next_->ended(prompt, std::move(end));
+  }
+  const auto shared = std::make_shared<PromptEnd>(std::move(end));
+  workers_.post([next = next_, turn = turn_, said = said_, to_http = to_http_, prompt, shared]() mutable {
+    try {
+      turn->keep(std::move(said), shared->answers.front().text);
+    } catch (...) {
+      shared->error = std::current_exception();
+    }
+    turn.reset();
+    to_http([next, prompt, shared] { next->ended(prompt, std::move(*shared)); });
+  });
+  turn_.reset();
+}
+
+void SessionAnswer::refused(std::exception_ptr why) {
+  turn_.reset();
+  next_->refused(std::move(why));
+}
+
+void SessionAnswer::cancelled(std::size_t prompt, PromptEnd end) {
+  turn_.reset();
+  next_->cancelled(prompt, std::move(end));
+}
+
+}  // namespace winnow::server

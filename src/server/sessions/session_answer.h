@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "server/engine_thread.h"
+#include "server/post.h"
+#include "server/sessions/sessions.h"
+#include "server/workers.h"
+
+namespace winnow::server {
+
+/// Keeps the answer of a session's turn before its end is told: what a client has got the end of is not lost.
+class SessionAnswer : public AnswerListener {
+ public:
+  /// `said` are the messages of this turn. `workers` outlives the listener.
+  SessionAnswer(std::shared_ptr<AnswerListener> next, std::shared_ptr<SessionTurn> turn, std::vector<ChatMessage> said,
+                Workers& workers, Post to_http)
+      : next_(std::move(next)),
+        turn_(std::move(turn)),
+        said_(std::move(said)),
+        workers_(workers),
+        to_http_(std::move(to_http)) {}
+
+  void accepted() override { next_->accepted(); }
+  void refused(std::exception_ptr why) override;
+  void read(std::size_t prompt, const CacheStats& stats, std::shared_ptr<const KeptPositions> kept) override {
+    next_->read(prompt, stats, std::move(kept));
+  }
+  void token(std::size_t prompt, int answer, const GeneratedToken& token, const std::string& text) override {
+    next_->token(prompt, answer, token, text);
+  }
+  void ended(std::size_t prompt, PromptEnd end) override;
+  void cancelled(std::size_t prompt, PromptEnd end) override;
+
+ private:
+  std::shared_ptr<AnswerListener> next_;
+  std::shared_ptr<SessionTurn> turn_;
+  std::vector<ChatMessage> said_;
+  Workers& workers_;
+  Post to_http_;
+};
+
+}  // namespace winnow::server

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sessions/session_routes.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "base/printable.h"
+#include "server/openai/answer.h"
+#include "server/sessions/session_error.h"
+
+namespace winnow::server {
+
+namespace {
+
+Json about(const std::string& name, const SessionRecord& record) {
+  return {{"name", name},
+          {"object", "session"},
+          {"messages", record.messages.size()},
+          {"turns", record.turns},
+          {"used", record.used}};
+}
+
+ApiError unknown(const SessionKey& key) {
+  return ApiError(404, fmt::format("there is no session {}", brief(key.name)));
+}
+
+}  // namespace
+
+HttpReply sessions_reply(const SessionStore& store, const std::string& owner) {
+  Json data = Json::array();
+  for (const auto& [name, record] : with_store([&] { return store.list(owner); })) data.push_back(about(name, record));
+  return {.body = text_of({{"object", "list"}, {"data", data}})};
+}
+
+HttpReply session_reply(const SessionStore& store, const SessionKey& key) {
+  const auto record = with_store([&] { return store.get(key); });
+  if (!record) throw unknown(key);
+  Json out = about(key.name, *record);
+  out["messages"] = Json::array();
+  for (const auto& message : record->messages)
+    out["messages"].push_back({{"role", role_name(message.role)}, {"content", message.text()}});
+  return {.body = text_of(out)};
+}
+
+HttpReply remove_session(SessionStore& store, const SessionKey& key) {
+  if (!with_store([&] { return store.remove(key); })) throw unknown(key);
+  return {.body = text_of({{"name", key.name}, {"object", "session"}, {"deleted", true}})};
+}
+
+}  // namespace winnow::server

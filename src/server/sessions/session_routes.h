@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "server/http/message.h"
+#include "server/sessions/session_store.h"
+
+namespace winnow::server {
+
+/// What an owner has. They throw ApiError: 404 for an unknown name, 503 for a store that cannot be used.
+HttpReply sessions_reply(const SessionStore& store, const std::string& owner);
+HttpReply session_reply(const SessionStore& store, const SessionKey& key);
+HttpReply remove_session(SessionStore& store, const SessionKey& key);
+
+}  // namespace winnow::server
