@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documents, so that they cannot fall behind the program. Each fenced block and each document's links are a case.
 
-    ```sh run     bash runs the block in an empty folder with model.gguf, long.txt and prompts.jsonl
-    ```sh run:P   the same, but only where the program P is installed
+    ```sh run     bash runs the block in an empty folder with model.gguf, long.txt, prompts.jsonl and examples/
+    ```sh run:P   the same, but only where the program P is installed; several have commas between them
     ```sh         `winnow run` lines run with --dry-run, other `winnow` lines as they are; `make` lines must name a target
     ```… FILE     FILE has the block's lines, in this order, apart from white space
 
@@ -24,7 +24,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 WINNOW = pathlib.Path(os.environ["WINNOW"])
 MODEL = os.environ.get("WINNOW_TEST_MODEL")
 PATIENCE = 600  # seconds
-DOCUMENTS = [*sorted(SOURCE.glob("*.md")), *sorted((SOURCE / "docs").rglob("*.md"))]
+DOCUMENTS = [*sorted(SOURCE.glob("*.md")), *sorted((SOURCE / "docs").rglob("*.md")), *sorted((SOURCE / "examples").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)[ ]?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -54,6 +54,7 @@ def run(tmp_path):
     if not MODEL:
         pytest.skip("WINNOW_TEST_MODEL is not set")
     (tmp_path / "model.gguf").symlink_to(MODEL)
+    (tmp_path / "examples").symlink_to(SOURCE / "examples")
     text = (SOURCE / "examples/demo/war-and-peace.txt").read_text()[:3000]
     (tmp_path / "long.txt").write_text(text)
     (tmp_path / "prompts.jsonl").write_text(json.dumps({"text": text, "question": "Who is speaking?"}) + "\n")
@@ -68,9 +69,9 @@ def run(tmp_path):
 
 @pytest.mark.parametrize("mark, block", blocks(is_run))
 def test_a_block_runs(run, mark, block):
-    program = mark.partition(":")[2]
-    if program and not shutil.which(program):
-        pytest.skip(f"{program} is not installed")
+    for program in filter(None, mark.partition(":")[2].split(",")):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
     run("bash", "-euo", "pipefail", "-c", block)
 
 

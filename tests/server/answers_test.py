@@ -98,15 +98,26 @@ def test_a_system_message_is_that_of_run(server, model):
         assert server.good(CHAT, body)["choices"][0]["message"]["content"] == record["answer"]
 
 
-def test_the_text_before_the_last_question_is_what_is_compressed(server):
-    """A conversation: all before the last message of the user is kept within the budget, and all after it as it is."""
+def test_what_comes_before_the_last_question_is_compressed_in_stages(server):
+    """What opens the first message is shorter than the budget; from there to the last message is a stage of its own."""
     messages = [{"role": "user", "content": TEXT}, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "and?"}]
     body = {"messages": messages, "max_tokens": 1, "ignore_eos": True, "winnow": {**SNAPKV, "protocol": "question-agnostic"}}
     told = server.good(CHAT, body)["winnow"]
     head = server.good("/tokenize", {"messages": messages[:2], "add_generation_prompt": False})["count"]
-    assert told["entries_per_head"] == 40 and head > 100
+    opening = server.good("/tokenize", {"messages": [{"role": "user", "content": ""}], "continue_final_message": True})["count"]
+    assert 0 < opening < 40 and told["entries_per_head"] == opening + 40 and head > 100
     per_token = server.good(COMPLETION, completion())["winnow"]["bytes_full"] / server.good("/tokenize", {"prompt": TEXT})["count"]
     assert abs(told["bytes_full"] / per_token - head) < 30, "the last message's opening is part of what comes before it"
+
+
+@pytest.mark.parametrize("protocol", ["question-aware", "question-agnostic"])
+def test_a_share_of_a_short_prompt_is_raised_to_what_the_method_needs(server, protocol):
+    """A server with a share as its budget answers "Hello", too; a number of entries that is too small is refused."""
+    body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 3, "ignore_eos": True}
+    told = server.good(CHAT, {**body, "winnow": {"kv": "snapkv:window=8", "budget": "1%", "protocol": protocol}})["winnow"]
+    assert told["budget"] == "1%" and told["entries_per_head"] >= 8
+    status, reply = server.post(CHAT, {**body, "winnow": {"kv": "snapkv:window=8", "budget": 1}})
+    assert status == 400 and "budget of 1 entries" in reply["error"]["message"]
 
 
 def test_requests_with_different_methods_at_once(server, model, text):

@@ -54,6 +54,7 @@ def test_what_cannot_be_is_refused(model, work):
     refuse("-m", model, "--kv", "snapkv", code=2, parts=["budget"])
     refuse("-m", model, "--kv", "snapky", code=2, parts=["did you mean snapkv"])
     refuse("-m", model, "--port", "70000", code=2, parts=["70000"])
+    refuse("-m", model, "--max-queue-tokens", "0", code=2, parts=["--max-queue-tokens"])
     refuse("-m", model, "--parallel", "0", code=2, parts=["--parallel"])
     refuse("--port", "0", code=2, parts=["WINNOW_MODEL"])
 
@@ -84,7 +85,8 @@ def test_running_requests_end_first(model):
         assert status == 503 and 1 <= int(headers["Retry-After"]) <= 120 and "shutting down" in sentence(json.loads(body))["message"]
         rest = stream.read()
         assert rest.count(b"\ndata: ") > 10 and b"data: [DONE]" in rest and b"error" not in rest
-        _, said = one.process.communicate(timeout=PATIENCE)
+        one.process.wait(timeout=PATIENCE)
+        said = one.said()
         client.close()
     assert one.process.returncode == 0 and "requests are finished first" in said
 
@@ -122,6 +124,35 @@ def test_too_many_requests_are_told_to_come_back(model):
             client.close()
         one.wait_until_idle()
         assert one.post(COMPLETION, {"prompt": ["a", "b"], "max_tokens": 1})[0] == 200
+
+
+def test_too_many_tokens_that_wait_are_told_to_come_back(model):
+    """A prompt that is longer than all that may wait gets in when none waits."""
+
+    def post(count, **fields):
+        status, headers, body = one.ask("POST", COMPLETION, json.dumps({"prompt": [5] * count, "max_tokens": 1, **fields}))
+        return status, headers, json.loads(body)
+
+    with Server(model, "--context", "100000", "--parallel", "1", "--max-queue-tokens", "100") as one:
+        assert post(500)[0] == 200 and post(500)[0] == 200
+        clients = [start(one, LONG)[0]]
+        wait_for(lambda: [slot["phase"] for slot in one.get("/slots")[1]] == ["answering"])
+        clients.append(start(one, {**LONG, "prompt": [5] * 60})[0])
+        status, headers, reply = post(41)
+        error = sentence(reply, "60", "41", "100")
+        assert status == 429 and error["code"] == "rate_limit_exceeded" and 1 <= int(headers["Retry-After"]) <= 120
+        assert one.post(COMPLETION, {"prompt": [[5] * 20, [5] * 21]})[0] == 429, "all of a list, or nothing"
+        clients.append(start(one, {**LONG, "prompt": [5] * 40})[0])
+        assert post(1)[0] == 429
+        for client in clients[1:]:
+            client.close()
+        wait_for(lambda: len(one.get("/slots")[1]) == 1)
+        clients.append(start(one, {**LONG, "prompt": [5] * 500})[0])
+        assert post(1)[0] == 429
+        for client in clients:
+            client.close()
+        one.wait_until_idle()
+        assert post(1)[0] == 200
 
 
 def test_what_never_fits_into_the_memory_is_refused(model):

@@ -38,10 +38,9 @@ BOTH = {
     "best_of": {"number"},
     "response_format": {"object"},
     "tools": {"list"},
-    "tool_choice": {"object"},
 }
 FIELDS = {
-    CHAT: {**BOTH, "messages": set(), "logprobs": {"boolean"}, "top_logprobs": {"number"}, "add_generation_prompt": {"boolean"}, "continue_final_message": {"boolean"}},
+    CHAT: {**BOTH, "messages": set(), "tool_choice": {"object"}, "parallel_tool_calls": {"boolean"}, "logprobs": {"boolean"}, "top_logprobs": {"number"}, "add_generation_prompt": {"boolean"}, "continue_final_message": {"boolean"}},
     COMPLETION: {**BOTH, "prompt": {"text"}, "logprobs": {"number"}},
 }
 GOOD = {CHAT: {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}, COMPLETION: {"prompt": "hello", "max_tokens": 1}}
@@ -126,14 +125,6 @@ def test_a_whole_number_may_have_a_point(server):
 MISSING = [
     ("echo", True),
     ("best_of", 3),
-    ("response_format", {"type": "json_object"}),
-    ("response_format", {"type": "json_schema", "json_schema": {}}),
-    ("tools", [{"type": "function"}]),
-    ("tool_choice", "required"),
-    ("tool_choice", {"type": "function"}),
-    ("winnow", {"session": "a"}),
-    ("winnow", {"documents": ["a"]}),
-    ("winnow", {"ask": "samkv"}),
 ]
 
 

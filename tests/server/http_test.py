@@ -47,12 +47,6 @@ def test_unknown_routes_and_methods(server):
         sentence(json.loads(reply), method, allowed)
 
 
-@pytest.mark.parametrize("method, path", [("GET", "/metrics"), ("GET", "/"), ("GET", "/v1/documents"), ("POST", "/v1/documents")])
-def test_routes_that_are_not_there_yet(server, method, path):
-    status, _, reply = server.ask(method, path)
-    assert status == 501 and "not implemented" in sentence(json.loads(reply))["message"]
-
-
 def test_a_target_may_have_a_query(server):
     assert server.get("/health?x=1")[0] == 200
 

@@ -9,44 +9,30 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 from program import PATIENCE, WINNOW
 
 
-class Server:
-    def __init__(self, model, *options):
-        command = [WINNOW, "serve", "-m", model, "--port", "0", "--threads", "1", *options]
-        environment = {name: value for name, value in os.environ.items() if name not in ("WINNOW_MODEL", "WINNOW_API_KEY")}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-        self.said = []
-        for line in self.process.stderr:
-            self.said.append(line)
-            if found := re.match(r"listening on http://([^,]*):(\d+), try: curl ", line):
-                self.host, self.port = found[1], int(found[2])
-                return
-        raise AssertionError(self.said)
+class Client:
+    """Asks a server at an address."""
 
-    def __enter__(self):
-        return self
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+        self.tls = None  # how to speak TLS
 
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
-    def end(self, number=signal.SIGTERM):
-        """Its exit code, and what it has said on stderr."""
-        self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, "".join(self.said) + errors
+    def opened(self):
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=PATIENCE, context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
 
     def connect(self):
         return socket.create_connection((self.host, self.port), timeout=PATIENCE)
 
     def ask(self, method, path, body=None, **headers):
         """Status, headers and bytes of a reply."""
-        with contextlib.closing(http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)) as connection:
+        with contextlib.closing(self.opened()) as connection:
             connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             reply = connection.getresponse()
             return reply.status, reply.headers, reply.read()
@@ -77,6 +63,40 @@ class Server:
 
     def wait_until_idle(self):
         wait_for(lambda: self.get("/slots") == (200, []))
+
+
+class Server(Client):
+    """A server of its own, at any port that is free or at the one that is named."""
+
+    def __init__(self, model, *options, port=0):
+        command = [WINNOW, "serve", "-m", model, "--port", str(port), "--threads", "1", *options]
+        environment = {name: value for name, value in os.environ.items() if name not in ("WINNOW_MODEL", "WINNOW_API_KEY")}
+        self.errors = tempfile.NamedTemporaryFile("w")
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self.errors, env=environment)
+        listening = re.compile(r"listening on https?://([^,]*):(\d+), try: curl .*\n")
+        wait_for(lambda: listening.search(self.said()) or self.process.poll() is not None)
+        found = listening.search(self.said())
+        assert found, self.said()
+        super().__init__(found[1], int(found[2]))
+
+    def said(self):
+        """All that it has said on stderr."""
+        with open(self.errors.name) as file:
+            return file.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+    def end(self, number=signal.SIGTERM):
+        """Its exit code, and what it has said on stderr."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=PATIENCE), self.said()
 
 
 def wait_for(condition):

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A path in the first line, any bytes after it as the body of a request: it goes the way from the bytes to the answer
+// as in the server, and the answer is JSON, a stream of JSON, or a refusal that is not the server's fault.
+#include <boost/asio/executor_work_guard.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "fuzz/server_site.h"
+
+namespace {
+
+using winnow::server::HttpReply;
+
+/// Collects an answer, and ends the loop when it is there.
+class Collected : public winnow::server::Responder {
+ public:
+  explicit Collected(boost::asio::io_context& loop) : loop_(loop) {}
+
+  void send(HttpReply reply) override {
+    boost::asio::post(loop_, [this, reply = std::move(reply)] {
+      reply_ = reply;
+      loop_.stop();
+    });
+  }
+  void begin() override {}
+  void write(std::string bytes) override {
+    boost::asio::post(loop_, [this, bytes = std::move(bytes)] { stream_ += bytes; });
+  }
+  void end() override {
+    boost::asio::post(loop_, [this] { loop_.stop(); });
+  }
+  void on_gone(std::function<void()> /*action*/) override {}
+
+  const HttpReply& reply() const { return reply_; }
+  std::string_view stream() const { return stream_; }
+
+ private:
+  boost::asio::io_context& loop_;
+  HttpReply reply_;
+  std::string stream_;
+};
+
+void check_event(std::string_view event) {
+  constexpr std::string_view kData = "data: ";
+  if (!event.starts_with(kData)) std::abort();
+  event.remove_prefix(kData.size());
+  if (event != "[DONE]" && !nlohmann::json::accept(event)) std::abort();
+}
+
+void check_stream(std::string_view stream) {
+  constexpr std::string_view kEnd = "\n\n";
+  while (!stream.empty()) {
+    const auto end = stream.find(kEnd);
+    if (end == std::string_view::npos) std::abort();
+    check_event(stream.substr(0, end));
+    stream.remove_prefix(end + kEnd.size());
+  }
+}
+
+void check_reply(const HttpReply& reply) {
+  const bool is_known = reply.status == 200 || reply.status == 400 || reply.status == 429 || reply.status == 501;
+  if (!is_known || !nlohmann::json::accept(reply.body)) std::abort();
+}
+
+std::string path_of(std::string_view line) {
+  for (const char* const path :
+       {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/apply-template"}) {
+    if (line == path) return path;
+  }
+  return "/v1/chat/completions";
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
+  static winnow::test::FuzzedServer server;
+  const std::string_view input(data, size);
+  const auto line = std::min(input.find('\n'), size);
+  const auto answer = std::make_shared<Collected>(server.loop());
+  const auto guard = boost::asio::make_work_guard(server.loop());
+  server.site().handle({"POST", path_of(input.substr(0, line)), {}},
+                       std::string(input.substr(std::min(line + 1, size))), answer);
+  server.loop().restart();
+  server.loop().run();
+  server.site().finished();
+  if (answer->stream().empty()) {
+    check_reply(answer->reply());
+  } else {
+    check_stream(answer->stream());
+  }
+  return 0;
+}

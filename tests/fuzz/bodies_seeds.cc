@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies for each route that takes one, with all the fields that they know.
+#include "fuzz/seeds.h"
+
+void winnow::test::write_seeds(const std::filesystem::path& folder) {
+  write_seed(folder / "chat",
+             "/v1/chat/completions\n"
+             R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a"},)"
+             R"({"type":"text","text":"b?"}]}],"max_completion_tokens":3,"temperature":0.5,"top_p":0.9,"top_k":5,)"
+             R"("min_p":0.1,"seed":1,"stop":["x","y"],"n":2,"presence_penalty":1,"frequency_penalty":-1,)"
+             R"("repetition_penalty":1.1,"logit_bias":{"5":-100},"logprobs":true,"top_logprobs":2,"stream":true,)"
+             R"("stream_options":{"include_usage":true,"continuous_usage_stats":true},"user":"u","cache_salt":"s",)"
+             R"("winnow":{"kv":"snapkv:window=2","budget":8,"kv_type":"q8_0","protocol":"question-agnostic"}})");
+  write_seed(folder / "continued",
+             "/v1/chat/completions\n"
+             R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],)"
+             R"("continue_final_message":true,"add_generation_prompt":false,"max_tokens":2,"priority":3})");
+  write_seed(folder / "asked",
+             "/v1/chat/completions\n"
+             R"({"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"},"tools":[],)"
+             R"("tool_choice":"auto","max_tokens":2})");
+  write_seed(folder / "completion",
+             "/v1/completions\n"
+             R"({"prompt":["a",""],"max_tokens":2,"min_tokens":1,"ignore_eos":true,"stop_token_ids":[3],"logprobs":1,)"
+             R"("echo":true,"winnow":{"kv":"streaming-llm","budget":"50%"}})");
+  write_seed(folder / "tokens",
+             "/v1/completions\n"
+             R"({"prompt":[[4,5,6],[7]],"max_tokens":1,"stream":true})");
+  write_seed(folder / "tokenize",
+             "/tokenize\n"
+             R"({"content":"a\u00e9\ud834\udd1e","add_special":true,"with_pieces":true})");
+  write_seed(folder / "detokenize",
+             "/detokenize\n"
+             R"({"tokens":[4,5,6]})");
+  write_seed(folder / "template",
+             "/apply-template\n"
+             R"({"messages":[{"role":"user","content":"a"}]})");
+  write_seed(folder / "deep", "/v1/completions\n{\"prompt\":[[[[[[[[1e999,-0,\"\\ud800\",\"\xff\"]]]]]]]]}");
+}

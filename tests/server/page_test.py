@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a headless Chromium: what it shows is what the server says, and nothing else is loaded."""
+
+import json
+
+import pytest
+from browser import CHROMIUM, Browser
+from service import Server, wait_for
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed (Debian: chromium)")
+TEXT = "some words to read, and then some more of them " * 4
+HTML = "<img src=/x onerror=\"document.title='owned'\"><script>document.title='owned'</script><b>bold</b>"
+KEEPING = {"kv": "snapkv:window=8", "budget": "40"}
+ANSWERED = "document.querySelectorAll('.figures').length"
+FOCUSABLE = "a[href], button:enabled, input:enabled, select:enabled, textarea:enabled, summary, [tabindex='0']"
+
+
+@pytest.fixture(scope="module")
+def server(model):
+    with Server(model, "--context", "100000", "--ignore-eos", "--kv", KEEPING["kv"], "--budget", KEEPING["budget"], "-n", "30") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as one:
+        yield one
+
+
+def is_good(page, server):
+    address = address_of(server)
+    assert page.errors() == []
+    assert all(url.startswith((address, "data:")) for url in page.urls()), page.urls()
+
+
+def address_of(server):
+    return f"http://{server.host}:{server.port}/"
+
+
+def greeted(browser, server):
+    page = browser.page(address_of(server))
+    page.wait("document.querySelectorAll('#method option').length")
+    return page
+
+
+@pytest.fixture
+def page(browser, server):
+    """A new page, which must not have complained in the end."""
+    with greeted(browser, server) as one:
+        yield one
+        is_good(one, server)
+    server.wait_until_idle()
+
+
+def say(page, message, text=""):
+    answered = page.js(ANSWERED)
+    if text:
+        page.js("document.getElementById('text-part').open = true")
+        page.type("#text", text)
+    page.type("#message", message)
+    page.press("Enter", 13, "\r")
+    page.wait(f"{ANSWERED} === {answered + 1}")
+
+
+def kept_of_last(page, server):
+    """What the inspector shows, and what the server says of the same request."""
+    page.click("article:last-child button")
+    page.wait("!document.getElementById('kept-view').hidden")
+    return server.get(f"/winnow/requests/{page.js('document.getElementById(`kept-id`).value')}/kept")[1]
+
+
+def test_only_the_page_itself_may_be_loaded(server):
+    status, headers, body = server.ask("GET", "/")
+    assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
+    policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == "'none'" and policy["connect-src"] == "'self'" and policy["script-src"] == policy["style-src"]
+    nonce = policy["script-src"].removeprefix("'nonce-").removesuffix("'")
+    assert len(nonce) == 32 and body.decode().count(f'nonce="{nonce}"') == 2
+    assert server.ask("GET", "/")[1]["Content-Security-Policy"] != headers["Content-Security-Policy"]
+    assert server.ask("HEAD", "/")[::2] == (200, b"") and server.ask("POST", "/", "{}")[0] == 405
+
+
+def test_it_shows_the_server(page, server):
+    props = server.get("/props")[1]
+    assert props["model"] in page.text("#server")
+    names = page.js("[...document.querySelectorAll('#method option')].map(o => o.value)")
+    assert names == [method["name"] for method in props["methods"]] and {"full", "snapkv", "h2o"} <= set(names)
+    assert [page.js(f"document.getElementById('{id}').value") for id in ("method", "method-options", "budget", "max-tokens")] == ["snapkv", "window=8", "40", "30"]
+    page.choose("#method", "full")
+    assert page.js("document.getElementById('budget').disabled")
+
+
+def test_an_answer_is_that_of_the_server(page, server):
+    say(page, "and?", TEXT)
+    content = [{"type": "text", "text": TEXT.strip() + "\n"}, {"type": "text", "text": "and?"}]
+    reply = server.good("/v1/chat/completions", {"messages": [{"role": "user", "content": content}]})
+    said = reply["choices"][0]["message"]["content"]
+    assert page.js("document.querySelector('article.assistant .said').textContent") == said
+    figures = page.text(".figures")
+    told = reply["winnow"]
+    for part in ("snapkv:window=8 @ 40", f"{reply['usage']['prompt_tokens']} tokens", "30 tokens", f"{told['entries_per_head']:.1f}", f"{100 * told['bytes_held'] / told['bytes_full']:.1f} %"):
+        assert part in figures, (part, figures)
+    say(page, "more?")
+    history = [{"role": "user", "content": content}, {"role": "assistant", "content": said}, {"role": "user", "content": "more?"}]
+    second = server.good("/v1/chat/completions", {"messages": history})["choices"][0]["message"]["content"]
+    assert page.js("document.querySelectorAll('article.assistant .said')[1].textContent") == second
+
+
+def test_the_choice_of_method_and_budget_is_asked_for(page):
+    page.choose("#method", "h2o")
+    page.type("#budget", "50%")
+    page.choose("#protocol", "question-agnostic")
+    page.type("#max-tokens", "7")
+    say(page, "and?", TEXT)
+    assert "h2o @ 50%" in page.text(".figures") and "7 tokens" in page.text(".figures")
+
+
+def test_a_refusal_is_a_sentence(page, server):
+    page.type("#budget", "many")
+    page.type("#message", "and?")
+    page.press("Enter", 13, "\r")
+    page.wait("document.querySelector('article .error')")
+    body = {"messages": [{"role": "user", "content": "and?"}], "winnow": {"budget": "many"}}
+    assert page.text("article .error") == server.post("/v1/chat/completions", body)[1]["error"]["message"]
+    assert page.js("document.getElementById('message').value") == "and?", "it can be mended and sent again"
+    page.browser.events.clear()  # the browser itself notes a reply of 400 in the console
+
+
+def test_it_streams_and_can_be_cancelled(page, server):
+    page.type("#max-tokens", "90000")
+    page.type("#message", "hello")
+    page.press("Enter", 13, "\r")
+    said = "document.querySelector('article.assistant .said').textContent.length"
+    page.wait(f"{said} > 100")
+    assert page.js("document.getElementById('log').getAttribute('aria-busy')") == "true"
+    length = page.js(said)
+    page.wait(f"{said} > {length}")
+    page.wait("document.querySelector('#requests-list .id')")
+    page.click("#cancel")
+    page.wait("document.querySelector('article.assistant .quiet')")
+    assert page.text("#progress") == "Cancelled"
+    server.wait_until_idle()
+    page.wait("!document.getElementById('requests-empty').hidden")
+    page.type("#max-tokens", "3")
+    say(page, "hello")
+
+
+def test_html_is_text(page, server):
+    """In the prompt, in the inspector, and in an answer, which is put in the place of the server's."""
+    say(page, HTML)
+    assert page.text("article.user .said") == HTML
+    kept = kept_of_last(page, server)
+    assert page.js("document.getElementById('kept-text').textContent") == "".join(kept["pieces"]) and "onerror" in "".join(kept["pieces"])
+    chunks = [{"id": "x", "choices": [{"delta": {"content": HTML}}]}, {"id": "x", "choices": [], "usage": {"completion_tokens": 1, "prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}}]
+    chunks[0]["winnow"] = {"spec": HTML, "budget": HTML, "entries_per_head": 1, "bytes_held": 1, "bytes_full": 1}
+    chunks[0]["timings"] = {"prompt_ms": 1, "predicted_per_second": 1}
+    page.stand_in("*/v1/chat/completions", "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), "text/event-stream")
+    page.type("#message", "hello")
+    page.press("Enter", 13, "\r")
+    page.answer_now()
+    page.wait(f"{ANSWERED} === 2")
+    assert page.js("[...document.querySelectorAll('article.assistant .said')].at(-1).textContent") == HTML
+    assert HTML in page.text("article:last-child .figures")
+    assert page.js("document.querySelectorAll('main img, main script, main b').length") == 0 and page.js("document.title") == "winnow"
+
+
+def test_a_running_request_is_listed(page, server):
+    body = {"prompt": TEXT, "max_tokens": 90_000, "stream": True, "winnow": {"kv": "h2o", "budget": 50}}
+    with server.connect() as client:
+        data = json.dumps(body)
+        client.sendall(f"POST /v1/completions HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        wait_for(lambda: server.get("/slots")[1])
+        slot = server.get("/slots")[1][0]
+        page.wait("document.querySelector('#requests-list .id')")
+        item = page.text("#requests-list li")
+        assert slot["id"] in item and "h2o @ 50" in item and f"{slot['prompt_tokens']} prompt tokens" in item
+        assert "1 running, 0 waiting" == page.text("#requests-count")
+        assert TEXT[:10] not in item
+    page.wait("!document.getElementById('requests-empty').hidden")
+
+
+def size(runs):
+    return sum(last - first + 1 for first, last in runs)
+
+
+@pytest.mark.parametrize("kv, protocol", [("ada-snapkv", "question-aware"), ("streaming-llm", "question-agnostic")])
+def test_the_inspector_shows_what_the_server_says(page, server, kv, protocol):
+    page.choose("#method", kv)
+    page.choose("#protocol", protocol)
+    say(page, "and?", TEXT)
+    kept = kept_of_last(page, server)
+    compressed = kept["compressed_tokens"]
+    assert kept["spec"] == kv and f"{kept['entries_per_head']:.1f} of {compressed} positions per head" in page.text("#kept-head")
+    assert f"Mean of 4 heads: {kept['entries_per_head']:.1f} of" in page.text("#kept-count")
+    for layer, heads in enumerate(kept["layers"]):
+        for head, runs in enumerate(heads):
+            page.choose("#kept-layer", str(layer))
+            page.choose("#kept-of-head", str(head))
+            assert page.text("#kept-count") == f"This head keeps {size(runs)} of {compressed} positions"
+            marked = "".join("".join(kept["pieces"][first : last + 1]) for first, last in runs)
+            shown = page.js("[...document.querySelectorAll('#kept-text .k8')].map(e => e.textContent).join('')")
+            assert shown == marked, "the text of what this head keeps"
+    question = page.js("[...document.querySelectorAll('#kept-text .question')].map(e => e.textContent).join('')")
+    assert question == "".join(kept["pieces"][compressed:]) and bool(question) == (protocol == "question-agnostic")
+    assert page.js("document.getElementById('kept-text').textContent") == "".join(kept["pieces"])
+
+
+def test_passages_that_most_heads_keep(page, server):
+    say(page, "and?", TEXT)
+    kept = kept_of_last(page, server)
+    keepers = [sum(any(first <= i <= last for first, last in runs) for layer in kept["layers"] for runs in layer) for i in range(kept["compressed_tokens"])]
+    best = max(sum(keepers[i : i + 16]) for i in range(len(keepers) - 15))
+    shown = page.js("[...document.querySelectorAll('#passages .share')].map(e => e.textContent)")
+    share, place = shown[0].split(" % at ")
+    assert float(share) == pytest.approx(100 * best / 64, abs=0.05) and sum(keepers[int(place) : int(place) + 16]) == best
+    shares = [float(text.split(" %")[0]) for text in shown]
+    assert shares == sorted(shares, reverse=True) and 1 < len(shares) <= 10
+    page.js("document.querySelectorAll('#passages button')[1].click()")
+    first = int(shown[1].split(" at ")[1])
+    assert page.js("[...document.querySelectorAll('#kept-text .chosen')].map(e => e.textContent).join('')") == "".join(kept["pieces"][first : first + 16])
+
+
+def test_a_click_into_the_map_chooses_a_head(page, server):
+    say(page, "and?", TEXT)
+    kept_of_last(page, server)
+    page.click("#map", down=0.6)  # into the third of four rows
+    assert [page.js(f"document.getElementById('{id}').value") for id in ("kept-layer", "kept-of-head")] == ["1", "0"]
+
+
+def test_what_is_not_remembered_is_a_sentence(page):
+    page.type("#kept-id", "chatcmpl-0")
+    page.press("Enter", 13, "\r")
+    page.wait("document.getElementById('kept-empty').textContent.includes('chatcmpl-0')")
+    page.browser.events.clear()  # the browser itself notes a reply of 404 in the console
+
+
+def test_a_phone_needs_no_sideways_scrolling(page, server):
+    page.resize(390)
+    assert page.js("document.documentElement.scrollWidth") == 390
+    say(page, "W" * 300, TEXT)
+    kept_of_last(page, server)
+    page.js("for (const e of document.querySelectorAll('details')) e.open = true")
+    assert page.js("document.documentElement.scrollWidth") == 390
+    outside = "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 390.5 && e.tagName !== 'OPTION').map(e => e.outerHTML)"
+    assert page.js(outside) == []
+
+
+CONTRAST = """(() => {
+  const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+  const over = (top, below) => top.slice(0, 3).map((c, i) => c * (top[3] ?? 1) + below[i] * (1 - (top[3] ?? 1)));
+  const background = (e) => e ? over(numbers(getComputedStyle(e).backgroundColor), background(e.parentElement)) : numbers(getComputedStyle(document.body).backgroundColor);
+  const light = (c) => c.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const texts = [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && !e.disabled && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
+  return texts.map((e) => {
+    const [a, b] = [light(over(numbers(getComputedStyle(e).color), background(e))), light(background(e))].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), e.outerHTML.slice(0, 100)];
+  }).sort((x, y) => x[0] - y[0]);
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_schemes(page, server, scheme):
+    """WCAG's contrast of 4.5 for all that is written."""
+    page.set_scheme(scheme)
+    say(page, "and?", TEXT)
+    kept_of_last(page, server)
+    ratios = page.js(CONTRAST)
+    assert len(ratios) > 40 and ratios[0][0] >= 4.5, ratios[:3]
+    ground = [int(part) for part in page.js("getComputedStyle(document.body).backgroundColor").strip("rgb()").split(",")]
+    assert max(ground) < 64 if scheme == "dark" else min(ground) > 200
+
+
+def test_all_is_reached_by_the_keyboard_in_order(page, server):
+    say(page, "and?", TEXT)
+    kept_of_last(page, server)
+    page.js("document.getElementById('text-part').open = true")
+    page.js(f"[...document.querySelectorAll(`{FOCUSABLE}`)].filter(e => e.checkVisibility()).forEach((e, i) => e.dataset.order = i)")
+    wanted = page.js("document.querySelectorAll('[data-order]').length")
+    page.js("document.querySelector('.skip').focus()")
+    seen = [0]
+    while len(seen) < wanted:
+        page.press("Tab", 9)
+        seen.append(int(page.js("document.activeElement.dataset.order ?? -1")))
+        assert page.js("getComputedStyle(document.activeElement).outlineStyle") != "none", seen
+    assert seen == list(range(wanted)) and wanted > 25
+
+
+def test_all_controls_have_names(page, server):
+    say(page, "and?", TEXT)
+    kept_of_last(page, server)
+    page.js("document.getElementById('text-part').open = true")
+    nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    roles = {"button", "textbox", "combobox", "spinbutton", "link", "meter", "log", "region", "image", "list", "DisclosureTriangle", "status", "navigation"}
+    controls = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node.get("ignored") and "role" in node]
+    controls = [(role, name) for role, name in controls if role in roles]
+    named = {"status", "list"}  # which say what they hold
+    assert len(controls) > 25 and not [role for role, name in controls if not name and role not in named], controls
+
+
+def test_a_key_is_asked_for_and_kept_in_the_tab_alone(browser, model):
+    with Server(model, "--context", "2000", "--api-key", "secret", "-n", "3") as server, browser.page(address_of(server)) as page:
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "key" in page.text("#trouble")
+        page.type("#key", "secret")
+        page.press("Enter", 13, "\r")
+        page.wait("document.querySelectorAll('#method option').length")
+        page.wait("document.getElementById('trouble').hidden")
+        page.choose("#method", "snapkv")
+        page.type("#budget", "40")
+        say(page, "and?", TEXT)
+        page.click("article:last-child button")
+        page.wait("!document.getElementById('kept-view').hidden")
+        assert page.js("[Object.values(sessionStorage), localStorage.length, document.cookie, location.href]") == [["secret"], 0, "", address_of(server)]
+        assert all("secret" not in url for url in page.urls())
+
+
+def test_it_goes_on_when_the_server_is_back(browser, server):
+    with greeted(browser, server) as page:
+        network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        page.call("Network.emulateNetworkConditions", offline=True, **network)
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "cannot be reached" in page.text("#trouble")
+        page.call("Network.emulateNetworkConditions", offline=False, **network)
+        page.wait("document.getElementById('trouble').hidden")

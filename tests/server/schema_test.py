@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers under `response_format` parse, and are what their schema says: the PyPI package jsonschema looks at them."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+from service import sentence
+
+CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+GOOD = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
+VALIDATE = """
+import json, sys, jsonschema
+for case in json.load(sys.stdin):
+    jsonschema.Draft202012Validator.check_schema(case["schema"])
+    jsonschema.Draft202012Validator(case["schema"]).validate(case["value"])
+"""
+
+
+def interpreter():
+    """A Python that has jsonschema; none: None."""
+    for python in (sys.executable, "python3", "python"):
+        path = shutil.which(python)
+        if path and subprocess.run([path, "-c", "import jsonschema"], capture_output=True).returncode == 0:
+            return path
+    return None
+
+
+def format_of(schema):
+    return {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": schema}}
+
+
+def body(schema, **fields):
+    return {"prompt": "hello", "max_tokens": 1500, "temperature": 1.5, "top_p": 1, "min_p": 0, "top_k": 0, "response_format": format_of(schema), **fields}
+
+
+def in_order(text):
+    """JSON as lists of pairs, so that the order of members is seen."""
+    return json.loads(text, object_pairs_hook=list)
+
+
+def answers(server, schema, n=4, **fields):
+    """Texts of the answers that are not cut."""
+    reply = server.good(COMPLETION, body(schema, n=n, **fields))
+    return [choice["text"] for choice in reply["choices"] if choice["finish_reason"] == "stop"]
+
+
+class Schemas:
+    """Random schemas whose values are short, so that a model which knows nothing comes to their end."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def string(self):
+        least = self.random.randrange(4)
+        return {"type": "string", "minLength": least, "maxLength": least + self.random.randrange(5)}
+
+    def integer(self):
+        least = self.random.randrange(-3000, 3000)
+        kind = self.random.choice(["minimum", "exclusiveMinimum"])
+        return {"type": "integer", kind: least, "maximum": least + 1 + self.random.randrange(2000)}
+
+    def number(self):
+        least = self.random.randrange(-30, 30)
+        kind = self.random.choice(["maximum", "exclusiveMaximum"])
+        return {"type": "number", "minimum": least, kind: least + 1 + self.random.randrange(20)}
+
+    def enum(self):
+        return {"enum": self.random.sample(["a", 'b"\\', 5, 1.5, None, True, "né\n", [1, {"x": "y"}], {}], 3)}
+
+    def const(self):
+        return {"const": self.random.choice(["fixed", 3, None, {"a": [1]}])}
+
+    def plain(self):
+        return {"type": self.random.choice(["boolean", "null", ["boolean", "null"], ["integer", "null"]]), "description": "whatever"}
+
+    def array(self, depth):
+        least = self.random.randrange(3)
+        return {"type": "array", "items": self.any(depth - 1), "minItems": least, "maxItems": least + self.random.randrange(3)}
+
+    def object(self, depth):
+        names = self.random.sample(["zeta", "alpha", 'quo"te', "back\\slash", "né", "", "with space"], self.random.randrange(5))
+        out = {"type": "object", "properties": {name: self.any(depth - 1) for name in names}}
+        out["required"] = [name for name in names if self.random.random() < 0.5]
+        if self.random.random() < 0.8:
+            out["additionalProperties"] = False
+        return out
+
+    def choice(self, depth):
+        return {"anyOf": [self.any(depth - 1) for _ in range(self.random.randrange(1, 4))]}
+
+    def any(self, depth):
+        flat = [self.string, self.integer, self.number, self.enum, self.const, self.plain]
+        deep = [lambda: self.array(depth), lambda: self.object(depth), lambda: self.choice(depth)]
+        return self.random.choice(flat if depth == 0 else flat + deep * 3)()
+
+
+RECURSIVE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {"value": {"$ref": "#/$defs/value"}, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+            "required": ["value", "next"],
+            "additionalProperties": False,
+        },
+        "value": {"type": "integer", "minimum": 0, "maximum": 99},
+    },
+}
+LONG = {"type": "string", "minLength": 200, "maxLength": 330}
+
+
+def test_answers_are_what_their_schemas_say(server):
+    python = interpreter()
+    if not python:
+        pytest.skip("no Python here has jsonschema")
+    schemas = [Schemas(seed).any(3) for seed in range(80)] + [RECURSIVE, LONG]
+    cases = []
+    for seed, schema in enumerate(schemas):
+        cases += [{"schema": schema, "value": json.loads(text)} for text in answers(server, schema, seed=10 * seed)]
+    assert len(cases) > 3 * len(schemas), "most answers come to their end"
+    result = subprocess.run([python, "-c", VALIDATE], input=json.dumps(cases), text=True, capture_output=True)
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+def test_members_come_in_the_order_of_the_schema(server):
+    names = ["zeta", "alpha", "mid", "beta"]
+    schema = {"type": "object", "properties": {name: {"type": "boolean"} for name in names}, "required": names}
+    for text in answers(server, schema, seed=1):
+        assert [name for name, _ in in_order(text)] == names
+
+
+def test_members_that_need_not_be_there_come_and_stay_away(server):
+    names = ["zeta", "alpha", "mid"]
+    schema = {"type": "object", "properties": {name: {"type": "null"} for name in names}, "required": ["alpha"]}
+    seen = {tuple(name for name, _ in in_order(text)) for text in answers(server, schema, n=100, seed=1)}
+    assert seen == {("alpha",), ("zeta", "alpha"), ("alpha", "mid"), ("zeta", "alpha", "mid")}
+
+
+@pytest.mark.parametrize("format", [{"type": "json_object"}, {"type": "json_object", "schema": {"type": "object", "properties": {"a": {"const": 5}}, "required": ["a"]}}])
+def test_json_objects(server, format):
+    ends = 0
+    for seed in range(6):
+        reply = server.good(COMPLETION, {**body({}), "response_format": format, "logit_bias": {"128": 4, "37": 4}, "seed": seed})
+        choice = reply["choices"][0]
+        if choice["finish_reason"] == "stop":
+            ends += 1
+            value = json.loads(choice["text"])
+            assert isinstance(value, dict) and ("schema" not in format or value == {"a": 5})
+    assert ends > 0
+
+
+def test_a_chat_and_its_stream(server):
+    chat = {**body(RECURSIVE), "messages": GOOD["messages"], "seed": 4}
+    whole = server.good(CHAT, chat)["choices"][0]
+    pieces = "".join(event["choices"][0]["delta"].get("content", "") for event in server.stream(CHAT, chat))
+    assert pieces == whole["message"]["content"] and json.loads(pieces)["value"] <= 99
+
+
+def test_text_is_text(server):
+    assert server.good(CHAT, {**GOOD, "response_format": {"type": "text"}})["choices"] == server.good(CHAT, GOOD)["choices"]
+
+
+REFUSED = [
+    ({"type": "string", "pattern": "a+"}, ".pattern"),
+    ({"properties": {"x": {"type": "string", "pattern": "a+"}}}, ".properties.x.pattern"),
+    ({"properties": {"x": {"items": {"oneOf": []}}}}, ".properties.x.items.oneOf"),
+    ({"anyOf": [{"type": "null"}, {"format": "date"}]}, ".anyOf[1].format"),
+    ({"$ref": "#/$defs/x", "$defs": {"x": {"multipleOf": 5}}}, ".$defs.x.multipleOf"),
+    ({"type": "object", "additionalProperties": {"type": "null"}}, ".additionalProperties"),
+    ({"type": "thing"}, ".type"),
+    ({"type": []}, ".type"),
+    ({"type": ["string", 5]}, ".type"),
+    ({"properties": []}, ".properties"),
+    ({"properties": {"x": 5}}, ".properties.x"),
+    ({"properties": {"x": False}}, ".properties.x"),
+    ({"required": "x"}, ".required"),
+    ({"required": ["x"], "additionalProperties": False}, ".required"),
+    ({"enum": []}, ".enum"),
+    ({"enum": 5}, ".enum"),
+    ({"enum": ["x"], "type": "integer"}, ".enum"),
+    ({"enum": ["x"], "minLength": 5}, ".minLength"),
+    ({"anyOf": [{}], "properties": {}}, ".properties"),
+    ({"anyOf": []}, ".anyOf"),
+    ({"anyOf": {}}, ".anyOf"),
+    ({"$ref": 5}, ".$ref"),
+    ({"$ref": "http://example.com/x"}, ".$ref"),
+    ({"$ref": "#/$defs/x"}, ".$ref"),
+    ({"$ref": "#/x/~5"}, ".$ref"),
+    ({"$ref": "#"}, ""),
+    ({"anyOf": [{"$ref": "#/anyOf/1"}, {"$ref": "#/anyOf/0"}]}, ""),
+    ({"type": "string", "minLength": -1}, ".minLength"),
+    ({"type": "string", "minLength": 1.5}, ".minLength"),
+    ({"type": "string", "maxLength": 1 << 60}, ".maxLength"),
+    ({"type": "string", "minLength": 5, "maxLength": 4}, ".maxLength"),
+    ({"type": "array", "minItems": 5, "maxItems": 4}, ".maxItems"),
+    ({"type": "integer", "minimum": 5, "maximum": 4}, ""),
+    ({"type": "integer", "minimum": 1e300}, ".minimum"),
+    ({"type": "integer", "minimum": "5"}, ".minimum"),
+    ({"type": "number", "minimum": 0.5}, ""),
+    ({"type": "number", "exclusiveMinimum": True}, ".exclusiveMinimum"),
+    ({"properties": {f"property{i}": {} for i in range(3000)}}, ""),
+    ({"enum": ["x" * 100 + str(i) for i in range(3000)]}, ""),
+    ({"items": {"anyOf": [{"type": "string", "maxLength": 100 + i} for i in range(100)]}}, ""),
+    ({"properties": {str(i): {} for i in range(6000)}}, None),
+    (5, ""),
+    ([], ""),
+]
+
+
+@pytest.mark.parametrize("schema, place", REFUSED)
+def test_a_schema_that_cannot_be_is_refused_with_its_place(server, schema, place):
+    status, reply = server.post(CHAT, {**GOOD, "response_format": format_of(schema)})
+    assert status == 400, reply
+    param = sentence(reply)["param"]
+    if place is None:
+        assert param == "response_format"
+    else:
+        assert param.startswith("response_format.json_schema.schema") and param.endswith(place), reply
+        assert param in reply["error"]["message"] or len(param) > 80, reply
+
+
+FORMATS = [
+    ({}, "response_format.type"),
+    ({"type": "xml"}, "response_format.type"),
+    ({"type": "json_schema"}, "response_format.json_schema"),
+    ({"type": "json_schema", "json_schema": 5}, "response_format.json_schema"),
+    ({"type": "json_schema", "json_schema": {"name": "x"}}, "response_format.json_schema.schema"),
+    ({"type": "json_schema", "json_schema": {"name": 5, "schema": {}}}, "response_format.json_schema.name"),
+    ({"type": "json_schema", "json_schema": {"strict": "yes", "schema": {}}}, "response_format.json_schema.strict"),
+]
+
+
+@pytest.mark.parametrize("format, field", FORMATS)
+def test_a_format_that_cannot_be_is_refused(server, format, field):
+    status, reply = server.post(CHAT, {**GOOD, "response_format": format})
+    assert status == 400 and sentence(reply)["param"] == field, reply
+
+
+HOSTILE = {
+    "deep": json.dumps(GOOD)[:-1] + ', "response_format": {"type": "json_schema", "json_schema": {"schema": ' + '{"items":' * 70 + "{}" + "}" * 73,
+    "a chain": {"$ref": "#/$defs/0", "$defs": {**{str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(4000)}, "4000": {}}},
+    "a fan": {"$defs": {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(60)} | {"60": {"type": "null"}}, "$ref": "#/$defs/0"},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_schema_ends_nothing(server, name):
+    schema = HOSTILE[name]
+    status, reply = server.post(CHAT, schema if isinstance(schema, str) else {**GOOD, "response_format": format_of(schema)})
+    assert status in (200, 400), reply

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: what a conversation answers is the same whether it goes on, was stored, or is sent as a whole."""
+
+import contextlib
+import http.client
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from program import WINNOW
+from service import Server, sentence, wait_for
+
+CHAT = "/v1/chat/completions"
+DOCUMENT = "The ninth ship of the harbour was called Meridian, and nobody knew why. " * 12
+QUESTIONS = ["What was the ship called?", "Say it again, in other words: " + "who knew? " * 20, "Why?", "And then?"]
+WAYS = [{"kv": "full"}] + [
+    {"kv": kv, "budget": "96"} for kv in ("snapkv:window=8", "ada-snapkv:window=8", "streaming-llm", "h2o", "tova", "quest", "chunk(snapkv:window=8)", "kvzip", "ems", "keydiff")
+]
+
+
+@pytest.fixture
+def where(work):
+    folder = f"{work}/sessions-{random.random()}"
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def first_message():
+    return {"role": "user", "content": [{"type": "text", "text": DOCUMENT}, {"type": "text", "text": QUESTIONS[0]}]}
+
+
+def say(server, name, message, way, **fields):
+    body = {"messages": [message], "max_tokens": 12, "ignore_eos": True, "winnow": {**way, "session": name}, **fields}
+    return server.good(CHAT, body)
+
+
+def text_of(answer):
+    return answer["choices"][0]["message"]["content"]
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def as_a_whole(server, messages, way):
+    """The same conversation without a session."""
+    body = {"messages": messages, "max_tokens": 12, "ignore_eos": True, "winnow": {**way, "protocol": "question-agnostic"}}
+    return server.good(CHAT, body)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way["kv"])
+def test_a_session_goes_on_as_the_conversation_sent_as_a_whole(model, where, way):
+    """On one server turns are found; on another one, without room for texts, everything is read anew each time."""
+    options = ["--context", "100000"]
+    with Server(model, *options, "--sessions", where) as server, Server(model, *options, "--prefix-memory", "0") as other:
+        said = []
+        for turn, question in enumerate(QUESTIONS):
+            said.append(first_message() if turn == 0 else user(question))
+            answer = say(server, "tale", said[-1], way)
+            whole = as_a_whole(other, said, way)
+            assert text_of(answer) == text_of(whole)
+            assert answer["winnow"] == whole["winnow"] and answer["usage"]["prompt_tokens"] == whole["usage"]["prompt_tokens"]
+            assert whole["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+            cached = answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+            assert cached == (0 if turn == 0 else text_tokens), "all that came before the last question"
+            text_tokens = answer["usage"]["prompt_tokens"] - question_tokens(server, said)
+            said.append({"role": "assistant", "content": text_of(answer)})
+
+
+def question_tokens(server, said):
+    """Tokens of the last question with what the template puts after it: those of a chat less those of what is before."""
+
+    def count(messages, **fields):
+        return server.good("/tokenize", {"messages": messages, **fields})["count"]
+
+    *before, last = said
+    parts = last["content"] if isinstance(last["content"], list) else [{"type": "text", "text": last["content"]}]
+    without = {"role": "user", "content": parts[:-1] + [{"type": "text", "text": ""}]}
+    end = count([*before, without], add_generation_prompt=True) - count([*before, without], continue_final_message=True)
+    asked = server.good("/tokenize", {"content": parts[-1]["text"], "parse_special": False})["count"]
+    return asked + end
+
+
+def test_a_session_survives_kill_9_and_goes_on_the_same(model, where):
+    way = {"kv": "snapkv:window=8", "budget": "96"}
+    with Server(model, "--sessions", where, "--context", "100000") as server:
+        first = text_of(say(server, "tale", first_message(), way))
+        expected = say(server, "tale", user(QUESTIONS[1]), way)
+    with Server(model, "--sessions", where, "--context", "100000") as server:
+        status, session = server.get("/v1/sessions/tale")
+        assert status == 200 and [m["role"] for m in session["messages"]] == ["user", "assistant"] * 2
+        assert session["messages"][0]["content"] == DOCUMENT + "\n" + QUESTIONS[0] and session["messages"][1]["content"] == first
+        third = say(server, "tale", user(QUESTIONS[2]), way)
+        said = [first_message(), {"role": "assistant", "content": first}, user(QUESTIONS[1]), {"role": "assistant", "content": text_of(expected)}]
+        assert text_of(third) == text_of(as_a_whole(server, [*said, user(QUESTIONS[2])], way))
+
+
+def test_kill_9_at_any_moment_loses_no_turn_that_was_answered(model, where):
+    """The client counts the turns whose end it has seen; the session has these, or one more that was being told."""
+    way = {"kv": "snapkv:window=8", "budget": "96"}
+    answered = 0
+    texts = []
+    for _ in range(50):
+        with Server(model, "--sessions", where, "--context", "1000000", "--max-queue-requests", "1") as server:
+            status, session = server.get("/v1/sessions/tale")
+            messages = session["messages"] if status == 200 else []
+            assert len(messages) in (2 * answered, 2 * answered + 2)
+            assert [m["content"] for m in messages][: len(texts)] == texts, "as it was before or after its last turn"
+            answered, texts = len(messages) // 2, [m["content"] for m in messages]
+            killer = threading.Timer(random.uniform(0, 0.4), server.process.kill)
+            killer.start()
+            with contextlib.suppress(OSError, http.client.HTTPException, json.JSONDecodeError):
+                while True:
+                    body = {"messages": [user(f"turn {answered}")], "max_tokens": 2, "ignore_eos": True, "winnow": {**way, "session": "tale"}}
+                    status, answer = server.post(CHAT, body)
+                    assert status == 200
+                    answered += 1
+                    texts += [f"turn {answered - 1}", text_of(answer)]
+            killer.join()
+    assert answered > 10, "some turns came to their end"
+
+
+def test_one_turn_at_a_time(model, where):
+    with Server(model, "--sessions", where, "--context", "100000") as server:
+        body = {"messages": [user("hello")], "max_tokens": 90_000, "ignore_eos": True, "stream": True, "winnow": {"session": "one"}}
+        data = json.dumps(body)
+        with contextlib.closing(server.connect()) as client:
+            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+            wait_for(lambda: server.get("/slots")[1])
+            status, reply = server.post(CHAT, {"messages": [user("too")], "winnow": {"session": "one"}})
+            assert status == 409 and sentence(reply, "one", "ask again")["code"] == "session_busy"
+            assert say(server, "another", user("too"), {})
+        server.wait_until_idle()
+        wait_for(lambda: server.post(CHAT, {"messages": [user("too")], "max_tokens": 1, "winnow": {"session": "one"}})[0] == 200)
+        assert len(server.get("/v1/sessions/one")[1]["messages"]) == 2, "a turn whose client has gone is none"
+
+
+def test_two_servers_do_not_overwrite_each_other(model, where):
+    with Server(model, "--sessions", where, "--context", "100000") as one, Server(model, "--sessions", where) as other:
+        data = json.dumps({"messages": [user("hello")], "max_tokens": 3000, "ignore_eos": True, "winnow": {"session": "both"}})
+        with contextlib.closing(one.connect()) as client:
+            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+            wait_for(lambda: one.get("/slots")[1])
+            say(other, "both", user("faster"), {})
+            status = client.makefile("rb").readline().decode().split()[1]
+        assert status == "409"
+        assert [m["content"] for m in one.get("/v1/sessions/both")[1]["messages"]][:1] == ["faster"]
+
+
+def test_a_session_that_was_begun_again_meanwhile_is_another_one(model, where):
+    with Server(model, "--sessions", where, "--context", "100000") as one, Server(model, "--sessions", where) as other:
+        say(one, "again", user("old"), {})
+        data = json.dumps({"messages": [user("goes on")], "max_tokens": 3000, "ignore_eos": True, "winnow": {"session": "again"}})
+        with contextlib.closing(one.connect()) as client:
+            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+            wait_for(lambda: one.get("/slots")[1])
+            assert other.ask("DELETE", "/v1/sessions/again")[0] == 200
+            say(other, "again", user("new"), {})
+            assert client.makefile("rb").readline().decode().split()[1] == "409"
+        assert [m["content"] for m in one.get("/v1/sessions/again")[1]["messages"]][:1] == ["new"]
+
+
+def test_a_refused_turn_frees_its_session_at_once(model, where):
+    with Server(model, "--sessions", where, "--context", "100000", "--memory", "2MiB", "--prefix-memory", "0") as server:
+        for _ in range(20):
+            status, reply = server.post(CHAT, {"messages": [user(DOCUMENT * 20)], "max_tokens": 90_000, "winnow": {"session": "s"}})
+            assert status == 400, reply
+
+
+def test_a_full_session_says_so(model, where):
+    with Server(model, "--sessions", where, "--context", "100") as server:
+        statuses = []
+        for _ in range(30):
+            status, reply = server.post(CHAT, {"messages": [user("more and more")], "max_tokens": 8, "ignore_eos": True, "winnow": {"session": "s"}})
+            statuses.append(status)
+        assert statuses[0] == 200 and statuses[-1] == 400 and "context" in sentence(reply)["message"]
+        assert all(m["content"] for m in server.get("/v1/sessions/s")[1]["messages"])
+
+
+def test_a_second_signal_in_the_middle_of_turns_ends_the_server(model, where, monkeypatch):
+    monkeypatch.setenv("MALLOC_PERTURB_", "165")  # what is used after it was freed is noticed
+    with Server(model, "--sessions", where, "--context", "1000000") as server:
+        clients = [server.connect() for _ in range(4)]
+        for i, client in enumerate(clients):
+            body = {"messages": [user("hello")], "max_tokens": 900_000, "ignore_eos": True, "stream": True, "winnow": {"session": f"{i}" * 100}}
+            data = json.dumps(body)
+            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        wait_for(lambda: sum(slot["completion_tokens"] > 0 for slot in server.get("/slots")[1]) == 4)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        code, _ = server.end()
+        for client in clients:
+            client.close()
+    assert code == 130
+
+
+def test_sessions_belong_to_keys(model, where):
+    with Server(model, "--sessions", where, "--api-key", "anna", "--api-key", "ben") as server:
+        anna, ben = {"X_Api_Key": "anna"}, {"X_Api_Key": "ben"}
+        for name in ("b", "a/ä", "c"):
+            server.good(CHAT, {"messages": [user(name)], "max_tokens": 2, "winnow": {"session": name}}, **anna)
+        assert [s["name"] for s in server.get("/v1/sessions", **anna)[1]["data"]] == ["a/ä", "b", "c"]
+        assert server.get("/v1/sessions", **ben)[1]["data"] == []
+        assert server.get("/v1/sessions/b", **ben)[0] == 404
+        assert server.ask("DELETE", "/v1/sessions/b", **ben)[0] == 404
+        assert server.get("/v1/sessions")[0] == 401
+        server.good(CHAT, {"messages": [user("mine")], "max_tokens": 2, "winnow": {"session": "b"}}, **ben)
+        assert server.get("/v1/sessions/b", **anna)[1]["messages"][0]["content"] == "b"
+        assert server.get("/v1/sessions/a%2F%C3%A4", **anna)[1]["name"] == "a/ä"
+        status, _, reply = server.ask("DELETE", "/v1/sessions/b", **anna)
+        assert status == 200 and json.loads(reply)["deleted"]
+        assert server.get("/v1/sessions/b", **anna)[0] == 404 and server.get("/v1/sessions/b", **ben)[0] == 200
+
+
+def test_a_header_names_the_session_for_balancers(model, where):
+    with Server(model, "--sessions", where) as server:
+        for _ in range(2):
+            server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2}, Winnow_Session="by-header")
+        assert len(server.get("/v1/sessions/by-header")[1]["messages"]) == 4
+        server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2, "winnow": {"session": "by-body"}}, Winnow_Session="by-header")
+        assert len(server.get("/v1/sessions/by-body")[1]["messages"]) == 2
+
+
+def test_streams_end_when_the_turn_is_kept(model, where):
+    with Server(model, "--sessions", where) as server:
+        events = server.stream(CHAT, {"messages": [user("hello")], "max_tokens": 5, "ignore_eos": True, "winnow": {"session": "s"}})
+        text = "".join(e["choices"][0]["delta"].get("content", "") for e in events if e["choices"])
+        assert [m["content"] for m in server.get("/v1/sessions/s")[1]["messages"]] == ["hello", text]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "field", "part"),
+    [
+        (CHAT, {"winnow": {"session": ""}}, "winnow.session", "1 to 200 bytes"),
+        (CHAT, {"winnow": {"session": "x" * 201}}, "winnow.session", "201"),
+        (CHAT, {"winnow": {"session": "a\nb"}}, "winnow.session", "control"),
+        (CHAT, {"winnow": {"session": 7}}, "winnow.session", "text"),
+        (CHAT, {"winnow": {"session": "s", "protocol": "question-aware"}}, "winnow.protocol", "question-agnostic"),
+        (CHAT, {"n": 2, "winnow": {"session": "s"}}, "n", "2"),
+        (CHAT, {"continue_final_message": True, "winnow": {"session": "s"}}, "continue_final_message", "own"),
+        (CHAT, {"add_generation_prompt": False, "winnow": {"session": "s"}}, "add_generation_prompt", "template"),
+        (CHAT, {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "winnow": {"session": "s"}}, "messages", "user"),
+        (CHAT, {"messages": [{"role": "system", "content": "a"}], "winnow": {"session": "s"}}, "messages", "user"),
+        ("/v1/completions", {"prompt": "x", "winnow": {"session": "s"}}, "winnow.session", "chat"),
+    ],
+)
+def test_what_cannot_be_is_refused(model, where, path, fields, field, part):
+    with Server(model, "--sessions", where) as server:
+        status, reply = server.post(path, {"messages": [user("hello")], **fields})
+        assert status == 400 and sentence(reply, part)["param"] == field
+        status, reply = server.post(CHAT, {"messages": [user("hello")], "max_tokens": 1, "winnow": {"session": "s"}})
+        assert status == 200, "a refused turn holds nothing"
+
+
+def test_without_a_place_there_are_no_sessions(server):
+    status, reply = server.post(CHAT, {"messages": [user("hello")], "winnow": {"session": "s"}})
+    assert status == 501 and sentence(reply, "--sessions")["param"] == "winnow.session"
+    assert server.get("/v1/sessions")[0] == 501
+
+
+def test_a_store_of_something_else_is_refused_at_the_start(model, where, work):
+    note = f"{work}/note.txt"
+    with open(note, "w", encoding="utf-8") as file:
+        file.write("a note")
+    subprocess.run([WINNOW, "docs", "add", note, "-m", model, "--store", where], check=True, capture_output=True)
+    result = subprocess.run([WINNOW, "serve", "-m", model, "--port", "0", "--sessions", where], capture_output=True, text=True, check=False)
+    assert result.returncode == 1 and "something else" in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+class Redis:
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder = folder
+        self.start()
+
+    def start(self):
+        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--appendonly", "yes", "--dir", self.folder]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
+        time.sleep(0.2)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
+def test_a_redis_that_hangs_stops_sessions_alone(model, tmp_path):
+    redis = Redis(str(tmp_path))
+    try:
+        with Server(model, "--sessions", f"redis://127.0.0.1:{redis.port}") as server:
+            redis.process.send_signal(signal.SIGSTOP)
+            stuck = [server.connect() for _ in range(4)]
+            for client in stuck:
+                client.sendall(b"GET /v1/sessions HTTP/1.1\r\n\r\n")
+            assert server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2})
+            assert server.good("/tokenize", {"content": "hello"})["count"] > 0
+            redis.process.send_signal(signal.SIGCONT)
+            assert all(client.makefile("rb").readline().split()[1] == b"200" for client in stuck)
+            for client in stuck:
+                client.close()
+    finally:
+        redis.process.send_signal(signal.SIGCONT)
+        redis.stop()
+
+
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
+def test_servers_share_sessions_by_redis_which_may_go_and_come_back(model, tmp_path):
+    redis = Redis(str(tmp_path))
+    where = ["--sessions", f"redis://127.0.0.1:{redis.port}", "--context", "100000"]
+    way = {"kv": "snapkv:window=8", "budget": "96"}
+    try:
+        with Server(model, *where) as one, Server(model, *where) as other:
+            said = [first_message(), user(QUESTIONS[1]), user(QUESTIONS[2])]
+            first = text_of(say(one, "tale", said[0], way))
+            second = text_of(say(other, "tale", said[1], way))
+            redis.stop()
+            status, reply = one.post(CHAT, {"messages": [said[2]], "winnow": {**way, "session": "tale"}})
+            assert status == 503 and sentence(reply, "127.0.0.1")
+            redis.start()
+            third = say(one, "tale", said[2], way)
+            whole = [said[0], {"role": "assistant", "content": first}, said[1], {"role": "assistant", "content": second}, said[2]]
+            assert text_of(third) == text_of(as_a_whole(other, whole, way))
+    finally:
+        redis.stop()

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of tools have names and arguments that their definitions allow, whole and in streams."""
+
+import json
+
+import pytest
+from service import sentence
+
+CHAT = "/v1/chat/completions"
+USER = {"role": "user", "content": "hello"}
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Tells the weather.",
+        "parameters": {
+            "type": "object",
+            "properties": {"town": {"$ref": "#/$defs/town"}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+            "required": ["town", "days"],
+            "additionalProperties": False,
+            "$defs": {"town": {"enum": ["Kyiv", "Lviv"]}},
+        },
+    },
+}
+CLOCK = {"type": "function", "function": {"name": "clock", "parameters": {"type": "object", "properties": {}, "additionalProperties": False}}}
+NAMED = {"type": "function", "function": {"name": "get_weather"}}
+OPENING_BRACE = "126"  # a byte's token comes after three others
+
+
+def body(**fields):
+    return {"messages": [USER], "max_tokens": 2000, "temperature": 1.5, "top_k": 0, "top_p": 1, "min_p": 0, "seed": 1, "tools": [WEATHER, CLOCK], **fields}
+
+
+def check_calls(calls):
+    """The names that were called."""
+    for call in calls:
+        assert call["type"] == "function" and call["id"]
+        arguments = json.loads(call["function"]["arguments"])
+        if call["function"]["name"] == "get_weather":
+            assert list(arguments) == ["town", "days"] and arguments["town"] in ("Kyiv", "Lviv") and 1 <= arguments["days"] <= 9
+        else:
+            assert call["function"]["name"] == "clock" and arguments == {}
+    assert len({call["id"] for call in calls}) == len(calls)
+    return [call["function"]["name"] for call in calls]
+
+
+def calls_of(choice):
+    assert choice["finish_reason"] == "tool_calls" and choice["message"]["content"] is None, choice
+    return check_calls(choice["message"]["tool_calls"])
+
+
+def test_calls_that_must_come(server):
+    reply = server.good(CHAT, body(tool_choice="required", n=30))
+    names = [calls_of(choice) for choice in reply["choices"]]
+    assert {name for called in names for name in called} == {"get_weather", "clock"}
+    assert any(len(called) > 1 for called in names) and any(len(called) == 1 for called in names)
+
+
+def test_one_call_at_a_time(server):
+    reply = server.good(CHAT, body(tool_choice="required", parallel_tool_calls=False, n=20))
+    assert all(len(calls_of(choice)) == 1 for choice in reply["choices"])
+
+
+def test_the_tool_that_is_named(server):
+    reply = server.good(CHAT, body(tool_choice=NAMED, n=20))
+    assert all(set(calls_of(choice)) == {"get_weather"} for choice in reply["choices"])
+
+
+@pytest.mark.parametrize("choice", [None, "auto"])
+def test_a_model_may_call_or_answer(server, choice):
+    calls = server.good(CHAT, body(tool_choice=choice, logit_bias={OPENING_BRACE: 100}, parallel_tool_calls=False))["choices"][0]
+    assert calls_of(calls)
+    for seed in range(5):
+        text = server.good(CHAT, body(tool_choice=choice, logit_bias={OPENING_BRACE: -100}, seed=seed, max_tokens=20))["choices"][0]
+        assert text["message"].keys() == {"role", "content"} and text["finish_reason"] in ("stop", "length")
+
+
+def test_a_stream_tells_the_same_calls(server):
+    for seed in range(5):
+        asked = body(tool_choice="required", seed=seed)
+        whole = server.good(CHAT, asked)["choices"][0]["message"]["tool_calls"]
+        choices = [event["choices"][0] for event in server.stream(CHAT, asked)]
+        streamed = [call for choice in choices for call in choice["delta"].get("tool_calls", [])]
+        assert [call.pop("index") for call in streamed] == list(range(len(whole)))
+        assert check_calls(streamed) == check_calls(whole)
+        assert [call["function"] for call in streamed] == [call["function"] for call in whole]
+        assert choices[-1]["finish_reason"] == "tool_calls" and not any(choice["delta"].get("content") for choice in choices)
+
+
+def test_a_call_that_is_cut_is_none(server):
+    choice = server.good(CHAT, body(tool_choice=NAMED, max_tokens=10))["choices"][0]
+    assert choice["finish_reason"] == "length" and "tool_calls" not in choice["message"]
+
+
+def test_none_changes_nothing(server):
+    plain = {name: value for name, value in body(max_tokens=20).items() if name != "tools"}
+    assert server.good(CHAT, body(max_tokens=20, tool_choice="none"))["choices"] == server.good(CHAT, plain)["choices"]
+
+
+def test_a_conversation_goes_on_after_calls(server):
+    call = {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": '{"town": "Kyiv", "days": 1}'}}
+    messages = [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "a", "content": "sunny"}]
+    text = server.good("/apply-template", {"messages": messages})["prompt"]
+    assert '{"name":"get_weather","arguments":{"town":"Kyiv","days":1}}' in text and "sunny" in text
+    server.good(CHAT, body(messages=messages, max_tokens=5))
+
+
+def with_function(**fields):
+    return [{"type": "function", "function": {**WEATHER["function"], **fields}}]
+
+
+REFUSED = [
+    ({"tools": [5]}, "tools[0]"),
+    ({"tools": [{"type": "thing"}]}, "tools[0].type"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function"),
+    ({"tools": with_function(name="two words")}, "tools[0].function.name"),
+    ({"tools": with_function(name=None)}, "tools[0].function.name"),
+    ({"tools": with_function(parameters=5)}, "tools[0].function.parameters"),
+    ({"tools": with_function(parameters={"properties": {"x": {"pattern": "a"}}})}, "tools[0].function.parameters.properties.x.pattern"),
+    ({"tools": [CLOCK, CLOCK]}, "tools[1].function.name"),
+    ({"tools": [CLOCK] * 129}, "tools"),
+    ({"tool_choice": "any"}, "tool_choice"),
+    ({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice.function.name"),
+    ({"tools": [], "tool_choice": "required"}, "tool_choice"),
+    ({"parallel_tool_calls": 5}, "parallel_tool_calls"),
+    ({"response_format": {"type": "json_object"}}, "response_format"),
+    ({"winnow": {"documents": ["a"]}}, "tools"),
+    ({"messages": [USER, {"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}]}, "messages[1].tool_calls[0].function.name"),
+    ({"messages": [USER, {"role": "assistant", "tool_calls": [{"function": {"name": "x", "arguments": "{"}}]}]}, "messages[1].tool_calls[0].function.arguments"),
+]
+
+
+@pytest.mark.parametrize("fields, field", REFUSED)
+def test_tools_that_cannot_be_are_refused(server, fields, field):
+    status, reply = server.post(CHAT, body(**fields))
+    assert status == 400 and sentence(reply)["param"] == field, reply
+
+
+def test_completions_have_no_tools(server):
+    status, reply = server.post("/v1/completions", {"prompt": "hello", "tools": [CLOCK]})
+    assert status == 501 and sentence(reply)["param"] == "tools"
