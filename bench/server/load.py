@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`winnow serve` beside llama.cpp's server on this machine, in turns.
+
+load.py throughput|latency|prefix|memory --model MODEL.gguf --winnow PROGRAM [--llama-server PROGRAM] [--threads 2] [--repetitions 3]
+
+throughput  CLIENTS requests at once, prompts of 2,000 to 4,000 tokens, 128 new ones: requests per minute
+latency     the time between tokens of 4 streams while a prompt of 8,192 tokens is read
+prefix      the time to the first token over a text of 8,000 tokens that the server has kept, and without
+memory      64 requests of 4,000 tokens in the memory of 8 full caches: what each holds, and the peak of the process
+
+Every prompt is another one from its first token on, also from one repetition to the next. Each turn starts its server.
+Prints tables in Markdown: the minimum and the median of the repetitions.
+"""
+
+import argparse
+import random
+import statistics
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import memory
+from peers import Texts, llama, winnow
+
+ADA = {"kv": "ada-snapkv", "budget": 512}
+
+
+def in_turns(arguments, servers, measure):
+    """{name of the server: [what `measure` returns, of each repetition]}"""
+    out = {}
+    for repetition in range(arguments.repetitions):
+        for server in servers:
+            if arguments.only not in server.name:
+                continue
+            with server:
+                out.setdefault(server.name, []).append(measure(server))
+            print(f"<!-- {repetition + 1}: {server.name}: {out[server.name][-1]} -->", flush=True)
+    return out
+
+
+def row(name, *columns):
+    """Least and median of each column's figures."""
+    print(f"| {name} | " + " | ".join(f"{min(c):,.4g} | {statistics.median(c):,.4g}" for c in columns) + " |", flush=True)
+
+
+def throughput(arguments, texts):
+    lengths = [2000 + 2000 * i // max(arguments.clients - 1, 1) for i in range(arguments.clients)]
+
+    def measure(server):
+        prompts = [texts.prompt(length) for length in lengths]
+        before, begin = server.processor_seconds(), time.perf_counter()
+        with ThreadPoolExecutor(len(prompts)) as clients:
+            answers = list(clients.map(lambda prompt: server.ask(prompt, max_tokens=128), prompts))
+        minutes = (time.perf_counter() - begin) / 60
+        assert [a["usage"]["prompt_tokens"] for a in answers] == lengths and all(a["usage"]["completion_tokens"] == 128 for a in answers)
+        return len(prompts) / minutes, server.processor_seconds() - before
+
+    parallel = ["--parallel", str(arguments.clients), *arguments.option]
+    servers = [winnow(arguments, "full", *parallel), winnow(arguments, "ada-snapkv @ 512", *parallel, **ADA)]
+    servers += [llama(arguments, arguments.clients, *options.split()) for options in arguments.flags]
+    rates = in_turns(arguments, servers, measure)
+    print("| requests per minute | least | median | processor seconds: least | median |\n|---|" + "---:|" * 4)
+    for name, figures in rates.items():
+        row(name, *zip(*figures))
+
+
+def latency(arguments, texts):
+    def gaps(server, stream, stop, out):
+        """Milliseconds from one token of a stream to the next, until the long prompt has been read."""
+        last = None
+        for now in server.stream(prompt=stream, max_tokens=4000):
+            if last is not None:
+                out.append((last, now))
+            last = now
+            if stop.is_set():
+                return
+
+    def measure(server):
+        stop, times = threading.Event(), [[] for _ in range(4)]
+        threads = [threading.Thread(target=gaps, args=(server, texts.prompt(200), stop, out)) for out in times]
+        for thread in threads:
+            thread.start()
+        while any(len(out) < 16 for out in times):
+            time.sleep(0.01)
+        begin = time.perf_counter()
+        server.ask(texts.prompt(8192), max_tokens=1)
+        end = time.perf_counter()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        during = sorted((b - a) * 1e3 for out in times for a, b in out if b > begin and a < end)
+        return statistics.mean(during), during[int(0.99 * (len(during) - 1))], during[-1], end - begin
+
+    servers = [winnow(arguments, f"--max-itl {ms}", "--max-itl", str(ms), *arguments.option) for ms in arguments.max_itl]
+    servers += [llama(arguments, 5, *options.split()) for options in arguments.flags]
+    rows = in_turns(arguments, servers, measure)
+    print("| ms between tokens | mean: least | median | p99: least | median | most: least | median | s to read the prompt: least | median |")
+    print("|---|" + "---:|" * 8)
+    for name, figures in rows.items():
+        row(name, *zip(*figures))
+
+
+def prefix(arguments, texts):
+    def first_token(server, text, question):
+        """Milliseconds until the first token, and those of processor time."""
+        parts = [{"type": "text", "text": text}, {"type": "text", "text": question}]
+        before, begin = server.processor_seconds(), time.perf_counter()
+        pieces = server.stream("/v1/chat/completions", messages=[{"role": "user", "content": parts}], max_tokens=2)
+        took = next(pieces) - begin
+        used = server.processor_seconds() - before
+        pieces.close()
+        return took * 1e3, used * 1e3
+
+    def measure(server):
+        text = server.good("POST", "/detokenize", {"tokens": texts.prompt(8000)})["content"]
+        read = first_token(server, text, "What is the most important point of this text?")
+        again = [first_token(server, text, f"Name {word} in it, and say where it is.") for word in ("a method", "a file", "an option", "a table", "a speed")]
+        kept = [statistics.median(column) for column in zip(*again)]
+        return read[0], kept[0], kept[0] / read[0], kept[1] / read[1]
+
+    servers = []
+    for name, keeping in (("full", {"kv": "full"}), ("ada-snapkv @ 512", ADA)):
+        servers.append(winnow(arguments, name, *arguments.option, protocol="question-agnostic", **keeping))
+    rows = in_turns(arguments, servers, measure)
+    print("| ms to the first token | read: least | median | kept: least | median | ratio: least | median | ratio of processor time: least | median |\n|---|" + "---:|" * 8)
+    for name, figures in rows.items():
+        row(name, *zip(*figures))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["throughput", "latency", "prefix", "memory"])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--winnow", default="winnow")
+    parser.add_argument("--llama-server", help="bench/server/llama_server.sh prints its path")
+    parser.add_argument("--flags", nargs="*", default=["-fa on", "-fa off"], help="of llama-server, each as one argument; empty: without it")
+    parser.add_argument("--option", nargs="*", default=[], help="more options of winnow serve")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--max-itl", type=int, nargs="+", default=[50])
+    parser.add_argument("--only", default="", help="servers that have this in their names")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    if not arguments.llama_server:
+        arguments.flags = []
+    with winnow(arguments, "full") as server:
+        texts = Texts(server, random.Random(arguments.seed))
+    if arguments.what == "memory":
+        memory.measure(arguments, texts)
+    else:
+        {"throughput": throughput, "latency": latency, "prefix": prefix}[arguments.what](arguments, texts)
+
+
+main()

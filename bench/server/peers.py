@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers that are measured, one at a time, and how they are asked. Both answer the same requests."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import tempfile
+import time
+
+PATIENCE = 1800  # seconds for one answer
+CONTEXT = 9216  # tokens of one request at most; more than the default model was trained with
+
+
+class Server:
+    """A server that runs for one turn. `extra` are fields of its requests."""
+
+    def __init__(self, name, command, extra):
+        self.name, self.command, self.extra = name, command, extra
+
+    def __enter__(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([*self.command, "--port", str(self.port)], stdout=self.log, stderr=self.log)
+        while not self.is_ready():
+            assert self.process.poll() is None, self.said()
+            time.sleep(0.05)
+        self.ask(list(range(1000, 1032)), max_tokens=4)  # warms up
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+
+    def said(self):
+        self.log.seek(0)
+        return f"{' '.join(self.command)}: {self.log.read().decode()[-2000:]}"
+
+    def is_ready(self):
+        with contextlib.suppress(OSError):
+            return self.send("GET", "/health")[0].status == 200
+        return False
+
+    def connect(self, method, path, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+        return connection
+
+    def send(self, method, path, body=None):
+        """The reply, and its JSON."""
+        with contextlib.closing(self.connect(method, path, body)) as connection:
+            reply = connection.getresponse()
+            return reply, json.loads(reply.read() or "null")
+
+    def good(self, method, path, body=None):
+        reply, value = self.send(method, path, body)
+        assert reply.status == 200, value
+        return value
+
+    def ask(self, prompt, **fields):
+        return self.good("POST", "/v1/completions", {**self.fields(fields), "prompt": prompt})
+
+    def fields(self, more):
+        return {"temperature": 0, "ignore_eos": True, **self.extra, **more}
+
+    def stream(self, path="/v1/completions", **fields):
+        """The times at which an answer's pieces of text come. The request ends when the iterator is closed."""
+        with contextlib.closing(self.connect("POST", path, {**self.fields(fields), "stream": True})) as connection:
+            reply = connection.getresponse()
+            assert reply.status == 200, reply.read()
+            for line in reply:
+                if not line.startswith(b"data: {"):
+                    assert line in (b"\n", b"data: [DONE]\n") or line.startswith(b":"), line
+                    continue
+                event = json.loads(line[6:])
+                assert "error" not in event, event
+                if any(choice.get("text") or choice.get("delta", {}).get("content") for choice in event["choices"]):
+                    yield time.perf_counter()
+
+    def processor_seconds(self):
+        """What all its threads have used so far, which depends less than time on what else the machine does."""
+        with open(f"/proc/{self.process.pid}/stat") as file:
+            user, system = file.read().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def peak_bytes(self):
+        """The most that was resident, by the kernel's count."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) * 1024
+
+
+def winnow(arguments, name, *options, **keeping):
+    command = [arguments.winnow, "serve", "-m", arguments.model, "--threads", str(arguments.threads), "--context", str(CONTEXT), *options]
+    return Server(f"winnow {name}", command, {"winnow": keeping} if keeping else {})
+
+
+def llama(arguments, slots, *options):
+    """llama.cpp with a slot for each client. No slot looks for a prompt like an earlier one: all prompts are different."""
+    context = ["--override-kv", f"llama.context_length=int:{CONTEXT}", "-np", str(slots), "-c", str(slots * CONTEXT)]
+    caches = ["--no-cache-prompt", "--cache-ram", "0", "--ctx-checkpoints", "0", "-sps", "0", "--no-context-shift"]
+    threads = ["-t", str(arguments.threads), "-tb", str(arguments.threads)]
+    command = [arguments.llama_server, "-m", arguments.model, "--no-ui", *threads, *context, *caches, *options]
+    return Server(" ".join(["llama-server", *options]), command, {"cache_prompt": False})
+
+
+class Texts:
+    """Prompts of tokens without end, made of this project's documents. No two begin with the same token."""
+
+    def __init__(self, server, random):
+        root = os.path.join(os.path.dirname(__file__), "..", "..")
+        files = ["README.md", *(f"docs/{name}" for name in sorted(os.listdir(os.path.join(root, "docs"))) if name.endswith(".md"))]
+        words = "\n".join(open(os.path.join(root, name)).read() for name in files)
+        self.tokens = server.good("POST", "/tokenize", {"content": words})["tokens"]
+        self.random = random
+        self.first = random.sample(sorted(set(self.tokens)), k=len(set(self.tokens)))
+
+    def prompt(self, length):
+        out = [self.first.pop()]
+        while len(out) < length:
+            begin = self.random.randrange(len(self.tokens) - 64)
+            out += self.tokens[begin : begin + 64]
+        return out[:length]
