@@ -52,7 +52,7 @@ std::vector<Case> all_cases() {
   out.back().model.rope_factors = true;
   out.push_back(shape("llama", 6, 2, 64));
   out.back().name = "llama_linear_scaling";
-  out.back().model.linear_scaling = 4;
+  out.back().model.scaling = {"linear", 4};
   out.push_back(weights_of(GGML_TYPE_F16, half_tolerance(10, 2)));
   out.push_back(weights_of(GGML_TYPE_BF16, half_tolerance(7, 2)));
   for (const auto type :

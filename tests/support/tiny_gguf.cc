@@ -4,12 +4,13 @@
 #include <ggml-cpp.h>
 #include <gguf.h>
 
-#include <cmath>
 #include <cstdio>
 #include <memory>
-#include <random>
 #include <stdexcept>
+#include <variant>
 #include <vector>
+
+#include "support/tiny_tensors.h"
 
 namespace winnow::test {
 
@@ -21,14 +22,14 @@ class Writer {
  public:
   explicit Writer(const TinyModel& model)
       : m_(model),
-        random_(model.seed),
+        arch_(tiny_architecture(model.arch)),
         gguf_(gguf_init_empty(), gguf_free),
         context_(ggml_init({std::size_t{256} << 20U, nullptr, false})) {}
 
   void write(const std::string& path) {
     keys();
     vocabulary();
-    tensors();
+    add_tiny_tensors(m_, kVocabulary, gguf_.get(), context_.get());
     if (!gguf_write_to_file(gguf_.get(), path.c_str(), false)) throw std::runtime_error("cannot write " + path);
   }
 
@@ -37,6 +38,9 @@ class Writer {
     gguf_set_val_u32(gguf_.get(), (m_.arch + key).c_str(), static_cast<std::uint32_t>(value));
   }
   void real(const std::string& key, float value) { gguf_set_val_f32(gguf_.get(), (m_.arch + key).c_str(), value); }
+  void text(const std::string& key, const std::string& value) {
+    gguf_set_val_str(gguf_.get(), (m_.arch + key).c_str(), value.c_str());
+  }
 
   /// One number, or an array where layers are given one by one.
   void numbers(const std::string& key, int TinyLayer::*of) {
@@ -66,12 +70,29 @@ class Writer {
     numbers(".attention.key_length", &TinyLayer::head_dim);
     numbers(".attention.value_length", &TinyLayer::head_dim);
     numbers(".rope.dimension_count", &TinyLayer::n_rot);
-    real(".attention.layer_norm_rms_epsilon", 1e-5F);
+    real(arch_.norm == NormKind::rms ? ".attention.layer_norm_rms_epsilon" : ".attention.layer_norm_epsilon", 1e-5F);
     rope_bases();
-    if (m_.linear_scaling != 0) {
-      gguf_set_val_str(gguf_.get(), (m_.arch + ".rope.scaling.type").c_str(), "linear");
-      real(".rope.scaling.factor", m_.linear_scaling);
-    }
+    scaling();
+    for (const auto& key : arch_.keys) set(key);
+    for (const auto& key : m_.keys) set(key);
+  }
+
+  void scaling() {
+    const TinyScaling& scaling = m_.scaling;
+    if (!scaling.type.empty()) text(".rope.scaling.type", scaling.type);
+    if (scaling.factor != 0) real(".rope.scaling.factor", scaling.factor);
+    if (scaling.original_context != 0) number(".rope.scaling.original_context_length", scaling.original_context);
+    if (scaling.attn_factor != 0) real(".rope.scaling.attn_factor", scaling.attn_factor);
+  }
+
+  /// Takes the place of one of the same name.
+  void set(const TinyKey& key) {
+    const std::string name = m_.arch + key.name;
+    if (const auto* flag = std::get_if<bool>(&key.value)) gguf_set_val_bool(gguf_.get(), name.c_str(), *flag);
+    if (const auto* whole = std::get_if<std::uint32_t>(&key.value)) gguf_set_val_u32(gguf_.get(), name.c_str(), *whole);
+    if (const auto* number = std::get_if<float>(&key.value)) gguf_set_val_f32(gguf_.get(), name.c_str(), *number);
+    if (const auto* word = std::get_if<std::string>(&key.value))
+      gguf_set_val_str(gguf_.get(), name.c_str(), word->c_str());
   }
 
   void vocabulary() {
@@ -104,77 +125,38 @@ class Writer {
     if (!m_.chat_template.empty()) gguf_set_val_str(gguf_.get(), "tokenizer.chat_template", m_.chat_template.c_str());
   }
 
-  void tensors() {
-    matrix("token_embd.weight", m_.n_embd, kVocabulary, 1);
-    norm("output_norm.weight", m_.n_embd);
-    if (!m_.tied) matrix("output.weight", m_.n_embd, kVocabulary, 1);
-    if (m_.rope_factors) vector("rope_freqs.weight", m_.head_dim / 2, 1, 8);
-    for (int i = 0; i < m_.n_layer; ++i) {
-      const std::string block = "blk." + std::to_string(i) + ".";
-      const TinyLayer layer = m_.layer(i);
-      const int q = layer.n_head * layer.head_dim;
-      const int kv = layer.n_head_kv * layer.head_dim;
-      norm(block + "attn_norm.weight", m_.n_embd);
-      matrix(block + "attn_q.weight", m_.n_embd, q, 2);  // logits of some size, so that attention is not flat
-      matrix(block + "attn_k.weight", m_.n_embd, kv, 2);
-      matrix(block + "attn_v.weight", m_.n_embd, kv, 1);
-      matrix(block + "attn_output.weight", q, m_.n_embd, 1);
-      if (m_.arch == "qwen2") {
-        vector(block + "attn_q.bias", q, -1, 1);
-        vector(block + "attn_k.bias", kv, -1, 1);
-        vector(block + "attn_v.bias", kv, -1, 1);
-      }
-      if (m_.arch == "qwen3") {
-        norm(block + "attn_q_norm.weight", layer.head_dim);
-        norm(block + "attn_k_norm.weight", layer.head_dim);
-      }
-      norm(block + "ffn_norm.weight", m_.n_embd);
-      matrix(block + "ffn_gate.weight", m_.n_embd, layer.n_ff, 1);
-      matrix(block + "ffn_up.weight", m_.n_embd, layer.n_ff, 1);
-      matrix(block + "ffn_down.weight", layer.n_ff, m_.n_embd, 1);
-    }
-  }
-
-  void norm(const std::string& name, int n) { vector(name, n, 0.5F, 1.5F); }
-
-  void vector(const std::string& name, int n, float least, float most) {
-    ggml_tensor* const tensor = ggml_new_tensor_1d(context_.get(), GGML_TYPE_F32, n);
-    std::uniform_real_distribution<float> values(least, most);
-    for (int i = 0; i < n; ++i) static_cast<float*>(tensor->data)[i] = values(random_);
-    add(tensor, name);
-  }
-
-  /// Values of standard deviation scale / sqrt(in), so that products keep the size of their input.
-  void matrix(const std::string& name, int in, int out, float scale) {
-    ggml_tensor* const tensor = ggml_new_tensor_2d(context_.get(), m_.type, in, out);
-    std::normal_distribution<float> values(0, scale / std::sqrt(static_cast<float>(in)));
-    std::vector<float> all(static_cast<std::size_t>(in) * static_cast<std::size_t>(out));
-    for (float& x : all) x = values(random_);
-    const std::vector<float> importance(in, 1.0F);
-    ggml_quantize_chunk(m_.type, all.data(), tensor->data, 0, out, in, importance.data());
-    add(tensor, name);
-  }
-
-  void add(ggml_tensor* tensor, const std::string& name) {
-    ggml_set_name(tensor, name.c_str());
-    gguf_add_tensor(gguf_.get(), tensor);
-  }
-
   const TinyModel& m_;
-  std::mt19937 random_;
+  const TinyArchitecture& arch_;
   std::unique_ptr<gguf_context, void (*)(gguf_context*)> gguf_;
   ggml_context_ptr context_;
 };
 
 }  // namespace
 
+int TinyModel::rotated() const {
+  if (n_rot != 0) return n_rot;
+  return tiny_architecture(arch).half_rotated ? head_dim / 2 : head_dim;
+}
+
+TinyLayer TinyModel::layer(int i) const {
+  if (!layers.empty()) return layers[i];
+  return {n_head, n_head_kv, head_dim, rotated(), 10000, n_ff};
+}
+
+TinyModel tiny_of(const std::string& arch) {
+  const TinyModel usual;
+  return tiny_of_heads(arch, usual.n_head, usual.n_head_kv, usual.head_dim);
+}
+
 TinyModel tiny_of_heads(const std::string& arch, int heads, int kv_heads, int head_dim) {
+  const TinyArchitecture& row = tiny_architecture(arch);
   TinyModel m;
   m.arch = arch;
+  m.n_layer = row.layers;
   m.n_head = heads;
   m.n_head_kv = kv_heads;
   m.head_dim = head_dim;
-  if (arch == "qwen2") m.n_embd = heads * head_dim;  // llama.cpp knows no other
+  if (row.heads_fill_width) m.n_embd = heads * head_dim;
   return m;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "support/tiny_architectures.h"
+
 namespace winnow::test {
 
 /// One layer of a network whose layers differ.
@@ -19,6 +21,20 @@ struct TinyLayer {
   int n_ff = 128;
 };
 
+/// The keys `rope.scaling.…`; those that are empty or 0 are not written.
+struct TinyScaling {
+  std::string type = {};
+  float factor = 0;
+  int original_context = 0;
+  float attn_factor = 0;
+};
+
+enum class QkvTensors : std::uint8_t {
+  as_usual,  ///< what files of the architecture have
+  separate,  ///< attn_q, attn_k, attn_v
+  fused,     ///< attn_qkv, of the same weights
+};
+
 /// A small random network of any supported architecture, the same for the same seed.
 struct TinyModel {
   std::string arch = "llama";
@@ -27,21 +43,28 @@ struct TinyModel {
   int n_head = 4;
   int n_head_kv = 2;
   int head_dim = 64;
+  int n_rot = 0;  ///< dimensions of a head that RoPE rotates; 0: as many as in models of the architecture
   int n_ff = 128;
   int ctx_train = 256;
   ggml_type type = GGML_TYPE_F32;  ///< of the matrices
-  bool tied = true;
-  bool rope_factors = false;  ///< a rope_freqs tensor, as Llama 3.1 has
-  float linear_scaling = 0;   ///< 0: none
+  bool tied = true;                ///< where the architecture allows it
+  QkvTensors qkv = QkvTensors::as_usual;
+  bool optional_biases = false;  ///< all that the architecture may have
+  bool rope_factors = false;     ///< a rope_freqs tensor, as Llama 3.1 has
+  bool longrope = false;         ///< rope_factors_long and rope_factors_short, as Phi-3 has
+  TinyScaling scaling = {};
+  std::vector<TinyKey> keys = {};  ///< besides the architecture's, or values in their place
   std::uint32_t seed = 1;
   std::string chat_template;           ///< a text, or the name of one that libllama knows; empty: none
   std::vector<TinyLayer> layers = {};  ///< shapes of each layer, as arrays in the file; empty: those above
 
-  TinyLayer layer(int i) const {
-    if (!layers.empty()) return layers[i];
-    return {n_head, n_head_kv, head_dim, head_dim, 10000, n_ff};
-  }
+  /// Dimensions of a head that RoPE rotates, unless layers differ.
+  int rotated() const;
+  TinyLayer layer(int i) const;
 };
+
+/// One that libllama loads and that shows all that the architecture does.
+TinyModel tiny_of(const std::string& arch);
 
 /// One with these heads, and the width that its architecture asks for.
 TinyModel tiny_of_heads(const std::string& arch, int heads, int kv_heads, int head_dim);

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/tiny_architectures.h"
+
+#include <algorithm>
+
+namespace winnow::test {
+
+namespace {
+
+constexpr std::string_view kNone;
+constexpr std::string_view kPostAttention = "post_attention_norm";
+constexpr std::string_view kPostFfn = "post_ffw_norm";
+constexpr Biases kOfEverything = {.qkv = true, .attn_output = true, .ffn = true, .output = true};
+constexpr Biases kOfEveryBlock = {.qkv = true, .attn_output = true, .ffn = true};
+constexpr Biases kOfQkv = {.qkv = true};
+constexpr Biases kNoOthers = {};
+
+// The values of keys are such that leaving one out changes the logits by much, as far from 1 as those of real models.
+std::vector<TinyArchitecture> all() {
+  return {
+      {.name = "llama", .optional_biases = kOfEveryBlock},
+      {.name = "qwen2", .biases = kOfQkv, .optional_biases = {.output = true}, .heads_fill_width = true},
+      {.name = "qwen3", .qk_norm = QkNorm::of_heads},
+      {.name = "gemma", .output = OutputMatrix::tied, .gelu = true},
+      {.name = "phi3", .fused_qkv = true, .ffn = FfnKind::fused, .heads_fill_width = true},
+      {.name = "smollm3", .layers = 5},  // no RoPE in the fourth
+      {.name = "olmo2",
+       .pre_attention = kNone,
+       .post_attention = kPostAttention,
+       .pre_ffn = kNone,
+       .post_ffn = kPostFfn,
+       .qk_norm = QkNorm::of_rows,
+       .output = OutputMatrix::untied,
+       .heads_fill_width = true},
+      {.name = "granite",
+       .optional_biases = kOfEveryBlock,
+       .keys = {{".embedding_scale", 12.0F},
+                {".residual_scale", 0.25F},
+                {".attention.scale", 0.0625F},
+                {".logit_scale", 8.0F}}},
+      {.name = "glm4",
+       .post_attention = kPostAttention,
+       .post_ffn = kPostFfn,
+       .ffn = FfnKind::fused,
+       .biases = kOfQkv,
+       .optional_biases = kNoOthers,
+       .half_rotated = true},
+      {.name = "command-r",
+       .norm = NormKind::layer,
+       .pre_ffn = kNone,
+       .qk_norm = QkNorm::of_each_head,
+       .qk_norm_from_layers = 64,
+       .output = OutputMatrix::tied,
+       .heads_fill_width = true,
+       .keys = {{".logit_scale", 0.0625F}}},
+      {.name = "internlm2", .output = OutputMatrix::untied, .heads_fill_width = true},
+      {.name = "starcoder2",
+       .norm = NormKind::layer_with_bias,
+       .ffn = FfnKind::plain,
+       .biases = kOfEveryBlock,
+       .optional_biases = kNoOthers,
+       .heads_fill_width = true,
+       .gelu = true},
+      {.name = "seed_oss", .pre_ffn = kPostAttention, .biases = kOfQkv, .optional_biases = kNoOthers},
+      {.name = "ernie4_5"},
+      {.name = "exaone4",
+       .pre_attention = kNone,
+       .post_attention = kPostAttention,
+       .pre_ffn = kNone,
+       .post_ffn = kPostFfn,
+       .qk_norm = QkNorm::of_heads,
+       .heads_fill_width = true},
+      {.name = "phi2",
+       .norm = NormKind::layer_with_bias,
+       .pre_ffn = kNone,
+       .fused_qkv = true,
+       .ffn = FfnKind::plain,
+       .biases = kOfEverything,
+       .optional_biases = kNoOthers,
+       .output = OutputMatrix::untied,
+       .heads_fill_width = true,
+       .half_rotated = true,
+       .gelu = true},
+      {.name = "hunyuan-dense", .qk_norm = QkNorm::of_heads, .keys = {{".rope.scaling.alpha", 1000.0F}}},
+  };
+}
+
+}  // namespace
+
+const std::vector<TinyArchitecture>& tiny_architectures() {
+  static const auto table = all();
+  return table;
+}
+
+const TinyArchitecture& tiny_architecture(std::string_view name) {
+  const auto& table = tiny_architectures();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.name == name; });
+  return found == table.end() ? table.front() : *found;
+}
+
+}  // namespace winnow::test

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+/// What a GGUF of each architecture holds, as llama.cpp's loader asks for it: the names of tensors, which of them are
+/// there, and keys that other architectures do not have. What is computed with them is not said here: that is the
+/// business of the two programs that the tests compare.
+namespace winnow::test {
+
+enum class NormKind : std::uint8_t {
+  rms,
+  layer,  ///< subtracts the mean
+  layer_with_bias,
+};
+
+/// Norms of queries and keys, `attn_q_norm` and `attn_k_norm`.
+enum class QkNorm : std::uint8_t {
+  none,
+  of_heads,      ///< one weight [d] for all heads
+  of_rows,       ///< weights of all heads together, [H d] and [K d]
+  of_each_head,  ///< a weight for every head, [d, H] and [d, K]
+};
+
+enum class FfnKind : std::uint8_t {
+  gated,  ///< ffn_gate, ffn_up, ffn_down
+  fused,  ///< ffn_up holds the gate before itself
+  plain,  ///< no gate
+};
+
+enum class OutputMatrix : std::uint8_t {
+  tied,      ///< token_embd always
+  optional,  ///< token_embd where output.weight is missing
+  untied,    ///< output.weight is required
+};
+
+/// Products that have a bias.
+struct Biases {
+  bool qkv = false;
+  bool attn_output = false;
+  bool ffn = false;
+  bool output = false;
+
+  bool operator==(const Biases&) const = default;
+};
+
+/// A key without the architecture's prefix, such as ".logit_scale".
+struct TinyKey {
+  std::string name;
+  std::variant<bool, std::uint32_t, float, std::string> value;
+};
+
+/// One architecture, as it differs from llama.
+struct TinyArchitecture {
+  std::string_view name;
+  NormKind norm = NormKind::rms;
+  /// Tensors that norm what attention and the feed-forward read (pre) and give (post). Empty: there is none.
+  std::string_view pre_attention = "attn_norm";
+  std::string_view post_attention = "";
+  std::string_view pre_ffn = "ffn_norm";
+  std::string_view post_ffn = "";
+  QkNorm qk_norm = QkNorm::none;
+  int qk_norm_from_layers = 0;  ///< only models of so many layers have them
+  bool fused_qkv = false;       ///< files have attn_qkv, although attn_q, attn_k and attn_v would do
+  FfnKind ffn = FfnKind::gated;
+  Biases biases = {};                      ///< that files have
+  Biases optional_biases = {.qkv = true};  ///< others that are taken where they are
+  OutputMatrix output = OutputMatrix::optional;
+  bool heads_fill_width = false;  ///< the heads' dimensions must add up to n_embd
+  bool half_rotated = false;      ///< RoPE rotates half of a head; llama's rotates all of it
+  int layers = 2;                 ///< the fewest that show all that it does
+  bool gelu = false;              ///< the activation, which ggml reads from a table
+  std::vector<TinyKey> keys = {};
+};
+
+/// Every architecture that tiny files can be of.
+const std::vector<TinyArchitecture>& tiny_architectures();
+
+/// The one of this name, or llama's for an unknown name, so that files of unknown architectures can be written too.
+const TinyArchitecture& tiny_architecture(std::string_view name);
+
+}  // namespace winnow::test

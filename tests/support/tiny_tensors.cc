@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/tiny_tensors.h"
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace winnow::test {
+
+namespace {
+
+constexpr float kLeastNorm = 0.5F;
+constexpr float kMostNorm = 1.5F;
+
+/// Draws the values in the order of the tensors: whoever adds one puts it where earlier files do not have it.
+class Tensors {
+ public:
+  Tensors(const TinyModel& model, int vocabulary, gguf_context* gguf, ggml_context* context)
+      : m_(model),
+        arch_(tiny_architecture(model.arch)),
+        vocabulary_(vocabulary),
+        random_(model.seed),
+        gguf_(gguf),
+        context_(context) {}
+
+  void add_all() {
+    matrix("token_embd.weight", m_.n_embd, {{vocabulary_, 1}});
+    norm("output_norm");
+    if (arch_.output == OutputMatrix::untied || !m_.tied) matrix("output.weight", m_.n_embd, {{vocabulary_, 1}});
+    if (has_bias(&Biases::output)) bias("output.bias", vocabulary_);
+    const int pairs = m_.rotated() / 2;
+    if (m_.rope_factors) vector("rope_freqs.weight", {pairs}, 1, 8);
+    if (m_.longrope) {
+      vector("rope_factors_long.weight", {pairs}, 1, 8);
+      vector("rope_factors_short.weight", {pairs}, 1, 2);
+    }
+    for (int i = 0; i < m_.n_layer; ++i) {
+      const std::string block = "blk." + std::to_string(i) + ".";
+      attention(block, m_.layer(i));
+      feed_forward(block, m_.layer(i).n_ff);
+    }
+  }
+
+ private:
+  void attention(const std::string& block, const TinyLayer& layer) {
+    const int q = layer.n_head * layer.head_dim;
+    const int kv = layer.n_head_kv * layer.head_dim;
+    const bool fused = m_.qkv == QkvTensors::fused || (m_.qkv == QkvTensors::as_usual && arch_.fused_qkv);
+    norm_if_any(block, arch_.pre_attention);
+    // The scale of 2 gives logits of some size, so that attention is not flat.
+    if (fused) {
+      matrix(block + "attn_qkv.weight", m_.n_embd, {{q, 2}, {kv, 2}, {kv, 1}});
+    } else {
+      matrix(block + "attn_q.weight", m_.n_embd, {{q, 2}});
+      matrix(block + "attn_k.weight", m_.n_embd, {{kv, 2}});
+      matrix(block + "attn_v.weight", m_.n_embd, {{kv, 1}});
+    }
+    matrix(block + "attn_output.weight", q, {{m_.n_embd, 1}});
+    if (has_bias(&Biases::qkv)) {
+      if (fused) {
+        bias(block + "attn_qkv.bias", q + 2 * kv);
+      } else {
+        bias(block + "attn_q.bias", q);
+        bias(block + "attn_k.bias", kv);
+        bias(block + "attn_v.bias", kv);
+      }
+    }
+    if (has_bias(&Biases::attn_output)) bias(block + "attn_output.bias", m_.n_embd);
+    if (m_.n_layer >= arch_.qk_norm_from_layers) {
+      qk_norm(block + "attn_q_norm.weight", layer.n_head, layer.head_dim);
+      qk_norm(block + "attn_k_norm.weight", layer.n_head_kv, layer.head_dim);
+    }
+    norm_if_any(block, arch_.post_attention);
+  }
+
+  void feed_forward(const std::string& block, int n_ff) {
+    norm_if_any(block, arch_.pre_ffn);
+    if (arch_.ffn == FfnKind::gated) matrix(block + "ffn_gate.weight", m_.n_embd, {{n_ff, 1}});
+    if (arch_.ffn == FfnKind::fused) {
+      matrix(block + "ffn_up.weight", m_.n_embd, {{n_ff, 1}, {n_ff, 1}});
+    } else {
+      matrix(block + "ffn_up.weight", m_.n_embd, {{n_ff, 1}});
+    }
+    matrix(block + "ffn_down.weight", n_ff, {{m_.n_embd, 1}});
+    if (has_bias(&Biases::ffn)) {
+      if (arch_.ffn == FfnKind::gated) bias(block + "ffn_gate.bias", n_ff);
+      bias(block + "ffn_up.bias", n_ff);
+      bias(block + "ffn_down.bias", m_.n_embd);
+    }
+    norm_if_any(block, arch_.post_ffn);
+  }
+
+  bool has_bias(bool Biases::*of) const {
+    return arch_.biases.*of || (m_.optional_biases && arch_.optional_biases.*of);
+  }
+  void bias(const std::string& name, int n) { vector(name, {n}, -1, 1); }
+
+  void norm(const std::string& name) {
+    vector(name + ".weight", {m_.n_embd}, kLeastNorm, kMostNorm);
+    if (arch_.norm == NormKind::layer_with_bias) bias(name + ".bias", m_.n_embd);
+  }
+  void norm_if_any(const std::string& block, std::string_view name) {
+    if (!name.empty()) norm(block + std::string(name));
+  }
+
+  void qk_norm(const std::string& name, int heads, int dim) {
+    if (arch_.qk_norm == QkNorm::of_heads) vector(name, {dim}, kLeastNorm, kMostNorm);
+    if (arch_.qk_norm == QkNorm::of_rows) vector(name, {heads * dim}, kLeastNorm, kMostNorm);
+    if (arch_.qk_norm == QkNorm::of_each_head) vector(name, {dim, heads}, kLeastNorm, kMostNorm);
+  }
+
+  /// An f32 tensor of this shape that is no matrix of weights.
+  void vector(const std::string& name, const std::vector<std::int64_t>& shape, float least, float most) {
+    ggml_tensor* const tensor = ggml_new_tensor(context_, GGML_TYPE_F32, static_cast<int>(shape.size()), shape.data());
+    std::uniform_real_distribution<float> values(least, most);
+    for (std::int64_t i = 0; i < ggml_nelements(tensor); ++i) static_cast<float*>(tensor->data)[i] = values(random_);
+    add(tensor, name);
+  }
+
+  /// Outputs of a matrix whose weights have standard deviation scale / sqrt(in), so that with a scale of 1 products
+  /// keep the size of their input.
+  struct Outputs {
+    int count;
+    float scale;
+  };
+
+  /// The parts follow each other, and have the values that matrices of their own would have.
+  void matrix(const std::string& name, int in, const std::vector<Outputs>& parts) {
+    std::vector<float> all;
+    for (const auto& part : parts) {
+      std::normal_distribution<float> values(0, part.scale / std::sqrt(static_cast<float>(in)));
+      for (int i = 0; i < in * part.count; ++i) all.push_back(values(random_));
+    }
+    const auto out = static_cast<std::int64_t>(all.size()) / in;
+    ggml_tensor* const tensor = ggml_new_tensor_2d(context_, m_.type, in, out);
+    const std::vector<float> importance(in, 1.0F);
+    ggml_quantize_chunk(m_.type, all.data(), tensor->data, 0, out, in, importance.data());
+    add(tensor, name);
+  }
+
+  void add(ggml_tensor* tensor, const std::string& name) {
+    ggml_set_name(tensor, name.c_str());
+    gguf_add_tensor(gguf_, tensor);
+  }
+
+  const TinyModel& m_;
+  const TinyArchitecture& arch_;
+  int vocabulary_;
+  std::mt19937 random_;
+  gguf_context* gguf_;
+  ggml_context* context_;
+};
+
+}  // namespace
+
+void add_tiny_tensors(const TinyModel& model, int vocabulary, gguf_context* gguf, ggml_context* context) {
+  Tensors(model, vocabulary, gguf, context).add_all();
+}
+
+}  // namespace winnow::test
