@@ -118,8 +118,7 @@ void Ingestion::begin(Session::Impl& session) {
   if (is_whole()) watcher_ = std::make_unique<FactsWatcher>(session, static_cast<int>(tokens().size()));
   auto context = session.prefill_context(session.begin_pass(tokens().size(), need));
   context.watcher = watcher_.get();
-  static const std::vector<std::vector<Token>> nothing_more(1);
-  prefill_.emplace(std::move(context), tokens(), nothing_more, std::span(&options_, 1));
+  prefill_.emplace(std::move(context), tokens(), options_);
 }
 
 bool Ingestion::advance() {

@@ -94,6 +94,9 @@ Prefill::Prefill(PrefillContext context, std::span<const Token> text, std::span<
       hidden_(context_.executor, context_.hparams, context_.account, lay_out(text, questions),
               "the hidden states of the prompt") {}
 
+Prefill::Prefill(PrefillContext context, std::span<const Token> prompt, const CacheOptions& keep)
+    : Prefill(std::move(context), prompt, std::vector<std::vector<Token>>(1), std::span(&keep, 1)) {}
+
 Prefill::~Prefill() = default;
 
 std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context, int text,

@@ -54,6 +54,8 @@ class Prefill {
  public:
   Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
           std::span<const CacheOptions> caches);
+  /// One prompt without questions, which is kept in one way.
+  Prefill(PrefillContext context, std::span<const Token> prompt, const CacheOptions& keep);
   ~Prefill();
 
   /// The next chunk passes through the layer that is being read. Returns false when no chunk is left in any layer.

@@ -155,8 +155,7 @@ void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> 
   engine::PastLanes past{account, decode_attention, sequence, sequence.seen - count};
   auto context = prefill_context(begin_pass(tokens.size(), need));
   context.past = &past;
-  const std::vector<std::vector<Token>> nothing_more(1);
-  auto read = engine::Prefill(std::move(context), tokens, nothing_more, std::span(&*later, 1)).run();
+  auto read = engine::Prefill(std::move(context), tokens, *later).run();
   sequence.put_from(past.tokens, std::move(read.front().caches.front().impl()));
 }
 

@@ -85,8 +85,7 @@ void TextReading::begin_stage() {
   if (cache_)
     past_.emplace(session_.account, session_.decode_attention, cache_->impl(), static_cast<int>(stages_[stage_].first));
   context.past = past_ ? &*past_ : nullptr;
-  static const std::vector<std::vector<Token>> nothing_more(1);
-  prefill_.emplace(std::move(context), stage_tokens(), nothing_more, std::span(&*keep, 1));
+  prefill_.emplace(std::move(context), stage_tokens(), *keep);
 }
 
 double TextReading::tokens_left() const {

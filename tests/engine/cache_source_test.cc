@@ -18,8 +18,6 @@
 namespace winnow {
 namespace {
 
-const std::vector<std::vector<Token>> kNothingMore(1);
-
 /// Reads a prompt, and then waits until it may go on.
 class PromptSource : public engine::CacheSource {
  public:
@@ -33,8 +31,7 @@ class PromptSource : public engine::CacheSource {
     return engine::cache_bytes(keep_, session.hparams, tokens());
   }
   void begin(Session::Impl& session) override {
-    prefill_.emplace(session.prefill_context(session.begin_pass(text_.size(), 0)), text_, kNothingMore,
-                     std::span(&keep_, 1));
+    prefill_.emplace(session.prefill_context(session.begin_pass(text_.size(), 0)), text_, keep_);
   }
   bool advance() override {
     EXPECT_FALSE(is_waiting());
