@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "engine/greedy_answer.h"
 #include "engine/sampler.h"
 #include "network/bf16_kernel.h"
 #include "support/cache_options.h"
@@ -25,6 +26,8 @@
 namespace winnow {
 namespace {
 
+using test::Answer;
+using test::answer_of;
 using test::options_of;
 
 /// What is asked, from which requests are made.
@@ -34,17 +37,6 @@ struct Asked {
   std::vector<Token> question;
   int tokens;
 };
-
-/// What came of it.
-struct Answer {
-  std::vector<Token> tokens;
-  std::vector<double> logprobs;
-  std::vector<std::vector<std::vector<std::int32_t>>> kept;
-
-  bool operator==(const Answer&) const = default;
-};
-
-constexpr int kLogprobs = 3;
 
 class SchedulerTest : public testing::Test {
  public:
@@ -73,26 +65,11 @@ class SchedulerTest : public testing::Test {
     return out;
   }
 
-  static void add_logits(std::span<const float> logits, Answer& to) {
-    const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
-    const auto token = engine::log_probabilities(logits, static_cast<Token>(best), kLogprobs);
-    to.tokens.push_back(token.chosen.id);
-    for (const auto& top : token.top) to.logprobs.push_back(top.logprob);
-  }
-
   static Answer alone(Session& session, const Asked& asked) {
     auto read = session.prefill(asked.text, std::span(&asked.keep, 1));
     auto& cache = read.caches.front();
     auto logits = asked.question.empty() ? read.logits : session.extend(cache, asked.question);
-    Answer out;
-    add_logits(logits, out);
-    while (static_cast<int>(out.tokens.size()) < asked.tokens) {
-      Cache* const one = &cache;
-      session.step(std::span(&one, 1), std::span(&out.tokens.back(), 1), logits);
-      add_logits(logits, out);
-    }
-    out.kept = cache.kept();
-    return out;
+    return test::greedy_answer(session, cache, std::move(logits), asked.tokens);
   }
 
   static Request request_of(const Asked& asked, std::function<void(RequestEnd)> on_end) {
@@ -102,18 +79,8 @@ class SchedulerTest : public testing::Test {
     out.question = asked.question;
     out.generate.max_tokens = asked.tokens;
     out.generate.end = EndOfSequence::ignored;
-    out.generate.logprobs = kLogprobs;
+    out.generate.logprobs = test::kLogprobs;
     out.events.on_end = std::move(on_end);
-    return out;
-  }
-
-  static Answer answer_of(const RequestEnd& end) {
-    Answer out;
-    out.tokens = end.answers.front().tokens;
-    for (const auto& token : end.answers.front().logprobs) {
-      for (const auto& top : token.top) out.logprobs.push_back(top.logprob);
-    }
-    out.kept = end.caches.front().kept();
     return out;
   }
 
@@ -165,7 +132,7 @@ void expect_as_alone(Session& session, const std::vector<Asked>& asked, std::spa
         ASSERT_EQ(end.error, nullptr);
         if (end.answers.front().finish == FinishReason::interrupted) return;
         ++finished;
-        EXPECT_TRUE(SchedulerTest::answer_of(end) == expected[i]) << asked[i].keep.spec.print() << " seed " << seed;
+        EXPECT_TRUE(answer_of(end) == expected[i]) << asked[i].keep.spec.print() << " seed " << seed;
       });
     });
     EXPECT_EQ(ended, asked.size());

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/as_size.h"
-#include "engine/sampler.h"
+#include "engine/greedy_answer.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"
@@ -19,10 +19,11 @@
 namespace winnow {
 namespace {
 
+using test::Answer;
+using test::answer_of;
 using test::options_of;
 
 constexpr int kAnswer = 6;
-constexpr int kLogprobs = 3;
 
 /// Lengths of stages: with a budget of 64, a prompt and two turns that are compressed, and turns that are not.
 const std::vector<std::vector<std::size_t>> kLengths = {{150}, {150, 100}, {150, 20, 100, 30}, {10, 5, 90, 1}};
@@ -44,18 +45,9 @@ struct Asked {
     if (is_stored) out.cache_salt = "";
     out.generate.max_tokens = kAnswer;
     out.generate.end = EndOfSequence::ignored;
-    out.generate.logprobs = kLogprobs;
+    out.generate.logprobs = test::kLogprobs;
     return out;
   }
-};
-
-struct Answer {
-  std::vector<Token> tokens;
-  std::vector<double> logprobs;
-  std::vector<std::vector<std::vector<std::int32_t>>> kept;
-  std::size_t bytes = 0;
-
-  bool operator==(const Answer&) const = default;
 };
 
 class StagesTest : public testing::Test {
@@ -78,13 +70,6 @@ class StagesTest : public testing::Test {
     return {keep, tokens(stages.back(), seed), stages, tokens(7, seed + 1)};
   }
 
-  static void add(std::span<const float> logits, Answer& to) {
-    const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
-    const auto token = engine::log_probabilities(logits, static_cast<Token>(best), kLogprobs);
-    to.tokens.push_back(token.chosen.id);
-    for (const auto& top : token.top) to.logprobs.push_back(top.logprob);
-  }
-
   static Answer reference(Session& session, const Asked& asked) {
     const std::span<const Token> text(asked.text);
     auto read = session.prefill(text.first(asked.stages.front()), std::span(&asked.keep, 1));
@@ -94,27 +79,7 @@ class StagesTest : public testing::Test {
       session.extend(cache, stage);
       session.compress(cache, stage);
     }
-    auto logits = session.extend(cache, asked.question);
-    Answer out;
-    add(logits, out);
-    while (static_cast<int>(out.tokens.size()) < kAnswer) {
-      Cache* const one = &cache;
-      session.step(std::span(&one, 1), std::span(&out.tokens.back(), 1), logits);
-      add(logits, out);
-    }
-    out.kept = cache.kept();
-    return out;
-  }
-
-  static Answer answer_of(const RequestEnd& end) {
-    if (end.error) std::rethrow_exception(end.error);
-    Answer out;
-    out.tokens = end.answers.front().tokens;
-    for (const auto& token : end.answers.front().logprobs) {
-      for (const auto& top : token.top) out.logprobs.push_back(top.logprob);
-    }
-    out.kept = end.caches.front().kept();
-    return out;
+    return test::greedy_answer(session, cache, session.extend(cache, asked.question), kAnswer);
   }
 
   /// Runs requests together; what has come of each.
