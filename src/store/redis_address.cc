@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
+#include "base/percent_encoding.h"
 #include "winnow/error.h"
 
 namespace winnow::store {
@@ -75,21 +77,9 @@ class Parser {
   }
 
   std::string decoded(std::string_view text, const char* what) const {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '%') {
-        out += text[i];
-        continue;
-      }
-      unsigned char byte = 0;
-      const auto digits = text.substr(i + 1, 2);
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
-      if (digits.size() < 2 || error != std::errc() || end != digits.data() + digits.size())
-        fail(fmt::format("{} has a % without two hexadecimal digits after it", what));
-      out += static_cast<char>(byte);
-      i += 2;
-    }
-    return out;
+    auto out = percent_decoded(text);
+    if (!out) fail(fmt::format("{} has a % without two hexadecimal digits after it", what));
+    return std::move(*out);
   }
 
   std::string_view rest_;

@@ -2,7 +2,8 @@
 #include "server/http/router.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/percent_encoding.h"
 
 namespace winnow::server {
 
@@ -37,29 +38,12 @@ bool matches(const Route& route, std::string_view path) {
   return matches(route.path, path, parameter);
 }
 
-/// Undoes percent-encoding.
-std::optional<std::string> decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    unsigned char byte = 0;
-    const char* const digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) return {};
-    out += static_cast<char>(byte);
-    i += 2;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::optional<std::string> parameter_of(const Route& route, std::string_view path) {
   std::string_view out;
   matches(route.path, path, out);
-  return decoded(out);
+  return percent_decoded(out);
 }
 
 const Route* Router::find(std::string_view method, std::string_view path) const {
