@@ -32,9 +32,7 @@ std::string read_part(const RequestJson& value, const std::string& path) {
   const auto type = part.text("type");
   if (type.value_or("text") != "text")
     throw FieldError(part.path("type"), fmt::format("{} must be text: winnow reads nothing else", part.path("type")));
-  const auto text = part.text("text");
-  if (!text) throw FieldError(part.path("text"), part.path("text") + " is missing");
-  return *text;
+  return part.required_text("text");
 }
 
 std::vector<std::string> read_content(Fields& fields) {

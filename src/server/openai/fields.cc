@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/json.h"
 #include "base/printable.h"
@@ -95,6 +96,18 @@ const RequestJson* Fields::list(std::string_view name) {
   const RequestJson* const value = any(name);
   if (value != nullptr && !value->is_array()) refuse(path(name), *value, "a list");
   return value;
+}
+
+std::string Fields::required_text(std::string_view name) {
+  auto out = text(name);
+  if (!out) throw FieldError(path(name), path(name) + " is missing");
+  return std::move(*out);
+}
+
+const RequestJson& Fields::required_object(std::string_view name) {
+  const RequestJson* const out = object(name);
+  if (out == nullptr) throw FieldError(path(name), path(name) + " is missing");
+  return *out;
 }
 
 std::vector<std::string> Fields::unread() const {

@@ -39,6 +39,10 @@ class Fields {
   const RequestJson* list(std::string_view name);
   const RequestJson* any(std::string_view name);
 
+  /// Throw when there is none, too.
+  std::string required_text(std::string_view name);
+  const RequestJson& required_object(std::string_view name);
+
   /// The field's name in errors.
   std::string path(std::string_view name) const { return prefix_ + std::string(name); }
   /// The names that nobody has asked for.

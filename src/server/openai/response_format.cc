@@ -31,9 +31,7 @@ std::string read_response_format(Fields& fields, const RequestJson& request, con
   if (*type == "json_object" && inner.any("schema") == nullptr) return grammar_of_objects();
   const Json ordered = fields_in_order(body, request, {kField}).at(kField);
   if (*type == "json_object") return grammar_of_schema(ordered.at("schema"), inner.path("schema"));  // llama.cpp's form
-  const RequestJson* const about = inner.object("json_schema");
-  if (about == nullptr) throw FieldError(inner.path("json_schema"), inner.path("json_schema") + " is missing");
-  Fields schema(*about, inner.path("json_schema."));
+  Fields schema(inner.required_object("json_schema"), inner.path("json_schema."));
   check_about_schema(schema);
   return grammar_of_schema(ordered.at("json_schema").at("schema"), schema.path("schema"));
 }

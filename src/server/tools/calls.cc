@@ -60,12 +60,8 @@ std::string read_calls(const RequestJson& calls, const std::string& path) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const std::string place = fmt::format("{}[{}]", path, i);
     Fields fields(object_at(calls[i], place), place + ".");
-    const RequestJson* const function = fields.object("function");
-    if (function == nullptr) throw FieldError(fields.path("function"), fields.path("function") + " is missing");
-    Fields inner(*function, fields.path("function."));
-    const auto name = inner.text("name");
-    if (!name) throw FieldError(inner.path("name"), inner.path("name") + " is missing");
-    const Json call{{"name", *name}, {"arguments", arguments_in(inner)}};
+    Fields inner(fields.required_object("function"), fields.path("function."));
+    const Json call{{"name", inner.required_text("name")}, {"arguments", arguments_in(inner)}};
     out += (out.empty() ? "" : "\n") + text_of(call);
   }
   return out;

@@ -38,16 +38,10 @@ std::string name_in(Fields& function) {
   return *name;
 }
 
-const RequestJson& function_in(Fields& fields) {
-  const RequestJson* const function = fields.object("function");
-  if (function == nullptr) throw FieldError(fields.path("function"), fields.path("function") + " is missing");
-  return *function;
-}
-
 Tool read_tool(const RequestJson& value, const Json& ordered, const std::string& path) {
   Fields fields(object_at(value, path), path + ".");
   check_type(fields);
-  Fields function(function_in(fields), path + ".function.");
+  Fields function(fields.required_object("function"), path + ".function.");
   Tool out{name_in(function), function.path("parameters"), {}};
   out.definition = {{"name", out.name}};
   if (const auto about = function.text("description")) out.definition["description"] = *about;
@@ -74,7 +68,7 @@ std::vector<Tool> read_list(const RequestJson& list, const Json& ordered) {
 void choose(Tools& tools, const RequestJson& choice) {
   Fields fields(choice, "tool_choice.");
   check_type(fields);
-  Fields function(function_in(fields), "tool_choice.function.");
+  Fields function(fields.required_object("function"), "tool_choice.function.");
   const std::string name = name_in(function);
   std::erase_if(tools.list, [&name](const Tool& tool) { return tool.name != name; });
   if (tools.list.empty())
