@@ -2,6 +2,7 @@
 #include "server/keys.h"
 
 #include <cstddef>
+#include <string_view>
 
 namespace winnow::server {
 
@@ -16,9 +17,8 @@ bool is_same(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-}  // namespace
-
-std::string_view Keys::key_of(const HttpHead& head) {
+/// The key that a request has; empty when there is none.
+std::string_view key_of(const HttpHead& head) {
   constexpr std::string_view kBearer = "bearer ";
   const std::string_view field = head.header("authorization");
   if (field.size() < kBearer.size()) return head.header("x-api-key");
@@ -28,12 +28,16 @@ std::string_view Keys::key_of(const HttpHead& head) {
   return field.substr(kBearer.size());
 }
 
+}  // namespace
+
 const ApiKey* Keys::find(const HttpHead& head) const {
   const std::string_view given = key_of(head);
   const ApiKey* found = nullptr;
   for (const auto& key : keys_) found = is_same(key.key, given) ? &key : found;
   return found;
 }
+
+std::string Keys::owner_of(const HttpHead& head) const { return keys_.empty() ? "" : std::string(key_of(head)); }
 
 std::string Keys::name_of(const HttpHead& head) const {
   const ApiKey* const found = find(head);

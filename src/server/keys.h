@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "server/http/message.h"
@@ -19,12 +18,11 @@ class Keys {
  public:
   explicit Keys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {}
 
-  /// The key that a request has (`Authorization: Bearer KEY` or `X-Api-Key: KEY`); empty when there is none.
-  static std::string_view key_of(const HttpHead& head);
-
   /// Whether a request has one of the keys (`Authorization: Bearer KEY` or `X-Api-Key: KEY`), or none is asked for. The
   /// time that it takes tells nothing about the keys but their lengths.
   bool allow(const HttpHead& head) const { return keys_.empty() || find(head) != nullptr; }
+  /// Whose request it is: the key that it has; empty where none is asked for.
+  std::string owner_of(const HttpHead& head) const;
   /// The name of a request's key; empty where it has none that is known.
   std::string name_of(const HttpHead& head) const;
 

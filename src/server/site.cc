@@ -60,7 +60,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
   if (options.documents.empty()) {
     add_absent_documents(router_);
   } else {
-    documents_.emplace(model_, options, engine_);
+    documents_.emplace(model_, options.documents, engine_, keys_);
     documents_->add_to(router_);
   }
   asking_.emplace(
@@ -123,7 +123,7 @@ void Site::add_answers(const std::string& path, Surface surface) {
 void Site::add_kept(const std::string& path) {
   router_.add({"GET", path, Access::key_holders,
                [this](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
-                 const auto found = finished_.find(head.parameter, owner_of(head));
+                 const auto found = finished_.find(head.parameter, keys_.owner_of(head));
                  if (!found) {
                    return to->send(error_reply(ApiError(
                        404, fmt::format("nothing is remembered of a request {}: it is unknown, not finished, too long "
@@ -150,12 +150,9 @@ void Site::add_sessions(const std::string& path) {
   add("DELETE", path + "/{}", remove_session);
 }
 
-std::string Site::owner_of(const HttpHead& head) const {
-  return options_.keys.empty() ? "" : std::string(Keys::key_of(head));
-}
-
 Asker Site::asker_of(const HttpHead& head) const {
-  return {head.path, owner_of(head), keys_.name_of(head), Clock::now(), std::string(head.header("winnow-session"))};
+  return {head.path, keys_.owner_of(head), keys_.name_of(head), Clock::now(),
+          std::string(head.header("winnow-session"))};
 }
 
 HttpReply Site::refused(const std::exception_ptr& why, const Asker& asker) const {

@@ -58,8 +58,6 @@ class Site : public HttpHandler {
   void add_kept(const std::string& path);
   void add_sessions(const std::string& path);
 
-  /// Whose request it is: its key; empty where none is asked for.
-  std::string owner_of(const HttpHead& head) const;
   Asker asker_of(const HttpHead& head) const;
   /// A refusal that is counted and logged.
   HttpReply refused(const std::exception_ptr& why, const Asker& asker) const;

@@ -8,7 +8,6 @@
 
 #include "documents/document_json.h"
 #include "server/documents/adding_source.h"
-#include "server/keys.h"
 #include "server/openai/answer.h"
 #include "server/openai/cache_fields.h"
 
@@ -69,8 +68,9 @@ class Reporter : public AnswerListener {
 
 }  // namespace
 
-DocumentRoutes::DocumentRoutes(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine)
-    : model_(std::move(model)), options_(options), engine_(engine), shelf_(options.documents), workers_(kWorkers) {}
+DocumentRoutes::DocumentRoutes(std::shared_ptr<const Model> model, const std::string& where, EngineThread& engine,
+                               const Keys& keys)
+    : model_(std::move(model)), engine_(engine), keys_(keys), shelf_(where), workers_(kWorkers) {}
 
 void DocumentRoutes::post(const std::shared_ptr<Responder>& to, std::function<void()> action) {
   workers_.post([to, action = std::move(action)] {
@@ -88,8 +88,8 @@ void DocumentRoutes::add_to(Router& router) {
   add_now(router, "DELETE", kOne, [this](const std::string& name) { return remove(name); });
   router.add({"POST", kAll, Access::key_holders,
               [this](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
-                const std::string key = options_.keys.empty() ? "" : std::string(Keys::key_of(head));
-                post(to, [this, key, body = std::move(body), to] { add_document(key, body, to); });
+                post(to,
+                     [this, key = keys_.owner_of(head), body = std::move(body), to] { add_document(key, body, to); });
               }});
 }
 

@@ -8,8 +8,8 @@
 #include "server/documents/shelf.h"
 #include "server/engine_thread.h"
 #include "server/http/router.h"
+#include "server/keys.h"
 #include "server/openai/errors.h"
-#include "server/options.h"
 #include "server/workers.h"
 #include "winnow/model.h"
 
@@ -18,8 +18,8 @@ namespace winnow::server {
 /// /v1/documents: the documents that the server keeps for all who have a key.
 class DocumentRoutes {
  public:
-  /// Opens the store. Throws UsageError, InputError.
-  DocumentRoutes(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine);
+  /// Opens the store that is `where`. Throws UsageError, InputError.
+  DocumentRoutes(std::shared_ptr<const Model> model, const std::string& where, EngineThread& engine, const Keys& keys);
 
   void add_to(Router& router);
   Shelf& shelf() { return shelf_; }
@@ -38,8 +38,8 @@ class DocumentRoutes {
   HttpReply remove(const std::string& name);
 
   std::shared_ptr<const Model> model_;
-  const ServerOptions& options_;
   EngineThread& engine_;
+  const Keys& keys_;
   Shelf shelf_;
   Workers workers_;  ///< of their own: others do not wait for the store
 };
