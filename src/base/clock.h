@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace winnow {
 
@@ -10,5 +11,13 @@ using Clock = std::chrono::steady_clock;
 inline double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
+
+/// The time of day, which may jump when somebody sets the clock.
+inline std::int64_t ms_since_1970() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+inline std::int64_t seconds_since_1970() { return ms_since_1970() / 1000; }
 
 }  // namespace winnow

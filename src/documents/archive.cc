@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "base/clock.h"
 #include "cache/lanes_file.h"
 #include "documents/stored_document.h"
 #include "policy/suggest.h"
@@ -69,7 +70,7 @@ AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head
     stored.sums.push_back(SummingSink(head.saved, layer, nullptr).sums());  // of the right size
   }
   content.head_bytes = stored.bytes().size();
-  content.record = record_of(head.saved, new_number(), bytes + content.head_bytes, now_ms());
+  content.record = record_of(head.saved, new_number(), bytes + content.head_bytes, ms_since_1970());
   content.write_layer = [&](int layer, ByteSink& to) {
     SummingSink sink(head.saved, layer, &to);
     cache::save(sequence.lanes(layer), sink, 0);
@@ -111,7 +112,7 @@ bool Archive::name(const Label& label, const std::string& id, AddedDocument::Out
 AddedDocument::Outcome Archive::point(store::Change& change, const Label& label, const std::string& id) const {
   const std::string key = kNamePrefix + label.name;
   const auto known = change.record(key);
-  NameRecord record{id, label.tags, now_ms()};
+  NameRecord record{id, label.tags, ms_since_1970()};
   if (!known) {
     change.put_record(key, record.bytes(label.name));
     return AddedDocument::Outcome::added;
@@ -226,7 +227,7 @@ std::shared_ptr<const Document> Archive::open(const std::string& name, const eng
 
 /// A use that cannot be noted (a store that can only be read) is none the worse.
 void Archive::note_use(const Found& found) noexcept {
-  const auto now = now_ms();
+  const auto now = ms_since_1970();
   if (now - found.content.used_ms < kUseGrain) return;
   try {
     bytes_->change([&](store::Change& change) {

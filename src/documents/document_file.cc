@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/as_size.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "cache/sections.h"
 #include "documents/archive.h"
@@ -78,7 +79,7 @@ class ExportedDocument {
     std::size_t bytes = out.head_bytes;
     for (const auto& sums : stored_.sums) bytes += out.layer_bytes.emplace_back(as_size(sums.size));
     out.id = content_id(saved.model, saved.options, saved.transcript.tokens);
-    out.record = record_of(saved, new_number(), bytes, now_ms());
+    out.record = record_of(saved, new_number(), bytes, ms_since_1970());
     out.write_layer = [this](int i, ByteSink& to) { to.write(layer(i)); };
     out.head = [this] { return head_; };
     return out;

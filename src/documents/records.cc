@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <cstring>
 #include <random>
 
@@ -193,11 +192,6 @@ StoredHead StoredHead::read(std::span<const std::byte> bytes, const std::string&
       out.sums.push_back(read_sums(from, out.head.saved, layer));
     return out;
   });
-}
-
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 std::uint64_t new_number() {

@@ -69,8 +69,6 @@ struct StoredHead {
   static StoredHead read(std::span<const std::byte> bytes, const std::string& what);
 };
 
-std::int64_t now_ms();
-
 /// Random: under which nothing was ever written, by whatever process or machine.
 std::uint64_t new_number();
 

@@ -4,9 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "server/documents/asking_source.h"
@@ -23,10 +23,6 @@
 namespace winnow::server {
 
 namespace {
-
-std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// As OpenAI's begin.
 std::string id_of(Surface surface) { return new_id(surface == Surface::chat ? "chatcmpl" : "cmpl"); }
@@ -79,7 +75,7 @@ struct Asking::Asked {
         fields(json),
         asker(who),
         to(std::move(responder)),
-        plan{read_form(fields, surface), {id_of(surface), seconds_now(), name_of(*room.model)}, {}, {}},
+        plan{read_form(fields, surface), {id_of(surface), seconds_since_1970(), name_of(*room.model)}, {}, {}},
         keeping(read_keeping(fields, room.options.defaults, asker.session)),
         generate(read_generation(fields, plan.form, room.options.defaults, room.model->info())) {
     generate.grammar = read_response_format(fields, json, body);

@@ -5,9 +5,9 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
-#include <chrono>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "base/printable.h"
 
 namespace winnow::server {
@@ -16,18 +16,13 @@ namespace {
 
 constexpr std::size_t kMostLines = 8192;  ///< that may wait for a slow reader
 
-double seconds_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) / 1000;
-}
-
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json rounded_ms(double ms) { return static_cast<double>(static_cast<std::int64_t>(ms * 1000)) / 1000; }
 
 std::string json_line(const RequestRecord& record) {
   const AnswerCost& cost = record.cost;
-  return text_of({{"time", seconds_now()},
+  return text_of({{"time", static_cast<double>(ms_since_1970()) / 1000},
                   {"path", text_or_null(record.path)},
                   {"id", text_or_null(record.id)},
                   {"key", text_or_null(record.key)},

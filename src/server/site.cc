@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <utility>
 
 #include "base/printable.h"
@@ -20,10 +19,6 @@ namespace {
 
 constexpr int kWorkers = 2;
 
-std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 /// What the model was trained with, as RoPE's scaling widens it.
 int context_of(const Model& model, int wanted) {
   if (wanted > 0) return wanted;
@@ -39,7 +34,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
       engine_(engine),
       to_http_(std::move(to_http)),
       context_(context_of(*model_, options.defaults.context)),
-      started_(seconds_now()),
+      started_(seconds_since_1970()),
       keys_(options.keys),
       origins_(options.origins),
       sessions_(options.sessions),

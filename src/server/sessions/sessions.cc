@@ -3,23 +3,15 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
 #include "server/sessions/session_error.h"
 
 namespace winnow::server {
-
-namespace {
-
-std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 bool BusySessions::add(const SessionKey& key) {
   const std::lock_guard lock(mutex_);
@@ -40,7 +32,7 @@ void SessionTurn::keep(std::vector<ChatMessage> messages, const std::string& ans
   for (auto& message : messages) record_.messages.push_back(std::move(message));
   record_.messages.push_back({Role::assistant, {answer}});
   ++record_.turns;
-  record_.used = seconds_now();
+  record_.used = seconds_since_1970();
   if (!with_store([this] { return store_.put(key_, record_); }))
     throw ApiError(409,
                    fmt::format("the session {} has gone on elsewhere while this was answered: the answer is not part "
