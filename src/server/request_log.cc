@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kMostLines = 8192;  ///< that may wait for a slow reader
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json rounded_ms(double ms) { return static_cast<double>(static_cast<std::int64_t>(ms * 1000)) / 1000; }
 
 std::string json_line(const RequestRecord& record) {

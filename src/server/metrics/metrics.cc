@@ -11,6 +11,8 @@
 #include <map>
 #include <mutex>
 
+#include "server/openai/answer.h"
+
 namespace winnow::server {
 
 namespace {
@@ -41,15 +43,7 @@ Histogram::BucketBoundaries tokens() { return steps(1, 1e6); }
 
 const char* reason_of_end(const PromptEnd& end, const Generation& answer) {
   if (end.error) return "error";
-  switch (answer.finish) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::interrupted:
-      break;
-  }
-  return "abort";
+  return answer.finish == FinishReason::interrupted ? "abort" : finish_name(answer.finish);
 }
 
 struct Metrics::Impl {

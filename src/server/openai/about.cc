@@ -27,8 +27,6 @@ const char* name_of(RequestState::Phase phase) {
   return "answering";
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json slot_json(const EngineState& slot) {
   const RequestState& s = slot.state;
   return {{"id", slot.request},

@@ -53,7 +53,7 @@ Json usage_json(const AnswerCost& cost) {
 
 Json keeping_json(const AnswerCost& cost) {
   return {{"spec", cost.spec},
-          {"budget", cost.budget.empty() ? Json(nullptr) : Json(cost.budget)},
+          {"budget", text_or_null(cost.budget)},
           {"entries_per_head", cost.entries_per_head},
           {"bytes_held", cost.bytes_held},
           {"bytes_full", cost.bytes_full}};
@@ -84,5 +84,7 @@ Json chunk_json(const AnswerHead& head, Surface surface) {
 std::string event(const Json& json) { return "data: " + text_of(json) + "\n\n"; }
 
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace winnow::server

@@ -59,5 +59,7 @@ Json chunk_json(const AnswerHead& head, Surface surface);
 std::string event(const Json& json);
 /// JSON text in which bytes that are no UTF-8 are replaced.
 std::string text_of(const Json& json);
+/// null for an empty text.
+Json text_or_null(const std::string& text);
 
 }  // namespace winnow::server

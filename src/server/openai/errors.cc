@@ -2,17 +2,15 @@
 #include "server/openai/errors.h"
 
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "base/printable.h"
 #include "server/engine_thread.h"
+#include "server/openai/answer.h"
 #include "winnow/documents.h"
 
 namespace winnow::server {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* type_of(int status) {
   switch (status) {
@@ -34,12 +32,11 @@ const char* type_of(int status) {
 }
 
 std::string text_of(const ApiError& error) {
-  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   const Json out{{"error",
                   {{"message", printable(error.what())},
                    {"type", type_of(error.status())},
-                   {"param", or_null(printable(error.param()))},
-                   {"code", or_null(error.code())}}}};
+                   {"param", text_or_null(printable(error.param()))},
+                   {"code", text_or_null(error.code())}}}};
   return out.dump();
 }
 

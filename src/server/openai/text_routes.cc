@@ -67,10 +67,9 @@ HttpReply apply_template_route(const Model& model, Fields& fields, int /*context
 
 HttpReply tokenizer_info(const Model& model) {
   const auto& vocab = model.impl().vocab;
-  const std::string chat_template = vocab.chat_template();
   return reply_of({{"bos_token", name_or_null(model, vocab.beginning_of_text())},
                    {"eos_token", name_or_null(model, vocab.end_of_text())},
-                   {"chat_template", chat_template.empty() ? Json(nullptr) : Json(chat_template)}});
+                   {"chat_template", text_or_null(vocab.chat_template())}});
 }
 
 }  // namespace winnow::server
