@@ -245,9 +245,7 @@ def test_a_client_that_goes_cancels_its_request(model):
     ports = free_ports(2)
     with Server(model, "--context", "100000", port=ports[0]) as a, Server(model, "--context", "100000", port=ports[1]) as b, Balancer(*ports) as front:
         for stream in (False, True):
-            data = json.dumps(chat("hello", {}, max_tokens=90_000, stream=stream))
-            with contextlib.closing(front.connect()) as client:
-                client.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+            with front.begin_post(CHAT, chat("hello", {}, max_tokens=90_000, stream=stream)):
                 wait_for(lambda: a.get("/slots")[1] or b.get("/slots")[1])
             a.wait_until_idle()
             b.wait_until_idle()

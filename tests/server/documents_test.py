@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents over HTTP: what is kept, who sees it, and what happens when the store fails."""
 
-import contextlib
 import json
 import pathlib
 import random
@@ -167,10 +166,8 @@ def test_documents_are_read_beside_answers(model, store):
 
 
 def test_a_client_that_goes_while_its_document_is_read(shelf):
-    data = json.dumps({"name": "gone", "text": words(33)})
     for _ in range(5):
-        with contextlib.closing(shelf.connect()) as client:
-            client.sendall(f"POST {DOCUMENTS} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        with shelf.begin_post(DOCUMENTS, {"name": "gone", "text": words(33)}):
             while not shelf.get("/slots")[1] and names(shelf) == []:
                 pass
         shelf.wait_until_idle()
@@ -221,9 +218,7 @@ def test_a_store_that_goes_while_a_document_is_read(model):
     """Nothing is lost but the document, and its client hears of it."""
     with Redis() as redis, Server(model, "--documents", redis.url(0), "--parallel", "1", "--context", "100000") as server:
         replies = []
-        blocking = server.connect()
-        data = json.dumps({"prompt": "x", "max_tokens": 90_000, "ignore_eos": True, "stream": True})
-        blocking.sendall(f"POST /v1/completions HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        blocking = server.begin_post("/v1/completions", {"prompt": "x", "max_tokens": 90_000, "ignore_eos": True, "stream": True})
         while len(server.get("/slots")[1]) < 1:
             pass
         adding = threading.Thread(target=lambda: replies.append(server.post(DOCUMENTS, {"name": "a", "text": words(33)})))
@@ -333,9 +328,7 @@ def test_documents_that_are_removed_while_they_are_asked(shelf):
 def test_a_client_that_goes_while_documents_are_asked(shelf):
     shelf.good(DOCUMENTS, {"name": "a", "text": words(30)})
     body, _ = body_of("recompute", None, "x", False, ["a"] * 100)
-    data = json.dumps(body | {"max_tokens": 20_000, "ignore_eos": True})
-    with contextlib.closing(shelf.connect()) as client:
-        client.sendall(f"POST {COMPLETIONS} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+    with shelf.begin_post(COMPLETIONS, body | {"max_tokens": 20_000, "ignore_eos": True}):
         while not shelf.get("/slots")[1]:
             pass
     shelf.wait_until_idle()

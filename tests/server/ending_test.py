@@ -12,7 +12,7 @@ import threading
 
 import pytest
 from program import PATIENCE, WINNOW, check_refusal
-from service import Server, read_head, sentence, wait_for
+from service import Server, post_bytes, read_head, sentence, wait_for
 
 COMPLETION = "/v1/completions"
 LONG = {"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True}
@@ -25,9 +25,7 @@ def refuse(*arguments, code, parts):
 
 def start(server, body):
     """A stream that has begun; what comes of it."""
-    client = server.connect()
-    data = json.dumps(body)
-    client.sendall(f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+    client = server.begin_post(COMPLETION, body)
     stream = client.makefile("rb")
     assert read_head(stream)[0] == 200
     return client, stream
@@ -167,9 +165,8 @@ def test_many_clients_at_once(model):
     """All that ask are answered, and all are gone when they have closed."""
     with Server(model) as one:
         clients = [one.connect() for _ in range(400)]
-        data = json.dumps({"prompt": "hello", "max_tokens": 1})
         for client in clients[:60]:
-            client.sendall(f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+            client.sendall(post_bytes(COMPLETION, {"prompt": "hello", "max_tokens": 1}))
         for client in clients[:60]:
             with client.makefile("rb") as stream:
                 assert read_head(stream)[0] == 200
@@ -188,9 +185,8 @@ def test_random_clients_leave_nothing(model):
             dice = random.Random(seed)
             for _ in range(8):
                 body = {"prompt": "words " * dice.randrange(1, 200), "max_tokens": dice.randrange(2000), "ignore_eos": True, "stream": dice.random() < 0.5}
-                data = json.dumps(body)
                 with contextlib.closing(one.connect()) as client:
-                    client.sendall(f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode()[: dice.choice([50, 10_000])])
+                    client.sendall(post_bytes(COMPLETION, body)[: dice.choice([50, 10_000])])
                     client.settimeout(dice.random() / 5)
                     with contextlib.suppress(TimeoutError):
                         while client.recv(1000):

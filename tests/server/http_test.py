@@ -10,16 +10,11 @@ import time
 
 import pytest
 from program import PATIENCE
-from service import Server, read_head, sentence, wait_for
+from service import Server, post_bytes, read_head, sentence, wait_for
 
 COMPLETION = "/v1/completions"
 GOOD = json.dumps({"prompt": "hello", "max_tokens": 2, "ignore_eos": True}).encode()
 LONG = json.dumps({"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True}).encode()
-
-
-def request(path, body, *headers):
-    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers, "", ""]
-    return "\r\n".join(lines).encode() + body
 
 
 def reply_to(server, data, half_close=False):
@@ -85,7 +80,7 @@ def test_a_header_that_is_too_long(server, header):
 def test_a_body_that_is_too_long(model):
     with Server(model, "--max-body", "1000") as one:
         assert one.post(COMPLETION, GOOD)[0] == 200
-        for data in (request(COMPLETION, b"x" * 1001), request(COMPLETION, b"x" * 3_000_000), b"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
+        for data in (post_bytes(COMPLETION, b"x" * 1001), post_bytes(COMPLETION, b"x" * 3_000_000), b"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
             status, _, body = reply_to(one, data)
             assert status == 413 and "1000" in sentence(json.loads(body))["message"]
         assert one.get("/health")[0] == 200
@@ -99,7 +94,7 @@ def test_a_chunked_body(server):
 
 def test_a_client_that_asks_before_it_sends(server):
     with contextlib.closing(server.connect()) as client, client.makefile("rb") as stream:
-        client.sendall(request(COMPLETION, b"", "Expect: 100-continue").replace(b"Content-Length: 0", b"Content-Length: %d" % len(GOOD)))
+        client.sendall(post_bytes(COMPLETION, b"", Expect="100-continue").replace(b"Content-Length: 0", b"Content-Length: %d" % len(GOOD)))
         assert stream.readline() == b"HTTP/1.1 100 Continue\r\n" and stream.readline() == b"\r\n"
         client.sendall(GOOD)
         assert read_head(stream)[0] == 200
@@ -119,7 +114,7 @@ def test_a_connection_is_used_again(server):
 def test_requests_that_are_sent_ahead_are_answered_in_order(server):
     bodies = [json.dumps({"prompt": "hello", "max_tokens": n, "ignore_eos": True}).encode() for n in (3, 1, 2)]
     with contextlib.closing(server.connect()) as client, client.makefile("rb") as stream:
-        client.sendall(b"".join(request(COMPLETION, body) for body in bodies))
+        client.sendall(b"".join(post_bytes(COMPLETION, body) for body in bodies))
         for n in (3, 1, 2):
             _, headers = read_head(stream)
             assert json.loads(stream.read(int(headers["Content-Length"])))["usage"]["completion_tokens"] == n
@@ -128,7 +123,7 @@ def test_requests_that_are_sent_ahead_are_answered_in_order(server):
 def test_an_old_client_gets_a_stream_without_chunks(server):
     body = json.dumps({"prompt": "hello", "max_tokens": 3, "ignore_eos": True, "stream": True}).encode()
     with contextlib.closing(server.connect()) as client, client.makefile("rb") as stream:
-        client.sendall(request(COMPLETION, body).replace(b"HTTP/1.1", b"HTTP/1.0"))
+        client.sendall(post_bytes(COMPLETION, body).replace(b"HTTP/1.1", b"HTTP/1.0"))
         status, headers = read_head(stream)
         assert status == 200 and "Transfer-Encoding" not in headers
         text = stream.read()
@@ -136,7 +131,7 @@ def test_an_old_client_gets_a_stream_without_chunks(server):
 
 
 def test_half_closed_and_cut_requests_end_nothing(server):
-    whole = request(COMPLETION, GOOD)
+    whole = post_bytes(COMPLETION, GOOD)
     for end in (0, 1, 10, len(whole) - len(GOOD), len(whole) - 1):
         assert reply_to(server, whole[:end], half_close=True) is None
     reply_to(server, whole, half_close=True)  # an answer, or none: who has closed is taken to have gone
@@ -172,11 +167,7 @@ def test_a_connection_too_many_is_told_so(model):
 def test_a_client_that_goes_while_it_is_answered(server):
     """What it asked for ends, and the answers of others are as they are alone."""
     alone = server.good(COMPLETION, {"prompt": "other words", "max_tokens": 40, "ignore_eos": True})["choices"]
-    clients = []
-    for _ in range(6):
-        client = server.connect()
-        client.sendall(request(COMPLETION, LONG))
-        clients.append(client)
+    clients = [server.begin_post(COMPLETION, LONG) for _ in range(6)]
     for client in clients[:3]:
         assert client.recv(100).startswith(b"HTTP/1.1 200"), "it streams"
     beside = []
@@ -191,8 +182,7 @@ def test_a_client_that_goes_while_it_is_answered(server):
 
 def test_a_client_that_goes_before_it_is_answered_at_all(server):
     for body in (LONG, LONG.replace(b'"stream": true', b'"stream": false')):
-        client = server.connect()
-        client.sendall(request(COMPLETION, body))
+        client = server.begin_post(COMPLETION, body)
         wait_for(lambda: server.get("/slots")[1] != [])
         client.close()
         server.wait_until_idle()
@@ -203,14 +193,13 @@ def test_a_client_that_does_not_read_is_given_up(server):
     with contextlib.closing(server.connect()) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         body = json.dumps({"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True, "logprobs": 20}).encode()
-        client.sendall(request(COMPLETION, body))
+        client.sendall(post_bytes(COMPLETION, body))
         wait_for(lambda: server.get("/slots")[1] != [])
         wait_for(lambda: server.get("/slots")[1] == [])
 
 
 def test_health_answers_while_the_engine_is_busy(server):
-    client = server.connect()
-    client.sendall(request(COMPLETION, json.dumps({"prompt": "words " * 3000, "max_tokens": 1}).encode()))
+    client = server.begin_post(COMPLETION, {"prompt": "words " * 3000, "max_tokens": 1})
     for _ in range(20):
         assert server.get("/health") == (200, {"status": "ok"})
         assert server.get("/v1/health") == (200, {"status": "ok"})

@@ -35,14 +35,6 @@ def serve(model, port):
     return [WINNOW, "serve", "-m", model, "--port", str(port), "--threads", "1"]
 
 
-def start(server, body, **headers):
-    client = server.connect()
-    data = json.dumps(body)
-    fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    client.sendall(f"POST {COMPLETION} HTTP/1.1\r\n{fields}Content-Length: {len(data)}\r\n\r\n{data}".encode())
-    return client
-
-
 def test_a_line_says_what_the_answer_says(model):
     with Server(model, "--log-format", "json") as one:
         body = {"prompt": ["words " * 20, "more words"], "max_tokens": 3, "n": 2, "ignore_eos": True, "temperature": 1, "winnow": {"kv": "snapkv", "budget": 64}}
@@ -82,7 +74,7 @@ def test_what_was_cancelled_or_refused_has_a_line(model):
     with Server(model, "--context", "100000", "--parallel", "1", "--max-queue-requests", "1", "--log-format", "json") as one:
         clients = []
         for phase in ("answering", "waiting"):
-            clients.append(start(one, LONG))
+            clients.append(one.begin_post(COMPLETION, LONG))
             wait_for(lambda: [slot["phase"] for slot in one.get("/slots")[1]][-1:] == [phase])
         assert one.post(COMPLETION, LONG)[0] == 429
         assert one.post(COMPLETION, {"prompt": 5})[0] == 400
@@ -119,7 +111,7 @@ def test_text_is_the_default(model):
 
 def test_requests_that_the_servers_end_ends(model):
     with Server(model, "--context", "100000", "--drain-timeout", "0", "--log-format", "json") as one:
-        client = start(one, LONG)
+        client = one.begin_post(COMPLETION, LONG)
         wait_for(lambda: [slot["phase"] for slot in one.get("/slots")[1]] == ["answering"])
         assert one.end()[0] == 0
         client.close()

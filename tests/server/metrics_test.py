@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """/metrics, read by Prometheus' own tools, against the requests that were made."""
 
-import json
 import shutil
 import subprocess
 
@@ -53,9 +52,7 @@ def changes(server, work):
 
 
 def start(server, body):
-    client = server.connect()
-    data = json.dumps(body)
-    client.sendall(f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+    client = server.begin_post(COMPLETION, body)
     assert client.recv(12) == b"HTTP/1.1 200"
     return client
 

@@ -166,9 +166,7 @@ def test_html_is_text(page, server):
 
 def test_a_running_request_is_listed(page, server):
     body = {"prompt": TEXT, "max_tokens": 90_000, "stream": True, "winnow": {"kv": "h2o", "budget": 50}}
-    with server.connect() as client:
-        data = json.dumps(body)
-        client.sendall(f"POST /v1/completions HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+    with server.begin_post("/v1/completions", body):
         wait_for(lambda: server.get("/slots")[1])
         slot = server.get("/slots")[1][0]
         page.wait("document.querySelector('#requests-list .id')")

@@ -28,7 +28,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
 from program import PATIENCE, make_tiny_gguf  # noqa: E402
-from service import Server  # noqa: E402
+from service import Server, post_bytes  # noqa: E402
 
 CLIENTS = 24
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
@@ -73,7 +73,7 @@ class Load:
 
     def long_request(self, chance):
         body = {"prompt": "long words " * chance.randint(1, 300), "max_tokens": chance.randint(1, 600), "ignore_eos": True, "stream": chance.random() < 0.5, "winnow": chance.choice(KEEPINGS)}
-        return post(COMPLETION, json.dumps(body).encode())
+        return post_bytes(COMPLETION, body)
 
     def go_away(self, chance):
         client = self.send(self.long_request(chance))
@@ -154,10 +154,6 @@ class Load:
         for client in clients:
             client.join()
         return bytes_held
-
-
-def post(path, body):
-    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def resident(process):

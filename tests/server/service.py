@@ -61,6 +61,12 @@ class Client:
         assert events[-1] == "data: [DONE]", events
         return [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
 
+    def begin_post(self, path, body):
+        """A connection over which a request has been sent."""
+        client = self.connect()
+        client.sendall(post_bytes(path, body))
+        return client
+
     def wait_until_idle(self):
         wait_for(lambda: self.get("/slots") == (200, []))
 
@@ -114,6 +120,13 @@ def sentence(reply, *parts):
     for part in parts:
         assert part in error["message"], (part, error)
     return error
+
+
+def post_bytes(path, body, **headers):
+    """A request as it goes over a connection; its body is JSON, or bytes as they are."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(data)}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode() + data
 
 
 def read_head(stream):

@@ -7,13 +7,13 @@ import json
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
 
 import pytest
 from program import WINNOW
+from redis_server import Redis, needs_redis
 from service import Server, sentence, wait_for
 
 CHAT = "/v1/chat/completions"
@@ -129,9 +129,7 @@ def test_kill_9_at_any_moment_loses_no_turn_that_was_answered(model, where):
 def test_one_turn_at_a_time(model, where):
     with Server(model, "--sessions", where, "--context", "100000") as server:
         body = {"messages": [user("hello")], "max_tokens": 90_000, "ignore_eos": True, "stream": True, "winnow": {"session": "one"}}
-        data = json.dumps(body)
-        with contextlib.closing(server.connect()) as client:
-            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        with server.begin_post(CHAT, body):
             wait_for(lambda: server.get("/slots")[1])
             status, reply = server.post(CHAT, {"messages": [user("too")], "winnow": {"session": "one"}})
             assert status == 409 and sentence(reply, "one", "ask again")["code"] == "session_busy"
@@ -143,9 +141,8 @@ def test_one_turn_at_a_time(model, where):
 
 def test_two_servers_do_not_overwrite_each_other(model, where):
     with Server(model, "--sessions", where, "--context", "100000") as one, Server(model, "--sessions", where) as other:
-        data = json.dumps({"messages": [user("hello")], "max_tokens": 3000, "ignore_eos": True, "winnow": {"session": "both"}})
-        with contextlib.closing(one.connect()) as client:
-            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        body = {"messages": [user("hello")], "max_tokens": 3000, "ignore_eos": True, "winnow": {"session": "both"}}
+        with one.begin_post(CHAT, body) as client:
             wait_for(lambda: one.get("/slots")[1])
             say(other, "both", user("faster"), {})
             status = client.makefile("rb").readline().decode().split()[1]
@@ -156,9 +153,8 @@ def test_two_servers_do_not_overwrite_each_other(model, where):
 def test_a_session_that_was_begun_again_meanwhile_is_another_one(model, where):
     with Server(model, "--sessions", where, "--context", "100000") as one, Server(model, "--sessions", where) as other:
         say(one, "again", user("old"), {})
-        data = json.dumps({"messages": [user("goes on")], "max_tokens": 3000, "ignore_eos": True, "winnow": {"session": "again"}})
-        with contextlib.closing(one.connect()) as client:
-            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        body = {"messages": [user("goes on")], "max_tokens": 3000, "ignore_eos": True, "winnow": {"session": "again"}}
+        with one.begin_post(CHAT, body) as client:
             wait_for(lambda: one.get("/slots")[1])
             assert other.ask("DELETE", "/v1/sessions/again")[0] == 200
             say(other, "again", user("new"), {})
@@ -186,11 +182,8 @@ def test_a_full_session_says_so(model, where):
 def test_a_second_signal_in_the_middle_of_turns_ends_the_server(model, where, monkeypatch):
     monkeypatch.setenv("MALLOC_PERTURB_", "165")  # what is used after it was freed is noticed
     with Server(model, "--sessions", where, "--context", "1000000") as server:
-        clients = [server.connect() for _ in range(4)]
-        for i, client in enumerate(clients):
-            body = {"messages": [user("hello")], "max_tokens": 900_000, "ignore_eos": True, "stream": True, "winnow": {"session": f"{i}" * 100}}
-            data = json.dumps(body)
-            client.sendall(f"POST {CHAT} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
+        body = {"messages": [user("hello")], "max_tokens": 900_000, "ignore_eos": True, "stream": True}
+        clients = [server.begin_post(CHAT, {**body, "winnow": {"session": f"{i}" * 100}}) for i in range(4)]
         wait_for(lambda: sum(slot["completion_tokens"] > 0 for slot in server.get("/slots")[1]) == 4)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
@@ -273,51 +266,26 @@ def test_a_store_of_something_else_is_refused_at_the_start(model, where, work):
     assert result.returncode == 1 and "something else" in result.stderr and len(result.stderr.splitlines()) == 1
 
 
-class Redis:
-    def __init__(self, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder = folder
-        self.start()
-
-    def start(self):
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--appendonly", "yes", "--dir", self.folder]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
-        time.sleep(0.2)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-@pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
-def test_a_redis_that_hangs_stops_sessions_alone(model, tmp_path):
-    redis = Redis(str(tmp_path))
-    try:
-        with Server(model, "--sessions", f"redis://127.0.0.1:{redis.port}") as server:
-            redis.process.send_signal(signal.SIGSTOP)
-            stuck = [server.connect() for _ in range(4)]
-            for client in stuck:
-                client.sendall(b"GET /v1/sessions HTTP/1.1\r\n\r\n")
-            assert server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2})
-            assert server.good("/tokenize", {"content": "hello"})["count"] > 0
-            redis.process.send_signal(signal.SIGCONT)
-            assert all(client.makefile("rb").readline().split()[1] == b"200" for client in stuck)
-            for client in stuck:
-                client.close()
-    finally:
+@needs_redis
+def test_a_redis_that_hangs_stops_sessions_alone(model):
+    with Redis() as redis, Server(model, "--sessions", redis.url(0)) as server:
+        redis.process.send_signal(signal.SIGSTOP)
+        stuck = [server.connect() for _ in range(4)]
+        for client in stuck:
+            client.sendall(b"GET /v1/sessions HTTP/1.1\r\n\r\n")
+        assert server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2})
+        assert server.good("/tokenize", {"content": "hello"})["count"] > 0
         redis.process.send_signal(signal.SIGCONT)
-        redis.stop()
+        assert all(client.makefile("rb").readline().split()[1] == b"200" for client in stuck)
+        for client in stuck:
+            client.close()
 
 
-@pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
-def test_servers_share_sessions_by_redis_which_may_go_and_come_back(model, tmp_path):
-    redis = Redis(str(tmp_path))
-    where = ["--sessions", f"redis://127.0.0.1:{redis.port}", "--context", "100000"]
+@needs_redis
+def test_servers_share_sessions_by_redis_which_may_go_and_come_back(model):
     way = {"kv": "snapkv:window=8", "budget": "96"}
-    try:
+    with Redis("--appendonly", "yes") as redis:
+        where = ["--sessions", redis.url(0), "--context", "100000"]
         with Server(model, *where) as one, Server(model, *where) as other:
             said = [first_message(), user(QUESTIONS[1]), user(QUESTIONS[2])]
             first = text_of(say(one, "tale", said[0], way))
@@ -329,5 +297,3 @@ def test_servers_share_sessions_by_redis_which_may_go_and_come_back(model, tmp_p
             third = say(one, "tale", said[2], way)
             whole = [said[0], {"role": "assistant", "content": first}, said[1], {"role": "assistant", "content": second}, said[2]]
             assert text_of(third) == text_of(as_a_whole(other, whole, way))
-    finally:
-        redis.stop()

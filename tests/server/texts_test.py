@@ -28,12 +28,8 @@ def test_properties_and_slots(server):
 
 
 def test_slots_show_what_runs_and_no_texts(server):
-    import contextlib
-
-    body = json.dumps({"prompt": "a secret " * 20, "max_tokens": 90_000, "ignore_eos": True, "stream": True, "winnow": {"kv": "snapkv:window=8", "budget": "40"}})
-    head = f"POST /v1/completions HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
-    with contextlib.closing(server.connect()) as client:
-        client.sendall((head + body).encode())
+    body = {"prompt": "a secret " * 20, "max_tokens": 90_000, "ignore_eos": True, "stream": True, "winnow": {"kv": "snapkv:window=8", "budget": "40"}}
+    with server.begin_post("/v1/completions", body):
         seen = []
         while not seen or seen[0]["completion_tokens"] == 0:
             seen = server.get("/slots")[1]

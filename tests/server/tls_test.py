@@ -13,7 +13,7 @@ import time
 
 import pytest
 from program import PATIENCE, WINNOW, check_refusal
-from service import Server, read_head, wait_for
+from service import Server, post_bytes, read_head, wait_for
 
 COMPLETION = "/v1/completions"
 SHORT = {"prompt": "hello", "max_tokens": 2, "ignore_eos": True}
@@ -50,11 +50,6 @@ def server(model, files):
 
 def plain(server):
     return socket.create_connection((server.host, server.port), timeout=PATIENCE)
-
-
-def post(body):
-    data = json.dumps(body)
-    return f"POST {COMPLETION} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode()
 
 
 def test_it_says_where(server):
@@ -137,7 +132,7 @@ def test_clients_that_shake_no_hands_are_closed(server):
 def test_a_client_that_goes_cancels_its_request(server):
     for goes in (ssl.SSLSocket.close, lambda client: client.shutdown(socket.SHUT_RDWR)):
         client = server.tls.wrap_socket(plain(server), server_hostname="127.0.0.1")
-        client.sendall(post(LONG))
+        client.sendall(post_bytes(COMPLETION, LONG))
         assert client.recv(12) == b"HTTP/1.1 200"
         wait_for(lambda: server.get("/slots")[1] != [])
         goes(client)
