@@ -36,7 +36,8 @@ struct ModelInfo {
   int n_head_kv = 0;
   int head_dim = 0;
   int n_vocab = 0;
-  int ctx_train = 0;
+  int ctx_train = 0;                   ///< tokens that it was trained with, as its file says
+  int context = 0;                     ///< tokens that it reads: more than ctx_train where RoPE is scaled
   std::size_t n_params = 0;            ///< elements of all tensors
   std::size_t weight_bytes = 0;        ///< memory that the weights take
   std::size_t kv_bytes_per_token = 0;  ///< an f16 key and value of every head and layer

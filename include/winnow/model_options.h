@@ -8,7 +8,9 @@ namespace winnow {
 /// What a user may override of a model's file.
 struct ModelOptions {
   float rope_freq_base = 0;  ///< 0: the file's
-  std::string rope_scaling;  ///< empty: the file's; `none` or `linear:FACTOR`
+  /// Empty: the file's. `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long` for
+  /// a file with factors for texts of both lengths (long by default where its context is longer than the trained one).
+  std::string rope_scaling;
 };
 
 }  // namespace winnow

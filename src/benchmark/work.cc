@@ -16,25 +16,22 @@ struct Matrices {
   double bytes = 0;
 };
 
-void add(const ggml_tensor* matrix, Matrices& to) {
-  if (matrix == nullptr) return;
-  to.weights += static_cast<double>(ggml_nelements(matrix));
-  to.bytes += static_cast<double>(ggml_nbytes(matrix));
+void add(const ggml_tensor& matrix, Matrices& to) {
+  to.weights += static_cast<double>(ggml_nelements(&matrix));
+  to.bytes += static_cast<double>(ggml_nbytes(&matrix));
 }
 
 Matrices layers_of(const model::Weights& weights) {
   Matrices out;
   for (int l = 0; l < weights.hparams().n_layer; ++l) {
-    const auto& layer = weights.layer(l);
-    for (const auto* matrix : {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down})
-      add(matrix, out);
+    for (const auto* const matrix : weights.layer(l).matrices()) add(*matrix, out);
   }
   return out;
 }
 
 Matrices output_of(const model::Weights& weights) {
   Matrices out;
-  add(weights.output(), out);
+  add(*weights.output().weight, out);
   return out;
 }
 

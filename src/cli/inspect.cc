@@ -115,6 +115,7 @@ void show_model(const std::string& path, OutputForm form) {
                                {"head_dim", m.head_dim},
                                {"n_vocab", m.n_vocab},
                                {"ctx_train", m.ctx_train},
+                               {"context", m.context},
                                {"weight_bytes", m.weight_bytes},
                                {"kv_bytes_per_token", m.kv_bytes_per_token}};
     add_layers(out, m.layers);
@@ -122,12 +123,13 @@ void show_model(const std::string& path, OutputForm form) {
   }
   show(fmt::format(
       "{}\n  {} ({}), {} weights, {}\n  {}, {} tokens in the vocabulary\n"
-      "  trained context {} tokens; a full f16 cache takes {} per token, {} for the context\n",
+      "  context {} tokens{}; a full f16 cache takes {} per token, {} for the context\n",
       m.path, m.arch, m.name.empty() ? "unnamed" : brief(m.name), m.weight_type, format_bytes(m.weight_bytes),
       heads_of(m.layers, fmt::format("{} layers, {} query heads on {} KV heads of {} dimensions", m.n_layer, m.n_head,
                                      m.n_head_kv, m.head_dim)),
-      m.n_vocab, m.ctx_train, format_bytes(m.kv_bytes_per_token),
-      format_bytes(m.kv_bytes_per_token * as_size(m.ctx_train))));
+      m.n_vocab, m.context,
+      m.context == m.ctx_train ? "" : fmt::format(" by RoPE scaling (trained with {})", m.ctx_train),
+      format_bytes(m.kv_bytes_per_token), format_bytes(m.kv_bytes_per_token * as_size(m.context))));
 }
 
 struct Arguments {

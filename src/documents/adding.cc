@@ -25,7 +25,7 @@ DocumentText text_of(const Model& model, const NewDocument& document) {
   DocumentText text = document.text;
   if (text.text.empty() && text.tokens.empty())
     throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
-  const auto context = as_size(model.info().ctx_train);
+  const auto context = as_size(model.info().context);
   if (const auto least = model.impl().vocab.least_tokens(text.text.size()); least > context)
     throw InputError(fmt::format("the document {} has {} bytes and so at least {} tokens, the model's context {}",
                                  document.name, text.text.size(), least, context));

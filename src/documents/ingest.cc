@@ -84,8 +84,8 @@ std::vector<Token> tokens_of(const Model& model, const DocumentText& text) {
     tokens = model.tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
   }
   const auto& info = model.info();
-  if (tokens.size() > as_size(info.ctx_train)) {
-    throw InputError(fmt::format("the document has {} tokens, the model's context {}", tokens.size(), info.ctx_train));
+  if (tokens.size() > as_size(info.context)) {
+    throw InputError(fmt::format("the document has {} tokens, the model's context {}", tokens.size(), info.context));
   }
   for (const Token token : tokens) {
     if (token < 0 || token >= info.n_vocab)

@@ -82,10 +82,10 @@ Transcript Chat::with(const std::string& words) {
 }
 
 void Chat::warn_about_length(std::size_t tokens) {
-  const int trained = session_.model().info().ctx_train;
-  if (warned_ || tokens <= as_size(trained)) return;
+  const int context = session_.model().info().context;
+  if (warned_ || tokens <= as_size(context)) return;
   warned_ = true;
-  log().warn("the conversation has {} tokens, the model was trained with {}: answers may suffer", tokens, trained);
+  log().warn("the conversation has {} tokens, the model's context {}: answers may suffer", tokens, context);
 }
 
 std::vector<float> Chat::read(const std::vector<Token>& tokens) {

@@ -74,9 +74,9 @@ void check_length(const Model::Impl& model, std::size_t bytes) {
   const std::size_t least = model.vocab.least_tokens(bytes);
   if (least <= model.most_tokens) return;
   throw InputError(
-      fmt::format("the prompt has {} bytes and so at least {} tokens: the model was trained with {}, and no more than "
+      fmt::format("the prompt has {} bytes and so at least {} tokens: the model's context has {}, and no more than "
                   "{} are read",
-                  bytes, least, model.info.ctx_train, model.most_tokens));
+                  bytes, least, model.info.context, model.most_tokens));
 }
 
 }  // namespace

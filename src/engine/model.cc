@@ -29,7 +29,7 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
   const auto& h = weights.hparams();
   ModelInfo info;
   info.path = path;
-  info.arch = h.arch;
+  info.arch = h.architecture->name;
   info.name = h.name;
   info.weight_type = weights.weight_type();
   info.n_layer = h.n_layer;
@@ -39,6 +39,7 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
   info.head_dim = h.layer(0).head_dim;
   info.n_vocab = h.n_vocab;
   info.ctx_train = h.ctx_train;
+  info.context = h.context;
   info.weight_bytes = weights.bytes();
   for (int layer = 0; layer < h.n_layer; ++layer) {
     const auto& spec = h.layer(layer);
@@ -48,11 +49,11 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
   return info;
 }
 
-/// 64 contexts, as RoPE's scaling widens them; no limit where the user has set the frequencies.
+/// 64 contexts; no limit where the user has set the frequencies.
 std::size_t most_tokens(const model::Hparams& hparams, const ModelOptions& options) {
   constexpr double kContexts = 64;
   if (options.rope_freq_base > 0) return std::numeric_limits<std::size_t>::max();
-  return static_cast<std::size_t>(kContexts * hparams.ctx_train / hparams.kinds.front().rope_freq_scale);
+  return static_cast<std::size_t>(kContexts * hparams.context);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct Model::Impl {
   std::shared_ptr<const model::Weights> weights;
   model::Vocab vocab;
   ModelInfo info;
-  std::size_t most_tokens;  ///< of a prompt: far beyond what the model was trained with
+  std::size_t most_tokens;  ///< of a prompt: far beyond the model's context
   mutable std::once_flag hashed;
   mutable std::uint64_t hash = 0;  ///< of the file, when it is asked for
 };

@@ -61,7 +61,7 @@ Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::v
   tokenized_.sample = &sample;
   tokenized_.protocol = protocol;
   tokenized_.prompt = model.tokenize(sample.prompt);
-  if (limits_.context == 0) limits_.context = model.info().ctx_train;
+  if (limits_.context == 0) limits_.context = model.info().context;
   if (limits_.max_prompt > 0) cut_tokens_ = cut_middle(tokenized_.prompt, as_size(limits_.max_prompt));
   hash_ = hash_text(tokenized_.prompt);
 }

@@ -18,7 +18,7 @@ struct PromptLimits {
   enum class Beyond : std::uint8_t { refused, allowed };
 
   int max_prompt = 0;  ///< tokens to which longer prompts are cut in their middle, as in LongBench; 0: none is cut
-  int context = 0;     ///< tokens of prompt and answer; 0: what the model was trained with
+  int context = 0;     ///< tokens of prompt and answer; 0: the model's context
   Beyond beyond = Beyond::refused;  ///< what happens to prompts that exceed the context
   std::string rope = {};            ///< the user's RoPE options, as records name them; empty: the file's
 };

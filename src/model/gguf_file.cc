@@ -37,7 +37,32 @@ std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::si
   }
 }
 
+/// Whether a key holds 0, false or nothing.
+bool is_off(const gguf_context* gguf, std::int64_t id) {
+  const auto type = gguf_get_kv_type(gguf, id);
+  if (type == GGUF_TYPE_ARRAY) return gguf_get_arr_n(gguf, id) == 0;
+  if (type == GGUF_TYPE_STRING) return *gguf_get_val_str(gguf, id) == '\0';
+  if (type == GGUF_TYPE_BOOL) return !gguf_get_val_bool(gguf, id);
+  if (type == GGUF_TYPE_FLOAT32) return gguf_get_val_f32(gguf, id) == 0;
+  if (type == GGUF_TYPE_FLOAT64) return gguf_get_val_f64(gguf, id) == 0;
+  return integer_at(type, gguf_get_val_data(gguf, id), 0) == 0;
+}
+
 }  // namespace
+
+std::int64_t GgufKeys::find(const std::string& key) const {
+  asked_.insert(key);
+  return gguf_find_key(gguf_, key.c_str());
+}
+
+std::vector<std::string> GgufKeys::unasked(const std::string& prefix) const {
+  std::vector<std::string> out;
+  for (std::int64_t id = 0; id < gguf_get_n_kv(gguf_); ++id) {
+    const std::string key = gguf_get_key(gguf_, id);
+    if (key.starts_with(prefix) && !asked_.contains(key) && !is_off(gguf_, id)) out.push_back(key);
+  }
+  return out;
+}
 
 void GgufKeys::wrong_type(const std::string& key, std::int64_t id, const char* expected) const {
   throw ModelError(fmt::format("{}: key {} is of type {}, expected {}", path_, brief(key),
@@ -45,14 +70,21 @@ void GgufKeys::wrong_type(const std::string& key, std::int64_t id, const char* e
 }
 
 std::optional<std::string> GgufKeys::text(const std::string& key) const {
-  const auto id = gguf_find_key(gguf_, key.c_str());
+  const auto id = find(key);
   if (id < 0) return std::nullopt;
   if (gguf_get_kv_type(gguf_, id) != GGUF_TYPE_STRING) wrong_type(key, id, "a string");
   return gguf_get_val_str(gguf_, id);
 }
 
+std::optional<bool> GgufKeys::flag(const std::string& key) const {
+  const auto id = find(key);
+  if (id < 0) return std::nullopt;
+  if (gguf_get_kv_type(gguf_, id) != GGUF_TYPE_BOOL) wrong_type(key, id, "true or false");
+  return gguf_get_val_bool(gguf_, id);
+}
+
 std::optional<std::int64_t> GgufKeys::integer(const std::string& key) const {
-  const auto id = gguf_find_key(gguf_, key.c_str());
+  const auto id = find(key);
   if (id < 0) return std::nullopt;
   const auto type = gguf_get_kv_type(gguf_, id);
   if (type == GGUF_TYPE_STRING || type == GGUF_TYPE_ARRAY) wrong_type(key, id, "an integer");
@@ -62,7 +94,7 @@ std::optional<std::int64_t> GgufKeys::integer(const std::string& key) const {
 }
 
 std::optional<double> GgufKeys::number(const std::string& key) const {
-  const auto id = gguf_find_key(gguf_, key.c_str());
+  const auto id = find(key);
   if (id < 0) return std::nullopt;
   switch (gguf_get_kv_type(gguf_, id)) {
     case GGUF_TYPE_FLOAT32:
@@ -82,7 +114,7 @@ std::optional<double> GgufKeys::number(const std::string& key, double least, dou
 }
 
 std::optional<std::int64_t> GgufKeys::array_length(const std::string& key) const {
-  const auto id = gguf_find_key(gguf_, key.c_str());
+  const auto id = find(key);
   if (id < 0) return std::nullopt;
   if (gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY) wrong_type(key, id, "an array");
   return static_cast<std::int64_t>(gguf_get_arr_n(gguf_, id));
@@ -103,7 +135,7 @@ int GgufKeys::required(const std::string& key, int least, int most) const {
 }
 
 std::int64_t GgufKeys::array_of_layers(const std::string& key, int layers) const {
-  const auto id = gguf_find_key(gguf_, key.c_str());
+  const auto id = find(key);
   if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY) return -1;
   const auto count = gguf_get_arr_n(gguf_, id);
   if (count != as_size(layers))

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,13 @@ struct GgufFree {
 using GgufPtr = std::unique_ptr<gguf_context, GgufFree>;
 
 /// Typed reads of a GGUF's keys: absent keys give nothing, keys of a wrong type a ModelError that names the file and
-/// both types.
+/// both types. Remembers which keys were asked for.
 class GgufKeys {
  public:
   GgufKeys(const gguf_context* gguf, std::string path) : gguf_(gguf), path_(std::move(path)) {}
 
   std::optional<std::string> text(const std::string& key) const;
+  std::optional<bool> flag(const std::string& key) const;
   /// Any integer type.
   std::optional<std::int64_t> integer(const std::string& key) const;
   /// The same, but where the key is there it must lie in [least, most].
@@ -37,15 +39,22 @@ class GgufKeys {
   std::optional<std::vector<int>> integers(const std::string& key, int layers, int least, int most) const;
   std::optional<std::vector<double>> numbers(const std::string& key, int layers, double least, double most) const;
 
+  /// Keys that begin with `prefix` and that nobody has asked for, unless they are 0, false or empty: such a key turns
+  /// nothing on.
+  std::vector<std::string> unasked(const std::string& prefix) const;
+
   const std::string& path() const { return path_; }
 
  private:
+  /// Negative: there is no such key.
+  std::int64_t find(const std::string& key) const;
   [[noreturn]] void wrong_type(const std::string& key, std::int64_t id, const char* expected) const;
   /// Which key is an array for so many layers; negative: none. Throws ModelError when it has another length.
   std::int64_t array_of_layers(const std::string& key, int layers) const;
 
   const gguf_context* gguf_;
   std::string path_;
+  mutable std::set<std::string> asked_;
 };
 
 }  // namespace winnow::model

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -18,46 +17,68 @@ namespace winnow::model {
 namespace {
 
 constexpr int kMostWidth = 1 << 20;  // far beyond any real network
+constexpr int kMostLayers = 4096;
 
-/// How one architecture differs from the others.
-struct Traits {
-  std::string_view name;
-  Rope::Pairing pairing;
-  Activation activation;
-  bool qk_norm;
-  bool scaled_embedding;
+/// Keys that say nothing about what a network computes, or that llama.cpp ignores in all these architectures, and so
+/// those who made the files, too.
+constexpr std::string_view kWithoutMeaning[] = {
+    ".vocab_size",
+    ".tensor_data_layout",
+    ".use_parallel_residual",
+    ".rope.scaling.finetuned",
+    ".rope.scaling.yarn_beta_fast",
+    ".rope.scaling.yarn_beta_slow",
+    ".rope.scaling.yarn_ext_factor",
+    ".rope.scaling.yarn_attn_factor",
+    ".rope.scaling.yarn_log_multiplier",
 };
 
-constexpr std::array kArchitectures = {
-    Traits{"llama", Rope::Pairing::adjacent, Activation::silu, false, false},
-    Traits{"qwen2", Rope::Pairing::halves, Activation::silu, false, false},
-    Traits{"qwen3", Rope::Pairing::halves, Activation::silu, true, false},
-    Traits{"gemma", Rope::Pairing::halves, Activation::gelu, false, true},
-};
-
-const Traits& traits_of(const std::string& arch, const std::string& path) {
-  for (const auto& traits : kArchitectures) {
-    if (traits.name == arch) return traits;
-  }
-  throw ModelError(fmt::format("{}: architecture '{}' is not supported; supported are {}", path, brief(arch),
-                               supported_architectures()));
-}
-
-/// Keys that change what a network computes in ways that winnow does not know.
-void refuse_unknown_features(const GgufKeys& keys, const std::string& arch) {
+void refuse_what_is_elsewhere(const GgufKeys& keys) {
   if (keys.integer("split.count").value_or(1) > 1) {
     throw ModelError(fmt::format("{}: split.count is {}: this is one of several files, which is not supported",
                                  keys.path(), *keys.integer("split.count")));
   }
-  if (keys.integer(arch + ".expert_count").value_or(0) > 0) {
-    throw ModelError(fmt::format("{}: mixtures of experts ({}.expert_count = {}) are not supported", keys.path(), arch,
-                                 *keys.integer(arch + ".expert_count")));
+}
+
+/// Keys that change what a network computes in ways that winnow does not know.
+void refuse_unknown_keys(const GgufKeys& keys, const Architecture& architecture) {
+  const std::string arch(architecture.name);
+  if (!keys.flag(arch + ".attention.causal").value_or(true))
+    throw ModelError(
+        fmt::format("{}: {}.attention.causal is false: only causal attention is supported", keys.path(), arch));
+  for (const auto& key : keys.unasked(arch + ".")) {
+    const std::string_view rest = std::string_view(key).substr(arch.size());
+    if (std::find(std::begin(kWithoutMeaning), std::end(kWithoutMeaning), rest) != std::end(kWithoutMeaning)) continue;
+    if (architecture.ignored_window && rest.starts_with(".attention.sliding_window")) continue;
+    throw ModelError(fmt::format("{}: key {} is not supported for the architecture {}", keys.path(), brief(key), arch));
   }
-  for (const char* key : {".attn_logit_softcapping", ".final_logit_softcapping", ".logit_scale", ".residual_scale",
-                          ".embedding_scale", ".attention.scale"}) {
-    if (keys.number(arch + key).value_or(0) != 0)
-      throw ModelError(fmt::format("{}: {}{} is not supported", keys.path(), arch, key));
+}
+
+float norm_eps(const GgufKeys& keys, const Architecture& architecture) {
+  const char* const name = architecture.norm == Norm::rms ? "layer_norm_rms_epsilon" : "layer_norm_epsilon";
+  return static_cast<float>(keys.number(fmt::format("{}.attention.{}", architecture.name, name), 0, 1).value_or(1e-5));
+}
+
+/// A scale that is off where it is absent or 0.
+float scale(const GgufKeys& keys, const std::string& key) {
+  constexpr double kMostScale = 1e6;
+  const double value = keys.number(key, -kMostScale, kMostScale).value_or(0);
+  return value == 0 ? 1.0F : static_cast<float>(value);
+}
+
+void read_scales(const GgufKeys& keys, Hparams& h) {
+  const Architecture& a = *h.architecture;
+  const std::string arch(a.name);
+  if (a.sqrt_embedding) h.embedding_scale = std::sqrt(static_cast<float>(h.n_embd));
+  if (a.scales) {
+    h.embedding_scale = scale(keys, arch + ".embedding_scale");
+    h.residual_scale = scale(keys, arch + ".residual_scale");
   }
+  if (a.logit_scale == Architecture::LogitScale::none) return;
+  const float logits = scale(keys, arch + ".logit_scale");
+  h.logit_scale = a.logit_scale == Architecture::LogitScale::factor ? logits : 1 / logits;
+  if (a.logit_scale == Architecture::LogitScale::divisor && !keys.number(arch + ".logit_scale"))
+    throw ModelError(fmt::format("{}: key {}.logit_scale is missing", keys.path(), arch));
 }
 
 }  // namespace
@@ -68,32 +89,29 @@ void Hparams::add(const LayerSpec& layer) {
   if (found == kinds.end()) kinds.push_back(layer);
 }
 
-std::string supported_architectures() {
-  std::string out;
-  for (const auto& traits : kArchitectures) out += fmt::format("{}{}", out.empty() ? "" : ", ", traits.name);
-  return out;
-}
-
 Hparams read_hparams(const gguf_context* gguf, const std::string& path, const ModelOptions& options) {
   const GgufKeys keys(gguf, path);
   Hparams h;
-  h.arch = keys.text("general.architecture").value_or("");
-  const Traits& traits = traits_of(h.arch, path);
-  refuse_unknown_features(keys, h.arch);
+  const std::string arch = keys.text("general.architecture").value_or("");
+  h.architecture = &architecture_of(arch, path);
+  refuse_what_is_elsewhere(keys);
   h.name = keys.text("general.name").value_or("");
   // Bounds far beyond any real network, so that products of them cannot overflow.
-  h.n_layer = keys.required(h.arch + ".block_count", 1, 4096);
-  h.n_embd = keys.required(h.arch + ".embedding_length", 1, kMostWidth);
+  h.n_block = keys.required(arch + ".block_count", 1, kMostLayers);
+  h.n_layer = h.n_block - keys.integer(arch + ".nextn_predict_layers", 0, h.n_block - 1).value_or(0);
+  h.n_embd = keys.required(arch + ".embedding_length", 1, kMostWidth);
   if (h.n_embd % 8 != 0)
     throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
-  for (const auto& layer : read_layer_specs(keys, {h.arch, h.n_layer, h.n_embd, traits.pairing}, options)) h.add(layer);
-  h.ctx_train = keys.required(h.arch + ".context_length", 1, 1 << 30);
-  h.rms_eps = static_cast<float>(keys.number(h.arch + ".attention.layer_norm_rms_epsilon", 0, 1).value_or(1e-5));
+  h.rope_scaling = read_rope_scaling(keys, arch, options);
+  const auto specs = read_layer_specs(keys, {*h.architecture, h.n_block, h.n_embd, h.rope_scaling}, options);
+  for (int layer = 0; layer < h.n_layer; ++layer) h.add(specs[as_size(layer)]);
+  h.ctx_train = keys.required(arch + ".context_length", 1, 1 << 30);
+  h.context = static_cast<int>(std::min(h.rope_scaling.context(h.ctx_train), double{1 << 30}));
+  h.norm_eps = norm_eps(keys, *h.architecture);
+  read_scales(keys, h);
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));
   if (h.n_vocab < 1) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
-  h.embedding_scale = traits.scaled_embedding ? std::sqrt(static_cast<float>(h.n_embd)) : 1.0F;
-  h.activation = traits.activation;
-  h.qk_norm = traits.qk_norm;
+  refuse_unknown_keys(keys, *h.architecture);
   return h;
 }
 

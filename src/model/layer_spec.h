@@ -13,9 +13,8 @@ struct LayerSpec {
   int n_ff = 0;               ///< width of the feed-forward part
   float attention_scale = 0;  ///< on q·k
   int window = 0;             ///< keys that a query sees, its own included; 0: all up to its own
-  float rope_freq_base = 10000;
-  float rope_freq_scale = 1;  ///< 1 / factor of linear scaling
-  Rope rope;                  ///< the same as frequencies, rope_freqs' factors included
+  float rope_base = 10000;    ///< pair i turns by rope_base^(-2i / rotated dimensions) without scaling
+  Rope rope;                  ///< with the file's or the user's scaling and factors; no frequencies: nothing turns
 
   int group() const { return n_head / n_head_kv; }
   bool operator==(const LayerSpec&) const = default;

@@ -3,12 +3,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <optional>
-#include <string_view>
 
-#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -19,38 +17,7 @@ namespace {
 constexpr int kMostWidth = 1 << 20;
 constexpr int kMostHeads = 4096;
 constexpr int kMostHeadDim = 256;  // what attention's kernels are tested with
-
-/// 1 / factor, from the file or from what the user says against it.
-float freq_scale(const GgufKeys& keys, const std::string& arch, const ModelOptions& options) {
-  if (!options.rope_scaling.empty()) {
-    const std::string_view text = options.rope_scaling;
-    constexpr std::string_view kLinear = "linear:";
-    float factor = 1;
-    if (text == "none") return 1;
-    if (text.starts_with(kLinear)) {
-      const auto digits = text.substr(kLinear.size());
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
-      if (error == std::errc() && end == digits.data() + digits.size() && std::isfinite(1 / factor) && factor > 0)
-        return 1 / factor;
-    }
-    throw UsageError(fmt::format("RoPE scaling '{}' is not supported: use none or linear:FACTOR", text));
-  }
-  const auto type = keys.text(arch + ".rope.scaling.type").value_or("linear");
-  constexpr double kLargestFactor = 1e6;
-  auto factor = keys.number(arch + ".rope.scaling.factor", 0, kLargestFactor);
-  if (!factor) factor = keys.number(arch + ".rope.scale_linear", 0, kLargestFactor);
-  if (type == "none") return 1;
-  if (type != "linear") {
-    throw ModelError(
-        fmt::format("{}: RoPE scaling '{}' is not supported (none and linear are; --rope-scaling overrides the file)",
-                    keys.path(), brief(type)));
-  }
-  if (!factor || *factor == 0) return 1;
-  if (*factor < 1 / kLargestFactor)
-    throw ModelError(fmt::format("{}: {}.rope.scaling.factor is {:g}, expected {:g} to {:g}", keys.path(), arch,
-                                 *factor, 1 / kLargestFactor, kLargestFactor));
-  return static_cast<float>(1 / *factor);
-}
+constexpr double kMostScale = 1e6;
 
 std::vector<int> required(const GgufKeys& keys, const std::string& key, int layers, int most) {
   auto found = keys.integers(key, layers, 1, most);
@@ -76,50 +43,55 @@ void check_heads(const LayerSpec& s, int value_dim, const std::string& path) {
 }
 
 void read_heads(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
-  const std::string prefix = network.arch + ".attention.";
+  const std::string prefix = std::string(network.architecture.name) + ".attention.";
   const int layers = network.n_layer;
   const auto heads = required(keys, prefix + "head_count", layers, kMostHeads);
   const auto kv_heads = keys.integers(prefix + "head_count_kv", layers, 1, kMostHeads);
   const auto key_dims = keys.integers(prefix + "key_length", layers, 1, kMostWidth);
   const auto value_dims = keys.integers(prefix + "value_length", layers, 1, kMostWidth);
+  const double scale = network.architecture.scales ? keys.number(prefix + "scale", 0, kMostScale).value_or(0) : 0;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
     s.n_head = heads[i];
     s.n_head_kv = of(kv_heads, i, s.n_head);
     s.head_dim = of(key_dims, i, network.n_embd / s.n_head);
     check_heads(s, of(value_dims, i, s.head_dim), keys.path());
-    s.attention_scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+    s.attention_scale = scale != 0 ? static_cast<float>(scale) : 1.0F / std::sqrt(static_cast<float>(s.head_dim));
   }
 }
 
-/// Fills in what ggml rotates by, and the same as frequencies.
-void set_rope(LayerSpec& s, int rotated_dims, const std::string& path, const std::string& arch) {
+void set_rope(LayerSpec& s, int rotated_dims, const Network& network, const GgufKeys& keys) {
   if (rotated_dims < 2 || rotated_dims > s.head_dim || rotated_dims % 2 != 0) {
-    throw ModelError(fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", path, arch,
-                                 rotated_dims, s.head_dim));
+    throw ModelError(fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(),
+                                 network.architecture.name, rotated_dims, s.head_dim));
   }
-  for (int i = 0; i < rotated_dims / 2; ++i) {
-    const double frequency =
-        s.rope_freq_scale * std::pow(static_cast<double>(s.rope_freq_base), -2.0 * i / rotated_dims);
-    s.rope.frequency.push_back(static_cast<float>(frequency));
-  }
+  s.rope = scaled_rope(network.architecture.pairing, s.rope_base, rotated_dims, network.rope_scaling);
+  if (!std::all_of(s.rope.frequency.begin(), s.rope.frequency.end(), [](float f) { return std::isfinite(f); }))
+    throw ModelError(fmt::format("{}: RoPE has no frequencies with the base {:g}", keys.path(), s.rope_base));
+}
+
+/// Layers, from 0, in which nothing is rotated.
+bool is_unrotated(int layer, const Architecture& architecture, const GgufKeys& keys) {
+  if (architecture.finetuned_rope &&
+      !keys.flag(std::string(architecture.name) + ".rope.scaling.finetuned").value_or(true))
+    return true;
+  return architecture.unrotated_every > 0 && (layer + 1) % architecture.unrotated_every == 0;
 }
 
 void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions& options,
                std::vector<LayerSpec>& specs) {
-  const std::string prefix = network.arch + ".rope.";
+  const std::string prefix = std::string(network.architecture.name) + ".rope.";
   const auto dims = keys.integers(prefix + "dimension_count", network.n_layer, 0, kMostWidth);
   if (options.rope_freq_base < 0 || !std::isfinite(options.rope_freq_base))
     throw UsageError(fmt::format("the RoPE frequency base is {}: it must be above 0", options.rope_freq_base));
   const auto bases = keys.numbers(prefix + "freq_base", network.n_layer, 1e-6, 1e30);
-  const float scale = freq_scale(keys, network.arch, options);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
-    if (bases) s.rope_freq_base = static_cast<float>((*bases)[i]);
-    if (options.rope_freq_base > 0) s.rope_freq_base = options.rope_freq_base;
-    s.rope_freq_scale = scale;
-    s.rope.pairing = network.pairing;
-    set_rope(s, of(dims, i, s.head_dim), keys.path(), network.arch);
+    if (bases) s.rope_base = static_cast<float>((*bases)[i]);
+    if (options.rope_freq_base > 0) s.rope_base = options.rope_freq_base;
+    s.rope.pairing = network.architecture.pairing;
+    if (!is_unrotated(static_cast<int>(i), network.architecture, keys))
+      set_rope(s, of(dims, i, s.head_dim), network, keys);
   }
 }
 
@@ -127,7 +99,8 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
 
 std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const ModelOptions& options) {
   std::vector<LayerSpec> specs(network.n_layer);
-  const auto widths = required(keys, network.arch + ".feed_forward_length", network.n_layer, 1 << 22);
+  const auto widths =
+      required(keys, std::string(network.architecture.name) + ".feed_forward_length", network.n_layer, 1 << 22);
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].n_ff = widths[i];
   read_heads(keys, network, specs);
   read_rope(keys, network, options, specs);

@@ -4,23 +4,25 @@
 #include <string>
 #include <vector>
 
+#include "model/architecture.h"
 #include "model/gguf_file.h"
-#include "model/hparams.h"
 #include "model/layer_spec.h"
+#include "model/rope_scaling.h"
+#include "winnow/model_options.h"
 
 namespace winnow::model {
 
 /// What all layers of a network have in common.
 struct Network {
-  std::string arch;
-  int n_layer = 0;
+  const Architecture& architecture;
+  int n_layer = 0;  ///< blocks of the file
   int n_embd = 0;
-  Rope::Pairing pairing = Rope::Pairing::adjacent;
+  RopeScaling rope_scaling;
 };
 
 /// The shapes of each layer, [n_layer]. llama.cpp reads head counts and feed-forward widths as one number for all
 /// layers or as an array of one for each; here head sizes and RoPE may be arrays, too. Frequencies are without
-/// rope_freqs' factors. Throws ModelError, UsageError for what the user says of RoPE.
+/// factors that are tensors. Throws ModelError, UsageError for what the user says of RoPE.
 std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const ModelOptions& options);
 
 }  // namespace winnow::model

@@ -39,8 +39,11 @@ std::vector<const ggml_tensor*> tensors_before(const model::Weights& weights, in
     out.insert(out.end(), more.begin(), more.end());
   };
   add(layer == 0 ? std::vector<const ggml_tensor*>{weights.token_embedding()} : weights.layer(layer - 1).all());
-  add(layer < weights.hparams().n_layer ? weights.layer(layer).all()
-                                        : std::vector<const ggml_tensor*>{weights.output_norm(), weights.output()});
+  if (layer < weights.hparams().n_layer) {
+    add(weights.layer(layer).all());
+  } else {
+    add({weights.output_norm().weight, weights.output().weight});
+  }
   return out;
 }
 

@@ -7,29 +7,79 @@ namespace winnow::network {
 
 namespace {
 
-ggml_tensor* norm(ggml_context* context, const model::Hparams& h, ggml_tensor* x, ggml_tensor* weight) {
-  return ggml_mul(context, ggml_rms_norm(context, x, h.rms_eps), weight);
+using model::Affine;
+using model::Norm;
+using model::QkNorm;
+
+ggml_tensor* normalised(ggml_context* context, const model::Hparams& h, Norm kind, ggml_tensor* x) {
+  return kind == Norm::rms ? ggml_rms_norm(context, x, h.norm_eps) : ggml_norm(context, x, h.norm_eps);
 }
 
-ggml_tensor* linear(ggml_context* context, Linear& products, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x) {
-  ggml_tensor* const product = products.product(context, weight, x);
-  return bias == nullptr ? product : ggml_add_inplace(context, product, bias);
+/// x as it is where the network has no such norm.
+ggml_tensor* norm(ggml_context* context, const model::Hparams& h, ggml_tensor* x, const Affine& by) {
+  if (by.weight == nullptr) return x;
+  x = ggml_mul(context, normalised(context, h, h.architecture->norm, x), by.weight);
+  return by.bias == nullptr ? x : ggml_add_inplace(context, x, by.bias);
 }
 
-/// [heads * d, rows] -> normalised where the model does that, rotated, [d, heads, rows] contiguous.
-ggml_tensor* rotated_heads(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* x,
-                           ggml_tensor* head_norm, ggml_tensor* positions) {
-  const auto& h = weights.hparams();
-  const auto& s = h.layer(layer);
-  x = ggml_reshape_3d(context, x, s.head_dim, x->ne[0] / s.head_dim, x->ne[1]);
-  if (head_norm != nullptr) x = norm(context, h, x, head_norm);
+ggml_tensor* linear(ggml_context* context, Linear& products, const Affine& by, ggml_tensor* x) {
+  ggml_tensor* const product = products.product(context, by.weight, x);
+  return by.bias == nullptr ? product : ggml_add_inplace(context, product, by.bias);
+}
+
+ggml_tensor* scaled(ggml_context* context, ggml_tensor* x, float by) {
+  return by == 1 ? x : ggml_scale_inplace(context, x, by);
+}
+
+/// Queries or keys of all heads, [heads * d, rows] -> normalised, [d, heads, rows].
+ggml_tensor* normed_heads(ggml_context* context, const model::Hparams& h, int head_dim, ggml_tensor* x,
+                          ggml_tensor* weight) {
+  const auto kind = h.qk_norm();
+  if (kind == QkNorm::row) x = ggml_mul(context, normalised(context, h, Norm::rms, x), weight);
+  x = ggml_reshape_3d(context, x, head_dim, x->ne[0] / head_dim, x->ne[1]);
+  if (kind == QkNorm::head) return ggml_mul(context, normalised(context, h, Norm::rms, x), weight);
+  if (kind == QkNorm::head_by_mean) return ggml_mul(context, normalised(context, h, Norm::mean, x), weight);
+  return x;
+}
+
+/// Frequencies and magnitude are all that ggml needs to know of a scheme: it turns pair i by rope_base^(-2i / D) over
+/// the divisors, and stretches it by the magnitude.
+ggml_tensor* rotated(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* x,
+                     ggml_tensor* positions) {
+  const auto& s = weights.hparams().layer(layer);
+  if (s.rope.frequency.empty()) return x;
   const int mode = s.rope.pairing == Rope::Pairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+  constexpr float kUnscaled = 1;
   constexpr float kNoYarn = 0;
-  constexpr float kBetaFast = 32;  // of YaRN alone
+  constexpr int kContext = 1;  // of ggml's YaRN alone, as the next two
+  constexpr float kBetaFast = 32;
   constexpr float kBetaSlow = 1;
-  return ggml_rope_ext(context, x, positions, weights.rope_factors(), s.rope.rotated_dims(), mode, h.ctx_train,
-                       s.rope_freq_base, s.rope_freq_scale, kNoYarn, 1, kBetaFast, kBetaSlow);
+  return ggml_rope_ext(context, x, positions, weights.rope_divisors(layer), s.rope.rotated_dims(), mode, kContext,
+                       s.rope_base, kUnscaled, kNoYarn, s.rope.magnitude, kBetaFast, kBetaSlow);
 }
+
+/// What a layer computes of its input for attention.
+struct Projections {
+  ggml_context* context;
+  Linear& products;
+  const model::Weights& weights;
+  int layer;
+  ggml_tensor* positions;
+  ggml_tensor* x;
+
+  const model::LayerWeights& w() const { return weights.layer(layer); }
+  ggml_tensor* queries() const { return heads(w().q, w().q_norm); }
+  ggml_tensor* keys() const { return heads(w().k, w().k_norm); }
+  ggml_tensor* values() const { return linear(context, products, w().v, x); }
+
+  /// Normalised where the model does that, rotated, [d, heads, rows] contiguous.
+  ggml_tensor* heads(const Affine& by, ggml_tensor* head_norm) const {
+    const auto& h = weights.hparams();
+    ggml_tensor* const projected = linear(context, products, by, x);
+    return rotated(context, weights, layer, normed_heads(context, h, h.layer(layer).head_dim, projected, head_norm),
+                   positions);
+  }
+};
 
 void watch(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
   for (const auto* const from : {node.src[0], node.src[1], node.src[2]}) {
@@ -66,11 +116,14 @@ ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, Att
 
 ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Hparams& h,
                           const model::LayerWeights& w, ggml_tensor* x) {
-  ggml_tensor* const gate = products.product(context, w.ffn_gate, x);
-  ggml_tensor* const up = products.product(context, w.ffn_up, x);
-  ggml_tensor* const gated = h.activation == model::Activation::silu ? ggml_swiglu_split(context, gate, up)
-                                                                     : ggml_geglu_split(context, gate, up);
-  return products.product(context, w.ffn_down, gated);
+  const auto activated = [&]() {
+    if (w.gate.weight == nullptr) return ggml_gelu_inplace(context, linear(context, products, w.up, x));
+    ggml_tensor* const gate = linear(context, products, w.gate, x);
+    ggml_tensor* const up = linear(context, products, w.up, x);
+    return h.architecture->activation == model::Activation::silu_gate ? ggml_swiglu_split(context, gate, up)
+                                                                      : ggml_geglu_split(context, gate, up);
+  };
+  return linear(context, products, w.down, activated());
 }
 
 }  // namespace
@@ -81,30 +134,39 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
   const auto& w = weights.layer(layer);
   slot.tensors.layer = layer;
   slot.tensors.rows = static_cast<int>(hidden->ne[1]);
-  ggml_tensor* const x = norm(context, h, hidden, w.attn_norm);
-  const auto rotated = [&](ggml_tensor* projected, ggml_tensor* head_norm) {
-    return rotated_heads(context, weights, layer, projected, head_norm, positions);
+  const auto add = [&](ggml_tensor* branch, const Affine& post_norm) {
+    branch = norm(context, h, branch, post_norm);
+    hidden = ggml_add_inplace(context, hidden, scaled(context, branch, h.residual_scale));
   };
-  ggml_tensor* const q = rotated(linear(context, products, w.wq, w.bq, x), w.q_norm);
-  ggml_tensor* const k = rotated(linear(context, products, w.wk, w.bk, x), w.k_norm);
-  ggml_tensor* const v = linear(context, products, w.wv, w.bv, x);
+  ggml_tensor* const x = norm(context, h, hidden, w.attention_norm);
+  const Projections from{context, products, weights, layer, positions, x};
+  ggml_tensor* const q = from.queries();
+  ggml_tensor* const k = from.keys();
+  ggml_tensor* const v = from.values();
   ggml_tensor* const attended = add_attention(context, h.layer(layer), slot, q, k, v);
-  hidden = ggml_add_inplace(context, hidden, linear(context, products, w.wo, w.bo, attended));
-  return ggml_add_inplace(context, hidden, feed_forward(context, products, h, w, norm(context, h, hidden, w.ffn_norm)));
+  ggml_tensor* const attention = linear(context, products, w.o, attended);
+  if (h.architecture->feed_forward == model::Architecture::FeedForward::beside_attention) {
+    add(ggml_add_inplace(context, attention, feed_forward(context, products, h, w, x)), {});
+    return hidden;
+  }
+  add(attention, w.attention_post_norm);
+  add(feed_forward(context, products, h, w, norm(context, h, hidden, w.ffn_norm)), w.ffn_post_norm);
+  return hidden;
 }
 
 ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                                  ggml_tensor* hidden, ggml_tensor* positions) {
-  const auto& w = weights.layer(layer);
-  ggml_tensor* const x = norm(context, weights.hparams(), hidden, w.attn_norm);
-  ggml_tensor* const projected = linear(context, products, w.wk, w.bk, x);
-  ggml_tensor* const k = rotated_heads(context, weights, layer, projected, w.k_norm, positions);
-  ggml_tensor* const v = linear(context, products, w.wv, w.bv, x);
+  ggml_tensor* const x = norm(context, weights.hparams(), hidden, weights.layer(layer).attention_norm);
+  const Projections from{context, products, weights, layer, positions, x};
+  ggml_tensor* const k = from.keys();
+  ggml_tensor* const v = from.values();
   return ggml_concat(context, ggml_reshape_2d(context, k, v->ne[0], v->ne[1]), v, 0);
 }
 
 ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden) {
-  return products.product(context, weights.output(), norm(context, weights.hparams(), hidden, weights.output_norm()));
+  const auto& h = weights.hparams();
+  ggml_tensor* const x = norm(context, h, hidden, weights.output_norm());
+  return scaled(context, linear(context, products, weights.output(), x), h.logit_scale);
 }
 
 }  // namespace winnow::network

@@ -23,8 +23,8 @@ struct AttentionSlot {
 };
 
 /// Adds one transformer layer over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under
-/// construction; returns it. RMS norm, Q, K, V (with biases and a norm of each head where the model has them), RoPE,
-/// attention, output projection, RMS norm, gated feed-forward.
+/// construction; returns it. Norm, Q, K, V (normalised where the model does that), RoPE, attention, output projection,
+/// norm, feed-forward; architectures leave out, add and reorder norms, biases and scales (model::Architecture).
 ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                        ggml_tensor* hidden, ggml_tensor* positions, AttentionSlot& slot);
 
@@ -32,7 +32,7 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
 ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                                  ggml_tensor* hidden, ggml_tensor* positions);
 
-/// The final norm and output matrix: logits [n_vocab, rows].
+/// The final norm, output matrix and scale: logits [n_vocab, rows].
 ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden);
 
 }  // namespace winnow::network

@@ -57,10 +57,10 @@ Packs::Packs(const model::Weights& weights, MemoryAccount& account, int threads,
       team_(std::move(team)) {}
 
 std::size_t Packs::bytes(int rows) const {
-  if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).ffn_up)))
+  if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).up.weight)))
     return 0;
   return PackedSet::bytes(packing_ == Packing::resident ? all_matrices(weights_)
-                                                        : matrices_of(weights_, largest_layer()));
+                                                        : weights_.layer(largest_layer()).matrices());
 }
 
 void Packs::begin(std::size_t spare) {
@@ -73,7 +73,7 @@ Pass Packs::begin_pass(int rows, std::size_t spare) {
   if (resident_) return Pass(resident_);
   if (bytes(rows) == 0) return {};
   auto room = room_.lock();
-  if (!room) room_ = room = allocate(spare, matrices_of(weights_, largest_layer()));
+  if (!room) room_ = room = allocate(spare, weights_.layer(largest_layer()).matrices());
   return Pass(std::move(room));
 }
 
@@ -100,22 +100,17 @@ std::shared_ptr<PackedRoom> Packs::allocate(std::size_t spare, const std::vector
 
 void Packs::fill(PackedRoom& room, int layer) {
   room.layer = -1;  // while it is neither the old one nor the new one
-  room.set->begin(layer == PackedRoom::kAllLayers ? all_matrices(weights_) : matrices_of(weights_, layer));
+  room.set->begin(layer == PackedRoom::kAllLayers ? all_matrices(weights_) : weights_.layer(layer).matrices());
   team_([&](Worker worker) { room.set->pack(worker); });
   room.layer = layer;
-}
-
-std::vector<const ggml_tensor*> matrices_of(const model::Weights& weights, int layer) {
-  const auto& w = weights.layer(layer);
-  return {w.wq, w.wk, w.wv, w.wo, w.ffn_gate, w.ffn_up, w.ffn_down};
 }
 
 std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights) {
   std::vector<const ggml_tensor*> out;
   for (int layer = 0; layer < weights.hparams().n_layer; ++layer) {
-    for (const auto* const m : matrices_of(weights, layer)) out.push_back(m);
+    for (const auto* const m : weights.layer(layer).matrices()) out.push_back(m);
   }
-  out.push_back(weights.output());
+  out.push_back(weights.output().weight);
   return out;
 }
 
@@ -123,7 +118,7 @@ std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights) {
 int Packs::largest_layer() const {
   int largest = 0;
   for (int layer = 1; layer < weights_.hparams().n_layer; ++layer) {
-    if (PackedSet::bytes(matrices_of(weights_, layer)) > PackedSet::bytes(matrices_of(weights_, largest)))
+    if (PackedSet::bytes(weights_.layer(layer).matrices()) > PackedSet::bytes(weights_.layer(largest).matrices()))
       largest = layer;
   }
   return largest;

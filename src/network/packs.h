@@ -24,9 +24,7 @@ enum class Packing : std::uint8_t {
   resident,  ///< all layers, which stay packed: in every pass and in every step
 };
 
-/// The matrices of a layer.
-std::vector<const ggml_tensor*> matrices_of(const model::Weights& weights, int layer);
-/// Of all layers, and the output matrix.
+/// The matrices of all layers, and the output matrix.
 std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights);
 
 /// Memory for packed matrices, and which layer's are in it.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "engine/model_impl.h"
 #include "server/kept/reply.h"
 #include "server/openai/errors.h"
 #include "server/openai/text_routes.h"
@@ -19,13 +18,6 @@ namespace {
 
 constexpr int kWorkers = 2;
 
-/// What the model was trained with, as RoPE's scaling widens it.
-int context_of(const Model& model, int wanted) {
-  if (wanted > 0) return wanted;
-  const auto& hparams = model.impl().weights->hparams();
-  return static_cast<int>(static_cast<float>(hparams.ctx_train) / hparams.kinds.front().rope_freq_scale);
-}
-
 }  // namespace
 
 Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http)
@@ -33,7 +25,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
       options_(options),
       engine_(engine),
       to_http_(std::move(to_http)),
-      context_(context_of(*model_, options.defaults.context)),
+      context_(options.defaults.context > 0 ? options.defaults.context : model_->info().context),
       started_(seconds_since_1970()),
       keys_(options.keys),
       origins_(options.origins),

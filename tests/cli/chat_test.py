@@ -133,7 +133,7 @@ def test_answers_that_cannot_be_written(few):
 
 def test_a_conversation_beyond_the_context_warns_once(few):
     errors = chat(["many words " * 30, "more", "and more"], *few)[1]
-    assert errors.count("was trained with 256") == 1, errors
+    assert errors.count("the model's context 256") == 1, errors
 
 
 

@@ -84,7 +84,7 @@ TEST_F(LayersTest, no_two_layers_are_alike) {
   EXPECT_EQ(hparams().layer(2).head_dim, 96);
   EXPECT_EQ(hparams().layer(2).rope.rotated_dims(), 48);
   EXPECT_NEAR(hparams().layer(2).rope.frequency.back(), std::pow(500.0, -46.0 / 48), 1e-6);
-  EXPECT_EQ(hparams().layer(3).rope_freq_base, 1e6F);
+  EXPECT_EQ(hparams().layer(3).rope_base, 1e6F);
 }
 
 TEST_F(LayersTest, reading_and_decoding_are_those_of_the_network_in_double_precision) {

@@ -129,10 +129,54 @@ TEST_F(BadModel, layers_that_do_not_fit) {
             error_of_layers([](auto& layers) { layers[1].rope_freq_base = 0; }));
   expect_in("rope.dimension_count is 66, expected an even number from 2 to 64",
             error_of_layers([](auto& layers) { layers[1].n_rot = 66; }));
-  expect_in("has 32 factors for layers that rotate 16 pairs", error_with([](test::TinyModel& m) {
+  expect_in("one tensor of RoPE factors is for layers that turn 16 pairs and 32", error_with([](test::TinyModel& m) {
               m.rope_factors = true;
               m.layers.resize(2);
               m.layers[1].n_rot = 32;
+            }));
+}
+
+TEST_F(BadModel, keys_that_change_what_the_network_computes) {
+  const auto error_of_key = [&](const test::TinyKey& key) {
+    return error_with([&](test::TinyModel& m) { m.keys = {key}; });
+  };
+  for (const char* key :
+       {".attn_logit_softcapping", ".final_logit_softcapping", ".logit_scale", ".residual_scale", ".embedding_scale",
+        ".attention.scale", ".attention.clamp_kqv", ".attention.max_alibi_bias"}) {
+    expect_in(std::string("key llama") + key + " is not supported for the architecture llama",
+              error_of_key({key, 2.0F}));
+    EXPECT_EQ(error_of_key({key, 0.0F}), "") << "0 turns nothing on";
+  }
+  expect_in("key llama.expert_count is not", error_of_key({".expert_count", 8U}));
+  expect_in("key llama.pooling_type is not", error_of_key({".pooling_type", 1U}));
+  expect_in("only causal attention is supported", error_of_key({".attention.causal", false}));
+  EXPECT_EQ(error_of_key({".attention.causal", true}), "");
+  EXPECT_EQ(error_of_key({".attention.sliding_window", 64U}), "") << "llama.cpp ignores it in this architecture";
+  EXPECT_EQ(error_of_key({".vocab_size", 288U}), "");
+  expect_in("rope.scaling.type is 'dynamic', supported are none, linear, yarn and longrope",
+            error_of_key({".rope.scaling.type", "dynamic"}));
+}
+
+TEST_F(BadModel, tensors_that_the_architecture_has_not) {
+  test::TinyModel model;
+  model.optional_biases = true;
+  test::write_tiny_gguf(model, path_);
+  EXPECT_EQ(error(), "");
+  std::ifstream file(path_, std::ios::binary);
+  good_.assign(std::istreambuf_iterator<char>(file), {});
+  replace("blk.1.ffn_up.bias", "blk.1.ffn_uq.bias");
+  expect_in("tensor blk.1.ffn_uq.bias is not supported for the architecture llama", error());
+}
+
+TEST_F(BadModel, blocks_that_predict_further_tokens_are_left_out) {
+  test::TinyModel model;
+  model.n_layer = 3;
+  model.keys = {{".nextn_predict_layers", 1U}};
+  test::write_tiny_gguf(model, path_);
+  EXPECT_EQ(Model::load(path_)->info().n_layer, 2);
+  expect_in("key llama.nextn_predict_layers is 3, expected 0 to 2", error_with([](test::TinyModel& m) {
+              m.n_layer = 3;
+              m.keys = {{".nextn_predict_layers", 3U}};
             }));
 }
 
@@ -145,10 +189,13 @@ TEST_F(BadModel, a_hostile_header_asks_for_no_memory) {
 
 TEST_F(BadModel, options_that_cannot_be) {
   ModelOptions options;
-  options.rope_scaling = "yarn";
-  expect_in("use none or linear:FACTOR", error_of(path_, options));
-  options.rope_scaling = "linear:0";
-  expect_in("linear:0", error_of(path_, options));
+  for (const char* scaling : {"yarn", "linear:0", "yarn:4:", "yarn:nan", "linear:4:2048", "longrope", "linear:4 "}) {
+    options.rope_scaling = scaling;
+    expect_in(std::string("RoPE scaling '") + scaling + "' is not supported: use none, linear:FACTOR,",
+              error_of(path_, options));
+  }
+  options.rope_scaling = "longrope:short";
+  expect_in("has no RoPE factors for long and short texts", error_of(path_, options));
   options.rope_scaling = "";
   options.rope_freq_base = -1;
   expect_in("-1", error_of(path_, options));

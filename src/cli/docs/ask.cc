@@ -110,10 +110,10 @@ class Asking {
   }
 
   void warn_about_length(int tokens) const {
-    const int trained = session_.model().info().ctx_train;
-    if (tokens > trained && answers_.empty())
-      log().warn("documents and question have {} tokens, the model was trained with {}: answers may suffer", tokens,
-                 trained);
+    const int context = session_.model().info().context;
+    if (tokens > context && answers_.empty())
+      log().warn("documents and question have {} tokens, the model's context {}: answers may suffer", tokens,
+                 context);
   }
 
   std::string summary(const Asked& asked, const Answer& a) const {

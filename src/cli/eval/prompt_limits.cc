@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "cli/counts.h"
 
@@ -16,12 +15,6 @@ std::string name_of(const ModelOptions& rope) {
   std::string out = rope.rope_scaling;
   if (rope.rope_freq_base > 0) out += fmt::format("{}base:{}", out.empty() ? "" : "+", rope.rope_freq_base);
   return out;
-}
-
-int context_of(const ModelOptions& rope, const ModelInfo& model) {
-  double factor = 1;
-  std::sscanf(rope.rope_scaling.c_str(), "linear:%lf", &factor);
-  return static_cast<int>(factor * model.ctx_train);
 }
 
 }  // namespace
@@ -39,7 +32,7 @@ void add_prompt_lengths(CLI::App& command, PromptLengths& lengths) {
 eval::PromptLimits prompt_limits(const PromptLengths& lengths, const ModelOptions& rope, const ModelInfo& model) {
   using Beyond = eval::PromptLimits::Beyond;
   const bool allowed = lengths.beyond_context || rope.rope_freq_base > 0;
-  return {lengths.max_prompt, context_of(rope, model), allowed ? Beyond::allowed : Beyond::refused, name_of(rope)};
+  return {lengths.max_prompt, model.context, allowed ? Beyond::allowed : Beyond::refused, name_of(rope)};
 }
 
 }  // namespace winnow::cli

@@ -141,9 +141,9 @@ class Run {
   }
 
   void warn_about_length() const {
-    const auto trained = as_size(session_.model().info().ctx_train);
-    if (longest() > trained) {
-      log().warn("the prompt has {} tokens, the model was trained with {}: answers may suffer", longest(), trained);
+    const auto context = as_size(session_.model().info().context);
+    if (longest() > context) {
+      log().warn("the prompt has {} tokens, the model's context {}: answers may suffer", longest(), context);
     }
   }
 

@@ -98,7 +98,7 @@ void add_request_options(CLI::App& serve, Raw& r) {
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   serve
       .add_option("--context", r.options.server.defaults.context,
-                  "most tokens of a prompt and its answer (default: what the model was trained with)")
+                  "most tokens of a prompt and its answer (default: the model's context)")
       ->check(counts_from(1));
 }
 

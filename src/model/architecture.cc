@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/architecture.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "base/printable.h"
+#include "winnow/error.h"
+
+namespace winnow::model {
+
+namespace {
+
+using A = Architecture;
+constexpr auto kHalves = Rope::Pairing::halves;
+
+// clang-format off
+constexpr Architecture kArchitectures[] = {
+    {.name = "llama", .biases = true, .rope_factors = A::RopeFactors::any, .ignored_window = true},
+    {.name = "qwen2", .pairing = kHalves, .output_bias = true},
+    {.name = "qwen3", .pairing = kHalves, .qk_norm = QkNorm::head},
+    {.name = "gemma", .pairing = kHalves, .activation = Activation::gelu_gate, .output = A::Output::tied,
+     .sqrt_embedding = true},
+    {.name = "phi3", .pairing = kHalves, .fused_up = true, .rope_factors = A::RopeFactors::long_and_short,
+     .ignored_window = true},
+    {.name = "phi2", .pairing = kHalves, .norm = Norm::mean, .ffn_norm = "",
+     .feed_forward = A::FeedForward::beside_attention, .activation = Activation::gelu, .biases = true,
+     .output_bias = true, .output = A::Output::untied},
+    {.name = "smollm3", .unrotated_every = 4},
+    {.name = "olmo2", .pairing = kHalves, .attention_norm = "", .attention_post_norm = "post_attention_norm",
+     .ffn_norm = "", .ffn_post_norm = "post_ffw_norm", .qk_norm = QkNorm::row, .output = A::Output::untied},
+    {.name = "granite", .biases = true, .rope_factors = A::RopeFactors::any, .finetuned_rope = true, .scales = true,
+     .logit_scale = A::LogitScale::divisor},
+    {.name = "exaone4", .pairing = kHalves, .attention_norm = "", .attention_post_norm = "post_attention_norm",
+     .ffn_norm = "", .ffn_post_norm = "post_ffw_norm", .qk_norm = QkNorm::head, .rope_factors = A::RopeFactors::one},
+    {.name = "glm4", .attention_post_norm = "post_attention_norm", .ffn_post_norm = "post_ffw_norm", .fused_up = true},
+    {.name = "internlm2", .output = A::Output::untied},
+    {.name = "starcoder2", .pairing = kHalves, .norm = Norm::mean, .activation = Activation::gelu, .biases = true},
+    {.name = "command-r", .norm = Norm::mean, .ffn_norm = "", .qk_norm = QkNorm::head_by_mean, .qk_norm_from = 64,
+     .feed_forward = A::FeedForward::beside_attention, .output = A::Output::tied,
+     .logit_scale = A::LogitScale::factor},
+    {.name = "seed_oss", .pairing = kHalves, .ffn_norm = "post_attention_norm"},
+    {.name = "ernie4_5", .biases = true},
+};
+// clang-format on
+
+}  // namespace
+
+const Architecture& architecture_of(const std::string& name, const std::string& path) {
+  for (const auto& architecture : kArchitectures) {
+    if (architecture.name == name) return architecture;
+  }
+  throw ModelError(fmt::format("{}: architecture '{}' is not supported; supported are {}", path, brief(name),
+                               supported_architectures()));
+}
+
+std::string supported_architectures() {
+  std::string out;
+  for (const auto& architecture : kArchitectures)
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", architecture.name);
+  return out;
+}
+
+}  // namespace winnow::model

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/rope.h"
+
+namespace winnow::model {
+
+enum class Norm : std::uint8_t {
+  rms,   ///< x / sqrt(mean x² + ε), times weights
+  mean,  ///< (x - mean) / sqrt(variance + ε), times weights, plus biases where a file has them
+};
+
+/// What is normalised of queries and keys before they are rotated.
+enum class QkNorm : std::uint8_t {
+  none,
+  head,          ///< each head, weights [d] for all heads
+  row,           ///< all heads together, weights [H * d]
+  head_by_mean,  ///< each head by Norm::mean, weights [d, H]
+};
+
+enum class Activation : std::uint8_t {
+  silu_gate,  ///< silu(gate) * up
+  gelu_gate,  ///< gelu(gate) * up, gelu by its tanh form
+  gelu,       ///< gelu(up): there is no gate
+};
+
+/// How an architecture's block differs from that of `llama`, as far as a file's keys do not say. What a row leaves out
+/// is llama's.
+struct Architecture {
+  enum class FeedForward : std::uint8_t {
+    after_attention,   ///< of the sum of attention and residual
+    beside_attention,  ///< of attention's own input: both results are added
+  };
+  enum class Output : std::uint8_t { tied_or_not, tied, untied };  ///< the output matrix to the embedding
+  enum class LogitScale : std::uint8_t { none, factor, divisor };  ///< what the key logit_scale is
+  enum class RopeFactors : std::uint8_t { none, one, long_and_short, any };
+
+  std::string_view name;  ///< GGUF's general.architecture
+  Rope::Pairing pairing = Rope::Pairing::adjacent;
+  Norm norm = Norm::rms;
+  // The tensors of norms in a block; empty: there is none.
+  std::string_view attention_norm = "attn_norm";
+  std::string_view attention_post_norm = "";
+  std::string_view ffn_norm = "ffn_norm";
+  std::string_view ffn_post_norm = "";
+  QkNorm qk_norm = QkNorm::none;
+  int qk_norm_from = 0;  ///< only networks of at least so many layers have it
+  FeedForward feed_forward = FeedForward::after_attention;
+  Activation activation = Activation::silu_gate;
+  bool fused_up = false;  ///< ffn_up holds gate and up, in this order
+  bool biases = false;    ///< attn_output, ffn_*: a file may have them (q, k and v may have them everywhere)
+  bool output_bias = false;
+  Output output = Output::tied_or_not;
+  RopeFactors rope_factors = RopeFactors::none;
+  int unrotated_every = 0;      ///< every so manieth layer rotates nothing; 0: none
+  bool finetuned_rope = false;  ///< rope.scaling.finetuned = false means that nothing is rotated
+  bool sqrt_embedding = false;  ///< embeddings times sqrt(n_embd)
+  bool scales = false;          ///< the keys embedding_scale, residual_scale and attention.scale
+  LogitScale logit_scale = LogitScale::none;
+  bool ignored_window = false;  ///< attention.sliding_window has no meaning, as in llama.cpp
+};
+
+/// Throws ModelError that names `path` and lists those that are supported.
+const Architecture& architecture_of(const std::string& name, const std::string& path);
+
+/// Names of the supported architectures.
+std::string supported_architectures();
+
+}  // namespace winnow::model

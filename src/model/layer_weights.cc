@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layer_weights.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "model/tensor_loader.h"
+
+namespace winnow::model {
+
+namespace {
+
+/// Loads what one layer has, part by part.
+class LayerLoader {
+ public:
+  LayerLoader(TensorLoader& loader, const Hparams& h, int layer)
+      : loader_(loader),
+        h_(h),
+        spec_(h.layer(layer)),
+        layer_(layer),
+        embd_(h.n_embd),
+        q_(std::int64_t{spec_.n_head} * spec_.head_dim),
+        kv_(std::int64_t{spec_.n_head_kv} * spec_.head_dim) {}
+
+  LayerWeights load() {
+    const Architecture& a = *h_.architecture;
+    w_.attention_norm = norm(a.attention_norm);
+    queries_keys_values();
+    w_.o = linear("attn_output", q_, embd_);
+    head_norms();
+    w_.attention_post_norm = norm(a.attention_post_norm);
+    w_.ffn_norm = norm(a.ffn_norm);
+    feed_forward();
+    w_.ffn_post_norm = norm(a.ffn_post_norm);
+    return w_;
+  }
+
+ private:
+  std::string name(std::string_view part) const { return fmt::format("blk.{}.{}", layer_, part); }
+
+  Affine norm(std::string_view part) { return part.empty() ? Affine{} : load_norm(loader_, h_, name(part)); }
+
+  /// A matrix, with its bias where the architecture has biases and the file has one.
+  Affine linear(std::string_view part, std::int64_t in, std::int64_t out) {
+    const std::string base = name(part);
+    return {loader_.matrix(base + ".weight", in, out),
+            h_.architecture->biases ? loader_.mapped_if_there(base + ".bias", {out}) : nullptr};
+  }
+
+  /// One matrix for all three, or three; the same of their biases.
+  void queries_keys_values() {
+    Affine* const parts[] = {&w_.q, &w_.k, &w_.v};
+    const char* const names[] = {"attn_q", "attn_k", "attn_v"};
+    const std::vector<std::int64_t> outs{q_, kv_, kv_};
+    const std::string fused = name("attn_qkv");
+    const bool one = loader_.has(fused + ".weight");
+    const bool one_bias = one && loader_.has(fused + ".bias");
+    const auto matrices = one ? loader_.matrices(fused + ".weight", embd_, outs) : std::vector<ggml_tensor*>{};
+    const auto biases = one_bias ? loader_.mapped_parts(fused + ".bias", outs) : std::vector<ggml_tensor*>{};
+    for (std::size_t i = 0; i < outs.size(); ++i) {
+      const std::string own = name(names[i]);
+      parts[i]->weight = one ? matrices[i] : loader_.matrix(own + ".weight", embd_, outs[i]);
+      parts[i]->bias = one_bias ? biases[i] : loader_.mapped_if_there(own + ".bias", {outs[i]});
+    }
+  }
+
+  void head_norms() {
+    const std::int64_t d = spec_.head_dim;
+    const auto load = [this](const TensorLoader::Shape& of_q, const TensorLoader::Shape& of_k) {
+      w_.q_norm = loader_.mapped_f32(name("attn_q_norm.weight"), of_q);
+      w_.k_norm = loader_.mapped_f32(name("attn_k_norm.weight"), of_k);
+    };
+    switch (h_.qk_norm()) {
+      case QkNorm::none:
+        return;
+      case QkNorm::head:
+        return load({d}, {d});
+      case QkNorm::row:
+        return load({q_}, {kv_});
+      case QkNorm::head_by_mean:
+        return load({d, spec_.n_head}, {d, spec_.n_head_kv});
+    }
+  }
+
+  void feed_forward() {
+    const std::int64_t ff = spec_.n_ff;
+    if (h_.architecture->fused_up) {
+      const auto both = loader_.matrices(name("ffn_up.weight"), embd_, {ff, ff});
+      w_.gate.weight = both[0];
+      w_.up.weight = both[1];
+    } else {
+      if (h_.architecture->activation != Activation::gelu) w_.gate = linear("ffn_gate", embd_, ff);
+      w_.up = linear("ffn_up", embd_, ff);
+    }
+    w_.down = linear("ffn_down", ff, embd_);
+  }
+
+  TensorLoader& loader_;
+  const Hparams& h_;
+  const LayerSpec& spec_;
+  int layer_;
+  std::int64_t embd_;
+  std::int64_t q_;
+  std::int64_t kv_;
+  LayerWeights w_;
+};
+
+std::vector<const ggml_tensor*> those_there(std::initializer_list<const ggml_tensor*> tensors) {
+  std::vector<const ggml_tensor*> out;
+  for (const auto* const tensor : tensors) {
+    if (tensor != nullptr) out.push_back(tensor);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<const ggml_tensor*> LayerWeights::all() const {
+  return those_there({attention_norm.weight,
+                      attention_norm.bias,
+                      q.weight,
+                      q.bias,
+                      k.weight,
+                      k.bias,
+                      v.weight,
+                      v.bias,
+                      o.weight,
+                      o.bias,
+                      q_norm,
+                      k_norm,
+                      attention_post_norm.weight,
+                      attention_post_norm.bias,
+                      ffn_norm.weight,
+                      ffn_norm.bias,
+                      gate.weight,
+                      gate.bias,
+                      up.weight,
+                      up.bias,
+                      down.weight,
+                      down.bias,
+                      ffn_post_norm.weight,
+                      ffn_post_norm.bias});
+}
+
+std::vector<const ggml_tensor*> LayerWeights::matrices() const {
+  return those_there({q.weight, k.weight, v.weight, o.weight, gate.weight, up.weight, down.weight});
+}
+
+LayerWeights load_layer(TensorLoader& loader, const Hparams& hparams, int layer) {
+  return LayerLoader(loader, hparams, layer).load();
+}
+
+Affine load_norm(TensorLoader& loader, const Hparams& hparams, const std::string& name) {
+  return {
+      loader.mapped(name + ".weight", {hparams.n_embd}),
+      hparams.architecture->norm == Norm::mean ? loader.mapped_if_there(name + ".bias", {hparams.n_embd}) : nullptr};
+}
+
+}  // namespace winnow::model

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "model/hparams.h"
+
+struct ggml_tensor;
+
+namespace winnow::model {
+
+class TensorLoader;
+
+/// Of a norm or a matrix; null where the file has none.
+struct Affine {
+  ggml_tensor* weight = nullptr;
+  ggml_tensor* bias = nullptr;
+};
+
+/// Tensors of one layer; null where the network has none. ggml's shapes: ne[0] is the input dimension. What a file
+/// fuses (queries, keys and values; gate and up) are matrices of their own here.
+struct LayerWeights {
+  Affine attention_norm;  ///< none: attention reads the hidden states as they are
+  Affine q;
+  Affine k;
+  Affine v;
+  Affine o;
+  ggml_tensor* q_norm = nullptr;
+  ggml_tensor* k_norm = nullptr;
+  Affine attention_post_norm;  ///< of what attention adds
+  Affine ffn_norm;
+  Affine gate;
+  Affine up;
+  Affine down;
+  Affine ffn_post_norm;
+
+  /// Those that are there.
+  std::vector<const ggml_tensor*> all() const;
+  /// Those that rows are multiplied by, in the order in which they are needed.
+  std::vector<const ggml_tensor*> matrices() const;
+};
+
+/// Throws ModelError: a tensor is missing, or has another shape or type than its network asks for.
+LayerWeights load_layer(TensorLoader& loader, const Hparams& hparams, int layer);
+
+/// A norm's tensors, NAME.weight and, where the network's norms have biases, NAME.bias.
+Affine load_norm(TensorLoader& loader, const Hparams& hparams, const std::string& name);
+
+}  // namespace winnow::model

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml-cpp.h>
+
+#include <vector>
+
+#include "model/hparams.h"
+
+namespace winnow::model {
+
+class TensorLoader;
+
+/// Divides the frequencies of all kinds of layers by the file's factors: rope_freqs, or those of long or short texts.
+/// Throws ModelError, and UsageError where the user asks for factors that the file has not.
+void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::string& path);
+
+/// What ggml divides the unscaled frequencies base^(-2i / D) by to get those of each kind of layer, whatever made them:
+/// ggml then needs to know no scheme.
+class RopeDivisors {
+ public:
+  explicit RopeDivisors(const Hparams& hparams);
+
+  /// Of a kind, [pairs]; null: all are 1.
+  ggml_tensor* of_kind(int kind) const { return tensors_[static_cast<std::size_t>(kind)]; }
+
+ private:
+  ggml_context_ptr context_;
+  std::vector<ggml_tensor*> tensors_;
+};
+
+}  // namespace winnow::model

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/rope_scaling.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <string_view>
+
+#include "base/printable.h"
+#include "winnow/error.h"
+
+namespace winnow::model {
+
+namespace {
+
+constexpr double kLargestFactor = 1e6;
+constexpr int kLongestContext = 1 << 30;
+
+/// The number at the beginning of a text, which becomes what follows it; nothing when there is none in [least, most].
+std::optional<double> take_number(std::string_view& text, double least, double most) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !(value >= least && value <= most)) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+bool take(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+/// FACTOR or, of YaRN, FACTOR:L0.
+bool take_factor(std::string_view text, RopeScaling& out) {
+  const auto factor = take_number(text, 1 / kLargestFactor, kLargestFactor);
+  if (!factor) return false;
+  out.factor = *factor;
+  if (out.kind == RopeScaling::Kind::yarn && take(text, ":")) {
+    const auto context = take_number(text, 1, kLongestContext);
+    if (!context) return false;
+    out.original_context = *context;
+  }
+  return text.empty();
+}
+
+/// What the user says replaces the file's kind and factor, and leaves the rest.
+void override_with(RopeScaling& out, std::string_view text) {
+  const std::string_view whole = text;
+  out.by_user = true;
+  if (text == "longrope:short") {
+    out.factors = RopeScaling::Factors::of_short_texts;
+    return;
+  }
+  if (text == "longrope:long") {
+    out.factors = RopeScaling::Factors::of_long_texts;
+    return;
+  }
+  out.kind = RopeScaling::Kind::none;
+  out.factor = 1;
+  if (text == "none") return;
+  if (take(text, "linear:")) {
+    out.kind = RopeScaling::Kind::linear;
+  } else if (take(text, "yarn:")) {
+    out.kind = RopeScaling::Kind::yarn;
+  }
+  if (out.kind == RopeScaling::Kind::none || !take_factor(text, out))
+    throw UsageError(fmt::format(
+        "RoPE scaling '{}' is not supported: use none, linear:FACTOR, yarn:FACTOR, yarn:FACTOR:TRAINED_CONTEXT, "
+        "longrope:short or longrope:long",
+        whole));
+}
+
+RopeScaling::Kind kind_of(const GgufKeys& keys, const std::string& arch) {
+  const auto type = keys.text(arch + ".rope.scaling.type").value_or("linear");
+  if (type == "linear") return RopeScaling::Kind::linear;
+  if (type == "yarn") return RopeScaling::Kind::yarn;
+  if (type == "none" || type == "longrope") return RopeScaling::Kind::none;  // longrope is tensors of factors
+  throw ModelError(fmt::format(
+      "{}: {}.rope.scaling.type is '{}', supported are none, linear, yarn and longrope (--rope-scaling overrides it)",
+      keys.path(), arch, brief(type)));
+}
+
+double factor_of(const GgufKeys& keys, const std::string& arch) {
+  const auto given = keys.number(arch + ".rope.scaling.factor", 0, kLargestFactor);
+  const auto old_name = keys.number(arch + ".rope.scale_linear", 0, kLargestFactor);
+  const double factor = given ? *given : old_name.value_or(0);
+  if (factor == 0) return 1;
+  if (factor < 1 / kLargestFactor)
+    throw ModelError(fmt::format("{}: {}.rope.scaling.factor is {:g}, expected {:g} to {:g}", keys.path(), arch, factor,
+                                 1 / kLargestFactor, kLargestFactor));
+  return factor;
+}
+
+/// YaRN's share of each pair that keeps its frequency: 1 for pairs that turn often in the trained context, 0 for slow
+/// ones.
+class YarnRamp {
+ public:
+  YarnRamp(double base, int dims, double original_context) {
+    constexpr double kFast = 32;  // turns in the trained context
+    constexpr double kSlow = 1;
+    const auto pair_that_turns = [&](double times) {
+      return dims * std::log(original_context / (2 * std::numbers::pi * times)) / (2 * std::log(base));
+    };
+    first_ = std::max(0.0, std::floor(pair_that_turns(kFast)));
+    last_ = std::min(dims - 1.0, std::ceil(pair_that_turns(kSlow)));
+  }
+
+  double kept(int pair) const {
+    constexpr double kLeastWidth = 0.001;
+    return 1 - std::clamp((pair - first_) / std::max(kLeastWidth, last_ - first_), 0.0, 1.0);
+  }
+
+ private:
+  double first_;
+  double last_;
+};
+
+}  // namespace
+
+double RopeScaling::context(double context) const {
+  // A file's context_length counts YaRN already, and says what was trained where linear scaling is meant.
+  if (kind == Kind::linear) return context * factor;
+  if (kind == Kind::yarn && by_user) return original_context * factor;
+  return context;
+}
+
+RopeScaling read_rope_scaling(const GgufKeys& keys, const std::string& arch, const ModelOptions& options) {
+  RopeScaling out;
+  const int context = keys.required(arch + ".context_length", 1, kLongestContext);
+  out.original_context =
+      keys.integer(arch + ".rope.scaling.original_context_length", 1, kLongestContext).value_or(context);
+  out.attention_factor = keys.number(arch + ".rope.scaling.attn_factor", 1e-3, 1e3).value_or(1);
+  out.factor = factor_of(keys, arch);
+  if (options.rope_scaling.empty()) {
+    out.kind = kind_of(keys, arch);
+  } else {
+    keys.text(arch + ".rope.scaling.type");
+    override_with(out, options.rope_scaling);
+  }
+  return out;
+}
+
+Rope scaled_rope(Rope::Pairing pairing, double base, int dims, const RopeScaling& scaling) {
+  Rope rope;
+  rope.pairing = pairing;
+  rope.magnitude = static_cast<float>(scaling.attention_factor);
+  const bool yarn = scaling.kind == RopeScaling::Kind::yarn;
+  if (yarn && scaling.factor > 1)
+    rope.magnitude = static_cast<float>(scaling.attention_factor * (1 + 0.1 * std::log(scaling.factor)));
+  const double slower = scaling.kind == RopeScaling::Kind::none ? 1 : 1 / scaling.factor;
+  const YarnRamp ramp(base, dims, scaling.original_context);
+  for (int i = 0; i < dims / 2; ++i) {
+    const double kept = yarn ? ramp.kept(i) : 0;
+    rope.frequency.push_back(static_cast<float>(std::pow(base, -2.0 * i / dims) * (slower * (1 - kept) + kept)));
+  }
+  return rope;
+}
+
+void divide(Rope& rope, const float* factors) {
+  for (float& frequency : rope.frequency) frequency /= *factors++;
+}
+
+}  // namespace winnow::model

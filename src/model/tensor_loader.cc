@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/tensor_loader.h"
+
+#include <ggml-cpu.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <numeric>
+
+#include "base/as_size.h"
+#include "base/check_memory.h"
+#include "base/format.h"
+#include "base/memory.h"
+#include "model/placement.h"
+#include "winnow/error.h"
+
+namespace winnow::model {
+
+namespace {
+
+constexpr std::size_t kAlignment = 32;  // what ggml asks of a tensor's address
+
+/// Whether ggml has products with rows of this type, and a way to make floats of them.
+bool multiplies_by(ggml_type type) {
+  return ggml_get_type_traits_cpu(type)->vec_dot != nullptr &&
+         (type == GGML_TYPE_F32 || ggml_get_type_traits(type)->to_float != nullptr);
+}
+
+std::string print_shape(const TensorLoader::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+ggml_tensor* make(ggml_context* context, const std::string& name, ggml_type type, const TensorLoader::Shape& shape) {
+  ggml_tensor* const tensor = ggml_new_tensor(context, type, static_cast<int>(shape.size()), shape.data());
+  return ggml_set_name(tensor, name.c_str());
+}
+
+}  // namespace
+
+TensorLoader::TensorLoader(LoadedTensors& out, const gguf_context* gguf, const MappedFile& file,
+                           const std::string& path)
+    : out_(out), gguf_(gguf), file_(file), path_(path), repacking_(repacking_buffer_types()) {
+  if (gguf_get_alignment(gguf) % kAlignment != 0) {
+    throw ModelError(fmt::format("{}: tensors are aligned to {} bytes, expected a multiple of {}", path,
+                                 gguf_get_alignment(gguf), kAlignment));
+  }
+  auto* const whole = ggml_backend_cpu_buffer_from_ptr(const_cast<std::byte*>(file.data()), file.size());
+  out_.buffers.emplace_back(whole);
+  mapped_ = {whole, new_context()};
+}
+
+ggml_tensor* TensorLoader::mapped(const std::string& name, const Shape& shape) {
+  return shape.size() == 1 ? mapped_f32(name, shape) : map(name, find(name, shape));
+}
+
+ggml_tensor* TensorLoader::mapped_f32(const std::string& name, const Shape& shape) {
+  const Info info = find(name, shape);
+  check_f32(name, info);
+  return map(name, info);
+}
+
+ggml_tensor* TensorLoader::mapped_if_there(const std::string& name, const Shape& shape) {
+  return has(name) ? mapped(name, shape) : nullptr;
+}
+
+std::vector<ggml_tensor*> TensorLoader::mapped_parts(const std::string& name,
+                                                     const std::vector<std::int64_t>& lengths) {
+  Info info = find(name, {std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})});
+  check_f32(name, info);
+  std::vector<ggml_tensor*> out;
+  for (const std::int64_t length : lengths) {
+    info.shape = {length};
+    out.push_back(map(name, info));
+    info.offset += as_size(length) * sizeof(float);
+  }
+  return out;
+}
+
+ggml_tensor* TensorLoader::matrix(const std::string& name, std::int64_t in, std::int64_t out) {
+  return place_matrix(name, find(name, {in, out}));
+}
+
+std::vector<ggml_tensor*> TensorLoader::matrices(const std::string& name, std::int64_t in,
+                                                 const std::vector<std::int64_t>& outs) {
+  Info info = find(name, {in, std::accumulate(outs.begin(), outs.end(), std::int64_t{0})});
+  std::vector<ggml_tensor*> parts;
+  for (const std::int64_t out : outs) {
+    info.shape = {in, out};
+    parts.push_back(place_matrix(name, info));
+    info.offset += as_size(out) * ggml_row_size(info.type, in);
+  }
+  return parts;
+}
+
+void TensorLoader::finish() {
+  for (auto& [type, place] : repacked_) {
+    std::size_t bytes = 0;
+    for (const auto& [tensor, offset] : place.tensors) bytes += ggml_backend_buft_get_alloc_size(type, tensor);
+    auto* const buffer =
+        bytes <= available_memory() ? ggml_backend_alloc_ctx_tensors_from_buft(place.context, type) : nullptr;
+    if (buffer == nullptr) {
+      throw MemoryError(fmt::format("cannot allocate {} for the weights of {} ({} available)", format_bytes(bytes),
+                                    path_, format_bytes(available_memory())),
+                        bytes);
+    }
+    out_.buffers.emplace_back(buffer);
+    out_.bytes += ggml_backend_buffer_get_size(buffer);
+    for (const auto& [tensor, offset] : place.tensors)
+      ggml_backend_tensor_set(tensor, file_.data() + offset, 0, ggml_nbytes(tensor));
+  }
+}
+
+std::vector<std::string> TensorLoader::unused() const {
+  std::vector<std::string> out;
+  for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf_); ++i) {
+    if (!used_.contains(gguf_get_tensor_name(gguf_, i))) out.emplace_back(gguf_get_tensor_name(gguf_, i));
+  }
+  return out;
+}
+
+ggml_context* TensorLoader::new_context() {
+  // Room for every tensor of the file in three parts, each with its trial, and a repacked copy of the embedding.
+  const auto count = 6 * as_size(gguf_get_n_tensors(gguf_)) + 2;
+  check_memory(count * ggml_tensor_overhead(), "the list of tensors of " + path_);
+  const ggml_init_params params{count * ggml_tensor_overhead(), nullptr, true};
+  out_.contexts.emplace_back(ggml_init(params));
+  return out_.contexts.back().get();
+}
+
+TensorLoader::Info TensorLoader::find(const std::string& name, const Shape& expected) {
+  const auto id = gguf_find_tensor(gguf_, name.c_str());
+  if (id < 0) throw ModelError(fmt::format("{}: tensor {} is missing", path_, name));
+  used_.insert(name);
+  Info info{gguf_get_tensor_type(gguf_, id), {}, gguf_get_data_offset(gguf_) + gguf_get_tensor_offset(gguf_, id)};
+  const std::int64_t* const ne = gguf_get_tensor_ne(gguf_, id);
+  info.shape.assign(ne, ne + GGML_MAX_DIMS);
+  while (info.shape.size() > expected.size() && info.shape.back() == 1) info.shape.pop_back();
+  if (info.shape != expected) {
+    throw ModelError(fmt::format("{}: tensor {} has the shape {}, expected {}", path_, name, print_shape(info.shape),
+                                 print_shape(expected)));
+  }
+  if (expected.size() > 1 && !multiplies_by(info.type)) {
+    throw ModelError(fmt::format("{}: tensor {} is of type {}, which ggml cannot multiply by", path_, name,
+                                 ggml_type_name(info.type)));
+  }
+  return info;
+}
+
+void TensorLoader::check_f32(const std::string& name, const Info& info) const {
+  if (info.type != GGML_TYPE_F32)
+    throw ModelError(fmt::format("{}: tensor {} is of type {}, expected f32", path_, name, ggml_type_name(info.type)));
+}
+
+ggml_tensor* TensorLoader::map(const std::string& name, const Info& info) {
+  ggml_tensor* const tensor = make(mapped_.context, name, info.type, info.shape);
+  ggml_backend_tensor_alloc(mapped_.buffer, tensor, const_cast<std::byte*>(file_.data()) + info.offset);
+  out_.bytes += ggml_nbytes(tensor);
+  return tensor;
+}
+
+ggml_tensor* TensorLoader::place_matrix(const std::string& name, const Info& info) {
+  ggml_tensor* const trial = make(mapped_.context, name, info.type, info.shape);
+  auto* const type = repacking_for(trial, repacking_);
+  out_.bytes_by_type[info.type] += ggml_nbytes(trial);
+  ggml_tensor* tensor = nullptr;
+  if (type == nullptr) {
+    tensor = map(name, info);
+  } else {
+    auto& place = repacked_[type];
+    if (place.context == nullptr) place.context = new_context();
+    tensor = make(place.context, name, info.type, info.shape);
+    place.tensors.emplace_back(tensor, info.offset);
+  }
+  out_.offsets[tensor] = info.offset;
+  return tensor;
+}
+
+}  // namespace winnow::model
