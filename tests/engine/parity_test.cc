@@ -2,6 +2,7 @@
 // Sessions, from tokens to logits, against llama.cpp through libllama on the same file.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "benchmark/llama_cpp.h"
@@ -15,6 +16,8 @@ namespace winnow {
 namespace {
 
 using test::TinyModel;
+
+constexpr int kContext = 4096;  // of libllama
 
 /// Relative error in the L2 norm.
 double error_of(std::span<const float> got, std::span<const float> expected) {
@@ -34,6 +37,7 @@ void expect_parity(const std::string& path, double tolerance, int tokens, const 
   cache.kv_type = KvType::parse("f32");
   const auto ids = test::random_tokens(tokens + 8, model->info().n_vocab, 7);
   benchmark::LlamaOptions options;
+  options.context = kContext;
   options.kv_type = ElementType::f32;
   options.threads = 1;  // two pools that wait actively would be in each other's way
   benchmark::Llama llama(path, options);
@@ -66,6 +70,7 @@ void expect_batch_parity(const std::string& path, double tolerance) {
   options.kv_type = KvType::parse("f32");
   Session session(model, {2, Precision::f32, 512});
   benchmark::LlamaOptions llama_options;
+  llama_options.context = kContext;
   llama_options.kv_type = ElementType::f32;
   llama_options.threads = 1;
   benchmark::Llama llama(path, llama_options);
@@ -89,15 +94,21 @@ void expect_batch_parity(const std::string& path, double tolerance) {
 }
 
 struct Case {
-  const char* name;
+  std::string name;
   TinyModel model;
   double tolerance;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-Case shape(const char* name, const char* arch, int heads, int kv_heads, int head_dim) {
-  return {name, test::tiny_of_heads(arch, heads, kv_heads, head_dim), test::tolerance_of(arch)};
+Case case_of(const std::string& name, const TinyModel& model) {
+  Case out{name, model, test::tolerance_of(model)};
+  std::replace(out.name.begin(), out.name.end(), '-', '_');
+  return out;
+}
+
+Case shape(const std::string& name, const std::string& arch, int heads, int kv_heads, int head_dim) {
+  return case_of(name, test::tiny_of_heads(arch, heads, kv_heads, head_dim));
 }
 
 Case weights_of(ggml_type type) {
@@ -106,6 +117,44 @@ Case weights_of(ggml_type type) {
   m.n_ff = 256;
   m.type = type;
   return {ggml_type_name(type), m, test::quantized_tolerance(2)};
+}
+
+/// Phi-3's factors, of long texts where the original context is shorter than the file's.
+Case longrope(const std::string& name, int original_context) {
+  TinyModel m = test::tiny_of("phi3");
+  m.ctx_train = kContext;
+  m.longrope = true;
+  m.scaling.original_context = original_context;
+  m.scaling.attn_factor = 1.19F;
+  return case_of(name, m);
+}
+
+Case yarn(const std::string& name, const std::string& arch) {
+  TinyModel m = test::tiny_of(arch);
+  m.scaling = {"yarn", 4, 64};
+  return case_of(name, m);
+}
+
+// Every weight type, tied or not, what files may have, and the kinds of RoPE are in tests/network: the engine is the
+// same for all.
+std::vector<Case> all_cases() {
+  std::vector<Case> out = {shape("llama_mha", "llama", 3, 3, 80),
+                           shape("llama_gqa7", "llama", 7, 1, 96),
+                           shape("llama_gqa3", "llama", 9, 3, 128),
+                           shape("qwen2_gqa7", "qwen2", 7, 1, 64),
+                           shape("qwen3_128", "qwen3", 8, 2, 128),
+                           shape("gemma_256", "gemma", 4, 1, 256),
+                           weights_of(GGML_TYPE_Q8_0),
+                           weights_of(GGML_TYPE_Q4_1),
+                           yarn("llama_yarn", "llama"),
+                           yarn("qwen3_yarn", "qwen3"),
+                           longrope("phi3_short_factors", kContext),
+                           longrope("phi3_long_factors", kContext / 2)};
+  for (const auto& row : test::tiny_architectures()) {
+    const std::string arch(row.name);
+    if (!row.refused) out.push_back(case_of(arch, test::tiny_of(arch)));
+  }
+  return out;
 }
 
 class Parity : public testing::TestWithParam<Case> {
@@ -118,14 +167,8 @@ class Parity : public testing::TestWithParam<Case> {
 TEST_P(Parity, prefill_and_decode) { expect_parity(path_, GetParam().tolerance, 70, {1, 7, 512, 70}); }
 TEST_P(Parity, batch_of_five) { expect_batch_parity(path_, GetParam().tolerance); }
 
-// Every weight type, tied or not, and the kinds of RoPE are in tests/graph: the engine is the same for all.
-INSTANTIATE_TEST_SUITE_P(all, Parity,
-                         testing::Values(shape("llama", "llama", 4, 2, 64), shape("llama_mha", "llama", 3, 3, 80),
-                                         shape("llama_gqa7", "llama", 7, 1, 96),
-                                         shape("llama_gqa3", "llama", 9, 3, 128), shape("qwen2", "qwen2", 7, 1, 64),
-                                         shape("qwen3", "qwen3", 8, 2, 128), shape("gemma", "gemma", 4, 1, 256),
-                                         weights_of(GGML_TYPE_Q8_0), weights_of(GGML_TYPE_Q4_1)),
-                         [](const auto& instance) { return std::string(instance.param.name); });
+INSTANTIATE_TEST_SUITE_P(all, Parity, testing::ValuesIn(all_cases()),
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST(ParityOfTheRealModel, prefill_and_decode) {
   const auto path = test::real_model();

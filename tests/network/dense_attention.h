@@ -53,7 +53,8 @@ class DenseAttention : public network::AttentionOp {
   using Sees = std::function<bool(int layer, int kv_head, int query, int key)>;
   void set_sees(Sees sees) { sees_ = std::move(sees); }
 
-  /// The rms of |q| |k| / d over all pairs of a query and a key that it has seen. REQUIRES: one thread.
+  /// The rms of scale |q| |k| / sqrt(d) over all pairs of a query and a key that it has seen: |q| |k| / d with the
+  /// usual scale 1 / sqrt(d). REQUIRES: one thread.
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
@@ -104,9 +105,11 @@ class DenseAttention : public network::AttentionOp {
     for (std::size_t j = 0; j < seen; ++j) {
       const float* key = keys.data() + first + j * step;
       for (std::size_t i = 0; i < dim; ++i) weights[j] += static_cast<double>(tensors.q[place + i]) * key[i];
-      gain_squares_ += squared_norm(tensors.q + place, dim) * squared_norm(key, dim) / static_cast<double>(dim * dim);
+      const double scale = spec.attention_scale;
+      gain_squares_ +=
+          scale * scale * squared_norm(tensors.q + place, dim) * squared_norm(key, dim) / static_cast<double>(dim);
       ++pairs_;
-      weights[j] /= std::sqrt(static_cast<double>(dim));
+      weights[j] *= scale;
       if (sees_ && !sees_(tensors.layer, kv_head, where.position, static_cast<int>(j)))
         weights[j] = -std::numeric_limits<double>::infinity();
     }

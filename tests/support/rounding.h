@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <string>
+
+#include "support/tiny_gguf.h"
 
 /// How far two correct programs may be apart in their logits, relative in the L2 norm, when they run the same network
 /// on the same file.
@@ -11,7 +12,7 @@ namespace winnow::test {
 /// A softmax turns an absolute error of its logits q·k / sqrt(d) into a relative error of what it gives. An error of
 /// relative size e in random direction changes such a logit by e |q| |k| / d: that is the gain. The parity tests of the
 /// graph measure it on every network (rms over all pairs of a query and a key that it sees) and hold it against this
-/// bound; seen were 1.0 to 1.2 for qwen3 (which norms them), 4.1 to 5.0 for the other tiny networks, 3.7 for the real
+/// bound; seen were 1.0 to 1.2 for qwen3 (which norms them), 4.1 to 5.0 for llama, qwen2 and gemma, 3.7 for the real
 /// model.
 constexpr double kLargestGain = 5;
 
@@ -19,7 +20,9 @@ constexpr double kLargestGain = 5;
 /// sqrt(K / 2) of the result's rms. Eight products follow each other in a block (Q, K, V, q·k, p·v, output, gate and up
 /// side by side, down), and no sum of the tiny networks has more than 1,024 terms. All are added without luck, and four
 /// sigma of the gain.
-inline double f32_tolerance(int layers) { return 4 * kLargestGain * 8 * layers * 0x1p-24 * std::sqrt(1024 / 2.0); }
+inline double f32_tolerance(int layers, double gain = kLargestGain) {
+  return 4 * gain * 8 * layers * 0x1p-24 * std::sqrt(1024 / 2.0);
+}
 
 /// ggml rounds the activations of every product to the weights' partner type. Sides that differ before that by f32
 /// rounding round alike almost everywhere, but one value that rounds the other way disturbs all that follow, so in the
@@ -28,22 +31,43 @@ inline double f32_tolerance(int layers) { return 4 * kLargestGain * 8 * layers *
 /// err by sqrt(2) gain e. So a block adds (4 + 2 gain^2) e^2, and blocks add like a random walk. (A network against
 /// itself, with one unit roundoff of noise on what attention gives, does differ by such amounts; so does llama.cpp
 /// against itself when other sequences share its cache.)
-inline double rounding_tolerance(double relative_step, int layers) {
-  return std::sqrt(2.0) * relative_step / std::sqrt(12.0) * std::sqrt((4 + 2 * kLargestGain * kLargestGain) * layers);
+inline double rounding_tolerance(double relative_step, int layers, double gain = kLargestGain) {
+  return std::sqrt(2.0) * relative_step / std::sqrt(12.0) * std::sqrt((4 + 2 * gain * gain) * layers);
 }
 
 /// 8-bit blocks: the step is max / 127, and the largest of 256 normal values is 2.8 of their rms.
 inline double quantized_tolerance(int layers) { return rounding_tolerance(2.8 / 127, layers); }
 
 /// The step of a half float relative to the value: 2^-mantissa bits at most.
-inline double half_tolerance(int mantissa, int layers) {
-  return rounding_tolerance(std::ldexp(1.0, -mantissa), layers);
+inline double half_tolerance(int mantissa, int layers, double gain = kLargestGain) {
+  return rounding_tolerance(std::ldexp(1.0, -mantissa), layers, gain);
 }
 
-/// Of a tiny network of two blocks with f32 weights. ggml's GELU is a table over f16 values: a rounding to 10 bits
-/// where the other architectures have none.
-inline double tolerance_of(const std::string& arch) {
-  return f32_tolerance(2) + (arch == "gemma" ? half_tolerance(10, 2) : 0);
+/// What RoPE multiplies queries and keys by.
+inline double magnitude_of(const TinyScaling& scaling) {
+  const double own = scaling.attn_factor == 0 ? 1 : scaling.attn_factor;
+  return scaling.type == "yarn" && scaling.factor > 1 ? own * (1 + 0.1 * std::log(scaling.factor)) : own;
+}
+
+/// The bound on a tiny network's gain: kLargestGain times what its variance of queries and keys has beyond that of the
+/// networks which this was measured on. Theirs is 4, the scale of their matrices, times 13/12, the mean square of a
+/// norm's weights from 0.5 to 1.5. Biases from -1 to 1 add 1/3, those of queries and keys after the product and those
+/// of the norm before it. RoPE's magnitude multiplies queries and keys. (Norms of queries and keys, and smaller scales
+/// of their products, only make the gain smaller.)
+inline double largest_gain(const TinyModel& model) {
+  const TinyArchitecture& row = tiny_architecture(model.arch);
+  const bool qkv_bias = row.biases.qkv || (model.optional_biases && row.optional_biases.qkv);
+  const double usual = 4 * 13.0 / 12;
+  const double variance = usual + (row.norm == NormKind::layer_with_bias ? 4 / 3.0 : 0) + (qkv_bias ? 1 / 3.0 : 0);
+  return kLargestGain * variance / usual * std::pow(magnitude_of(model.scaling), 2);
+}
+
+/// Of a tiny network with f32 weights. ggml's GELU is a table over f16 values: a rounding to 10 bits where the other
+/// activations have none.
+inline double tolerance_of(const TinyModel& model) {
+  const double gain = largest_gain(model);
+  const bool gelu = tiny_architecture(model.arch).gelu;
+  return f32_tolerance(model.n_layer, gain) + (gelu ? half_tolerance(10, model.n_layer, gain) : 0);
 }
 
 }  // namespace winnow::test

@@ -81,7 +81,10 @@ std::vector<TinyArchitecture> all() {
        .heads_fill_width = true,
        .half_rotated = true,
        .gelu = true},
-      {.name = "hunyuan-dense", .qk_norm = QkNorm::of_heads, .keys = {{".rope.scaling.alpha", 1000.0F}}},
+      {.name = "hunyuan-dense",
+       .qk_norm = QkNorm::of_heads,
+       .refused = true,
+       .keys = {{".rope.scaling.alpha", 1000.0F}}},
   };
 }
 
