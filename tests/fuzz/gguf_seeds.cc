@@ -28,15 +28,15 @@ std::string header_of(const TinyModel& model, const std::filesystem::path& path)
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {
   constexpr int kWeightKinds = 3;
-  for (const char* arch : {"llama", "qwen2", "qwen3", "gemma"}) {
+  for (const auto& row : tiny_architectures()) {
     for (const auto type : {GGML_TYPE_F32, GGML_TYPE_Q4_0, GGML_TYPE_BF16}) {
-      TinyModel model;
-      model.arch = arch;
+      TinyModel model = tiny_of(std::string(row.name));
       model.n_layer = 1;
       model.type = type;
       model.tied = type != GGML_TYPE_Q4_0;
       model.rope_factors = model.arch == "llama";
-      const std::string name = std::string(arch) + "-" + ggml_type_name(type);
+      model.longrope = model.arch == "phi3";
+      const std::string name = model.arch + "-" + ggml_type_name(type);
       const std::string header = header_of(model, folder / "model");
       for (int kind = 0; kind < kWeightKinds; ++kind)
         write_seed(folder / (name + "-" + std::to_string(kind)), static_cast<char>(kind) + header);
