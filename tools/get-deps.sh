@@ -14,7 +14,8 @@ readonly ggml_least=0.25  # as in the top CMakeLists.txt
 
 # ---- Debian packages ---------------------------------------------------------------------------------------------------------------------
 
-packages=(cmake ninja-build g++ make patch python3 python3-pip python3-pytest libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev
+packages=(cmake ninja-build g++ make patch python3 python3-pip python3-pytest python3-jsonschema python3-prometheus-client
+  libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev
   libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost1.81-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
 
 missing_packages() {
@@ -25,7 +26,7 @@ missing_packages() {
       g++) command -v c++ >/dev/null ;;
       python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
       python3-pytest) command -v pytest-3 >/dev/null || command -v pytest >/dev/null ;;
-      lib* | *-dev) dpkg -s "$p" >/dev/null 2>&1 ;;
+      python3-jsonschema | python3-prometheus-client | lib* | *-dev) dpkg -s "$p" >/dev/null 2>&1 ;;
       *) command -v "$p" >/dev/null ;;
     esac || echo "$p"
   done

@@ -21,8 +21,9 @@ if [ ! -x "$program" ]; then
   {
     CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/build" -G Ninja \
       -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$ggml" -DLLAMA_USE_SYSTEM_GGML=ON -DBUILD_SHARED_LIBS=OFF \
-      "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" -DLLAMA_BUILD_COMMON=ON -DLLAMA_BUILD_TOOLS=ON \
-      -DLLAMA_BUILD_SERVER=ON -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF \
+      "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags \
+      -DLLAMA_BUILD_COMMON=ON -DLLAMA_BUILD_TOOLS=ON -DLLAMA_BUILD_SERVER=ON \
+      -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF \
       -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DGIT_EXE=OFF "-DLLAMA_BUILD_COMMIT=$version-winnow" &&
       cmake --build "$work/build" --target llama-server
   } 2>&1 | watched "$work/log" ||
