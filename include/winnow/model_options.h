@@ -8,8 +8,9 @@ namespace winnow {
 /// What a user may override of a model's file.
 struct ModelOptions {
   float rope_freq_base = 0;  ///< 0: the file's
-  /// Empty: the file's. `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long` for
-  /// a file with factors for texts of both lengths (long by default where its context is longer than the trained one).
+  /// Empty: the file's. `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long`
+  /// for a file with factors for texts of both lengths (long by default where its context is longer than the trained
+  /// one).
   std::string rope_scaling;
 };
 

@@ -77,7 +77,9 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
                   "once (resident)")
       ->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
-  command.add_option("--rope-scaling", o.loading.rope_scaling, "instead of the file's: none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long");
+  command.add_option(
+      "--rope-scaling", o.loading.rope_scaling,
+      "instead of the file's: none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long");
   command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
   command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
 }

@@ -96,7 +96,10 @@ ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash
     rope.add(std::as_bytes(std::span(kind.rope.frequency)));
     rope.add(std::as_bytes(std::span(&kind.rope.magnitude, 1)));
   }
-  return {hparams.name, std::string(hparams.architecture->name), file_hash, rope.value(), hparams.n_layer, heads_of(hparams), hparams.n_vocab};
+  return {hparams.name,    std::string(hparams.architecture->name),
+          file_hash,       rope.value(),
+          hparams.n_layer, heads_of(hparams),
+          hparams.n_vocab};
 }
 
 void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what) {

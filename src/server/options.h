@@ -24,7 +24,7 @@ struct RequestDefaults {
   GenerateOptions generate;
   std::optional<std::uint32_t> seed;               ///< none: another one for each request
   ControlTokens control = ControlTokens::as_text;  ///< in the messages of chats
-  int context = 0;  ///< most tokens of a prompt and its answer; 0: the model's context
+  int context = 0;                                 ///< most tokens of a prompt and its answer; 0: the model's context
 };
 
 /// How requests that have ended are logged.

@@ -112,8 +112,7 @@ class Asking {
   void warn_about_length(int tokens) const {
     const int context = session_.model().info().context;
     if (tokens > context && answers_.empty())
-      log().warn("documents and question have {} tokens, the model's context {}: answers may suffer", tokens,
-                 context);
+      log().warn("documents and question have {} tokens, the model's context {}: answers may suffer", tokens, context);
   }
 
   std::string summary(const Asked& asked, const Answer& a) const {
