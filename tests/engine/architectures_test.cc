@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every method on networks of other architectures and schemes of RoPE: what is kept, saved, compressed and asked.
+#include <gtest/gtest.h>
+
+#include "engine/kept_fixture.h"
+
+namespace winnow::test {
+namespace {
+
+struct Case {
+  std::string name;
+  TinyModel model;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+Case architecture(const std::string& name) {
+  Case out{name, tiny_of(name)};
+  std::replace(out.name.begin(), out.name.end(), '-', '_');
+  return out;
+}
+
+/// Magnitudes other than 1 stay in the stored keys.
+Case yarn() {
+  TinyModel model;
+  model.n_layer = 3;
+  model.scaling = {"yarn", 8, 64, 1.1F};
+  return {"yarn", model};
+}
+
+/// Of all dimensions but some, which a magnitude leaves as they are.
+Case partial_longrope() {
+  TinyModel model = tiny_of("phi3");
+  model.n_rot = model.head_dim / 4 * 2;
+  model.longrope = true;
+  model.scaling.original_context = 128;
+  model.scaling.attn_factor = 1.2F;
+  return {"partial_longrope", model};
+}
+
+class Architectures : public KeptTest, public testing::WithParamInterface<Case> {
+ protected:
+  Architectures() : KeptTest(GetParam().model) {}
+};
+
+TEST_P(Architectures, reading_and_decoding_are_those_of_the_network_in_double_precision) {
+  expect_the_network_s_logits();
+}
+TEST_P(Architectures, steps_read_what_each_method_has_kept) { expect_steps_over_what_each_method_has_kept(); }
+TEST_P(Architectures, what_is_saved_goes_on_as_if_it_had_not_been) { expect_that_what_is_saved_goes_on(); }
+TEST_P(Architectures, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
+  expect_that_compressed_turns_keep_what_a_prompt_would();
+}
+
+/// Ranks are places in the text until something is evicted.
+TEST_P(Architectures, positions_in_the_cache_change_nothing_before_something_is_evicted) {
+  const auto prompt = tokens(kPrompt);
+  const auto plain = options_of("full", "", "f32");
+  const auto ranked = options_of("snapkv:window=8,positions=cache", std::to_string(kPrompt + kSteps), "f32");
+  Cache a = std::move(session_->prefill(prompt, std::span(&plain, 1)).caches.front());
+  Cache b = std::move(session_->prefill(prompt, std::span(&ranked, 1)).caches.front());
+  for (const Token token : tokens(kSteps, 2)) ASSERT_EQ(step(a, token), step(b, token));
+}
+
+/// Of the last entries alone, all distances are what they were: turning all keys alike changes no logit.
+TEST_P(Architectures, keys_that_all_move_alike_keep_their_logits) {
+  const auto prompt = tokens(kPrompt);
+  const auto stay = options_of("streaming-llm:sinks=0", "40", "f32");
+  const auto move = options_of("streaming-llm:sinks=0,positions=cache", "40", "f32");
+  Cache a = std::move(session_->prefill(prompt, std::span(&stay, 1)).caches.front());
+  Cache b = std::move(session_->prefill(prompt, std::span(&move, 1)).caches.front());
+  for (const Token token : tokens(kSteps, 2)) ASSERT_LT(distance(step(b, token), step(a, token)), tolerance());
+}
+
+INSTANTIATE_TEST_SUITE_P(all, Architectures,
+                         testing::Values(architecture("smollm3"), architecture("glm4"), architecture("olmo2"),
+                                         architecture("granite"), architecture("command-r"), architecture("starcoder2"),
+                                         yarn(), partial_longrope()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace winnow::test

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model_impl.h"
+#include "network/network.h"
+#include "support/cache_options.h"
+#include "support/rounding.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/methods.h"
+#include "winnow/saved.h"
+#include "winnow/session.h"
+
+namespace winnow::test {
+
+inline std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+/// A budget of each method that needs one.
+inline CacheOptions with_budget(const std::string& spec) {
+  constexpr int kBudget = 72;  // infllm needs 64
+  return options_of(spec, Spec::parse(spec).method().needs_budget() ? std::to_string(kBudget) : "", "f32");
+}
+
+/// Every method, and wrappers that spread a budget over heads and layers.
+inline std::vector<std::string> all_specs() {
+  std::vector<std::string> out = {"ada(snapkv:window=8)", "pyramid(h2o)", "snapkv:positions=cache", "chunk(knorm)"};
+  for (const auto& method : list_methods()) out.push_back(method.name);
+  return out;
+}
+
+/// Whether what stays is what it was, and all of it is read. cam merges values while decoding, too.
+inline bool only_evicts(const policy::Method& method) {
+  return method.name != "cam" && !method.lanes.merge && !method.decoding.attend && !method.retrieves &&
+         method.positions == policy::Positions::absolute;
+}
+
+/// A small network and a session in f32, whose caches are held against the network with textbook attention.
+class KeptTest : public testing::Test {
+ protected:
+  static constexpr int kPrompt = 150;
+  static constexpr int kSteps = 12;
+
+  explicit KeptTest(const TinyModel& tiny) : tiny_(tiny) {
+    write_tiny_gguf(tiny, path_);
+    model_ = Model::load(path_);
+    session_ = std::make_unique<Session>(model_, SessionOptions{2, Precision::f32, 64});
+  }
+
+  const model::Hparams& hparams() const { return model_->impl().weights->hparams(); }
+  double tolerance() const { return tolerance_of(tiny_); }
+  std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
+
+  Prefilled prefill(const CacheOptions& options) { return session_->prefill(tokens(kPrompt), std::span(&options, 1)); }
+  std::vector<float> step(Cache& cache, Token token) {
+    std::vector<float> logits(z(model_->info().n_vocab));
+    Cache* const one = &cache;
+    session_->step(std::span(&one, 1), std::span(&token, 1), logits);
+    return logits;
+  }
+  double distance(std::span<const float> got, std::span<const float> expected) const {
+    return worst_row(got, expected, model_->info().n_vocab);
+  }
+
+  void expect_the_network_s_logits() {
+    const auto text = tokens(kPrompt);
+    Network network(path_, 1, 1, kPrompt + kSteps);
+    const auto expected = network.prefill(text, 64);
+    auto got = prefill(options_of("full", "", "f32"));
+    const auto last = std::span(expected).last(z(model_->info().n_vocab));
+    EXPECT_LT(distance(got.logits, last), tolerance());
+    int position = kPrompt;
+    for (const Token token : tokens(kSteps, 2)) {
+      const auto want = network.step(std::span(&token, 1), {{0, position++}});
+      ASSERT_LT(distance(step(got.caches.front(), token), want), tolerance());
+    }
+    EXPECT_LT(network.gain(), largest_gain(tiny_));
+  }
+
+  /// Held against textbook attention over the entries that the cache has when a token's query reads them.
+  void expect_steps_over_what_is_kept(const std::string& spec) {
+    auto prefilled = prefill(with_budget(spec));
+    Cache& cache = prefilled.caches.front();
+    const bool evicts_first = static_cast<bool>(cache.impl().method().decoding.evict);
+    Network network(path_, 1, 1, kPrompt + kSteps);
+    network.prefill(tokens(kPrompt), 64);
+    auto kept = cache.kept();
+    network.attention().set_sees([&](int layer, int kv_head, int query, int key) {
+      const auto& of_head = kept[layer][kv_head];
+      return query == key || std::binary_search(of_head.begin(), of_head.end(), key);
+    });
+    int position = kPrompt;
+    for (const Token token : tokens(kSteps, 2)) {
+      if (!evicts_first) kept = cache.kept();
+      const auto got = step(cache, token);
+      if (evicts_first) kept = cache.kept();
+      ASSERT_LT(distance(got, network.step(std::span(&token, 1), {{0, position++}})), tolerance()) << spec;
+    }
+  }
+
+  /// Of all methods that only evict.
+  void expect_steps_over_what_each_method_has_kept() {
+    int methods = 0;
+    for (const auto& spec : all_specs()) {
+      if (!only_evicts(Spec::parse(spec).method())) continue;
+      expect_steps_over_what_is_kept(spec);
+      ++methods;
+    }
+    EXPECT_GT(methods, 15);
+  }
+
+  void expect_that_what_is_saved_goes_on() {
+    const std::string file = folder_ / "saved.kv";
+    for (const auto& spec : all_specs()) {
+      SCOPED_TRACE(spec);
+      auto prefilled = prefill(with_budget(spec));
+      Cache& cache = prefilled.caches.front();
+      for (const Token token : tokens(kSteps, 2)) step(cache, token);
+      Transcript transcript;
+      transcript.tokens = tokens(cache.stats().tokens_seen);
+      session_->save(file, cache, prefilled.logits, transcript);
+      auto restored = session_->load(file);
+      EXPECT_EQ(restored.cache.kept(), cache.kept());
+      for (const Token token : tokens(kSteps, 3)) ASSERT_EQ(step(restored.cache, token), step(cache, token));
+      EXPECT_EQ(restored.cache.stats().bytes_held, cache.stats().bytes_held);
+      EXPECT_EQ(describe_saved(file).damage, "");
+    }
+  }
+
+  void expect_that_compressed_turns_keep_what_a_prompt_would() {
+    const auto text = tokens(kPrompt);
+    for (const char* spec : {"snapkv:window=8", "ada(snapkv:window=8):floor=0", "knorm",
+                             "snapkv:window=8,positions=cache", "expected-attention", "pyramidkv:window=8"}) {
+      const auto options = with_budget(spec);
+      Cache turn = std::move(session_->prefill(std::span(text).first(40), std::span(&options, 1)).caches.front());
+      session_->extend(turn, std::span(text).subspan(40));
+      session_->compress(turn, text);
+      EXPECT_EQ(turn.kept(), prefill(options).caches.front().kept()) << spec;
+    }
+  }
+
+  TinyModel tiny_;
+  TempFolder folder_;
+  std::string path_ = folder_ / "tiny.gguf";
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace winnow::test
