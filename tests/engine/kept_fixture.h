@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "engine/model_impl.h"
+#include "engine/sequence.h"
 #include "network/network.h"
 #include "support/cache_options.h"
 #include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/methods.h"
+#include "winnow/policy/method.h"
 #include "winnow/saved.h"
 #include "winnow/session.h"
 
