@@ -28,6 +28,18 @@ enum class Activation : std::uint8_t {
   gelu,       ///< gelu(up): there is no gate
 };
 
+/// What an architecture has in place of the feed-forward part: a router chooses a few of many, for each row.
+struct Experts {
+  enum class Presence : std::uint8_t { never, where_counted, always };  ///< where_counted: with the key expert_count
+  enum class Width : std::uint8_t { of_feed_forward, own };             ///< own: the key expert_feed_forward_length
+  enum class Shared : std::uint8_t { none, plain, gated };              ///< an expert that every row has besides
+
+  Presence presence = Presence::never;
+  Width width = Width::of_feed_forward;
+  bool normed = true;  ///< the weights of a row's experts are made to add up to 1
+  Shared shared = Shared::none;
+};
+
 /// How an architecture's block differs from that of `llama`, as far as a file's keys do not say. What a row leaves out
 /// is llama's.
 struct Architecture {
@@ -52,7 +64,8 @@ struct Architecture {
   FeedForward feed_forward = FeedForward::after_attention;
   Activation activation = Activation::silu_gate;
   bool fused_up = false;  ///< ffn_up holds gate and up, in this order
-  bool biases = false;    ///< attn_output, ffn_*: a file may have them (q, k and v may have them everywhere)
+  Experts experts = {};
+  bool biases = false;  ///< attn_output, ffn_*: a file may have them (q, k and v may have them everywhere)
   bool output_bias = false;
   Output output = Output::tied_or_not;
   RopeFactors rope_factors = RopeFactors::none;

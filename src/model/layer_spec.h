@@ -11,6 +11,10 @@ struct LayerSpec {
   int n_head_kv = 0;          ///< divides n_head
   int head_dim = 0;           ///< of queries, keys and values
   int n_ff = 0;               ///< width of the feed-forward part
+  int n_expert = 0;           ///< experts that stand in its place; 0: none
+  int n_expert_used = 0;      ///< of them by each row
+  int n_ff_expert = 0;        ///< width of one
+  int n_ff_shared = 0;        ///< of the expert that every row has besides; 0: there is none
   float attention_scale = 0;  ///< on q·k
   int window = 0;             ///< keys that a query sees, its own included; 0: all up to its own
   float rope_base = 10000;    ///< pair i turns by rope_base^(-2i / rotated dimensions) without scaling

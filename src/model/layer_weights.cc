@@ -82,6 +82,7 @@ class LayerLoader {
   }
 
   void feed_forward() {
+    if (spec_.n_expert > 0) return experts();
     const std::int64_t ff = spec_.n_ff;
     if (h_.architecture->fused_up) {
       const auto both = loader_.matrices(name("ffn_up.weight"), embd_, {ff, ff});
@@ -92,6 +93,31 @@ class LayerLoader {
       w_.up = linear("ffn_up", embd_, ff);
     }
     w_.down = linear("ffn_down", ff, embd_);
+  }
+
+  void experts() {
+    const std::int64_t ff = spec_.n_ff_expert;
+    const std::int64_t count = spec_.n_expert;
+    auto& e = w_.experts;
+    e.router = loader_.mapped(name("ffn_gate_inp.weight"), {embd_, count});
+    const std::string fused = name("ffn_gate_up_exps.weight");
+    if (loader_.has(fused)) {
+      e.up = loader_.experts(fused, {embd_, 2 * ff, count});
+    } else {
+      e.gate = loader_.experts(name("ffn_gate_exps.weight"), {embd_, ff, count});
+      e.up = loader_.experts(name("ffn_up_exps.weight"), {embd_, ff, count});
+    }
+    e.down = loader_.experts(name("ffn_down_exps.weight"), {ff, embd_, count});
+    if (spec_.n_ff_shared > 0) shared_expert();
+  }
+
+  void shared_expert() {
+    const std::int64_t ff = spec_.n_ff_shared;
+    w_.gate.weight = loader_.matrix(name("ffn_gate_shexp.weight"), embd_, ff);
+    w_.up.weight = loader_.matrix(name("ffn_up_shexp.weight"), embd_, ff);
+    w_.down.weight = loader_.matrix(name("ffn_down_shexp.weight"), ff, embd_);
+    if (h_.architecture->experts.shared == Experts::Shared::gated)
+      w_.experts.shared_gate = loader_.mapped_f32(name("ffn_gate_inp_shexp.weight"), {embd_});
   }
 
   TensorLoader& loader_;
@@ -131,6 +157,11 @@ std::vector<const ggml_tensor*> LayerWeights::all() const {
                       attention_post_norm.bias,
                       ffn_norm.weight,
                       ffn_norm.bias,
+                      experts.router,
+                      experts.gate,
+                      experts.up,
+                      experts.down,
+                      experts.shared_gate,
                       gate.weight,
                       gate.bias,
                       up.weight,

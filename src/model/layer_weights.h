@@ -17,6 +17,15 @@ struct Affine {
   ggml_tensor* bias = nullptr;
 };
 
+/// What chooses and holds the experts of a layer; null where it has none. Experts follow each other along ne[2].
+struct ExpertWeights {
+  ggml_tensor* router = nullptr;  ///< [n_embd, n_expert]
+  ggml_tensor* gate = nullptr;    ///< [n_embd, n_ff_expert, n_expert]; null: `up` holds gate and up, in this order
+  ggml_tensor* up = nullptr;
+  ggml_tensor* down = nullptr;         ///< [n_ff_expert, n_embd, n_expert]
+  ggml_tensor* shared_gate = nullptr;  ///< [n_embd], of how much the shared expert adds; null: all
+};
+
 /// Tensors of one layer; null where the network has none. ggml's shapes: ne[0] is the input dimension. What a file
 /// fuses (queries, keys and values; gate and up) are matrices of their own here.
 struct LayerWeights {
@@ -29,14 +38,15 @@ struct LayerWeights {
   ggml_tensor* k_norm = nullptr;
   Affine attention_post_norm;  ///< of what attention adds
   Affine ffn_norm;
-  Affine gate;
+  ExpertWeights experts;
+  Affine gate;  ///< this one and the next two: of the shared expert where there are experts
   Affine up;
   Affine down;
   Affine ffn_post_norm;
 
   /// Those that are there.
   std::vector<const ggml_tensor*> all() const;
-  /// Those that rows are multiplied by, in the order in which they are needed.
+  /// Those that all rows are multiplied by, in the order in which they are needed; the router is not among them.
   std::vector<const ggml_tensor*> matrices() const;
 };
 

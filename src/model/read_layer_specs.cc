@@ -18,6 +18,8 @@ constexpr int kMostWidth = 1 << 20;
 constexpr int kMostHeads = 4096;
 constexpr int kMostHeadDim = 256;  // what attention's kernels are tested with
 constexpr double kMostScale = 1e6;
+constexpr int kMostFeedForward = 1 << 22;
+constexpr int kMostExperts = 1024;  // as in llama.cpp
 
 std::vector<int> required(const GgufKeys& keys, const std::string& key, int layers, int most) {
   auto found = keys.integers(key, layers, 1, most);
@@ -95,13 +97,63 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
   }
 }
 
+/// Experts of a layer; 0: there are none.
+int read_expert_count(const GgufKeys& keys, const Architecture& a) {
+  const std::string key = std::string(a.name) + ".expert_count";
+  switch (a.experts.presence) {
+    case Experts::Presence::never:
+      return 0;
+    case Experts::Presence::where_counted:
+      return keys.integer(key, 0, kMostExperts).value_or(0);
+    case Experts::Presence::always:
+      return keys.required(key, 1, kMostExperts);
+  }
+  return 0;
+}
+
+/// The shared expert's width, 0 where there is none. The gated one has the feed-forward part's where the file does not
+/// say.
+int shared_width(int said, const LayerSpec& s, const Architecture& a) {
+  return said == 0 && a.experts.shared == Experts::Shared::gated ? s.n_ff : said;
+}
+
+void read_experts(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
+  const Architecture& a = network.architecture;
+  const int count = read_expert_count(keys, a);
+  if (count == 0) return;
+  const std::string prefix = std::string(a.name) + ".expert_";
+  keys.integer(prefix + "group_count", 0, 1);  // groups would limit the choice
+  keys.integer(prefix + "group_used_count");   // of one group it says nothing
+  const auto used = required(keys, prefix + "used_count", network.n_layer, count);
+  const auto optional = [&](const std::string& key) {
+    return keys.integers(prefix + key, network.n_layer, 0, kMostFeedForward);
+  };
+  const bool own_width = a.experts.width == Experts::Width::own;
+  const auto widths = own_width ? optional("feed_forward_length") : std::nullopt;
+  const bool shares = a.experts.shared != Experts::Shared::none;
+  const auto shared = shares ? optional("shared_feed_forward_length") : std::nullopt;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    auto& s = specs[i];
+    s.n_expert = count;
+    s.n_expert_used = used[i];
+    s.n_ff_expert = of(widths, i, 0);
+    if (s.n_ff_expert == 0) s.n_ff_expert = own_width ? s.n_ff / s.n_expert_used : s.n_ff;
+    s.n_ff_shared = shared_width(of(shared, i, 0), s, a);
+    if (s.n_ff_expert == 0) {
+      throw ModelError(fmt::format("{}: {} experts share a feed-forward part of the width {}", keys.path(),
+                                   s.n_expert_used, s.n_ff));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const ModelOptions& options) {
   std::vector<LayerSpec> specs(network.n_layer);
-  const auto widths =
-      required(keys, std::string(network.architecture.name) + ".feed_forward_length", network.n_layer, 1 << 22);
+  const auto widths = required(keys, std::string(network.architecture.name) + ".feed_forward_length", network.n_layer,
+                               kMostFeedForward);
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].n_ff = widths[i];
+  read_experts(keys, network, specs);
   read_heads(keys, network, specs);
   read_rope(keys, network, options, specs);
   return specs;

@@ -89,6 +89,13 @@ std::vector<ggml_tensor*> TensorLoader::matrices(const std::string& name, std::i
   return parts;
 }
 
+ggml_tensor* TensorLoader::experts(const std::string& name, const Shape& shape) {
+  const Info info = find(name, shape);
+  ggml_tensor* const tensor = map(name, info);
+  out_.bytes_by_type[info.type] += ggml_nbytes(tensor);
+  return tensor;
+}
+
 void TensorLoader::finish() {
   for (auto& [type, place] : repacked_) {
     std::size_t bytes = 0;

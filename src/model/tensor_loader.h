@@ -51,6 +51,9 @@ class TensorLoader {
   /// Matrices that share their input and follow each other in one tensor.
   std::vector<ggml_tensor*> matrices(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& outs);
 
+  /// Matrices that follow each other, [in, out, count]: read where they lie in the file.
+  ggml_tensor* experts(const std::string& name, const Shape& shape);
+
   /// Allocates and fills the repacked tensors. Throws MemoryError.
   void finish();
   /// Names of the file's tensors that nobody has asked for.
