@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace winnow {
 
@@ -11,6 +12,12 @@ struct Worker {
   int index = 0;
   int count = 1;
 };
+
+/// Where the part `index` begins when `of` items are cut into `count` parts of almost the same size.
+template <class Int>
+constexpr Int part(Int of, int index, int count) {
+  return static_cast<Int>(static_cast<std::int64_t>(of) * index / count);
+}
 
 /// Hands out the numbers 0 … size-1 to a team, each once, in increasing order. What a number stands for must not depend
 /// on who takes it: results are then the same for every thread count.

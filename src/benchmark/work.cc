@@ -16,15 +16,27 @@ struct Matrices {
   double bytes = 0;
 };
 
-void add(const ggml_tensor& matrix, Matrices& to) {
-  to.weights += static_cast<double>(ggml_nelements(&matrix));
-  to.bytes += static_cast<double>(ggml_nbytes(&matrix));
+/// A matrix, or the part of several that a token passes through.
+void add(const ggml_tensor& matrix, Matrices& to, double part = 1) {
+  to.weights += part * static_cast<double>(ggml_nelements(&matrix));
+  to.bytes += part * static_cast<double>(ggml_nbytes(&matrix));
+}
+
+/// A token passes through those that it has chosen, and all tokens may choose the same.
+void add(const model::ExpertWeights& experts, const model::LayerSpec& layer, Matrices& to) {
+  if (experts.router == nullptr) return;
+  add(*experts.router, to);
+  const double part = static_cast<double>(layer.n_expert_used) / layer.n_expert;
+  for (const auto* const matrices : {experts.gate, experts.up, experts.down}) {
+    if (matrices != nullptr) add(*matrices, to, part);
+  }
 }
 
 Matrices layers_of(const model::Weights& weights) {
   Matrices out;
   for (int l = 0; l < weights.hparams().n_layer; ++l) {
     for (const auto* const matrix : weights.layer(l).matrices()) add(*matrix, out);
+    add(weights.layer(l).experts, weights.hparams().layer(l), out);
   }
   return out;
 }

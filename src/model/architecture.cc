@@ -12,14 +12,22 @@ namespace {
 
 using A = Architecture;
 constexpr auto kHalves = Rope::Pairing::halves;
+constexpr auto kWhereCounted = Experts::Presence::where_counted;
+constexpr auto kAlways = Experts::Presence::always;
 
 // clang-format off
 constexpr Architecture kArchitectures[] = {
-    {.name = "llama", .biases = true, .rope_factors = A::RopeFactors::any, .ignored_window = true},
+    {.name = "llama", .experts = {.presence = kWhereCounted}, .biases = true, .rope_factors = A::RopeFactors::any,
+     .ignored_window = true},
     {.name = "qwen2", .pairing = kHalves, .output_bias = true},
     {.name = "qwen3", .pairing = kHalves, .qk_norm = QkNorm::head},
     {.name = "gemma", .pairing = kHalves, .activation = Activation::gelu_gate, .output = A::Output::tied,
      .sqrt_embedding = true},
+    {.name = "qwen2moe", .pairing = kHalves,
+     .experts = {.presence = kAlways, .width = Experts::Width::own, .normed = false, .shared = Experts::Shared::gated},
+     .output = A::Output::untied},
+    {.name = "qwen3moe", .pairing = kHalves, .qk_norm = QkNorm::head,
+     .experts = {.presence = kAlways, .width = Experts::Width::own}},
     {.name = "phi3", .pairing = kHalves, .fused_up = true, .rope_factors = A::RopeFactors::long_and_short,
      .ignored_window = true},
     {.name = "phi2", .pairing = kHalves, .norm = Norm::mean, .ffn_norm = "",
@@ -28,8 +36,13 @@ constexpr Architecture kArchitectures[] = {
     {.name = "smollm3", .unrotated_every = 4},
     {.name = "olmo2", .pairing = kHalves, .attention_norm = "", .attention_post_norm = "post_attention_norm",
      .ffn_norm = "", .ffn_post_norm = "post_ffw_norm", .qk_norm = QkNorm::row, .output = A::Output::untied},
-    {.name = "granite", .biases = true, .rope_factors = A::RopeFactors::any, .finetuned_rope = true, .scales = true,
+    {.name = "olmoe", .pairing = kHalves, .qk_norm = QkNorm::row, .experts = {.presence = kAlways, .normed = false},
+     .output = A::Output::untied},
+    {.name = "granite", .experts = {.presence = kWhereCounted, .shared = Experts::Shared::plain}, .biases = true,
+     .rope_factors = A::RopeFactors::any, .finetuned_rope = true, .scales = true,
      .logit_scale = A::LogitScale::divisor},
+    {.name = "granitemoe", .experts = {.presence = kWhereCounted, .shared = Experts::Shared::plain}, .biases = true,
+     .rope_factors = A::RopeFactors::any, .scales = true, .logit_scale = A::LogitScale::divisor},
     {.name = "exaone4", .pairing = kHalves, .attention_norm = "", .attention_post_norm = "post_attention_norm",
      .ffn_norm = "", .ffn_post_norm = "post_ffw_norm", .qk_norm = QkNorm::head, .rope_factors = A::RopeFactors::one},
     {.name = "glm4", .attention_post_norm = "post_attention_norm", .ffn_post_norm = "post_ffw_norm", .fused_up = true},

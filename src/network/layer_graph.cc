@@ -2,6 +2,7 @@
 #include "network/layer_graph.h"
 
 #include "base/as_size.h"
+#include "network/mixture.h"
 
 namespace winnow::network {
 
@@ -114,8 +115,8 @@ ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, Att
   return out;
 }
 
-ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Hparams& h,
-                          const model::LayerWeights& w, ggml_tensor* x) {
+ggml_tensor* dense(ggml_context* context, Linear& products, const model::Hparams& h, const model::LayerWeights& w,
+                   ggml_tensor* x) {
   const auto activated = [&]() {
     if (w.gate.weight == nullptr) return ggml_gelu_inplace(context, linear(context, products, w.up, x));
     ggml_tensor* const gate = linear(context, products, w.gate, x);
@@ -124,6 +125,18 @@ ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::
                                                                       : ggml_geglu_split(context, gate, up);
   };
   return linear(context, products, w.down, activated());
+}
+
+ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                          ggml_tensor* x) {
+  const auto& h = weights.hparams();
+  const auto& w = weights.layer(layer);
+  if (w.experts.router == nullptr) return dense(context, products, h, w, x);
+  ggml_tensor* const sum = mixture(context, products, h, w, h.layer(layer), x);
+  if (w.up.weight == nullptr) return sum;
+  ggml_tensor* shared = dense(context, products, h, w, x);
+  if (w.experts.shared_gate != nullptr) shared = gated(context, products, shared, w.experts.shared_gate, x);
+  return ggml_add_inplace(context, sum, shared);
 }
 
 }  // namespace
@@ -146,11 +159,11 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
   ggml_tensor* const attended = add_attention(context, h.layer(layer), slot, q, k, v);
   ggml_tensor* const attention = linear(context, products, w.o, attended);
   if (h.architecture->feed_forward == model::Architecture::FeedForward::beside_attention) {
-    add(ggml_add_inplace(context, attention, feed_forward(context, products, h, w, x)), {});
+    add(ggml_add_inplace(context, attention, feed_forward(context, products, weights, layer, x)), {});
     return hidden;
   }
   add(attention, w.attention_post_norm);
-  add(feed_forward(context, products, h, w, norm(context, h, hidden, w.ffn_norm)), w.ffn_post_norm);
+  add(feed_forward(context, products, weights, layer, norm(context, h, hidden, w.ffn_norm)), w.ffn_post_norm);
   return hidden;
 }
 

@@ -18,8 +18,6 @@ constexpr int kStepBlocks = 4;  // block columns of a call where all calls have 
 
 constexpr std::int64_t padded_rows(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
 
-int part(int of, int index, int count) { return static_cast<int>(static_cast<std::int64_t>(of) * index / count); }
-
 /// How a product is cut into calls that threads share: blocks of rows, and groups of block columns where the blocks of
 /// rows are too few or all calls are to have one shape. oneDNN cuts sums over many inputs in a way that depends on the
 /// shape of the call, rows and outputs (seen from 2,048 inputs on).
@@ -126,6 +124,11 @@ ggml_tensor* Linear::product(ggml_context* context, ggml_tensor* weight, ggml_te
   ggml_tensor* const out =
       ggml_custom_4d(context, GGML_TYPE_F32, outputs, rows, 1, 1, inputs, 1, multiply, GGML_N_TASKS_MAX, &node);
   return rows == x->ne[1] ? out : ggml_view_2d(context, out, outputs, x->ne[1], out->nb[1], 0);
+}
+
+ggml_tensor* Linear::exact_product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) const {
+  return experts() == Products::Experts::row_by_row ? product_of_single_rows(context, weight, x)
+                                                    : ggml_mul_mat(context, weight, x);
 }
 
 ggml_tensor* Linear::rounded(ggml_context* context, ggml_tensor* x) {

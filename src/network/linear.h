@@ -56,9 +56,14 @@ struct Products {
     of_many_rows,  ///< as many rows in a call as there are: the fastest for long prompts
     of_one_shape,  ///< a row's result does not depend on how many there are
   };
+  enum class Experts : std::uint8_t {
+    together,    ///< the rows of an expert: the fastest for many rows
+    row_by_row,  ///< a row's result does not depend on the rows beside it
+  };
   const PackedSet* packed = nullptr;  ///< null: nothing is packed
   Calls calls = Calls::of_many_rows;
   const WeightSet* row_by_row = nullptr;  ///< by which ggml multiplies each row as if it were alone; null: none
+  Experts experts = Experts::together;
   bool operator==(const Products&) const = default;
 };
 
@@ -77,6 +82,9 @@ class Linear {
 
   /// x [inputs, rows] f32 times weight [inputs, outputs]: [outputs, rows] f32.
   ggml_tensor* product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
+  /// The same by a weight that is never rounded, such as a router's: a choice between experts may be close.
+  ggml_tensor* exact_product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) const;
+  Products::Experts experts() const { return products_.experts; }
 
  private:
   struct Node {

@@ -57,7 +57,7 @@ Packs::Packs(const model::Weights& weights, MemoryAccount& account, int threads,
       team_(std::move(team)) {}
 
 std::size_t Packs::bytes(int rows) const {
-  if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).up.weight)))
+  if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).q.weight)))
     return 0;
   return PackedSet::bytes(packing_ == Packing::resident ? all_matrices(weights_)
                                                         : weights_.layer(largest_layer()).matrices());

@@ -44,6 +44,21 @@ TEST_F(WorkTest, decoding_reads_weights_and_cache_at_each_step) {
   EXPECT_DOUBLE_EQ(work.bytes, 7 * (4 * (kLayers + kOutput) + 1000));
 }
 
+/// 2 layers: q and o 64x256, k and v 64x128, a router of 8, of it 2 experts of three times 64x96; output 64x288.
+TEST(WorkOfExperts, counts_those_that_a_token_has) {
+  const std::string path = testing::TempDir() + "work_of_experts.gguf";
+  winnow::test::TinyModel tiny;
+  tiny.arch = "qwen3moe";
+  tiny.tied = false;
+  winnow::test::write_tiny_gguf(tiny, path);
+  const auto model = winnow::Model::load(path);
+  std::remove(path.c_str());
+  constexpr double kOfALayer = 2 * 64 * 256 + 2 * 64 * 128 + 64 * 8 + 2 * 3 * 64 * 96;
+  const Work work = winnow::benchmark::work_of_decoding(*model, 7, 3, 1000);
+  EXPECT_DOUBLE_EQ(work.operations, 7 * 3 * 2 * (2 * kOfALayer + 64 * 288));
+  EXPECT_DOUBLE_EQ(work.bytes, 7 * (4 * (2 * kOfALayer + 64 * 288) + 1000));
+}
+
 TEST_F(WorkTest, the_slower_of_computing_and_reading_counts) {
   const winnow::benchmark::Roofline roofline{1e9, 4e9, 1e6};
   EXPECT_DOUBLE_EQ(winnow::benchmark::least_seconds({8e9, 1}, roofline), 2.0);

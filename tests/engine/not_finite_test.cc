@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "support/spoilt_gguf.h"
@@ -24,10 +25,10 @@ constexpr Token kAbsent = 9;  // in none of the prompts
 
 class NotFinite : public testing::Test {
  protected:
-  explicit NotFinite(ggml_type type = GGML_TYPE_F32) {
+  explicit NotFinite(ggml_type type = GGML_TYPE_F32, const char* arch = "qwen2") {
     test::TinyModel tiny;
     tiny.n_layer = 3;
-    tiny.arch = "qwen2";
+    tiny.arch = arch;
     tiny.tied = false;
     tiny.type = type;
     write_tiny_gguf(tiny, path_);
@@ -56,6 +57,12 @@ class NotFinite : public testing::Test {
 class NotFiniteQuantized : public NotFinite {
  protected:
   NotFiniteQuantized() : NotFinite(GGML_TYPE_Q8_0) {}
+};
+
+/// Of 8 experts of 96 x 64.
+class NotFiniteExperts : public NotFinite {
+ protected:
+  NotFiniteExperts() : NotFinite(GGML_TYPE_F32, "qwen2moe") {}
 };
 
 TEST_F(NotFinite, nothing_is_said_of_a_good_model) { EXPECT_EQ(error(), ""); }
@@ -98,6 +105,28 @@ TEST_F(NotFiniteQuantized, the_tensor_is_named) {
   constexpr std::size_t kBlock = 34;  // of q8_0: a scale in f16, 32 values
   const test::SpoiltBytes spoilt(path_, "blk.1.attn_k.weight", 2 * 11 * kBlock, {'\0', '\x7e'});  // NaN
   EXPECT_NE(error().find("tensor blk.1.attn_k.weight holds a value in row 11"), std::string::npos) << error();
+}
+
+TEST_F(NotFiniteExperts, nothing_is_said_of_a_good_model) { EXPECT_EQ(error(), ""); }
+
+TEST_F(NotFiniteExperts, the_tensor_is_named) {
+  for (const auto& [tensor, values, row] :
+       {std::tuple<std::string, std::size_t, int>{"blk.1.ffn_gate_inp.weight", 64 * 3, 3},
+        {"blk.0.ffn_gate_inp_shexp.weight", 7, 0},
+        {"blk.1.ffn_gate_exps.weight", 64 * 96 * 2, 2 * 96},
+        {"blk.0.ffn_down_exps.weight", 64 * 96 * 5 + 96 * 3, 5 * 64 + 3}}) {
+    const test::SpoiltValue spoilt(path_, tensor, values, kNan);
+    EXPECT_EQ(error(), path_ + ": tensor " + tensor + " holds a value in row " + std::to_string(row) +
+                           " that is not a finite number");
+  }
+}
+
+/// Whatever a router says, each row has some experts that there are.
+TEST_F(NotFiniteExperts, a_router_that_says_nothing) {
+  for (const float value : {kNan, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    const test::SpoiltValue spoilt(path_, "blk.1.ffn_gate_inp.weight", 0, std::size_t{64} * 8, value);
+    EXPECT_NE(error().find("tensor blk.1.ffn_gate_inp.weight holds"), std::string::npos) << error();
+  }
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST_F(BadModel, keys_that_change_what_the_network_computes) {
               error_of_key({key, 2.0F}));
     EXPECT_EQ(error_of_key({key, 0.0F}), "") << "0 turns nothing on";
   }
-  expect_in("key llama.expert_count is not", error_of_key({".expert_count", 8U}));
+  expect_in("key llama.expert_used_count is missing", error_of_key({".expert_count", 8U}));
   expect_in("key llama.pooling_type is not", error_of_key({".pooling_type", 1U}));
   expect_in("only causal attention is supported", error_of_key({".attention.causal", false}));
   EXPECT_EQ(error_of_key({".attention.causal", true}), "");
@@ -178,6 +178,56 @@ TEST_F(BadModel, blocks_that_predict_further_tokens_are_left_out) {
               m.n_layer = 3;
               m.keys = {{".nextn_predict_layers", 3U}};
             }));
+}
+
+TEST_F(BadModel, experts_that_do_not_fit) {
+  const auto error_of_experts = [&](const std::function<void(test::TinyModel&)>& change) {
+    return error_with([&](test::TinyModel& m) {
+      m.arch = "qwen2moe";
+      change(m);
+    });
+  };
+  const auto error_of_key = [&](const test::TinyKey& key) {
+    return error_of_experts([&](test::TinyModel& m) { m.keys = {key}; });
+  };
+  EXPECT_EQ(error_of_experts([](test::TinyModel&) {}), "");
+  EXPECT_EQ(error_of_experts([](test::TinyModel& m) { m.n_expert_used = 8; }), "");
+  expect_in("key qwen2moe.expert_used_count is 9, expected 1 to 8", error_of_key({".expert_used_count", 9U}));
+  expect_in("key qwen2moe.expert_used_count is 0, expected 1 to 8", error_of_key({".expert_used_count", 0U}));
+  expect_in("key qwen2moe.expert_count is 0, expected 1 to 1024", error_of_key({".expert_count", 0U}));
+  expect_in("key qwen2moe.expert_count is 1025, expected 1 to 1024", error_of_key({".expert_count", 1025U}));
+  expect_in("key qwen2moe.expert_group_count is 4, expected 0 to 1", error_of_key({".expert_group_count", 4U}));
+  EXPECT_EQ(error_of_key({".expert_group_count", 1U}), "");
+  expect_in("key qwen2moe.expert_gating_func is not supported", error_of_key({".expert_gating_func", 2U}));
+  expect_in("tensor blk.0.ffn_gate_inp.weight has the shape [64, 8], expected [64, 16]",
+            error_of_key({".expert_count", 16U}));
+  expect_in("tensor blk.0.ffn_gate_exps.weight has the shape [64, 96, 8], expected [64, 128, 8]",
+            error_of_key({".expert_feed_forward_length", 128U}));
+  expect_in("tensor blk.0.ffn_gate_shexp.weight has the shape [64, 160], expected [64, 64]",
+            error_of_key({".expert_shared_feed_forward_length", 64U}));
+  expect_in("16 experts share a feed-forward part of the width 8", error_of_experts([](test::TinyModel& m) {
+              m.n_ff = 8;
+              m.n_expert = m.n_expert_used = 16;
+              m.keys = {{".expert_feed_forward_length", 0U}};
+            }));
+  expect_in("key gemma.expert_count is not supported", error_with([](test::TinyModel& m) {
+              m.arch = "gemma";
+              m.n_expert = 8;
+            }));
+}
+
+TEST_F(BadModel, experts_of_a_type_without_products) {
+  test::TinyModel model;
+  model.arch = "qwen3moe";
+  test::write_tiny_gguf(model, path_);
+  std::ifstream file(path_, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const std::string name = "blk.1.ffn_up_exps.weight";
+  const auto type = bytes.find(name) + name.size() + 4 + 3 * 8;  // after the number of dimensions and three of them
+  ASSERT_EQ(bytes[type], GGML_TYPE_F32);
+  bytes[type] = GGML_TYPE_I32;  // of the same size
+  write(bytes);
+  expect_in("tensor blk.1.ffn_up_exps.weight is of type i32, which ggml cannot multiply by", error());
 }
 
 TEST_F(BadModel, a_hostile_header_asks_for_no_memory) {

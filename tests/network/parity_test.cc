@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network without winnow's attention, logits of every token, against llama.cpp through libllama on the same file.
+#include "network/parity.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <tuple>
 
-#include "benchmark/llama_cpp.h"
-#include "network/network.h"
 #include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -14,10 +14,6 @@
 
 namespace winnow::test {
 namespace {
-
-constexpr int kPrompt = 30;
-constexpr int kBatch = 5;
-constexpr int kContext = 1024;  // of libllama
 
 struct Case {
   std::string name;
@@ -28,8 +24,10 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
+/// Every token has all experts that there are, though with weights of its own: rounding cannot choose others.
 Case case_of(const std::string& name, const TinyModel& model) {
   Case out{model.arch + name, model, tolerance_of(model), largest_gain(model)};
+  if (model.experts() > 0) out.model.n_expert_used = model.experts();
   std::replace(out.name.begin(), out.name.end(), '-', '_');
   return out;
 }
@@ -133,46 +131,6 @@ std::vector<Case> all_cases() {
     out.push_back(weights_of(type, quantized_tolerance(2)));
   }
   return out;
-}
-
-benchmark::LlamaOptions exact(int context) {
-  benchmark::LlamaOptions options;
-  options.context = context;
-  options.sequences = kBatch;
-  options.threads = 1;
-  options.kv_type = ElementType::f32;
-  return options;
-}
-
-/// The worst row of a prompt, in the given chunks, and its rounds of steps by five sequences of different lengths.
-void expect_parity(const std::string& path, double tolerance, double gain, int prompt, const std::vector<int>& chunks) {
-  benchmark::Llama llama(path, exact(kContext));
-  Network network(path, 1, kBatch, prompt + 4 * kBatch);
-  const int vocabulary = network.hparams().n_vocab;
-  const auto tokens = random_tokens(prompt, vocabulary, 7);
-  const auto expected = llama.decode_all(tokens);
-  for (const int chunk : chunks) {
-    const double error = worst_row(network.prefill(tokens, chunk), expected, vocabulary);
-    EXPECT_LT(error, tolerance) << "chunk " << chunk;
-    testing::Test::RecordProperty("chunk_" + std::to_string(chunk), std::to_string(error));
-  }
-  EXPECT_LT(network.gain(), gain) << "the tolerance assumes less";
-
-  llama.clear();
-  std::vector<DenseAttention::Row> rows(kBatch);
-  for (int i = 0; i < kBatch; ++i) {
-    rows[i] = {i, 1 + 3 * i};
-    const auto own = random_tokens(1 + 3 * i, vocabulary, 20 + static_cast<unsigned>(i));
-    std::vector<DenseAttention::Row> prompt_rows;
-    for (int p = 0; p < static_cast<int>(own.size()); ++p) prompt_rows.push_back({i, p});
-    EXPECT_LT(worst_row(network.step(own, prompt_rows), llama.decode_all(own, i), vocabulary), tolerance)
-        << "prompt of sequence " << i;
-  }
-  for (unsigned round = 0; round < 3; ++round) {
-    const auto next = random_tokens(kBatch, vocabulary, 40 + round);
-    EXPECT_LT(worst_row(network.step(next, rows), llama.step(next), vocabulary), tolerance) << "step " << round;
-    for (auto& row : rows) ++row.position;
-  }
 }
 
 class GraphParity : public testing::TestWithParam<Case> {

@@ -20,12 +20,13 @@ struct Case {
   ggml_type type;
   Packing packing = Packing::none;
   int threads = 1;
+  int experts = 0;
 };
 
 std::string case_of(const testing::TestParamInfo<Case>& test) {
   const auto& c = test.param;
-  return std::string(ggml_type_name(c.type)) + (c.packing == Packing::none ? "" : "_resident") + "_" +
-         std::to_string(c.threads);
+  return std::string(ggml_type_name(c.type)) + (c.packing == Packing::none ? "" : "_resident") +
+         (c.experts == 0 ? "" : "_experts") + "_" + std::to_string(c.threads);
 }
 
 class StepRows : public testing::TestWithParam<Case> {
@@ -43,8 +44,7 @@ class StepRows : public testing::TestWithParam<Case> {
 
   void check(const TinyModel& tiny) {
     write_tiny_gguf(tiny, path_);
-    const auto [type, packing, threads] = GetParam();
-    Network network(path_, threads, kSequences, 2, DenseAttention::grouped, packing);
+    Network network(path_, GetParam().threads, kSequences, 2, DenseAttention::grouped, GetParam().packing);
     std::vector<float> alone;
     for (int i = 0; i < kSequences; ++i) {
       const std::int32_t first = 7 + 3 * i;
@@ -69,9 +69,12 @@ TEST_P(StepRows, are_bit_for_bit_what_each_is_alone) {
   if (GetParam().packing == Packing::resident && !network::Bf16Kernel::available())
     GTEST_SKIP() << "this build or machine has no bf16 products";
   TinyModel tiny;
+  if (GetParam().experts > 0) tiny.arch = "qwen2moe";
+  tiny.n_expert = GetParam().experts;
   tiny.type = GetParam().type;
   tiny.n_embd = 256;
   tiny.n_ff = 512;
+  tiny.n_ff_expert = tiny.n_ff_shared = 256;
   check(tiny);
   if (ggml_blck_size(tiny.type) > 32) return;
   if (GetParam().packing == Packing::resident) {  // so many inputs are cut into several sums
@@ -91,9 +94,11 @@ std::vector<Case> all_cases() {
                           GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
                           GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_XS}) {
     for (const int threads : {1, 3}) out.push_back({type, Packing::none, threads});
+    out.push_back({type, Packing::none, 3, 3});  // of 40 rows each expert has more than 8
   }
   for (const auto type : {GGML_TYPE_F32, GGML_TYPE_Q4_1}) {
     for (const int threads : {1, 3}) out.push_back({type, Packing::resident, threads});
+    out.push_back({type, Packing::resident, 3, 3});
   }
   return out;
 }

@@ -16,11 +16,31 @@ constexpr Biases kOfQkv = {.qkv = true};
 constexpr Biases kNoOthers = {};
 
 // The values of keys are such that leaving one out changes the logits by much, as far from 1 as those of real models.
+std::vector<TinyKey> granite_scales() {
+  return {
+      {".embedding_scale", 12.0F}, {".residual_scale", 0.25F}, {".attention.scale", 0.0625F}, {".logit_scale", 8.0F}};
+}
+
 std::vector<TinyArchitecture> all() {
   return {
       {.name = "llama", .optional_biases = kOfEveryBlock},
       {.name = "qwen2", .biases = kOfQkv, .optional_biases = {.output = true}, .heads_fill_width = true},
       {.name = "qwen3", .qk_norm = QkNorm::of_heads},
+      {.name = "qwen2moe",
+       .experts = 8,
+       .expert_width = true,
+       .shared = SharedExpert::gated,
+       .biases = kOfQkv,
+       .optional_biases = kNoOthers,
+       .output = OutputMatrix::untied,
+       .heads_fill_width = true},
+      {.name = "qwen3moe", .qk_norm = QkNorm::of_heads, .experts = 8, .expert_width = true},
+      {.name = "olmoe",
+       .qk_norm = QkNorm::of_rows,
+       .experts = 8,
+       .output = OutputMatrix::untied,
+       .heads_fill_width = true,
+       .own_kv_heads = true},
       {.name = "gemma", .output = OutputMatrix::tied, .gelu = true},
       {.name = "phi3", .fused_qkv = true, .ffn = FfnKind::fused, .heads_fill_width = true},
       {.name = "smollm3", .layers = 5},  // no RoPE in the fourth
@@ -32,12 +52,12 @@ std::vector<TinyArchitecture> all() {
        .qk_norm = QkNorm::of_rows,
        .output = OutputMatrix::untied,
        .heads_fill_width = true},
-      {.name = "granite",
-       .optional_biases = kOfEveryBlock,
-       .keys = {{".embedding_scale", 12.0F},
-                {".residual_scale", 0.25F},
-                {".attention.scale", 0.0625F},
-                {".logit_scale", 8.0F}}},
+      {.name = "granite", .shared = SharedExpert::plain, .optional_biases = kOfEveryBlock, .keys = granite_scales()},
+      {.name = "granitemoe",
+       .experts = 8,
+       .shared = SharedExpert::plain,
+       .optional_biases = {.qkv = true, .attn_output = true},
+       .keys = granite_scales()},
       {.name = "glm4",
        .post_attention = kPostAttention,
        .post_ffn = kPostFfn,

@@ -32,6 +32,13 @@ enum class FfnKind : std::uint8_t {
   plain,  ///< no gate
 };
 
+/// An expert that every token passes, beside those that it chooses.
+enum class SharedExpert : std::uint8_t {
+  none,
+  plain,
+  gated,  ///< ffn_gate_inp_shexp says how much it adds
+};
+
 enum class OutputMatrix : std::uint8_t {
   tied,      ///< token_embd always
   optional,  ///< token_embd where output.weight is missing
@@ -67,10 +74,14 @@ struct TinyArchitecture {
   int qk_norm_from_layers = 0;  ///< only models of so many layers have them
   bool fused_qkv = false;       ///< files have attn_qkv, although attn_q, attn_k and attn_v would do
   FfnKind ffn = FfnKind::gated;
+  int experts = 0;            ///< in place of the feed-forward part, unless a model says how many
+  bool expert_width = false;  ///< the key expert_feed_forward_length is read
+  SharedExpert shared = SharedExpert::none;
   Biases biases = {};                      ///< that files have
   Biases optional_biases = {.qkv = true};  ///< others that are taken where they are
   OutputMatrix output = OutputMatrix::optional;
   bool heads_fill_width = false;  ///< the heads' dimensions must add up to n_embd
+  bool own_kv_heads = false;      ///< every query head must have its own KV head
   bool half_rotated = false;      ///< RoPE rotates half of a head; llama's rotates all of it
   int layers = 2;                 ///< the fewest that show all that it does
   bool gelu = false;              ///< the activation, which ggml reads from a table

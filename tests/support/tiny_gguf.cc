@@ -73,8 +73,17 @@ class Writer {
     real(arch_.norm == NormKind::rms ? ".attention.layer_norm_rms_epsilon" : ".attention.layer_norm_epsilon", 1e-5F);
     rope_bases();
     scaling();
+    if (m_.experts() > 0) experts();
     for (const auto& key : arch_.keys) set(key);
     for (const auto& key : m_.keys) set(key);
+  }
+
+  void experts() {
+    number(".expert_count", m_.experts());
+    number(".expert_used_count", m_.n_expert_used);
+    if (arch_.expert_width) number(".expert_feed_forward_length", m_.n_ff_expert);
+    if (arch_.shared != SharedExpert::none && m_.n_ff_shared > 0)
+      number(".expert_shared_feed_forward_length", m_.n_ff_shared);
   }
 
   void scaling() {
@@ -138,6 +147,10 @@ int TinyModel::rotated() const {
   return tiny_architecture(arch).half_rotated ? head_dim / 2 : head_dim;
 }
 
+int TinyModel::experts() const { return n_expert != 0 ? n_expert : tiny_architecture(arch).experts; }
+
+int TinyModel::expert_width() const { return tiny_architecture(arch).expert_width ? n_ff_expert : n_ff; }
+
 TinyLayer TinyModel::layer(int i) const {
   if (!layers.empty()) return layers[i];
   return {n_head, n_head_kv, head_dim, rotated(), 10000, n_ff};
@@ -154,7 +167,7 @@ TinyModel tiny_of_heads(const std::string& arch, int heads, int kv_heads, int he
   m.arch = arch;
   m.n_layer = row.layers;
   m.n_head = heads;
-  m.n_head_kv = kv_heads;
+  m.n_head_kv = row.own_kv_heads ? heads : kv_heads;
   m.head_dim = head_dim;
   if (row.heads_fill_width) m.n_embd = heads * head_dim;
   return m;

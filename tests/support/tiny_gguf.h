@@ -45,6 +45,12 @@ struct TinyModel {
   int head_dim = 64;
   int n_rot = 0;  ///< dimensions of a head that RoPE rotates; 0: as many as in models of the architecture
   int n_ff = 128;
+  int n_expert = 0;  ///< 0: as many as in models of the architecture
+  int n_expert_used = 2;
+  int n_ff_expert = 96;          ///< where the architecture has a key for it, else n_ff
+  int n_ff_shared = 160;         ///< where the architecture has such an expert; 0: the model has none
+  float router_scale = 4;        ///< of its weights, so that logits are far from each other
+  bool gate_up_experts = false;  ///< both in one tensor, of the same weights
   int ctx_train = 256;
   ggml_type type = GGML_TYPE_F32;  ///< of the matrices
   bool tied = true;                ///< where the architecture allows it
@@ -60,6 +66,8 @@ struct TinyModel {
 
   /// Dimensions of a head that RoPE rotates, unless layers differ.
   int rotated() const;
+  int experts() const;
+  int expert_width() const;
   TinyLayer layer(int i) const;
 };
 

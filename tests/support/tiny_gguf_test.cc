@@ -81,6 +81,11 @@ std::vector<Case> all_cases() {
     model.rope_factors = true;
     add(model, "_rope_factors");
   }
+  for (const char* arch : {"llama", "granite"}) {
+    TinyModel model = tiny_of(arch);
+    model.n_expert = 8;
+    add(model, "_experts");
+  }
   TinyModel deep = tiny_of("command-r");
   deep.n_layer = tiny_architecture("command-r").qk_norm_from_layers;
   add(deep, "_deep");

@@ -77,6 +77,7 @@ class Tensors {
 
   void feed_forward(const std::string& block, int n_ff) {
     norm_if_any(block, arch_.pre_ffn);
+    if (m_.experts() > 0) return experts(block);
     if (arch_.ffn == FfnKind::gated) matrix(block + "ffn_gate.weight", m_.n_embd, {{n_ff, 1}});
     if (arch_.ffn == FfnKind::fused) {
       matrix(block + "ffn_up.weight", m_.n_embd, {{n_ff, 1}, {n_ff, 1}});
@@ -90,6 +91,23 @@ class Tensors {
       bias(block + "ffn_down.bias", m_.n_embd);
     }
     norm_if_any(block, arch_.post_ffn);
+  }
+
+  void experts(const std::string& block) {
+    const int ff = m_.expert_width();
+    router(block + "ffn_gate_inp.weight");
+    if (m_.gate_up_experts) {
+      gate_and_up(block + "ffn_gate_up_exps.weight", m_.n_embd, ff);
+    } else {
+      of_experts(block + "ffn_gate_exps.weight", m_.n_embd, ff);
+      of_experts(block + "ffn_up_exps.weight", m_.n_embd, ff);
+    }
+    of_experts(block + "ffn_down_exps.weight", ff, m_.n_embd);
+    if (arch_.shared == SharedExpert::none || m_.n_ff_shared == 0) return;
+    if (arch_.shared == SharedExpert::gated) vector(block + "ffn_gate_inp_shexp.weight", {m_.n_embd}, -1, 1);
+    matrix(block + "ffn_gate_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
+    matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
+    matrix(block + "ffn_down_shexp.weight", m_.n_ff_shared, {{m_.n_embd, 1}});
   }
 
   bool has_bias(bool Biases::*of) const {
@@ -129,15 +147,46 @@ class Tensors {
   /// The parts follow each other, and have the values that matrices of their own would have.
   void matrix(const std::string& name, int in, const std::vector<Outputs>& parts) {
     std::vector<float> all;
-    for (const auto& part : parts) {
-      std::normal_distribution<float> values(0, part.scale / std::sqrt(static_cast<float>(in)));
-      for (int i = 0; i < in * part.count; ++i) all.push_back(values(random_));
+    for (const auto& part : parts) append(all, in, part);
+    add(filled(ggml_new_tensor_2d(context_, m_.type, in, static_cast<std::int64_t>(all.size()) / in), all), name);
+  }
+
+  void of_experts(const std::string& name, int in, int out) {
+    std::vector<float> all;
+    append(all, in, {out * m_.experts(), 1});
+    add(filled(ggml_new_tensor_3d(context_, m_.type, in, out, m_.experts()), all), name);
+  }
+
+  /// The values that tensors of their own would have, one expert after the other.
+  void gate_and_up(const std::string& name, int in, int out) {
+    std::vector<float> gate;
+    std::vector<float> up;
+    append(gate, in, {out * m_.experts(), 1});
+    append(up, in, {out * m_.experts(), 1});
+    std::vector<float> all;
+    for (std::ptrdiff_t at = 0; at < std::ssize(gate); at += in * out) {
+      for (const auto* const from : {&gate, &up})
+        all.insert(all.end(), from->begin() + at, from->begin() + at + in * out);
     }
-    const auto out = static_cast<std::int64_t>(all.size()) / in;
-    ggml_tensor* const tensor = ggml_new_tensor_2d(context_, m_.type, in, out);
-    const std::vector<float> importance(in, 1.0F);
-    ggml_quantize_chunk(m_.type, all.data(), tensor->data, 0, out, in, importance.data());
-    add(tensor, name);
+    add(filled(ggml_new_tensor_3d(context_, m_.type, in, 2 * out, m_.experts()), all), name);
+  }
+
+  void router(const std::string& name) {
+    std::vector<float> all;
+    append(all, m_.n_embd, {m_.experts(), m_.router_scale});
+    add(filled(ggml_new_tensor_2d(context_, GGML_TYPE_F32, m_.n_embd, m_.experts()), all), name);
+  }
+
+  void append(std::vector<float>& to, int in, const Outputs& part) {
+    std::normal_distribution<float> values(0, part.scale / std::sqrt(static_cast<float>(in)));
+    for (int i = 0; i < in * part.count; ++i) to.push_back(values(random_));
+  }
+
+  static ggml_tensor* filled(ggml_tensor* tensor, const std::vector<float>& values) {
+    const std::vector<float> importance(tensor->ne[0], 1.0F);
+    ggml_quantize_chunk(tensor->type, values.data(), tensor->data, 0, ggml_nrows(tensor), tensor->ne[0],
+                        importance.data());
+    return tensor;
   }
 
   void add(ggml_tensor* tensor, const std::string& name) {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/chosen.h"
+
+#include <ggml-cpu.h>
+
+#include <algorithm>
+
+#include "base/as_size.h"
+#include "base/worker.h"
+
+namespace winnow::network {
+
+namespace {
+
+constexpr std::int64_t kOutputs = 64;  // whose weights stay in the cache while the rows of their expert pass
+
+template <class T = std::byte>
+T* at(const ggml_tensor& x, std::int64_t i1, std::int64_t i2) {
+  return reinterpret_cast<T*>(static_cast<std::byte*>(x.data) + as_size(i1) * x.nb[1] + as_size(i2) * x.nb[2]);
+}
+
+void round_rows(ggml_tensor* out, int index, int count, void*) {
+  const ggml_tensor& x = *out->src[0];
+  const auto from_float = ggml_get_type_traits_cpu(out->type)->from_float;
+  const std::int64_t rows = x.ne[1] * x.ne[2];
+  for (std::int64_t row = part(rows, index, count); row < part(rows, index + 1, count); ++row) {
+    const std::int64_t i1 = row % x.ne[1];
+    const std::int64_t i2 = row / x.ne[1];
+    from_float(at<const float>(x, i1, i2), at<void>(*out, i1, i2), x.ne[0]);
+  }
+}
+
+/// One row's products with some outputs of one expert.
+struct Share {
+  const ggml_tensor& weight;
+  const ggml_tensor& x;
+  const ggml_tensor& out;
+
+  void multiply(int expert, std::int64_t place, std::int64_t first, std::int64_t last) const {
+    const auto dot = ggml_get_type_traits_cpu(weight.type)->vec_dot;
+    const std::int64_t slot = place % out.ne[1];
+    const std::int64_t row = place / out.ne[1];
+    const auto* const from = at(x, slot % x.ne[1], row);
+    auto* const to = at<float>(out, slot, row);
+    for (std::int64_t o = first; o < last; ++o)
+      dot(static_cast<int>(weight.ne[0]), to + o, 0, at(weight, o, expert), 0, from, 0, 1);
+  }
+};
+
+/// By ggml's product of one row with one row of weights, and so the same whatever else there is. Each thread computes
+/// some outputs of all experts, those of one expert for all its rows.
+void multiply_rows(ggml_tensor* out, int index, int count, void*) {
+  const Share share{*out->src[0], *out->src[1], *out};
+  const auto* const experts = static_cast<const std::int32_t*>(out->src[2]->data);
+  const std::int64_t places = out->ne[1] * out->ne[2];
+  const std::int64_t end = part(out->ne[0], index + 1, count);
+  for (std::int64_t place = 0; place < places; ++place) {
+    const auto expert = experts[place];
+    if (std::find(experts, experts + place, expert) != experts + place) continue;  // with an earlier place
+    for (std::int64_t first = part(out->ne[0], index, count); first < end; first += kOutputs) {
+      for (std::int64_t same = place; same < places; ++same) {
+        if (experts[same] == expert) share.multiply(expert, same, first, std::min(first + kOutputs, end));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+ggml_tensor* Chosen::product(ggml_tensor* weight, ggml_tensor* x) {
+  if (how_ == Products::Experts::together) return ggml_mul_mat_id(context_, weight, x, experts_);
+  const auto type = ggml_get_type_traits_cpu(weight->type)->vec_dot_type;
+  ggml_tensor* inputs[] = {weight, type == GGML_TYPE_F32 ? x : rounded(x, type), experts_};
+  return ggml_custom_4d(context_, GGML_TYPE_F32, weight->ne[1], experts_->ne[0], experts_->ne[1], 1, inputs, 3,
+                        multiply_rows, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* Chosen::rounded(ggml_tensor* x, ggml_type type) {
+  if (x == x_ && rounded_->type == type) return rounded_;
+  x_ = x;
+  rounded_ =
+      ggml_custom_4d(context_, type, x->ne[0], x->ne[1], x->ne[2], 1, &x, 1, round_rows, GGML_N_TASKS_MAX, nullptr);
+  return rounded_;
+}
+
+}  // namespace winnow::network

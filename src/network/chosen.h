@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml.h>
+
+#include "network/linear.h"
+
+namespace winnow::network {
+
+/// Products of rows x [inputs, rows] with the experts that each row has chosen, by weights [inputs, outputs, experts].
+class Chosen {
+ public:
+  /// `experts` [k, rows] i32: no row has one twice.
+  Chosen(ggml_context* context, Products::Experts how, ggml_tensor* experts)
+      : context_(context), how_(how), experts_(experts) {}
+
+  /// x [inputs, 1 or k, rows], the same for all experts of a row or one for each: [outputs, k, rows].
+  ggml_tensor* product(ggml_tensor* weight, ggml_tensor* x);
+
+ private:
+  ggml_tensor* rounded(ggml_tensor* x, ggml_type type);
+
+  ggml_context* context_;
+  Products::Experts how_;
+  ggml_tensor* experts_;
+  ggml_tensor* x_ = nullptr;
+  ggml_tensor* rounded_ = nullptr;  ///< x_: gate and up have the same input
+};
+
+}  // namespace winnow::network

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml.h>
+
+#include "model/weights.h"
+#include "network/linear.h"
+
+namespace winnow::network {
+
+/// What the experts of a layer add to rows x [n_embd, rows]: the router's softmax chooses n_expert_used for each row,
+/// ties going to the first, and weighs them. [n_embd, rows]
+ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hparams& hparams,
+                     const model::LayerWeights& weights, const model::LayerSpec& layer, ggml_tensor* x);
+
+/// `rows` [n, rows] in place, each times the sigmoid of its product with `gate` [n_embd]; x [n_embd, rows].
+ggml_tensor* gated(ggml_context* context, Linear& products, ggml_tensor* rows, ggml_tensor* gate, ggml_tensor* x);
+
+}  // namespace winnow::network

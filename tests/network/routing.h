@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml-cpp.h>
+#include <gguf.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "network/parity.h"
+#include "support/rounding.h"
+#include "support/spoilt_gguf.h"
+#include "support/tiny_gguf.h"
+
+/// Which experts a token has is a choice that rounding can change. This finds out by how much it is clear.
+namespace winnow::test {
+
+/// The tensors of a file, read without winnow.
+class TensorFile {
+ public:
+  explicit TensorFile(const std::string& path) {
+    ggml_context* context = nullptr;
+    gguf_.reset(gguf_init_from_file(path.c_str(), {false, &context}));
+    context_.reset(context);
+  }
+  const ggml_tensor& tensor(const std::string& name) const { return *ggml_get_tensor(context_.get(), name.c_str()); }
+  std::vector<float> f32(const std::string& name) const {
+    const auto* const data = static_cast<const float*>(tensor(name).data);
+    return {data, data + ggml_nelements(&tensor(name))};
+  }
+  std::vector<char> bytes(const std::string& name) const {
+    const auto* const data = static_cast<const char*>(tensor(name).data);
+    return {data, data + ggml_nbytes(&tensor(name))};
+  }
+
+ private:
+  gguf_context_ptr gguf_;
+  ggml_context_ptr context_;
+};
+
+inline std::string tensor_of(int layer, const std::string& part) {
+  return "blk." + std::to_string(layer) + "." + part + ".weight";
+}
+
+/// What a layer's router reads, [tokens][n_embd]: with experts that give nothing it is what leaves the layer.
+inline std::vector<float> before_the_experts(const std::string& path, const TinyModel& model, int layer,
+                                             std::span<const std::int32_t> tokens) {
+  const std::size_t experts = model.experts() * model.expert_width() * model.n_embd;
+  const SpoiltValue none(path, tensor_of(layer, "ffn_down_exps"), 0, experts, 0);
+  std::optional<SpoiltValue> no_shared;
+  if (tiny_architecture(model.arch).shared != SharedExpert::none && model.n_ff_shared > 0)
+    no_shared.emplace(path, tensor_of(layer, "ffn_down_shexp"), 0, model.n_ff_shared * model.n_embd, 0.0F);
+  Network network(path, 1, 1, static_cast<int>(tokens.size()));
+  Buffer hidden(network.account(), tokens.size() * model.n_embd * sizeof(float), "hidden states");
+  network.executor().embed(tokens, hidden.as<float>().data());
+  std::vector<DenseAttention::Row> rows;
+  std::vector<std::int32_t> positions;
+  for (int i = 0; i < static_cast<int>(tokens.size()); ++i) {
+    rows.push_back({0, i});
+    positions.push_back(i);
+  }
+  network.attention().set_rows(rows);
+  for (int l = 0; l <= layer; ++l)
+    network.executor().run_layer({}, l, hidden.as<float>().data(), positions, network.attention());
+  const auto all = hidden.as<float>();
+  return {all.begin(), all.end()};
+}
+
+/// How tokens choose their experts, in double precision.
+struct Routing {
+  double margin = std::numeric_limits<double>::infinity();  ///< of the last chosen logit over the first one that is not
+  std::vector<std::set<int>> used;                          ///< experts of all tokens, [layer]
+
+  static Routing of(const std::string& path, const TinyModel& model, std::span<const std::int32_t> tokens) {
+    const TensorFile file(path);
+    Routing out;
+    for (int layer = 0; layer < model.n_layer; ++layer) {
+      const auto hidden = before_the_experts(path, model, layer, tokens);
+      const auto norm = file.f32(tensor_of(layer, "ffn_norm"));
+      const auto router = file.f32(tensor_of(layer, "ffn_gate_inp"));
+      out.used.emplace_back();
+      for (std::size_t token = 0; token < tokens.size(); ++token)
+        out.add(std::span(hidden).subspan(token * norm.size(), norm.size()), norm, router, model.n_expert_used);
+    }
+    return out;
+  }
+
+ private:
+  void add(std::span<const float> hidden, std::span<const float> norm, std::span<const float> router, int chosen) {
+    const std::size_t n = hidden.size();
+    double squares = 0;
+    for (const float h : hidden) squares += static_cast<double>(h) * h;
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+    std::vector<std::pair<double, int>> logits;
+    for (std::size_t expert = 0; expert < router.size() / n; ++expert) {
+      double logit = 0;
+      for (std::size_t i = 0; i < n; ++i) logit += scale * hidden[i] * norm[i] * router[expert * n + i];
+      logits.emplace_back(-logit, static_cast<int>(expert));
+    }
+    std::sort(logits.begin(), logits.end());
+    for (int i = 0; i < chosen; ++i) used.back().insert(logits[i].second);
+    if (chosen < static_cast<int>(logits.size()))
+      margin = std::min(margin, logits[chosen].first - logits[chosen - 1].first);
+  }
+};
+
+/// Whether two logits that rounding moves towards each other keep their order, whatever of a parity test is read. The
+/// router's weights make them this much larger than its input.
+inline bool is_clear(const std::string& path, const TinyModel& model) {
+  const double least = 2 * tolerance_of(model) * model.router_scale;
+  const auto texts = tokens_of_parity(kPrompt, 288);
+  return std::all_of(texts.begin(), texts.end(),
+                     [&](const auto& tokens) { return Routing::of(path, model, tokens).margin > least; });
+}
+
+}  // namespace winnow::test
