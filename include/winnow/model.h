@@ -35,6 +35,8 @@ struct ModelInfo {
   int n_head = 0;  ///< of the first layer, as the next two; `layers` has all
   int n_head_kv = 0;
   int head_dim = 0;
+  int n_expert = 0;       ///< of the first layer; 0: its feed-forward part is one
+  int n_expert_used = 0;  ///< of them by each token
   int n_vocab = 0;
   int ctx_train = 0;                   ///< tokens that it was trained with, as its file says
   int context = 0;                     ///< tokens that it reads: more than ctx_train where RoPE is scaled

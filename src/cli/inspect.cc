@@ -113,6 +113,8 @@ void show_model(const std::string& path, OutputForm form) {
                                {"n_head", m.n_head},
                                {"n_head_kv", m.n_head_kv},
                                {"head_dim", m.head_dim},
+                               {"n_expert", m.n_expert},
+                               {"n_expert_used", m.n_expert_used},
                                {"n_vocab", m.n_vocab},
                                {"ctx_train", m.ctx_train},
                                {"context", m.context},
@@ -122,13 +124,13 @@ void show_model(const std::string& path, OutputForm form) {
     return write_stdout(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   show(fmt::format(
-      "{}\n  {} ({}), {} weights, {}\n  {}, {} tokens in the vocabulary\n"
+      "{}\n  {} ({}), {} weights, {}\n  {}{}, {} tokens in the vocabulary\n"
       "  context {} tokens{}; a full f16 cache takes {} per token, {} for the context\n",
       m.path, m.arch, m.name.empty() ? "unnamed" : brief(m.name), m.weight_type, format_bytes(m.weight_bytes),
       heads_of(m.layers, fmt::format("{} layers, {} query heads on {} KV heads of {} dimensions", m.n_layer, m.n_head,
                                      m.n_head_kv, m.head_dim)),
-      m.n_vocab, m.context,
-      m.context == m.ctx_train ? "" : fmt::format(" by RoPE scaling (trained with {})", m.ctx_train),
+      m.n_expert == 0 ? "" : fmt::format(", {} of {} experts for a token", m.n_expert_used, m.n_expert), m.n_vocab,
+      m.context, m.context == m.ctx_train ? "" : fmt::format(" by RoPE scaling (trained with {})", m.ctx_train),
       format_bytes(m.kv_bytes_per_token), format_bytes(m.kv_bytes_per_token * as_size(m.context))));
 }
 

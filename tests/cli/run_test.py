@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from program import PATIENCE, WINNOW
+from program import PATIENCE, WINNOW, make_tiny_gguf
 
 SNAPKV = ["--kv", "snapkv:window=8", "--budget", "40"]
 
@@ -115,6 +115,13 @@ def test_methods_are_listed():
 
 def test_a_model_is_inspected(model):
     assert json.loads(run("inspect", model, "--json").stdout)["kv_bytes_per_token"] == 2 * 2 * 64 * 4
+
+
+def test_experts_of_a_model_are_counted(work, model):
+    mixture = make_tiny_gguf(f"{work}/mixture.gguf", "qwen3moe")
+    assert "2 of 8 experts for a token" in run("inspect", mixture).stdout
+    assert json.loads(run("inspect", mixture, "--json").stdout)["n_expert_used"] == 2
+    assert "experts" not in run("inspect", model).stdout
 
 
 def test_help_and_version():
