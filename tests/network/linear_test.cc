@@ -163,7 +163,7 @@ class Bf16Products : public testing::Test {
     const File file(path);
     const auto weights = model::Weights::load(path);
     const auto& w = weights->layer(1);
-    const std::vector<const ggml_tensor*> matrices = {w.wq, w.wk, w.ffn_down};
+    const std::vector<const ggml_tensor*> matrices = {w.q.weight, w.k.weight, w.down.weight};
     MemoryAccount account;
     network::PackedSet set(*weights, account, network::PackedSet::bytes(matrices), 1);
     set.begin(matrices);
@@ -175,11 +175,12 @@ class Bf16Products : public testing::Test {
       for (const int threads : {1, 2}) {
         SCOPED_TRACE(std::to_string(n) + " rows, " + std::to_string(threads) + " threads");
         auto x = normal(n * tiny.n_embd);
-        const auto out = products(set, account, x, {w.wq, w.wk}, threads);
+        const auto out = products(set, account, x, {w.q.weight, w.k.weight}, threads);
         expect_close(out[0], x, wq, static_cast<std::size_t>(tiny.n_embd));
         expect_close(out[1], x, wk, static_cast<std::size_t>(tiny.n_embd));
         x = normal(n * tiny.n_ff);
-        expect_close(products(set, account, x, {w.ffn_down}, threads)[0], x, down, static_cast<std::size_t>(tiny.n_ff));
+        expect_close(products(set, account, x, {w.down.weight}, threads)[0], x, down,
+                     static_cast<std::size_t>(tiny.n_ff));
       }
     }
   }
