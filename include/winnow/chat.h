@@ -60,13 +60,17 @@ class WINNOW_EXPORT Chat {
   std::vector<float> read(const std::vector<Token>& tokens);
   Generation answer(const std::vector<float>& logits, const OnText& on_text);
   Reply read_and_answer(Transcript transcript, const OnText& on_text);
+  bool compresses() const;
+  /// Remembers what compress_turn() will need.
+  void begin_turn(const CacheMark& mark);
 
   Session& session_;
   CacheOptions cache_options_;
   GenerateOptions generate_;
   Transcript transcript_;  ///< answers as they came; the cache may lack the last tokens
   std::optional<Cache> cache_;
-  std::size_t compressed_ = 0;  ///< tokens that the cache has seen and that need not be compressed any more
+  std::size_t compressed_ = 0;           ///< tokens that the cache has seen and that need not be compressed any more
+  std::optional<CacheMark> turn_begin_;  ///< of the tokens after those; set where the model has windows
   bool warned_ = false;
 };
 

@@ -21,11 +21,12 @@ struct LayerInfo {
   int n_head = 0;  ///< query heads
   int n_head_kv = 0;
   int head_dim = 0;
+  int window = 0;  ///< tokens that a query sees, its own included; 0: all up to its own
 
   bool operator==(const LayerInfo&) const = default;
 };
 
-struct ModelInfo {
+struct WINNOW_EXPORT ModelInfo {
   std::string path;
   std::string arch;         ///< GGUF's general.architecture
   std::string name;         ///< GGUF's general.name, may be empty
@@ -42,8 +43,14 @@ struct ModelInfo {
   int context = 0;                     ///< tokens that it reads: more than ctx_train where RoPE is scaled
   std::size_t n_params = 0;            ///< elements of all tensors
   std::size_t weight_bytes = 0;        ///< memory that the weights take
-  std::size_t kv_bytes_per_token = 0;  ///< an f16 key and value of every head and layer
+  std::size_t kv_bytes_per_token = 0;  ///< an f16 key and value of every head of every layer without a window
   std::vector<LayerInfo> layers = {};  ///< [n_layer]
+
+  /// The largest window of a layer; 0: none has one.
+  int window() const;
+  int window_layers() const;
+  /// Of an f16 cache of everything that so many tokens leave to be seen.
+  std::size_t full_cache_bytes(int tokens) const;
 };
 
 /// A model: weights and vocabulary. Immutable after load() and safe to share between threads. Its file stays mapped:

@@ -19,6 +19,7 @@ namespace winnow {
 
 namespace engine {
 class Sequence;
+struct WindowLanes;
 }  // namespace engine
 
 /// How the cache of one sequence is kept.
@@ -33,12 +34,12 @@ struct WINNOW_EXPORT CacheOptions {
 
 /// What a cache holds now.
 struct CacheStats {
-  double entries_per_head_mean = 0;
-  int entries_min = 0;  ///< over layers and KV heads
+  double entries_per_head_mean = 0;  ///< as the next three, of the layers without a window, unless all have one
+  int entries_min = 0;               ///< over layers and KV heads
   int entries_max = 0;
   double attended_per_head_mean = 0;  ///< entries that a query reads
   std::size_t bytes_held = 0;         ///< allocated
-  std::size_t bytes_full = 0;         ///< computed: the f16 cache of all tokens seen
+  std::size_t bytes_full = 0;         ///< computed: the f16 cache of all tokens seen, or of a layer's window of them
   int tokens_seen = 0;
 };
 
@@ -56,7 +57,8 @@ class WINNOW_EXPORT Cache {
   Cache clone() const;
   CacheStats stats() const;
   /// Remembers the cache as it is, so that what is appended next can be taken back. Costs nothing where entries are
-  /// only appended, and a copy where they are evicted or summarised. Throws MemoryError.
+  /// only appended, a copy of the layers with windows, and a copy of all where entries are evicted or summarised.
+  /// Throws MemoryError.
   CacheMark mark() const;
   /// Puts the cache back to how it was at the mark. REQUIRES: a mark of this cache, no later go_back() than it.
   void go_back(CacheMark mark);
@@ -72,10 +74,11 @@ class WINNOW_EXPORT Cache {
   std::unique_ptr<engine::Sequence> impl_;
 };
 
-/// What Cache::go_back() needs.
+/// What Cache::go_back() needs, and Session::compress().
 struct CacheMark {
   int tokens_seen = 0;
   std::optional<Cache> copy;
+  std::shared_ptr<const engine::WindowLanes> windows;  ///< of layers with windows, where there are some
 };
 
 /// How a prompt is read. Sums, softmax, norms and decoding are in f32 everywhere.
@@ -149,8 +152,11 @@ class WINNOW_EXPORT Session {
   /// budget of the sequence, or the least that the method works with: they are read once more, layer by layer, after
   /// what is left of what came before them, which stays as it is. Nothing happens where they fit into the budget, and
   /// where the method evicts nothing, or at every step. When it throws the sequence goes on as it was. Throws
-  /// UsageError when it has not seen so many tokens.
+  /// UsageError when it has not seen so many tokens, and for a model with windows when these do not reach back any more
+  /// to what came before the tokens.
   void compress(Cache& cache, std::span<const Token> tokens);
+  /// The same for models with windows, too: `begin` was made before these tokens came.
+  void compress(Cache& cache, std::span<const Token> tokens, const CacheMark& begin);
 
   /// One decode step of a batch: tokens[i] is appended to caches[i]; logits [batch][n_vocab]. The caches are all
   /// different. Each row is bit for bit what it would be alone.

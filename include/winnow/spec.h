@@ -71,8 +71,8 @@ class WINNOW_EXPORT Budget {
   double amount() const { return amount_; }
 
   /// Entries per KV head when `tokens` have been seen and one entry in each KV head of each layer takes `entry_bytes`
-  /// together; rounded down.
-  int entries(int tokens, std::size_t entry_bytes) const;
+  /// together; rounded down. Of a number of bytes, `besides` are for something else.
+  int entries(int tokens, std::size_t entry_bytes, std::size_t besides = 0) const;
 
   bool operator==(const Budget&) const = default;
 

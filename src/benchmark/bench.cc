@@ -122,7 +122,9 @@ class Runner {
     options.threads = options_.session.threads;
     options.flash_attention =
         engine == Engine::llama_cpp_fa ? benchmark::FlashAttention::on : benchmark::FlashAttention::off;
-    return llama_contender(loaded.peer, options, model().info().kv_bytes_per_token);
+    options.window_cache = benchmark::WindowCache::window;
+    return llama_contender(loaded.peer, options,
+                           [&info = model().info()](int tokens) { return info.full_cache_bytes(tokens); });
   }
 
   const Model& model() const { return *loaded_.front().model; }

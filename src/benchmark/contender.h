@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -38,9 +39,11 @@ class Contender {
 std::unique_ptr<Contender> winnow_contender(std::shared_ptr<const Model> model, const SessionOptions& session,
                                             const CacheOptions& cache);
 
-/// llama.cpp through libllama, with its full cache, which is allocated whole. `token_bytes`: keys and values of a
-/// token.
+/// Keys and values of so many tokens of a sequence.
+using CacheBytes = std::function<std::size_t(int tokens)>;
+
+/// llama.cpp through libllama, with its full cache, which is allocated whole.
 std::unique_ptr<Contender> llama_contender(std::shared_ptr<llama_model> model, const benchmark::LlamaOptions& options,
-                                           std::size_t token_bytes);
+                                           CacheBytes cache_bytes);
 
 }  // namespace winnow::benchmark

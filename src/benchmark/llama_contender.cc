@@ -30,9 +30,9 @@ std::size_t anonymous_memory() {
 
 class LlamaContender : public Contender {
  public:
-  LlamaContender(std::shared_ptr<llama_model> model, const benchmark::LlamaOptions& options, std::size_t token_bytes)
-      : before_(anonymous_memory()), llama_(std::move(model), options), token_bytes_(token_bytes) {
-    bytes_.kv = as_size(options.context) * token_bytes;
+  LlamaContender(std::shared_ptr<llama_model> model, const benchmark::LlamaOptions& options, CacheBytes cache_bytes)
+      : before_(anonymous_memory()), llama_(std::move(model), options), cache_bytes_(std::move(cache_bytes)) {
+    bytes_.kv = as_size(options.sequences) * cache_bytes_(options.context / options.sequences);
     llama_.decode(std::vector<Token>(std::min(options.ubatch, options.context),
                                      1));  // touches its work space
     llama_.clear();
@@ -44,7 +44,7 @@ class LlamaContender : public Contender {
     for (int i = 1; i < batch; ++i) llama_.copy(0, i);
     depth_ = static_cast<int>(depth.size());
     batch_ = batch;
-    bytes_.read = depth.size() * as_size(batch) * token_bytes_;
+    bytes_.read = as_size(batch) * cache_bytes_(depth_);
   }
 
   void restore() override {
@@ -59,7 +59,7 @@ class LlamaContender : public Contender {
  private:
   std::size_t before_;
   benchmark::Llama llama_;
-  std::size_t token_bytes_;
+  CacheBytes cache_bytes_;
   int depth_ = 0;
   int batch_ = 1;
   Bytes bytes_;
@@ -68,8 +68,8 @@ class LlamaContender : public Contender {
 }  // namespace
 
 std::unique_ptr<Contender> llama_contender(std::shared_ptr<llama_model> model, const benchmark::LlamaOptions& options,
-                                           std::size_t token_bytes) {
-  return std::make_unique<LlamaContender>(std::move(model), options, token_bytes);
+                                           CacheBytes cache_bytes) {
+  return std::make_unique<LlamaContender>(std::move(model), options, std::move(cache_bytes));
 }
 
 }  // namespace winnow::benchmark

@@ -53,6 +53,7 @@ llama_context_params params_of(const LlamaOptions& options) {
   params.flash_attn_type = flash_type_of(options.flash_attention);
   params.type_k = params.type_v = ggml_type_of(options.kv_type);
   params.kv_unified = options.kv_buffers == KvBuffers::one;
+  params.swa_full = options.window_cache == WindowCache::full_size;
   return params;
 }
 

@@ -26,6 +26,9 @@ enum class KvBuffers : std::uint8_t {
   one_each,  ///< of equal size; a copied sequence has entries of its own, as different texts would
 };
 
+/// Cells that layers with a sliding window have: libllama's swa_full.
+enum class WindowCache : std::uint8_t { full_size, window };
+
 struct LlamaOptions {
   int context = 4096;  ///< tokens that all sequences may hold together
   int sequences = 1;
@@ -34,6 +37,7 @@ struct LlamaOptions {
   int ubatch = 512;  ///< tokens of one graph
   FlashAttention flash_attention = FlashAttention::off;
   KvBuffers kv_buffers = KvBuffers::one;
+  WindowCache window_cache = WindowCache::full_size;
   ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
 };
 

@@ -47,6 +47,14 @@ Matrices output_of(const model::Weights& weights) {
   return out;
 }
 
+/// Queries of tokens that come after `depth` others, and the keys that each of them sees.
+double pairs_of(int tokens, int depth, int window) {
+  const auto all = [](double n) { return n * (n + 1) / 2; };
+  const double end = static_cast<double>(depth) + tokens;
+  const auto hidden = [&](double n) { return window > 0 && n > window ? all(n - window) : 0; };
+  return all(end) - all(depth) - (hidden(end) - hidden(depth));
+}
+
 }  // namespace
 
 Work work_of_reading(const Model& model, int tokens, int depth) {
@@ -55,10 +63,11 @@ Work work_of_reading(const Model& model, int tokens, int depth) {
   const Matrices layers = layers_of(weights);
   const Matrices output = output_of(weights);
   const double n = tokens;
-  const double pairs = n * depth + n * (n + 1) / 2;
-  double width = 0;
-  for (int l = 0; l < h.n_layer; ++l) width += static_cast<double>(h.layer(l).n_head) * h.layer(l).head_dim;
-  const double attention = 4.0 * width * pairs;
+  double attention = 0;
+  for (int l = 0; l < h.n_layer; ++l) {
+    const auto& spec = h.layer(l);
+    attention += 4.0 * spec.n_head * spec.head_dim * pairs_of(tokens, depth, spec.window);
+  }
   return {2 * (layers.weights * n + output.weights) + attention, layers.bytes + output.bytes};
 }
 

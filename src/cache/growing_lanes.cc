@@ -123,6 +123,17 @@ void Commit::add_merged_entries(int head) {
   }
 }
 
+/// A lane's slots in the order of their positions, of those that stand before one.
+std::vector<int> in_order(const LayerLanes& lanes, int head, std::int32_t before) {
+  std::vector<int> slots;
+  for (int slot = 0; slot < lanes.length(head); ++slot) {
+    if (lanes.position(head, slot) < before) slots.push_back(slot);
+  }
+  std::sort(slots.begin(), slots.end(),
+            [&](int a, int b) { return lanes.position(head, a) < lanes.position(head, b); });
+  return slots;
+}
+
 /// Adds the first slots of a lane, with their merged entries, to other lanes, from slot `first` on. REQUIRES: room for
 /// them, un-rotated keys in both or in neither.
 void add_slots(const LayerLanes& from, int head, int slots, int first, LaneContents& to) {
@@ -181,6 +192,38 @@ void GrowingLanes::put_from(std::int32_t position, GrowingLanes&& others) {
   }
   joined.end = std::max(contents_.end, others.contents_.end);
   assign(std::move(joined));
+}
+
+void GrowingLanes::put_last(std::int32_t position, GrowingLanes&& others, int most) {
+  LaneContents joined(*account_, shape());
+  std::vector<std::vector<StoredEntry>> entries;
+  std::vector<int> lengths;
+  for (int head = 0; head < shape().kv_heads; ++head) {
+    auto& all = entries.emplace_back();
+    for (const int slot : in_order(*this, head, position)) all.push_back(entry(head, slot));
+    for (const int slot : in_order(others, head, others.contents_.end)) all.push_back(others.entry(head, slot));
+    if (all.size() > as_size(most)) all.erase(all.begin(), all.end() - most);
+    lengths.push_back(static_cast<int>(all.size()));
+  }
+  joined.storage.allocate(lengths);
+  for (int head = 0; head < shape().kv_heads; ++head) {
+    for (int slot = 0; slot < lengths[head]; ++slot)
+      joined.storage.copy(entries[head][slot], joined.storage.entry(head, slot));
+  }
+  joined.end = std::max(contents_.end, others.contents_.end);
+  assign(std::move(joined));
+}
+
+void GrowingLanes::close_ring(int head, int slots) {
+  int oldest = 0;
+  for (int slot = 1; slot < slots; ++slot) {
+    if (position(head, slot) < position(head, oldest)) oldest = slot;
+  }
+  for (int slot = slots; slot < length(head); ++slot) {
+    contents_.storage.copy(entry(head, slot), entry(head, oldest));
+    oldest = (oldest + 1) % slots;
+  }
+  contents_.storage.cut(head, slots);
 }
 
 void GrowingLanes::reserve_merged_entries(int count) {

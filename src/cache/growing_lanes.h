@@ -27,6 +27,10 @@ class GrowingLanes : public LayerLanes {
   /// block of exactly their number. REQUIRES: slots_before(). Throws MemoryError before anything has changed.
   void put_from(std::int32_t position, GrowingLanes&& others);
 
+  /// The same where a lane holds the last entries of the text, without a gap, and at most `most` of them: those before
+  /// go. REQUIRES: keys that are not un-rotated.
+  void put_last(std::int32_t position, GrowingLanes&& others, int most);
+
   /// Makes sure that every head can take `count` more entries without allocating, and frees pages that are not needed
   /// for that. Throws MemoryError.
   void reserve(int count) { contents_.storage.reserve(count); }
@@ -36,6 +40,10 @@ class GrowingLanes : public LayerLanes {
   void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
   /// Evicts one entry and stores another in its slot. Its state starts at 0.
   void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
+
+  /// Of a lane whose first `slots` entries are a ring, in the order of their positions from the oldest on: the entries
+  /// behind them take the slots of the oldest, one after the other.
+  void close_ring(int head, int slots);
 
   MemoryAccount& account() const { return *account_; }
 

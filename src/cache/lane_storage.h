@@ -57,6 +57,9 @@ class LaneStorage {
   /// Drops one entry; the lane's last entry moves into its slot.
   void remove(int head, int slot);
 
+  /// Drops the entries from slot `length` on.
+  void cut(int head, int length) { length_[head] = length; }
+
   /// One entry, and as many after it as run() says: their parts follow one another. The storage owns the memory; it is
   /// as constant as the lanes around it.
   StoredEntry entry(int head, int slot) const;

@@ -35,7 +35,8 @@ bool are_equal(const std::vector<LayerInfo>& layers) {
 }
 
 /// `equal` where all layers have the same heads; else how many have which, in the order of their first ones.
-std::string heads_of(const std::vector<LayerInfo>& layers, const std::string& equal) {
+std::string heads_of(std::vector<LayerInfo> layers, const std::string& equal) {
+  for (auto& layer : layers) layer.window = 0;
   if (are_equal(layers)) return equal;
   std::string out;
   for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
@@ -47,11 +48,24 @@ std::string heads_of(const std::vector<LayerInfo>& layers, const std::string& eq
   return out;
 }
 
+/// How many layers have a window, and how many have none; empty where none has one.
+std::string windows_of(const std::vector<LayerInfo>& layers) {
+  const auto windowed = [](const LayerInfo& layer) { return layer.window > 0; };
+  const auto first = std::find_if(layers.begin(), layers.end(), windowed);
+  if (first == layers.end()) return "";
+  const auto count = std::count_if(layers.begin(), layers.end(), windowed);
+  return fmt::format("  {} of {} layers see a window of {} tokens, and are not compressed; {} see all\n", count,
+                     layers.size(), first->window, layers.size() - as_size(count));
+}
+
 /// Adds the heads of each layer where they differ.
 void add_layers(nlohmann::ordered_json& to, const std::vector<LayerInfo>& layers) {
   if (are_equal(layers)) return;
   for (const auto& layer : layers)
-    to["layers"].push_back({{"n_head", layer.n_head}, {"n_head_kv", layer.n_head_kv}, {"head_dim", layer.head_dim}});
+    to["layers"].push_back({{"n_head", layer.n_head},
+                            {"n_head_kv", layer.n_head_kv},
+                            {"head_dim", layer.head_dim},
+                            {"window", layer.window}});
 }
 
 nlohmann::ordered_json saved_json(const SavedInfo& s) {
@@ -119,19 +133,23 @@ void show_model(const std::string& path, OutputForm form) {
                                {"ctx_train", m.ctx_train},
                                {"context", m.context},
                                {"weight_bytes", m.weight_bytes},
-                               {"kv_bytes_per_token", m.kv_bytes_per_token}};
+                               {"kv_bytes_per_token", m.kv_bytes_per_token},
+                               {"window", m.window()},
+                               {"window_layers", m.window_layers()},
+                               {"global_layers", m.n_layer - m.window_layers()}};
     add_layers(out, m.layers);
     return write_stdout(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   show(fmt::format(
-      "{}\n  {} ({}), {} weights, {}\n  {}{}, {} tokens in the vocabulary\n"
+      "{}\n  {} ({}), {} weights, {}\n  {}{}, {} tokens in the vocabulary\n{}"
       "  context {} tokens{}; a full f16 cache takes {} per token, {} for the context\n",
       m.path, m.arch, m.name.empty() ? "unnamed" : brief(m.name), m.weight_type, format_bytes(m.weight_bytes),
       heads_of(m.layers, fmt::format("{} layers, {} query heads on {} KV heads of {} dimensions", m.n_layer, m.n_head,
                                      m.n_head_kv, m.head_dim)),
       m.n_expert == 0 ? "" : fmt::format(", {} of {} experts for a token", m.n_expert_used, m.n_expert), m.n_vocab,
-      m.context, m.context == m.ctx_train ? "" : fmt::format(" by RoPE scaling (trained with {})", m.ctx_train),
-      format_bytes(m.kv_bytes_per_token), format_bytes(m.kv_bytes_per_token * as_size(m.context))));
+      windows_of(m.layers), m.context,
+      m.context == m.ctx_train ? "" : fmt::format(" by RoPE scaling (trained with {})", m.ctx_train),
+      format_bytes(m.kv_bytes_per_token), format_bytes(m.full_cache_bytes(m.context))));
 }
 
 struct Arguments {

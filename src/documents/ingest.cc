@@ -77,6 +77,14 @@ void check_method(const CacheOptions& options) {
   }
 }
 
+/// A document's entries in a layer with a window would have to be stored whole: the tokens that are computed again
+/// anywhere in it see their neighbours.
+void check_windows(const ModelInfo& info) {
+  if (info.window_layers() == 0) return;
+  throw UsageError(fmt::format("documents need a model without sliding windows: {} of the {} layers of {} have one",
+                               info.window_layers(), info.n_layer, info.path));
+}
+
 std::vector<Token> tokens_of(const Model& model, const DocumentText& text) {
   auto tokens = text.tokens;
   if (tokens.empty()) {
@@ -99,6 +107,7 @@ std::vector<Token> tokens_of(const Model& model, const DocumentText& text) {
 Ingestion::Ingestion(const Model& model, DocumentText text, const CacheOptions& options)
     : text_(std::move(text)), options_(options) {
   options_.check();
+  check_windows(model.info());
   check_method(options_);
   text_.tokens = tokens_of(model, text_);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/as_size.h"
+#include "engine/layers.h"
 #include "engine/sequence.h"
 
 namespace winnow {
@@ -17,14 +18,19 @@ const CacheOptions& Cache::options() const { return impl_->options(); }
 
 CacheStats Cache::stats() const {
   CacheStats stats;
-  stats.entries_min = impl_->lanes(0).length(0);
+  const int first = engine::first_global(impl_->hparams());
+  stats.entries_min = impl_->lanes(first).length(0);
   double lanes = 0;
   double sum = 0;
   double entries = 0;
-  std::size_t full_token = 0;
   for (int layer = 0; layer < impl_->layers(); ++layer) {
     const auto& of_layer = impl_->lanes(layer);
     const auto& shape = of_layer.shape();
+    const int window = impl_->hparams().layer(layer).window;
+    const int seen = window > 0 ? std::min(impl_->seen, window) : impl_->seen;
+    stats.bytes_full +=
+        as_size(seen) * 2 * as_size(shape.kv_heads) * cache::row_bytes(ElementType::f16, shape.head_dim);
+    if (!impl_->counts(layer)) continue;
     for (int head = 0; head < shape.kv_heads; ++head) {
       const int length = of_layer.length(head);
       stats.entries_min = std::min(stats.entries_min, length);
@@ -33,16 +39,14 @@ CacheStats Cache::stats() const {
       entries += of_layer.entries(head);
     }
     lanes += shape.kv_heads;
-    full_token += 2 * as_size(shape.kv_heads) * cache::row_bytes(ElementType::f16, shape.head_dim);
   }
   stats.entries_per_head_mean = sum / lanes;
   // Before the first step: what it will read.
-  const double budget = impl_->method().retrieves ? impl_->layer(0).terms().budget : entries / lanes;
+  const double budget = impl_->method().retrieves ? impl_->layer(first).terms().budget : entries / lanes;
   stats.attended_per_head_mean =
       impl_->attended >= 0 ? static_cast<double>(impl_->attended) / lanes : std::min(entries / lanes, budget);
   stats.bytes_held = impl_->bytes_held();
   stats.tokens_seen = impl_->seen;
-  stats.bytes_full = full_token * as_size(impl_->seen);
   return stats;
 }
 

@@ -9,6 +9,7 @@
 #include "base/as_size.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/sequence.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -29,7 +30,10 @@ Reply Chat::say(const std::string& words, const OnText& on_text) {
   Transcript next = with(words);
   warn_about_length(next.tokens.size());
   std::optional<CacheMark> mark;
-  if (cache_) mark = cache_->mark();
+  if (cache_) {
+    mark = cache_->mark();
+    begin_turn(*mark);
+  }
   try {
     return read_and_answer(std::move(next), on_text);
   } catch (...) {
@@ -55,6 +59,13 @@ Reply Chat::read_and_answer(Transcript next, const OnText& on_text) {
   append(next.tokens, reply.generation.tokens);
   transcript_ = std::move(next);
   return reply;
+}
+
+bool Chat::compresses() const { return cache_options_.spec.method().schedule == policy::Schedule::once; }
+
+void Chat::begin_turn(const CacheMark& mark) {
+  if (compresses() && mark.windows && as_size(mark.tokens_seen) == compressed_)
+    turn_begin_ = CacheMark{mark.tokens_seen, {}, mark.windows};
 }
 
 Transcript Chat::with(const std::string& words) {
@@ -93,6 +104,8 @@ std::vector<float> Chat::read(const std::vector<Token>& tokens) {
   Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
   cache_ = std::move(prefilled.caches.front());
   compressed_ = tokens.size();
+  turn_begin_.reset();
+  if (compresses()) begin_turn({static_cast<int>(compressed_), {}, cache_->impl().copy_windows()});
   return std::move(prefilled.logits);
 }
 
@@ -105,8 +118,14 @@ void Chat::compress_turn() {
   const std::size_t seen = cache_ ? as_size(cache_->stats().tokens_seen) : compressed_;
   if (seen <= compressed_) return;
   try {
-    session_.compress(*cache_, std::span(transcript_.tokens).subspan(compressed_, seen - compressed_));
+    const auto turn = std::span(transcript_.tokens).subspan(compressed_, seen - compressed_);
+    if (turn_begin_) {
+      session_.compress(*cache_, turn, *turn_begin_);
+    } else {
+      session_.compress(*cache_, turn);
+    }
     compressed_ = seen;
+    turn_begin_.reset();
   } catch (const Interrupted&) {
     log().info("the last {} tokens are not compressed yet", seen - compressed_);
   }
@@ -139,6 +158,7 @@ void Chat::load(const std::string& path) {
   compressed_ = as_size(cache_->stats().tokens_seen);
   cache_options_ = cache_->options();
   transcript_ = std::move(restored.transcript);
+  turn_begin_.reset();
   warned_ = false;
 }
 

@@ -11,7 +11,9 @@ namespace {
 
 int longest_lane(const Sequence& sequence) {
   int most = 0;
-  for (int layer = 0; layer < sequence.layers(); ++layer) most = std::max(most, sequence.layer(layer).longest_lane());
+  for (int layer = 0; layer < sequence.layers(); ++layer) {
+    if (sequence.counts(layer)) most = std::max(most, sequence.layer(layer).longest_lane());
+  }
   return most;
 }
 
@@ -35,6 +37,8 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
                  logits);
   attention.rethrow();
   for (const auto& row : rows) row.sequence->seen = row.position + 1;
+  for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row))
+    rows[row].sequence->end_step();
 }
 
 std::vector<Watched> Stepper::place_probabilities(std::span<const StepRow> rows) {

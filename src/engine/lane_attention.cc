@@ -37,7 +37,7 @@ void LaneAttention::store(const Tensors& tensors, Worker worker) {
   int task = 0;
   for (int row = 0; row < tensors.rows;) {
     const int end = end_of_sequence(rows_, row);
-    const int together = rows_[row].sequence->method().decoding.heads_read_alike ? heads : 1;
+    const int together = layer_of(row, tensors.layer).method().decoding.heads_read_alike ? heads : 1;
     for (int head = 0; head < heads; head += together) {
       if (task++ % worker.count == worker.index) store_heads(tensors, row, end, head, head + together);
     }
@@ -81,7 +81,14 @@ void LaneAttention::enter(const Tensors& tensors, int row, int head) {
   const auto& spec = spec_of(tensors.layer);
   const auto dim = as_size(spec.head_dim);
   const std::size_t offset = (as_size(row) * as_size(spec.n_head_kv) + as_size(head)) * dim;
-  layer_of(row, tensors.layer).enter(head, rows_[row].position, {tensors.k + offset, dim}, {tensors.v + offset, dim});
+  auto& layer = layer_of(row, tensors.layer);
+  const std::span key(tensors.k + offset, dim);
+  const std::span value(tensors.v + offset, dim);
+  if (is_first_of_sequence(row)) {
+    layer.enter(head, rows_[row].position, key, value);
+  } else {
+    layer.follow(head, rows_[row].position, key, value);
+  }
 }
 
 std::span<cache::AttendPlan> LaneAttention::plans_of(int row) {
@@ -92,15 +99,16 @@ std::span<cache::AttendPlan> LaneAttention::plans_of(int row) {
 void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int end_head) {
   const auto& layer = layer_of(row, tensors.layer);
   const auto& lanes = layer.lanes();
-  const auto& method = rows_[row].sequence->method();
+  const auto& method = layer.method();
   const std::int32_t position = rows_[row].position;
   const auto plans = plans_of(row);
   for (int head = first_head; head < end_head; ++head) plans[head].clear();
   if (method.decoding.attend) {
     const auto shape = shape_of(spec_of(tensors.layer));
     const auto width = static_cast<std::ptrdiff_t>(shape.query_heads) * shape.head_dim;
-    method.decoding.attend.call(
-        {tensors.layer, shape, lanes, position, layer.terms(), tensors.q + row * width, first_head, end_head}, plans);
+    method.decoding.attend.call({hparams_.place_of[tensors.layer], shape, lanes, position, layer.terms(),
+                                 tensors.q + row * width, first_head, end_head},
+                                plans);
   }
   for (int head = first_head; head < end_head; ++head) {
     auto& plan = plans[head];
@@ -121,16 +129,17 @@ void LaneAttention::read(int layer, int row) {
 void LaneAttention::read_range(int layer, int row, int head, const cache::AttendRange& range) {
   const Watched& watched = watched_[row];
   auto& sequence = *rows_[row].sequence;
-  const bool last = row + 1 == end_of_sequence(rows_, row);
+  const bool counts = sequence.counts(layer) && row + 1 == end_of_sequence(rows_, row);
+  const bool is_watched = watched.stride > 0 && spec_of(layer).window == 0;
   pieces_.clear();
   sequence.lanes(layer).pieces(head, range, pieces_);
   for (const auto& piece : pieces_) {
     attention::DecodeRead read{row, head, piece};
-    if (watched.stride > 0) {
+    if (is_watched) {
       read.probabilities = probabilities_of(watched, layer, head) + piece.first;
       read.probabilities_stride = watched.stride;
     }
-    if (last) sequence.attended += piece.entries();
+    if (counts) sequence.attended += piece.entries();
     reads_.push_back(read);
   }
 }
@@ -143,14 +152,14 @@ float* LaneAttention::probabilities_of(const Watched& watched, int layer, int kv
 
 void LaneAttention::step(int layer, const Stepping& stepping) const {
   const auto shape = shape_of(spec_of(layer));
-  if (stepping.first_head >= shape.kv_heads) return;
+  if (shape.window > 0 || stepping.first_head >= shape.kv_heads) return;
   const auto& row = rows_[stepping.row];
   auto& kept = row.sequence->layer(layer);
   const Watched& watched = watched_[stepping.row];
   const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
-  row.sequence->method().decoding.step.call({layer, shape, kept.lanes(), row.position, kept.terms(), kept.limit(),
-                                             stepping.first_head, std::min(stepping.end_head, shape.kv_heads),
-                                             probabilities, watched.stride});
+  kept.method().decoding.step.call({hparams_.place_of[layer], shape, kept.lanes(), row.position, kept.terms(),
+                                    kept.limit(), stepping.first_head, std::min(stepping.end_head, shape.kv_heads),
+                                    probabilities, watched.stride});
 }
 
 }  // namespace winnow::engine

@@ -57,6 +57,7 @@ class LaneAttention : public TeamAttention {
   /// The rows of one sequence enter the lanes of some heads, and each plans what it reads before the next one enters.
   void store_heads(const Tensors& tensors, int row, int end_row, int first_head, int end_head);
   void enter(const Tensors& tensors, int row, int head);
+  bool is_first_of_sequence(int row) const { return row == 0 || rows_[row - 1].sequence != rows_[row].sequence; }
   void plan(const Tensors& tensors, int row, int first_head, int end_head);
   std::span<cache::AttendPlan> plans_of(int row);
 

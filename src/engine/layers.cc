@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/layers.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "base/as_size.h"
+#include "base/format.h"
+#include "cache/lane_storage.h"
 #include "policy/sequence_layer.h"
+#include "winnow/error.h"
 
 namespace winnow::engine {
 
@@ -26,27 +31,63 @@ MostHeads most_heads(const model::Hparams& hparams) {
   return most;
 }
 
+const policy::Method& method_of(const CacheOptions& options, const model::LayerSpec& spec) {
+  return spec.window > 0 ? policy::sliding_window() : options.spec.method();
+}
+
+int first_global(const model::Hparams& hparams) {
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    if (hparams.layer(layer).window == 0) return layer;
+  }
+  return 0;
+}
+
 policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch) {
   const auto& spec = hparams.layer(layer);
-  return {layer, hparams.n_layer, shape_of(spec), &scratch, {}, nullptr, &spec.rope, nullptr};
+  const int alike = spec.window == 0 ? hparams.n_global : hparams.n_layer - hparams.n_global;
+  return {hparams.place_of[layer], alike, shape_of(spec), &scratch, {}, nullptr, &spec.rope, nullptr};
 }
 
 cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec) {
-  return policy::lane_shape(options.spec.method(), options.kv_type, shape_of(spec), spec.rope);
+  return policy::lane_shape(method_of(options, spec), options.kv_type, shape_of(spec), spec.rope);
 }
+
+namespace {
+
+/// Sums up what each(spec, bytes of an entry in all heads) gives over the layers with windows.
+template <class Each>
+std::size_t over_windows(const CacheOptions& options, const model::Hparams& hparams, const Each& each) {
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const auto& spec = hparams.layer(layer);
+    if (spec.window > 0) bytes += each(spec, as_size(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec)));
+  }
+  return bytes;
+}
+
+}  // namespace
 
 std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams) {
   std::size_t bytes = 0;
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
-    bytes += as_size(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec));
+    if (spec.window == 0) bytes += as_size(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec));
   }
   return bytes;
 }
 
-bool is_whole_lane(const model::LayerSpec& spec, int entries, int seen) {
-  if (spec.window == 0) return entries == seen;
-  return entries >= std::min(seen, spec.window - 1) && entries <= std::min(seen, spec.window);
+std::size_t window_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  return over_windows(options, hparams, [tokens](const model::LayerSpec& spec, std::size_t entry) {
+    return as_size(std::min(tokens, spec.window)) * entry;
+  });
+}
+
+std::size_t window_growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more,
+                                int together) {
+  return over_windows(options, hparams, [=](const model::LayerSpec& spec, std::size_t entry) {
+    const int grown = std::min(more, std::max(0, spec.window - tokens));
+    return as_size(grown + std::min(more, together) + cache::LaneStorage::kPage) * entry;
+  });
 }
 
 policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens) {
@@ -55,35 +96,72 @@ policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens) {
 
 std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens) {
   std::vector<policy::LayerPrompt> out;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) out.push_back(prompt_of(hparams.layer(layer), tokens));
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    if (hparams.layer(layer).window == 0) out.push_back(prompt_of(hparams.layer(layer), tokens));
+  }
   return out;
 }
 
 std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const auto& method = options.spec.method();
   const int budget = budget_entries(options, hparams, tokens);
   std::vector<policy::Terms> out;
-  for (const auto& prompt : prompts_of(hparams, tokens))
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const auto& spec = hparams.layer(layer);
+    const auto& selection = method_of(options, spec).selection;
+    const auto prompt = prompt_of(spec, tokens);
+    const int entries = spec.window > 0 ? spec.window : budget;
     out.push_back(
-        {prompt, budget,
-         method.selection.always_kept ? method.selection.always_kept.call(prompt, budget) : policy::AlwaysKept{}});
+        {prompt, entries, selection.always_kept ? selection.always_kept.call(prompt, entries) : policy::AlwaysKept{}});
+  }
   return out;
 }
 
+namespace {
+
+/// That there is something to evict from, and room for the windows in a budget of bytes.
+void check_windows(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  if (!options.spec.method().needs_budget() || hparams.n_global == hparams.n_layer) return;
+  if (hparams.n_global == 0) {
+    throw UsageError(
+        fmt::format("all {} layers of the model have windows, of which nothing is evicted: {} cannot run, "
+                    "full can",
+                    hparams.n_layer, options.spec.print()));
+  }
+  const auto bytes = window_bytes(options, hparams, tokens);
+  const auto& budget = *options.budget;
+  if (budget.unit() == Budget::Unit::bytes && budget.amount() < static_cast<double>(bytes)) {
+    throw UsageError(fmt::format("a budget of {} is too small: the windows of {} layers take {} of {} tokens",
+                                 budget.print(), hparams.n_layer - hparams.n_global, format_bytes(bytes), tokens));
+  }
+}
+
+}  // namespace
+
 std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  return policy::spread_over_layers(options.spec.method(), budget_entries(options, hparams, tokens),
-                                    prompts_of(hparams, tokens));
+  check_windows(options, hparams, tokens);
+  std::vector<policy::LayerBudget> global;
+  if (hparams.n_global > 0)
+    global = policy::spread_over_layers(options.spec.method(), budget_entries(options, hparams, tokens),
+                                        prompts_of(hparams, tokens));
+  std::vector<policy::LayerBudget> out;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const int window = hparams.layer(layer).window;
+    out.push_back(window > 0 ? policy::LayerBudget{window, {}} : global[as_size(hparams.place_of[layer])]);
+  }
+  return out;
 }
 
 int least_budget(const policy::Method& method, const model::Hparams& hparams, int tokens) {
   int least = 0;
-  for (const auto& kind : hparams.kinds) least = std::max(least, policy::least_budget(method, prompt_of(kind, tokens)));
+  for (const auto& kind : hparams.kinds) {
+    if (kind.window == 0) least = std::max(least, policy::least_budget(method, prompt_of(kind, tokens)));
+  }
   return least;
 }
 
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   if (!options.spec.method().needs_budget()) return tokens;
-  return options.budget->entries(tokens, entry_bytes(options, hparams));
+  return options.budget->entries(tokens, entry_bytes(options, hparams), window_bytes(options, hparams, tokens));
 }
 
 }  // namespace winnow::engine

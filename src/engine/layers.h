@@ -8,6 +8,7 @@
 #include "cache/scratch.h"
 #include "model/hparams.h"
 #include "policy/plan.h"
+#include "policy/sliding_window.h"
 #include "winnow/session.h"
 
 /// What the layers of a model are to attention, caches and methods.
@@ -18,6 +19,11 @@ attention::Shape shape_of(const model::LayerSpec& spec);
 cache::KvHeads kv_heads_of(const model::LayerSpec& spec);
 /// Of each kind of layers: what a scratch must have room for.
 std::vector<cache::KvHeads> kv_heads_of(const model::Hparams& hparams);
+
+/// What fills the lanes of a layer: the method of `options`, unless the layer has a window.
+const policy::Method& method_of(const CacheOptions& options, const model::LayerSpec& spec);
+/// The first layer without a window; where all have one, the first.
+int first_global(const model::Hparams& hparams);
 
 /// What a method's parts look at when a prompt has passed through a layer, and nobody has looked at its attention.
 policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch);
@@ -31,26 +37,29 @@ MostHeads most_heads(const model::Hparams& hparams);
 
 /// The shape of a layer's lanes that `options` asks for. `spec` outlives it.
 cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec);
-/// Bytes that one entry takes in each KV head of each layer, together.
+/// Bytes that one entry takes in each KV head of each layer without a window, together.
 std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams);
-
-/// Whether a lane of so many entries can be one from which no method has evicted anything after `seen` tokens: it has
-/// all of them, or those of the layer's window with or without the one that the next token hides.
-bool is_whole_lane(const model::LayerSpec& spec, int entries, int seen);
+/// Bytes that the layers with windows take after so many tokens.
+std::size_t window_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+/// Bytes by which they can grow when so many tokens more come, of which up to `together` in one step.
+std::size_t window_growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more,
+                                int together);
 
 /// A prompt of so many tokens as a layer has it.
 policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens);
-/// [layer]
+/// Of each layer without a window.
 std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens);
 
 /// What is settled for a prompt of so many tokens, [layer].
 std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);
-/// What each layer may keep, [layer]. Throws UsageError when the budget is too small for the method.
+/// What each layer may keep, [layer]. Throws UsageError when the budget is too small for the method, or for the
+/// windows, and for a method that evicts where all layers have windows.
 std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens);
-/// The least budget, in entries per KV head, with which the method works on a prompt in every layer.
+/// The least budget, in entries per KV head, with which the method works on a prompt in every layer that it has.
 int least_budget(const policy::Method& method, const model::Hparams& hparams, int tokens);
 
-/// Entries per KV head that `options` allows after `tokens` tokens; `tokens` for methods without a budget.
+/// Entries per KV head of a layer without a window that `options` allows after `tokens` tokens; `tokens` for methods
+/// without a budget.
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
 }  // namespace winnow::engine

@@ -22,8 +22,9 @@ void drop_from(cache::LayerLanes& lanes, int head, std::int32_t position) {
 }  // namespace
 
 CacheMark Cache::mark() const {
-  CacheMark mark{impl_->seen, {}};
+  CacheMark mark{impl_->seen, {}, {}};
   if (!only_appends(impl_->method())) mark.copy = clone();
+  if (!mark.copy || impl_->method().schedule == policy::Schedule::once) mark.windows = impl_->copy_windows();
   return mark;
 }
 
@@ -33,10 +34,12 @@ void Cache::go_back(CacheMark mark) {
     return;
   }
   for (int layer = 0; layer < impl_->layers(); ++layer) {
+    if (impl_->hparams().layer(layer).window > 0) continue;
     auto& lanes = impl_->lanes(layer);
     for (int head = 0; head < lanes.shape().kv_heads; ++head) drop_from(lanes, head, mark.tokens_seen);
     lanes.reserve(0);  // frees what is not needed any more
   }
+  if (mark.windows) impl_->put_back(*mark.windows);
   impl_->seen = mark.tokens_seen;
   impl_->attended = -1;  // of a step that has not been
 }

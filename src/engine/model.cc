@@ -4,6 +4,7 @@
 #include <ggml.h>
 #include <gguf.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -23,6 +24,11 @@ std::size_t parameters(const gguf_context* gguf) {
     out += gguf_get_tensor_size(gguf, i) / ggml_type_size(type) * as_size(ggml_blck_size(type));
   }
   return out;
+}
+
+/// Of one token.
+std::size_t kv_bytes(const LayerInfo& layer) {
+  return 2 * as_size(layer.n_head_kv) * cache::row_bytes(ElementType::f16, layer.head_dim);
 }
 
 ModelInfo describe(const std::string& path, const model::Weights& weights) {
@@ -45,8 +51,8 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
   info.weight_bytes = weights.bytes();
   for (int layer = 0; layer < h.n_layer; ++layer) {
     const auto& spec = h.layer(layer);
-    info.layers.push_back({spec.n_head, spec.n_head_kv, spec.head_dim});
-    info.kv_bytes_per_token += 2 * as_size(spec.n_head_kv) * cache::row_bytes(ElementType::f16, spec.head_dim);
+    info.layers.push_back({spec.n_head, spec.n_head_kv, spec.head_dim, spec.window});
+    if (spec.window == 0) info.kv_bytes_per_token += kv_bytes(info.layers.back());
   }
   return info;
 }
@@ -59,6 +65,23 @@ std::size_t most_tokens(const model::Hparams& hparams, const ModelOptions& optio
 }
 
 }  // namespace
+
+int ModelInfo::window() const {
+  int most = 0;
+  for (const auto& layer : layers) most = std::max(most, layer.window);
+  return most;
+}
+
+int ModelInfo::window_layers() const {
+  return static_cast<int>(std::count_if(layers.begin(), layers.end(), [](const auto& l) { return l.window > 0; }));
+}
+
+std::size_t ModelInfo::full_cache_bytes(int tokens) const {
+  std::size_t bytes = 0;
+  for (const auto& layer : layers)
+    bytes += as_size(layer.window > 0 ? std::min(tokens, layer.window) : tokens) * kv_bytes(layer);
+  return bytes;
+}
 
 std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOptions& options) {
   const model::ModelFile file(path);

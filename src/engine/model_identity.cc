@@ -12,8 +12,9 @@ namespace winnow::engine {
 
 namespace {
 
-/// What stands for the heads of all layers where those of each layer follow.
+/// What stands for the heads of all layers where those of each layer follow, or they and each layer's window.
 constexpr SavedHeads kHeadsDiffer{};
+constexpr SavedHeads kWindows{-1, -1, -1};
 
 void put_heads(ByteSink& to, const SavedHeads& heads) {
   for (const auto number : {heads.kv_heads, heads.group, heads.head_dim}) put(to, number);
@@ -33,11 +34,16 @@ SavedHeads read_heads(ByteCursor& from) {
 }
 
 /// The heads of each layer of a model whose layers differ.
-std::vector<SavedHeads> read_layers_heads(ByteCursor& from, std::int32_t layers) {
-  if (as_size(layers) > from.left() / sizeof(SavedHeads))
+std::vector<SavedHeads> read_layers_heads(ByteCursor& from, std::int32_t layers, const SavedHeads& marker) {
+  const bool windows = marker == kWindows;
+  const std::size_t bytes = (windows ? 4 : 3) * sizeof(std::int32_t);
+  if (as_size(layers) > from.left() / bytes)
     from.fail(fmt::format("the heads of {} layers do not fit in the {} bytes left", layers, from.left()));
   std::vector<SavedHeads> out(layers);
-  for (auto& heads : out) heads = read_heads(from);
+  for (auto& heads : out) {
+    heads = read_heads(from);
+    if (windows) heads.window = from.take<std::int32_t>("a layer's window");
+  }
   return out;
 }
 
@@ -48,32 +54,44 @@ void check_heads(const SavedHeads& heads, const ByteCursor& from) {
     if (number < 1 || number > kMostHeads)
       from.fail(fmt::format("the model's shape has a {}, expected 1 to {}", number, kMostHeads));
   }
+  if (heads.window < 0) from.fail(fmt::format("a layer's window is {}, expected 0 or more", heads.window));
 }
 
 std::vector<SavedHeads> heads_of(const model::Hparams& hparams) {
   std::vector<SavedHeads> heads;
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
-    heads.push_back({spec.n_head_kv, spec.group(), spec.head_dim});
+    heads.push_back({spec.n_head_kv, spec.group(), spec.head_dim, spec.window});
   }
-  const bool uniform = std::all_of(heads.begin(), heads.end(), [&](const auto& h) { return h == heads.front(); });
+  const bool uniform =
+      std::all_of(heads.begin(), heads.end(), [&](const auto& h) { return h == heads.front() && h.window == 0; });
   if (uniform) heads.resize(1);
   return heads;
 }
 
 }  // namespace
 
+int ModelIdentity::first_global() const {
+  for (int layer = 0; layer < layers; ++layer) {
+    if (of_layer(layer).window == 0) return layer;
+  }
+  return 0;
+}
+
 void ModelIdentity::write(ByteSink& to) const {
   put(to, std::string_view(name));
   put(to, std::string_view(arch));
   put(to, file);
   put(to, rope);
-  const bool uniform = heads.size() == 1;
+  const bool windows = std::any_of(heads.begin(), heads.end(), [](const auto& h) { return h.window > 0; });
+  const bool uniform = heads.size() == 1 && !windows;
   put(to, layers);
-  put_heads(to, uniform ? heads.front() : kHeadsDiffer);
+  put_heads(to, uniform ? heads.front() : windows ? kWindows : kHeadsDiffer);
   put(to, vocabulary);
-  if (uniform) return;
-  for (const auto& of_layer : heads) put_heads(to, of_layer);
+  for (int layer = 0; layer < layers && !uniform; ++layer) {
+    put_heads(to, of_layer(layer));
+    if (windows) put(to, of_layer(layer).window);
+  }
 }
 
 ModelIdentity ModelIdentity::read(ByteCursor& from) {
@@ -85,7 +103,8 @@ ModelIdentity ModelIdentity::read(ByteCursor& from) {
   model.layers = take_count(from);
   model.heads = {read_heads(from)};
   model.vocabulary = take_count(from);
-  if (model.heads.front() == kHeadsDiffer) model.heads = read_layers_heads(from, model.layers);
+  const SavedHeads first = model.heads.front();
+  if (first == kWindows || first == kHeadsDiffer) model.heads = read_layers_heads(from, model.layers, first);
   for (const auto& heads : model.heads) check_heads(heads, from);
   return model;
 }

@@ -16,6 +16,7 @@ struct SavedHeads {
   std::int32_t kv_heads = 0;
   std::int32_t group = 0;  ///< query heads of a KV head
   std::int32_t head_dim = 0;
+  std::int32_t window = 0;  ///< keys that a query sees; 0: all
 
   bool operator==(const SavedHeads&) const = default;
 };
@@ -31,6 +32,10 @@ struct ModelIdentity {
   std::int32_t vocabulary = 0;
 
   const SavedHeads& of_layer(int layer) const { return heads[heads.size() == 1 ? 0 : as_size(layer)]; }
+  /// The first layer without a window; where all have one, the first.
+  int first_global() const;
+  /// Whether figures of what is kept are of this layer, too: not where a window says it.
+  bool counts(int layer) const { return of_layer(first_global()).window > 0 || of_layer(layer).window == 0; }
   void write(ByteSink& to) const;
   /// Throws InputError for what cannot be a model.
   static ModelIdentity read(ByteCursor& from);

@@ -64,12 +64,14 @@ struct Prefill::Branch {
     observations.clear();
     observed.clear();
     moments.clear();
-    for (auto& replay : replays) replay.observation.begin_layer(spec.n_head);
+    if (spec.window == 0) {
+      for (auto& replay : replays) replay.observation.begin_layer(spec.n_head);
+    }
     for (const auto& cache : caches) {
-      const auto& method = cache.impl().method();
+      const auto& of_layer = cache.impl().layer(layer);
+      const auto& method = of_layer.method();
       auto& indices = observed.emplace_back();
-      for (const auto& what : observed_by(method, cache.impl().layer(layer).terms()))
-        indices.push_back(observe(what, spec.n_head));
+      for (const auto& what : observed_by(method, of_layer.terms())) indices.push_back(observe(what, spec.n_head));
       const int first = method.reading.query_moments_from;
       if (first >= 0) moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
     }
@@ -205,7 +207,10 @@ double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_
 
 /// All prompts look on while the text passes.
 Watchers Prefill::watchers_of(const Chunk& chunk) {
-  if (chunk.replay) return {{&branches_[*chunk.branch].replays[*chunk.replay].observation}, {}, chunk.recorded};
+  if (chunk.replay) {
+    if (context_.hparams.layer(layer_).window > 0) return {};
+    return {{&branches_[*chunk.branch].replays[*chunk.replay].observation}, {}, chunk.recorded};
+  }
   Watchers out = more_;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     if (!chunk.branch || *chunk.branch == i) out.add(branches_[i].watchers());
@@ -229,10 +234,10 @@ void Prefill::compress(Branch& branch) {
     auto& layer = sequence.layer(layer_);
     auto view = view_of(context_.hparams, layer_, scratch_);
     for (const auto index : branch.observed[i]) view.observations.add(branch.observations[index]);
-    const auto moments = branch.moments.find(sequence.method().reading.query_moments_from);
+    const auto moments = branch.moments.find(layer.method().reading.query_moments_from);
     if (moments != branch.moments.end()) view.moments = &moments->second;
     view.replayed = branch.replayed(i);
-    const auto plan = policy::plan(sequence.method(), view, layer.terms().budget, layer.budget());
+    const auto plan = policy::plan(layer.method(), view, layer.terms().budget, layer.budget());
     const Charge counted(context_.account, plan.bytes());
     layer.commit(plan, view);
   }

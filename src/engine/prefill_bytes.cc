@@ -39,7 +39,7 @@ std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams
   std::vector<int> out;
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     const int heads = hparams.layer(layer).n_head_kv;
-    const bool evicts = options.spec.method().evicts();
+    const bool evicts = method_of(options, hparams.layer(layer)).evicts();
     out.push_back(evicts ? std::min(heads * tokens, budgets[layer].total(heads)) : heads * tokens);
   }
   return out;
@@ -50,8 +50,9 @@ std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparam
   const auto entries = layer_entries(options, hparams, tokens);
   std::size_t most = 0;
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
-    const auto shape = shape_of(hparams.layer(layer));
-    most = std::max(most, policy::plan_bytes(options.spec.method(), shape, tokens, entries[layer]));
+    const auto& spec = hparams.layer(layer);
+    const auto& method = method_of(options, spec);
+    most = std::max(most, policy::plan_bytes(method, shape_of(spec), tokens, entries[layer]));
   }
   return most;
 }
@@ -153,7 +154,9 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
     }
   }
   LayerBytes most;
-  for (const auto& kind : hparams.kinds) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches));
+  for (const auto& kind : hparams.kinds) {
+    if (kind.window == 0) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches));
+  }
   const std::size_t scratch = scratch_bytes(hparams, scratch_type(options.precision, caches)) * as_size(longest);
   return hidden_bytes(hparams, as_size(rows)) + scratch + most.observed + most.work + planned + lanes;
 }

@@ -41,12 +41,13 @@ std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hpar
   constexpr auto kPage = as_size(cache::LaneStorage::kPage);
   const std::size_t summaries =
       summary_bytes(options, hparams, tokens + more) - summary_bytes(options, hparams, tokens);
+  const std::size_t windows = window_growth_bytes(options, hparams, tokens, more, kExtendRows);
   if (options.spec.method().schedule != policy::Schedule::step)
-    return (as_size(more) + kPage) * entry_bytes(options, hparams) + summaries;
+    return (as_size(more) + kPage) * entry_bytes(options, hparams) + windows + summaries;
   const int budget = budget_entries(options, hparams, tokens);
   const int entries = std::min(more, std::max(0, budget - tokens) + 1);
   return (as_size(entries) + kPage) * entry_bytes(options, hparams) + merged_bytes(options, hparams, budget, more) +
-         summaries;
+         windows + summaries;
 }
 
 std::size_t logits_bytes(const Session::Impl& session, int rows) {

@@ -34,11 +34,17 @@ void ChunkAttention::begin(const Tensors& tensors) {
                    watchers_.recorded);
 }
 
+const cache::LayerLanes& PastLanes::lanes(int layer) const {
+  const auto& hparams = sequence.hparams();
+  if (windows == nullptr || hparams.layer(layer).window == 0) return sequence.lanes(layer);
+  return windows->lanes[as_size(hparams.place_of[layer])];
+}
+
 LaterAttention::LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first, Watchers watchers)
     : PromptAttention(shape_of(past.sequence.hparams().layer(layer)), scratch, first, std::move(watchers)),
       past_(past),
       rope_(past.sequence.hparams().layer(layer).rope),
-      lanes_(past.sequence.lanes(layer)) {
+      lanes_(past.lanes(layer)) {
   for (int head = 0; head < shape_.kv_heads; ++head) {
     slots_.push_back(cache::slots_before(lanes_, head, past.tokens));
     entries_.push_back(slots_.back() + lanes_.merged_entries(head).of(0, slots_.back()).count());
@@ -61,20 +67,13 @@ void LaterAttention::begin(const Tensors& tensors) {
 }
 
 void LaterAttention::read(int row, int head) {
-  const auto h = as_size(head);
-  const std::int32_t position = scratch_.positions()[row];
-  // Where effective positions are ranks, the scratch's rows have the ranks after the lane's.
-  const bool ranked = lanes_.is_unrotated(head) && lanes_.shape().has_ranks();
-  const std::int64_t shift = ranked ? static_cast<std::int64_t>(entries_[h]) + row - position : 0;
   pieces_.clear();
-  lanes_.pieces(head, {0, slots_[h], shift}, pieces_);
-  const int own = row + 1;
-  pieces_.push_back({scratch_.keys(head).slice(0, own), scratch_.values(head).slice(0, own)});
-  // Of the lane, slots come before merged entries, in the order of their numbers.
-  pieces_.back().first = entries_[h];
-  for (auto& piece : pieces_) {
-    if (piece.centres != nullptr)
-      piece.first += slots_[h] - lanes_.length(head);  // numbered after all slots of the lane
+  if (shape_.window > 0) {
+    add_pieces_of_window(row, head);
+  } else {
+    add_pieces(row, head);
+  }
+  for (const auto& piece : pieces_) {
     attention::DecodeRead read{row - first_, head, piece};
     if (is_observed(row)) {
       read.probabilities = probabilities_of(row, head * shape_.group()) + piece.first;
@@ -82,6 +81,36 @@ void LaterAttention::read(int row, int head) {
     }
     reads_.push_back(read);
   }
+}
+
+void LaterAttention::add_pieces(int row, int head) {
+  const auto h = as_size(head);
+  const std::int32_t position = scratch_.positions()[row];
+  // Where effective positions are ranks, the scratch's rows have the ranks after the lane's.
+  const bool ranked = lanes_.is_unrotated(head) && lanes_.shape().has_ranks();
+  const std::int64_t shift = ranked ? static_cast<std::int64_t>(entries_[h]) + row - position : 0;
+  lanes_.pieces(head, {0, slots_[h], shift}, pieces_);
+  for (auto& piece : pieces_) {
+    if (piece.centres != nullptr)
+      piece.first += slots_[h] - lanes_.length(head);  // numbered after all slots of the lane
+  }
+  add_own_piece(head, 0, row + 1);
+}
+
+/// Nobody looks on, so that the numbers of entries do not matter.
+void LaterAttention::add_pieces_of_window(int row, int head) {
+  const std::int32_t position = scratch_.positions()[row];
+  cache::AttendPlan plan;
+  policy::add_positions(lanes_, head, position - shape_.window + 1, past_.tokens, plan);
+  for (const auto& range : plan) lanes_.pieces(head, range, pieces_);
+  add_own_piece(head, std::max(0, row + 1 - shape_.window), row + 1);
+}
+
+/// Of the lane, slots come before merged entries, in the order of their numbers; the scratch comes after both.
+void LaterAttention::add_own_piece(int head, int first_row, int end_row) {
+  const int count = end_row - first_row;
+  pieces_.push_back({scratch_.keys(head).slice(first_row, count), scratch_.values(head).slice(first_row, count)});
+  pieces_.back().first = entries_[as_size(head)];
 }
 
 bool LaterAttention::is_observed(int row) const {

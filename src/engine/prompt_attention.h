@@ -75,8 +75,11 @@ struct PastLanes {
   MemoryAccount& account;
   attention::DecodeAttention& attention;
   const Sequence& sequence;
-  int tokens = 0;             ///< position of the prompt's first token
-  Buffer probabilities = {};  ///< of one layer, for the rows that are observed
+  int tokens = 0;                        ///< position of the prompt's first token
+  const WindowLanes* windows = nullptr;  ///< set: of layers with windows, these lanes instead
+  Buffer probabilities = {};             ///< of one layer, for the rows that are observed
+
+  const cache::LayerLanes& lanes(int layer) const;
 };
 
 /// Of a prompt that comes after others: its queries read what is left of them too. Observed is their attention to the
@@ -95,6 +98,10 @@ class LaterAttention : public PromptAttention {
   void observe(const Tensors& tensors, Worker worker) override;
 
   void read(int row, int head);
+  /// Adds what a row sees of the lane and of the scratch to pieces_.
+  void add_pieces(int row, int head);
+  void add_pieces_of_window(int row, int head);
+  void add_own_piece(int head, int first_row, int end_row);
   bool is_observed(int row) const;
   void observe_row(attention::Observation& observation, int row, int head) const;
   /// Where the probabilities of a row of the scratch lie, of the lane's entries and then of the scratch.

@@ -24,7 +24,7 @@ int rows_of(const policy::Passage& passage, const model::Vocab& vocab) {
 std::vector<policy::Passage> passages_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
   if (!method.reading.replay || tokens <= budget_entries(options, hparams, tokens)) return {};
-  return method.reading.replay.call(prompt_of(hparams.layer(0), tokens));
+  return method.reading.replay.call(prompt_of(hparams.layer(first_global(hparams)), tokens));
 }
 
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt, const model::Vocab& vocab) {

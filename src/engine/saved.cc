@@ -20,7 +20,8 @@ void check_prompt(const SavedHead& head, const ByteCursor& from) {
                                  head.options.spec.print_full()));
   }
   const auto& prompt = head.terms.prompt;
-  if (prompt.tokens < 1 || prompt.tokens > head.seen || prompt.group != head.model.of_layer(0).group) {
+  if (prompt.tokens < 1 || prompt.tokens > head.seen ||
+      prompt.group != head.model.of_layer(head.model.first_global()).group) {
     from.fail(fmt::format("its prompt has {} tokens, {} have been seen", prompt.tokens, head.seen));
   }
 }
@@ -41,13 +42,17 @@ void check_terms(const policy::Terms& saved, const policy::Terms& settled, const
 /// What the methods take for granted of a layer's lanes while decoding.
 void check_layer(const model::LayerSpec& spec, const policy::SequenceLayer& layer, const SavedHead& head,
                  const ByteCursor& from) {
-  const auto& method = head.options.spec.method();
+  const auto& method = layer.method();
   const auto& lanes = layer.lanes();
   const auto limit = layer.limit();
   for (int h = 0; h < lanes.shape().kv_heads; ++h) {
     const int most = limit[h];
     if (most < (method.decoding.evict ? 1 : 0)) from.fail(fmt::format("a lane may have {} entries", most));
-    if (!method.evicts() && !is_whole_lane(spec, lanes.length(h), head.seen)) {
+    if (spec.window > 0 && (most != spec.window || !policy::holds_window(lanes, h, spec.window, head.seen))) {
+      from.fail(fmt::format("a lane of up to {} entries does not hold the last ones of {} in a window of {}", most,
+                            head.seen, spec.window));
+    }
+    if (!method.evicts() && lanes.length(h) != head.seen) {
       from.fail(fmt::format("a lane has {} entries, {} keeps all {}", lanes.length(h), method.name, head.seen));
     }
     if (method.one_set_per_layer && (lanes.length(h) != lanes.length(0) || most != limit[0])) {
@@ -96,7 +101,7 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
   check_prompt(head, contents);
   auto sequence = as_typed(
       contents, [&] { return std::make_unique<Sequence>(head.options, hparams, account, head.terms.prompt.tokens); });
-  check_terms(head.terms, sequence->layer(0).terms(), contents);
+  check_terms(head.terms, sequence->layer(head.model.first_global()).terms(), contents);
 
   sequence->seen = head.seen;
   for (int l = 0; l < hparams.n_layer; ++l) {

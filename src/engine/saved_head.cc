@@ -139,7 +139,7 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
   if (head.seen < 1 || head.seen > kMostTokens)
     from.fail(fmt::format("{} tokens have been seen, expected 1 to {}", head.seen, kMostTokens));
   head.terms = read_terms(from);
-  head.terms.prompt.head_dim = head.model.of_layer(0).head_dim;
+  head.terms.prompt.head_dim = head.model.of_layer(head.model.first_global()).head_dim;
   for (int layer = 0; layer < head.model.layers; ++layer) {
     const auto heads = as_size(head.model.of_layer(layer).kv_heads);
     if (heads > from.left() / sizeof(std::int32_t))
@@ -152,12 +152,8 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
 }
 
 SavedHead head_of(const Sequence& sequence, const ModelIdentity& model, Transcript transcript) {
-  return {sequence.options(),
-          sequence.options().spec.print_full(),
-          model,
-          sequence.seen,
-          sequence.layer(0).terms(),
-          sequence.limits(),
+  return {sequence.options(),   sequence.options().spec.print_full(),         model,
+          sequence.seen,        sequence.layer(model.first_global()).terms(), sequence.limits(),
           std::move(transcript)};
 }
 

@@ -19,7 +19,7 @@ struct SavedHead {
   std::string spec_full;  ///< as the writer understood the spec
   ModelIdentity model;
   std::int32_t seen = 0;
-  policy::Terms terms;                  ///< of the first layer, from which those of the others follow
+  policy::Terms terms;                  ///< of the first layer without a window, from which those of the others follow
   std::vector<std::vector<int>> limit;  ///< [layer][KV head]
   Transcript transcript;
 

@@ -45,7 +45,9 @@ std::string read_layers(const cache::SectionReader& reader, const engine::SavedH
   for (int layer = 0; layer < head.model.layers; ++layer) {
     if (!verified(engine::layer_section(layer), fmt::format("layer {}", layer))) continue;
     ByteCursor contents = reader.section(engine::layer_section(layer));
-    for (const int length : cache::saved_lengths(contents, head.model.of_layer(layer).kv_heads)) lengths.add(length);
+    for (const int length : cache::saved_lengths(contents, head.model.of_layer(layer).kv_heads)) {
+      if (head.model.counts(layer)) lengths.add(length);
+    }
   }
   verified(reader.count() - 1, "its logits");
   return damage;
@@ -74,7 +76,7 @@ SavedInfo describe_saved(const std::string& path) {
   info.head_dim = head.model.of_layer(0).head_dim;
   for (int layer = 0; layer < head.model.layers; ++layer) {
     const auto& heads = head.model.of_layer(layer);
-    info.layers.push_back({heads.kv_heads * heads.group, heads.kv_heads, heads.head_dim});
+    info.layers.push_back({heads.kv_heads * heads.group, heads.kv_heads, heads.head_dim, heads.window});
   }
   info.tokens_seen = head.seen;
   info.transcript = head.transcript;

@@ -15,7 +15,8 @@ Sequence::Sequence(const CacheOptions& options, const model::Hparams& hparams, M
   const auto budgets = layer_budgets(options, hparams, tokens);
   const auto terms = terms_of(options, hparams, tokens);
   for (int l = 0; l < hparams.n_layer; ++l)
-    layers_.emplace_back(*account_, method(), lane_shape(options, hparams.layer(l)), terms[l], budgets[l]);
+    layers_.emplace_back(*account_, method_of(options_, hparams.layer(l)), lane_shape(options, hparams.layer(l)),
+                         terms[l], budgets[l]);
 }
 
 Sequence::Sequence(const Sequence& other)
@@ -45,12 +46,40 @@ std::size_t Sequence::entries_held() const {
 Sequence Sequence::clone() const { return Sequence(*this); }
 
 void Sequence::put_from(int position, Sequence&& others) {
-  for (int l = 0; l < layers(); ++l) lanes(l).put_from(position, std::move(others.lanes(l)));
+  for (int l = 0; l < layers(); ++l) {
+    if (const int window = hparams_->layer(l).window; window > 0) {
+      lanes(l).put_last(position, std::move(others.lanes(l)), window);
+    } else {
+      lanes(l).put_from(position, std::move(others.lanes(l)));
+    }
+  }
   seen = position + others.seen;
+}
+
+std::shared_ptr<const WindowLanes> Sequence::copy_windows() const {
+  if (hparams_->n_global == hparams_->n_layer) return nullptr;
+  const std::shared_ptr<WindowLanes> out(new WindowLanes{MemoryAccount(parent_), {}});
+  for (int l = 0; l < layers(); ++l) {
+    if (hparams_->layer(l).window > 0) out->lanes.push_back(lanes(l).clone(out->account));
+  }
+  return out;
+}
+
+void Sequence::put_back(const WindowLanes& windows) {
+  for (int l = 0; l < layers(); ++l) {
+    if (hparams_->layer(l).window == 0) continue;
+    auto& of_layer = lanes(l);
+    of_layer = cache::GrowingLanes(*account_, of_layer.shape());  // gives back first: both at once would be the peak
+    of_layer = windows.lanes[as_size(hparams_->place_of[l])].clone(*account_);
+  }
 }
 
 void Sequence::reserve(int count) {
   for (auto& layer : layers_) layer.reserve(count);
+}
+
+void Sequence::end_step() {
+  for (auto& layer : layers_) layer.end_step();
 }
 
 }  // namespace winnow::engine

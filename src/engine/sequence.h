@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/window_lanes.h"
 #include "model/hparams.h"
 #include "policy/sequence_layer.h"
 #include "winnow/session.h"
@@ -26,8 +27,12 @@ class Sequence {
   Sequence clone() const;
 
   const CacheOptions& options() const { return options_; }
+  /// Of the layers without a window.
   const policy::Method& method() const { return options_.spec.method(); }
   const model::Hparams& hparams() const { return *hparams_; }
+
+  /// Whether figures of what is kept and read are of this layer, too: not where a window says it.
+  bool counts(int l) const { return hparams_->layer(l).window == 0 || hparams_->n_global == 0; }
 
   int layers() const { return static_cast<int>(layers_.size()); }
   policy::SequenceLayer& layer(int l) { return layers_[l]; }
@@ -35,11 +40,18 @@ class Sequence {
   cache::GrowingLanes& lanes(int l) { return layers_[l].lanes(); }
   const cache::GrowingLanes& lanes(int l) const { return layers_[l].lanes(); }
 
-  /// Makes room for `count` tokens more. Throws MemoryError.
+  /// Makes room for a step of `count` tokens. Throws MemoryError.
   void reserve(int count);
+  /// A step is over that all layers have read.
+  void end_step();
   /// Puts what another sequence of the same method keeps, of tokens from `position` on, in the place of what is kept of
   /// them here. Throws MemoryError.
   void put_from(int position, Sequence&& others);
+
+  /// None where no layer has a window. Throws MemoryError.
+  std::shared_ptr<const WindowLanes> copy_windows() const;
+  /// Puts such a copy back. Throws MemoryError.
+  void put_back(const WindowLanes& windows);
 
   /// The limits of all layers, [layer][KV head].
   std::vector<std::vector<int>> limits() const;
@@ -49,7 +61,7 @@ class Sequence {
   std::size_t entries_held() const;
 
   int seen = 0;  ///< tokens seen, and so the position of the next one
-  /// Entries that the last step's queries read, over all layers and KV heads. Negative: no step yet.
+  /// Entries that the last step's queries read, over KV heads of layers that count(). Negative: no step yet.
   std::int64_t attended = -1;
 
  private:

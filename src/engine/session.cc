@@ -25,10 +25,6 @@ namespace winnow {
 
 namespace {
 
-/// Rows of one graph when a sequence is extended: enough to amortise the weights, few enough that the logits stay
-/// small.
-constexpr int kExtendRows = 64;
-
 SessionOptions with_defaults(SessionOptions options) {
   options.check();
   if (options.threads == 0) options.threads = usable_cores();
@@ -53,13 +49,26 @@ void check_whole(const engine::Sequence& sequence) {
   if (sequence.method().evicts()) return;
   for (int layer = 0; layer < sequence.layers(); ++layer) {
     const auto& lanes = sequence.lanes(layer);
+    if (sequence.hparams().layer(layer).window > 0) continue;
     for (int head = 0; head < lanes.shape().kv_heads; ++head) {
       const int entries = lanes.length(head);
-      if (engine::is_whole_lane(sequence.hparams().layer(layer), entries, sequence.seen)) continue;
+      if (entries == sequence.seen) continue;
       throw UsageError(
           fmt::format("a cache that was put together from documents cannot be saved: it keeps {} of {} tokens", entries,
                       sequence.seen));
     }
+  }
+}
+
+/// That the windows still have what the first of the last `count` tokens sees.
+void check_windows_reach(const engine::Sequence& sequence, int count) {
+  if (count == sequence.seen) return;
+  for (const auto& kind : sequence.hparams().kinds) {
+    if (kind.window == 0 || sequence.seen <= kind.window) continue;
+    throw UsageError(
+        fmt::format("cannot compress {} tokens of {}: a window of {} has lost what came before them, which a mark of "
+                    "their begin would have",
+                    count, sequence.seen, kind.window));
   }
 }
 
@@ -142,17 +151,19 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
   return engine::Prefill(prefill_context(begin_pass(rows, need)), text, questions, caches).run();
 }
 
-void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens) {
+void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens,
+                             const engine::WindowLanes* windows) {
   check(tokens);
   const int count = static_cast<int>(tokens.size());
   if (count > sequence.seen)
     throw UsageError(fmt::format("cannot compress {} tokens of a sequence that has seen {}", count, sequence.seen));
   const auto later = engine::options_later(sequence.options(), hparams, count);
   if (!later) return;
+  if (windows == nullptr) check_windows_reach(sequence, count);
   const auto need = prefill_bytes(count, std::span(&*later, 1));
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
-  engine::PastLanes past{account, decode_attention, sequence, sequence.seen - count};
+  engine::PastLanes past{account, decode_attention, sequence, sequence.seen - count, windows};
   auto context = prefill_context(begin_pass(tokens.size(), need));
   context.past = &past;
   auto read = engine::Prefill(std::move(context), tokens, *later).run();
@@ -160,7 +171,7 @@ void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> 
 }
 
 std::size_t Session::Impl::extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits) {
-  const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : kExtendRows;
+  const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : engine::kExtendRows;
   std::vector<engine::StepRow> rows;
   for (const Token token : tokens.first(std::min(rows_at_once, tokens.size())))
     rows.push_back({&sequence, token, sequence.seen + static_cast<std::int32_t>(rows.size())});
@@ -194,7 +205,16 @@ std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) 
   return logits;
 }
 
-void Session::compress(Cache& cache, std::span<const Token> tokens) { impl_->compress(cache.impl(), tokens); }
+void Session::compress(Cache& cache, std::span<const Token> tokens) { impl_->compress(cache.impl(), tokens, nullptr); }
+
+void Session::compress(Cache& cache, std::span<const Token> tokens, const CacheMark& begin) {
+  const auto& sequence = cache.impl();
+  if (as_size(begin.tokens_seen) + tokens.size() != as_size(sequence.seen)) {
+    throw UsageError(fmt::format("cannot compress {} tokens of a sequence that has seen {}, from a mark after {} on",
+                                 tokens.size(), sequence.seen, begin.tokens_seen));
+  }
+  impl_->compress(cache.impl(), tokens, begin.windows.get());
+}
 
 void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits) {
   auto& s = *impl_;

@@ -13,6 +13,14 @@
 #include "network/executor.h"
 #include "winnow/session.h"
 
+namespace winnow::engine {
+
+/// Rows of one graph when a sequence is extended: enough to amortise the weights, few enough that the logits stay
+/// small.
+inline constexpr int kExtendRows = 64;
+
+}  // namespace winnow::engine
+
 namespace winnow {
 
 /// What a session runs on.
@@ -21,7 +29,8 @@ struct Session::Impl {
 
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
-  void compress(engine::Sequence& sequence, std::span<const Token> tokens);
+  /// `windows` are those of before the tokens; null: as the sequence has them.
+  void compress(engine::Sequence& sequence, std::span<const Token> tokens, const engine::WindowLanes* windows);
   /// Appends as many of `tokens` as pass through the layers together, and returns how many these are. When they are the
   /// last ones, `logits` [n_vocab] are those of the last. REQUIRES: tokens of the vocabulary, at least one.
   std::size_t extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits);

@@ -51,6 +51,20 @@ struct Architecture {
   enum class LogitScale : std::uint8_t { none, factor, divisor };  ///< what the key logit_scale is
   enum class RopeFactors : std::uint8_t { none, one, long_and_short, any };
 
+  /// Layers whose queries see the last tokens only, attention.sliding_window of them.
+  struct Windows {
+    enum class Rotation : std::uint8_t {
+      as_global,    ///< base and scaling are those of layers without a window
+      unscaled,     ///< the same base, without scaling
+      own_base,     ///< rope.freq_base_swa (10000), without scaling
+      windows_only  ///< those of layers without a window, which rotate nothing
+    };
+    int every = 0;  ///< of so many layers all but the last have one, unless the file says which; 0: there are none
+    bool required = false;  ///< the key must be there
+    int only_layers = 0;    ///< only networks of so many layers have them; 0: all
+    Rotation rotation = Rotation::as_global;
+  };
+
   std::string_view name;  ///< GGUF's general.architecture
   Rope::Pairing pairing = Rope::Pairing::adjacent;
   Norm norm = Norm::rms;
@@ -75,6 +89,8 @@ struct Architecture {
   bool scales = false;          ///< the keys embedding_scale, residual_scale and attention.scale
   LogitScale logit_scale = LogitScale::none;
   bool ignored_window = false;  ///< attention.sliding_window has no meaning, as in llama.cpp
+  Windows windows = {};
+  int width_scale_layers = 0;  ///< networks of so many layers scale q·k by 1 / sqrt(n_embd / heads)
 };
 
 /// Throws ModelError that names `path` and lists those that are supported.

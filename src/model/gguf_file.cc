@@ -17,6 +17,7 @@ std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::si
   };
   switch (type) {
     case GGUF_TYPE_UINT8:
+    case GGUF_TYPE_BOOL:  // a byte
       return at(std::uint8_t{});
     case GGUF_TYPE_INT8:
       return at(std::int8_t{});
@@ -132,6 +133,11 @@ int GgufKeys::required(const std::string& key, int least, int most) const {
   const auto value = integer(key, least, most);
   if (!value) throw ModelError(fmt::format("{}: key {} is missing", path_, brief(key)));
   return *value;
+}
+
+bool GgufKeys::is_array(const std::string& key) const {
+  const auto id = find(key);
+  return id >= 0 && gguf_get_kv_type(gguf_, id) == GGUF_TYPE_ARRAY;
 }
 
 std::int64_t GgufKeys::array_of_layers(const std::string& key, int layers) const {

@@ -39,6 +39,9 @@ class GgufKeys {
   std::optional<std::vector<int>> integers(const std::string& key, int layers, int least, int most) const;
   std::optional<std::vector<double>> numbers(const std::string& key, int layers, double least, double most) const;
 
+  /// Whether a key is an array.
+  bool is_array(const std::string& key) const;
+
   /// Keys that begin with `prefix` and that nobody has asked for, unless they are 0, false or empty: such a key turns
   /// nothing on.
   std::vector<std::string> unasked(const std::string& prefix) const;

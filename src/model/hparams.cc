@@ -84,6 +84,7 @@ void read_scales(const GgufKeys& keys, Hparams& h) {
 }  // namespace
 
 void Hparams::add(const LayerSpec& layer) {
+  place_of.push_back(layer.window == 0 ? n_global++ : static_cast<int>(kind_of.size()) - n_global);
   const auto found = std::find(kinds.begin(), kinds.end(), layer);
   kind_of.push_back(static_cast<int>(found - kinds.begin()));
   if (found == kinds.end()) kinds.push_back(layer);

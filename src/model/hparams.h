@@ -32,6 +32,8 @@ struct Hparams {
   RopeScaling rope_scaling;
   std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
   std::vector<int> kind_of;      ///< [n_layer]
+  int n_global = 0;              ///< layers without a window
+  std::vector<int> place_of;     ///< [n_layer] which of the layers with a window, or of those without one, it is
 
   const LayerSpec& layer(int l) const { return kinds[as_size(kind_of[l])]; }
   /// Adds the last layer so far.

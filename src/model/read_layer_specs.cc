@@ -20,6 +20,10 @@ constexpr int kMostHeadDim = 256;  // what attention's kernels are tested with
 constexpr double kMostScale = 1e6;
 constexpr int kMostFeedForward = 1 << 22;
 constexpr int kMostExperts = 1024;  // as in llama.cpp
+constexpr double kLeastBase = 1e-6;
+constexpr double kMostBase = 1e30;
+
+using Rotation = Architecture::Windows::Rotation;
 
 std::vector<int> required(const GgufKeys& keys, const std::string& key, int layers, int most) {
   auto found = keys.integers(key, layers, 1, most);
@@ -52,24 +56,58 @@ void read_heads(const GgufKeys& keys, const Network& network, std::vector<LayerS
   const auto key_dims = keys.integers(prefix + "key_length", layers, 1, kMostWidth);
   const auto value_dims = keys.integers(prefix + "value_length", layers, 1, kMostWidth);
   const double scale = network.architecture.scales ? keys.number(prefix + "scale", 0, kMostScale).value_or(0) : 0;
+  const bool of_width = network.architecture.width_scale_layers == layers;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
     s.n_head = heads[i];
     s.n_head_kv = of(kv_heads, i, s.n_head);
     s.head_dim = of(key_dims, i, network.n_embd / s.n_head);
     check_heads(s, of(value_dims, i, s.head_dim), keys.path());
-    s.attention_scale = scale != 0 ? static_cast<float>(scale) : 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+    const int scaled_by = of_width ? network.n_embd / s.n_head : s.head_dim;
+    s.attention_scale = scale != 0 ? static_cast<float>(scale) : 1.0F / std::sqrt(static_cast<float>(scaled_by));
   }
 }
 
-void set_rope(LayerSpec& s, int rotated_dims, const Network& network, const GgufKeys& keys) {
+/// Which layers have windows: what the file says, or the architecture. A number n means all but every n-th, as libllama
+/// reads it.
+std::vector<bool> windowed_layers(const GgufKeys& keys, const Network& network) {
+  const std::string key = std::string(network.architecture.name) + ".attention.sliding_window_pattern";
+  const int layers = network.n_layer;
+  if (keys.is_array(key)) {
+    const auto given = keys.integers(key, layers, 0, 1);
+    return {given->begin(), given->end()};
+  }
+  const int every = keys.integer(key, 0, kMostWidth).value_or(network.architecture.windows.every);
+  std::vector<bool> out;
+  for (int layer = 0; layer < layers; ++layer) out.push_back(every == 0 || layer % every < every - 1);
+  return out;
+}
+
+void read_windows(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
+  const auto& windows = network.architecture.windows;
+  if (windows.every == 0) return;
+  const std::string key = std::string(network.architecture.name) + ".attention.sliding_window";
+  constexpr int kMostWindow = 1 << 30;
+  const auto window =
+      windows.required ? keys.required(key, 1, kMostWindow) : keys.integer(key, 0, kMostWindow).value_or(0);
+  const auto have_one = windowed_layers(keys, network);
+  if (windows.only_layers != 0 && windows.only_layers != network.n_layer) return;
+  for (std::size_t i = 0; i < specs.size(); ++i) specs[i].window = have_one[i] ? window : 0;
+}
+
+void set_rope(LayerSpec& s, int rotated_dims, const RopeScaling& scaling, const Network& network,
+              const GgufKeys& keys) {
   if (rotated_dims < 2 || rotated_dims > s.head_dim || rotated_dims % 2 != 0) {
     throw ModelError(fmt::format("{}: {}.rope.dimension_count is {}, expected an even number from 2 to {}", keys.path(),
                                  network.architecture.name, rotated_dims, s.head_dim));
   }
-  s.rope = scaled_rope(network.architecture.pairing, s.rope_base, rotated_dims, network.rope_scaling);
+  s.rope = scaled_rope(network.architecture.pairing, s.rope_base, rotated_dims, scaling);
   if (!std::all_of(s.rope.frequency.begin(), s.rope.frequency.end(), [](float f) { return std::isfinite(f); }))
     throw ModelError(fmt::format("{}: RoPE has no frequencies with the base {:g}", keys.path(), s.rope_base));
+}
+
+bool has_windows(const std::vector<LayerSpec>& specs) {
+  return std::any_of(specs.begin(), specs.end(), [](const LayerSpec& s) { return s.window > 0; });
 }
 
 /// Layers, from 0, in which nothing is rotated.
@@ -86,14 +124,23 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
   const auto dims = keys.integers(prefix + "dimension_count", network.n_layer, 0, kMostWidth);
   if (options.rope_freq_base < 0 || !std::isfinite(options.rope_freq_base))
     throw UsageError(fmt::format("the RoPE frequency base is {}: it must be above 0", options.rope_freq_base));
-  const auto bases = keys.numbers(prefix + "freq_base", network.n_layer, 1e-6, 1e30);
+  const auto bases = keys.numbers(prefix + "freq_base", network.n_layer, kLeastBase, kMostBase);
+  const Rotation of_windows = network.architecture.windows.rotation;
+  const bool windows = has_windows(specs);
+  const double own_base = of_windows == Rotation::own_base
+                              ? keys.number(prefix + "freq_base_swa", kLeastBase, kMostBase).value_or(10000)
+                              : 0;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
+    const bool windowed = s.window > 0;
     if (bases) s.rope_base = static_cast<float>((*bases)[i]);
     if (options.rope_freq_base > 0) s.rope_base = options.rope_freq_base;
+    if (windowed && of_windows == Rotation::own_base) s.rope_base = static_cast<float>(own_base);
     s.rope.pairing = network.architecture.pairing;
+    if (windows && !windowed && of_windows == Rotation::windows_only) continue;
+    const bool unscaled = windowed && (of_windows == Rotation::unscaled || of_windows == Rotation::own_base);
     if (!is_unrotated(static_cast<int>(i), network.architecture, keys))
-      set_rope(s, of(dims, i, s.head_dim), network, keys);
+      set_rope(s, of(dims, i, s.head_dim), unscaled ? RopeScaling{} : network.rope_scaling, network, keys);
   }
 }
 
@@ -155,6 +202,7 @@ std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& net
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].n_ff = widths[i];
   read_experts(keys, network, specs);
   read_heads(keys, network, specs);
+  read_windows(keys, network, specs);
   read_rope(keys, network, options, specs);
   return specs;
 }

@@ -74,7 +74,7 @@ std::string Budget::print() const {
   return fmt::format("{}KiB", amount_ / 1024);
 }
 
-int Budget::entries(int tokens, std::size_t entry_bytes) const {
+int Budget::entries(int tokens, std::size_t entry_bytes, std::size_t besides) const {
   const auto whole = [](double x) {
     return static_cast<int>(std::min(std::floor(x), static_cast<double>(std::numeric_limits<int>::max())));
   };
@@ -86,7 +86,7 @@ int Budget::entries(int tokens, std::size_t entry_bytes) const {
       // could become one less.
       return whole(amount_ * tokens / 100 * (1 + 2 * std::numeric_limits<double>::epsilon()));
     case Unit::bytes:
-      return whole(amount_ / static_cast<double>(entry_bytes));
+      return whole(std::max(0.0, amount_ - static_cast<double>(besides)) / static_cast<double>(entry_bytes));
   }
   return 0;
 }

@@ -53,6 +53,17 @@ void SequenceLayer::enter(int head, std::int32_t position, std::span<const float
   }
 }
 
+void SequenceLayer::end_step() {
+  if (!method_->decoding.evict) return;
+  bool closed = false;
+  for (int head = 0; head < lanes_.shape().kv_heads; ++head) {
+    if (lanes_.length(head) <= limit_[head]) continue;
+    lanes_.close_ring(head, limit_[head]);
+    closed = true;
+  }
+  if (closed) lanes_.reserve(0);  // frees what is not needed any more
+}
+
 void SequenceLayer::load(ByteCursor& from, int seen, std::vector<int> limit) {
   cache::load(lanes_, from, seen, summary_blocks(seen));
   limit_ = std::move(limit);
@@ -68,12 +79,12 @@ int SequenceLayer::summary_blocks(int tokens) const {
   return method_->lanes.summary_rows > 0 ? tokens / method_->lanes.summary_block + 1 : 0;
 }
 
-/// Lanes of a method that evicts to make room grow up to their limits only.
+/// Lanes of a method that evicts to make room grow up to their limits only, but for a step's tokens after the first.
 int SequenceLayer::growth(int count) const {
   if (!method_->decoding.evict) return count;
   int most = 0;
   for (int head = 0; head < lanes_.shape().kv_heads; ++head) most = std::max(most, limit_[head] - lanes_.length(head));
-  return std::min(most, count);
+  return std::min(most + count - 1, count);
 }
 
 }  // namespace winnow::policy

@@ -33,11 +33,17 @@ class SequenceLayer {
   /// Keeps what `plan` says of the prompt in `view.scratch`. REQUIRES: it is empty. Throws MemoryError.
   void commit(const cache::KeepPlan& plan, const LayerView& view);
 
-  /// Makes room for `count` tokens more. Throws MemoryError.
+  /// Makes room for a step of `count` tokens. Throws MemoryError.
   void reserve(int count);
-  /// A token's key and value, [d] each, enter one head's lane: in the place of the entry that the method evicts, or
-  /// after the others. Threads may do this for different heads. REQUIRES: reserve().
+  /// The key and value of a step's first token, [d] each, enter one head's lane: in the place of the entry that the
+  /// method evicts, or after the others. Threads may do this for different heads. REQUIRES: reserve().
   void enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
+  /// The same for the other tokens of a step: they take no place, as those before them have still to read it.
+  void follow(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+    lanes_.append(head, position, key, value);
+  }
+  /// A step of several tokens is over: those that a lane has too many take the places that each would have taken alone.
+  void end_step();
 
   /// Bytes that save() writes when `seen` tokens have been seen.
   std::size_t saved_bytes(int seen) const { return cache::saved_bytes(lanes_, summary_blocks(seen)); }
@@ -45,6 +51,7 @@ class SequenceLayer {
   /// Reads what save() has written. `limit` as limit() was. REQUIRES: it is empty. Throws InputError, MemoryError.
   void load(ByteCursor& from, int seen, std::vector<int> limit);
 
+  const Method& method() const { return *method_; }
   cache::GrowingLanes& lanes() { return lanes_; }
   const cache::GrowingLanes& lanes() const { return lanes_; }
   const Terms& terms() const { return terms_; }

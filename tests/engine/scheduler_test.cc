@@ -40,13 +40,17 @@ struct Asked {
 
 class SchedulerTest : public testing::Test {
  public:
-  explicit SchedulerTest(ggml_type weights = GGML_TYPE_F32) {
+  explicit SchedulerTest(const test::TinyModel& tiny = tiny_of(GGML_TYPE_F32)) {
+    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
+    model_ = Model::load(folder_ / "tiny.gguf");
+  }
+
+  static test::TinyModel tiny_of(ggml_type weights) {
     test::TinyModel tiny;
     tiny.n_head = 6;
     tiny.n_head_kv = 2;
     tiny.type = weights;
-    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
-    model_ = Model::load(folder_ / "tiny.gguf");
+    return tiny;
   }
 
   std::vector<Token> tokens(int n, unsigned seed) const { return test::random_tokens(n, model_->info().n_vocab, seed); }
@@ -151,7 +155,7 @@ struct Case {
 
 class SchedulerCase : public SchedulerTest, public testing::WithParamInterface<Case> {
  protected:
-  SchedulerCase() : SchedulerTest(GetParam().weights) {}
+  SchedulerCase() : SchedulerTest(tiny_of(GetParam().weights)) {}
 };
 
 TEST_P(SchedulerCase, answers_are_those_of_each_request_alone) {
@@ -169,6 +173,18 @@ INSTANTIATE_TEST_SUITE_P(, SchedulerCase,
                                          Case{"q8_0", Precision::automatic, Pack::automatic, GGML_TYPE_Q8_0},
                                          Case{"resident", Precision::automatic, Pack::resident, GGML_TYPE_F32}),
                          [](const auto& p) { return p.param.name; });
+
+class SchedulerWithWindows : public SchedulerTest {
+ public:
+  SchedulerWithWindows() : SchedulerTest(test::tiny_with_windows(24, {true, false, true, false})) {}
+};
+
+TEST_F(SchedulerWithWindows, answers_are_those_of_each_request_alone) {
+  Session session(model_, {2, Precision::f32, 32});
+  const auto before = session.memory().held;
+  expect_as_alone(session, every_method(8), std::vector{64, 5});
+  EXPECT_LE(session.memory().held, before + (1 << 20)) << "what requests held is free";
+}
 
 TEST(SchedulerRealModel, answers_are_those_of_each_request_alone) {
   const auto path = test::real_model();

@@ -52,12 +52,16 @@ struct Asked {
 
 class StagesTest : public testing::Test {
  public:
-  StagesTest() {
+  explicit StagesTest(const test::TinyModel& tiny = usual()) {
+    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
+    model_ = Model::load(folder_ / "tiny.gguf");
+  }
+
+  static test::TinyModel usual() {
     test::TinyModel tiny;
     tiny.n_head = 6;
     tiny.n_head_kv = 2;
-    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
-    model_ = Model::load(folder_ / "tiny.gguf");
+    return tiny;
   }
 
   std::vector<Token> tokens(std::size_t n, unsigned seed) const {
@@ -76,8 +80,9 @@ class StagesTest : public testing::Test {
     auto& cache = read.caches.front();
     for (std::size_t i = 1; i < asked.stages.size(); ++i) {
       const auto stage = text.subspan(asked.stages[i - 1], asked.stages[i] - asked.stages[i - 1]);
+      const CacheMark begin = cache.mark();
       session.extend(cache, stage);
-      session.compress(cache, stage);
+      session.compress(cache, stage, begin);
     }
     return test::greedy_answer(session, cache, session.extend(cache, asked.question), kAnswer);
   }
@@ -103,11 +108,13 @@ class StagesTest : public testing::Test {
     return 64 * 6 * (tokens / 64 + 4) * (64 + 2) * sizeof(float) * 3 / 2;
   }
 
+  void expect_as_turns();
+
   test::TempFolder folder_;
   std::shared_ptr<const Model> model_;
 };
 
-TEST_F(StagesTest, stages_are_read_as_a_prompt_and_turns_after_it) {
+void StagesTest::expect_as_turns() {
   for (const auto precision : {Precision::f32, Precision::automatic}) {
     Session session(model_, {.threads = 2, .precision = precision, .chunk = 64});
     for (const auto& method : list_methods()) {
@@ -123,6 +130,15 @@ TEST_F(StagesTest, stages_are_read_as_a_prompt_and_turns_after_it) {
     }
   }
 }
+
+TEST_F(StagesTest, stages_are_read_as_a_prompt_and_turns_after_it) { expect_as_turns(); }
+
+class StagesWithWindows : public StagesTest {
+ public:
+  StagesWithWindows() : StagesTest(test::tiny_with_windows(24, {true, false, true, false})) {}
+};
+
+TEST_F(StagesWithWindows, stages_are_read_as_a_prompt_and_turns_after_it) { expect_as_turns(); }
 
 /// A prompt, then turns of which few are compressed.
 std::vector<std::size_t> many_turns(std::size_t turns) {

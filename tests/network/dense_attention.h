@@ -110,6 +110,8 @@ class DenseAttention : public network::AttentionOp {
           scale * scale * squared_norm(tensors.q + place, dim) * squared_norm(key, dim) / static_cast<double>(dim);
       ++pairs_;
       weights[j] *= scale;
+      if (spec.window > 0 && j + static_cast<std::size_t>(spec.window) < seen)
+        weights[j] = -std::numeric_limits<double>::infinity();
       if (sees_ && !sees_(tensors.layer, kv_head, where.position, static_cast<int>(j)))
         weights[j] = -std::numeric_limits<double>::infinity();
     }

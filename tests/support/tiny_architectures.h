@@ -58,7 +58,7 @@ struct Biases {
 /// A key without the architecture's prefix, such as ".logit_scale".
 struct TinyKey {
   std::string name;
-  std::variant<bool, std::uint32_t, float, std::string> value;
+  std::variant<bool, std::uint32_t, float, std::string, std::vector<bool>> value;
 };
 
 /// One architecture, as it differs from llama.

@@ -100,6 +100,10 @@ class Writer {
     if (const auto* flag = std::get_if<bool>(&key.value)) gguf_set_val_bool(gguf_.get(), name.c_str(), *flag);
     if (const auto* whole = std::get_if<std::uint32_t>(&key.value)) gguf_set_val_u32(gguf_.get(), name.c_str(), *whole);
     if (const auto* number = std::get_if<float>(&key.value)) gguf_set_val_f32(gguf_.get(), name.c_str(), *number);
+    if (const auto* flags = std::get_if<std::vector<bool>>(&key.value)) {
+      const std::vector<std::uint8_t> bytes(flags->begin(), flags->end());
+      gguf_set_arr_data(gguf_.get(), name.c_str(), GGUF_TYPE_BOOL, bytes.data(), bytes.size());
+    }
     if (const auto* word = std::get_if<std::string>(&key.value))
       gguf_set_val_str(gguf_.get(), name.c_str(), word->c_str());
   }
@@ -179,6 +183,13 @@ TinyModel tiny_of_different_layers() {
   model.layers = {
       {6, 2, 64, 64, 10000, 128}, {4, 4, 32, 32, 1000000, 160}, {3, 1, 96, 48, 500, 96}, {6, 3, 64, 64, 1000000, 128}};
   model.n_layer = static_cast<int>(model.layers.size());
+  return model;
+}
+
+TinyModel tiny_with_windows(std::uint32_t window, const std::vector<bool>& layers) {
+  TinyModel model = tiny_of_heads("gemma3", 4, 2, 32);
+  model.n_layer = static_cast<int>(layers.size());
+  model.keys = {{".attention.sliding_window", window}, {".attention.sliding_window_pattern", layers}};
   return model;
 }
 

@@ -80,6 +80,9 @@ TinyModel tiny_of_heads(const std::string& arch, int heads, int kv_heads, int he
 /// A network whose layers differ in query heads, KV heads, head size, rotated dimensions, RoPE base and width.
 TinyModel tiny_of_different_layers();
 
+/// A gemma3 with these layers: true has a window.
+TinyModel tiny_with_windows(std::uint32_t window, const std::vector<bool>& layers);
+
 /// Writes a GGUF with a byte-level SentencePiece vocabulary (259 tokens, made up to a multiple of 32).
 void write_tiny_gguf(const TinyModel& model, const std::string& path);
 

@@ -153,7 +153,11 @@ TEST(TinyKeys, of_an_architecture_change_its_logits) {
     for (const auto& key : row.keys) {
       const TinyModel model = tiny_of(std::string(row.name));
       TinyModel doubled = model;
-      doubled.keys = {{key.name, 2 * std::get<float>(key.value)}};
+      if (const auto* whole = std::get_if<std::uint32_t>(&key.value)) {
+        doubled.keys = {{key.name, 2 * *whole}};
+      } else {
+        doubled.keys = {{key.name, 2 * std::get<float>(key.value)}};
+      }
       EXPECT_GT(difference(logits_of(doubled), logits_of(model)), kDiffers) << row.name << key.name;
     }
   }

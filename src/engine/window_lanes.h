@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "base/memory.h"
+#include "cache/growing_lanes.h"
+
+namespace winnow::engine {
+
+/// A copy of the lanes of the layers with windows: what these held when it was made is overwritten as tokens come.
+struct WindowLanes {
+  MemoryAccount account;
+  std::vector<cache::GrowingLanes> lanes;  ///< [layer with a window], by model::Hparams::place_of
+};
+
+}  // namespace winnow::engine

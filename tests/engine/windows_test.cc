@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Methods on a network some layers of which have sliding windows: they see and compress the other layers alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/model_impl.h"
+#include "engine/sequence.h"
+#include "network/network.h"
+#include "support/cache_options.h"
+#include "support/rounding.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/methods.h"
+#include "winnow/saved.h"
+#include "winnow/session.h"
+
+namespace winnow::test {
+namespace {
+
+constexpr int kPrompt = 150;
+constexpr int kWindow = 24;
+constexpr int kBudget = 72;  // infllm needs 64
+constexpr int kSteps = 40;   // a window passes by
+const std::vector<bool> kPattern = {true, false, true, true, false, false};
+
+std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+/// What the UsageError says that a call throws.
+template <class Call>
+std::string refusal_of(const Call& call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class WindowsTest : public testing::Test {
+ protected:
+  WindowsTest() {
+    write_tiny_gguf(tiny_with_windows(kWindow, kPattern), path_);
+    model_ = Model::load(path_);
+    session_ = std::make_unique<Session>(model_, SessionOptions{2, Precision::f32, 64});
+  }
+
+  double tolerance() const { return f32_tolerance(6) + half_tolerance(10, 6); }
+  std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
+  Prefilled prefill(const CacheOptions& options, std::span<const Token> text) {
+    return session_->prefill(text, std::span(&options, 1));
+  }
+  Prefilled prefill(const CacheOptions& options) { return prefill(options, tokens(kPrompt)); }
+  std::vector<float> step(Cache& cache, Token token) {
+    std::vector<float> logits(z(model_->info().n_vocab));
+    Cache* const one = &cache;
+    session_->step(std::span(&one, 1), std::span(&token, 1), logits);
+    return logits;
+  }
+  double distance(std::span<const float> got, std::span<const float> expected) const {
+    return worst_row(got, expected, model_->info().n_vocab);
+  }
+  void expect_steps_over_what_is_kept(Cache& cache, Network& network, const std::string& spec);
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "tiny.gguf";
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<Session> session_;
+};
+
+CacheOptions with_budget(const std::string& spec, int budget = kBudget) {
+  return options_of(spec, Spec::parse(spec).method().needs_budget() ? std::to_string(budget) : "", "f32");
+}
+
+std::vector<std::string> all_specs() {
+  std::vector<std::string> out = {"ada(snapkv:window=8)", "pyramid(h2o)", "snapkv:positions=cache", "chunk(knorm)"};
+  for (const auto& method : list_methods()) out.push_back(method.name);
+  return out;
+}
+
+/// Whether what stays is what it was, and all of it is read. cam merges values while decoding, too.
+bool only_evicts(const policy::Method& method) {
+  return method.name != "cam" && !method.lanes.merge && !method.decoding.attend && !method.retrieves &&
+         method.positions == policy::Positions::absolute;
+}
+
+std::vector<std::int32_t> last_positions(int seen, int count) {
+  std::vector<std::int32_t> out;
+  for (int i = std::max(0, seen - count); i < seen; ++i) out.push_back(i);
+  return out;
+}
+
+void expect_windows(const Cache& cache, int seen) {
+  const auto kept = cache.kept();
+  for (std::size_t layer = 0; layer < kPattern.size(); ++layer) {
+    if (!kPattern[layer]) continue;
+    for (const auto& head : kept[layer]) EXPECT_EQ(head, last_positions(seen, kWindow)) << "layer " << layer;
+  }
+}
+
+TEST_F(WindowsTest, layers_hold_their_window_whatever_the_method) {
+  const auto text = tokens(kPrompt);
+  for (const auto& spec : all_specs()) {
+    SCOPED_TRACE(spec);
+    auto prefilled = prefill(with_budget(spec), text);
+    Cache& cache = prefilled.caches.front();
+    expect_windows(cache, kPrompt);
+    int seen = kPrompt;
+    for (const Token token : tokens(kSteps, 2)) {
+      step(cache, token);
+      expect_windows(cache, ++seen);
+    }
+    session_->extend(cache, tokens(70, 3));
+    expect_windows(cache, seen + 70);
+    const auto& method = cache.impl().method();
+    if (method.evicts()) {
+      const bool at_every_step = method.schedule == policy::Schedule::step;
+      EXPECT_DOUBLE_EQ(cache.stats().entries_per_head_mean, at_every_step ? kBudget : kBudget + kSteps + 70);
+    }
+  }
+}
+
+/// Held against textbook attention over the entries that the cache has when a token's query reads them.
+void WindowsTest::expect_steps_over_what_is_kept(Cache& cache, Network& network, const std::string& spec) {
+  const bool evicts_first = static_cast<bool>(cache.impl().method().decoding.evict);
+  auto kept = cache.kept();
+  network.attention().set_sees([&](int layer, int kv_head, int query, int key) {
+    if (kPattern[z(layer)]) return true;  // of the window
+    const auto& of_head = kept[z(layer)][z(kv_head)];
+    return query == key || std::binary_search(of_head.begin(), of_head.end(), key);
+  });
+  int position = cache.stats().tokens_seen;
+  for (const Token token : tokens(kSteps, 2)) {
+    if (!evicts_first) kept = cache.kept();
+    const auto got = step(cache, token);
+    if (evicts_first) kept = cache.kept();
+    ASSERT_LT(distance(got, network.step(std::span(&token, 1), {{0, position++}})), tolerance()) << spec;
+  }
+  network.attention().set_sees({});
+}
+
+TEST_F(WindowsTest, steps_read_what_each_method_has_kept) {
+  int methods = 0;
+  for (const auto& spec : all_specs()) {
+    if (!only_evicts(Spec::parse(spec).method())) continue;
+    auto prefilled = prefill(with_budget(spec));
+    Network network(path_, 1, 1, kPrompt + kSteps);
+    network.prefill(tokens(kPrompt), 64);
+    expect_steps_over_what_is_kept(prefilled.caches.front(), network, spec);
+    ++methods;
+  }
+  EXPECT_GT(methods, 15);
+}
+
+/// What the queries of some rows give to each key, [layer][KV head][key], by textbook attention.
+class Given {
+ public:
+  Given(Network& network, int first_row, int keys) : group_(network.hparams().layer(0).group()) {
+    const auto& h = network.hparams();
+    sums_.assign(z(h.n_layer), std::vector(z(h.layer(0).n_head_kv), std::vector<double>(z(keys))));
+    network.attention().set_watcher(
+        [this, first_row](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
+          auto& sums = sums_[z(layer)][z(head / group_)];
+          for (std::size_t j = 0; row.position >= first_row && j < std::min(sums.size(), weights.size()); ++j)
+            sums[j] += weights[j];
+        });
+  }
+  const std::vector<double>& of(int layer, int head) const { return sums_[z(layer)][z(head)]; }
+
+ private:
+  int group_;
+  std::vector<std::vector<std::vector<double>>> sums_;
+};
+
+/// That of keys [first, end) those with the highest sums stay, in every layer without a window.
+void expect_best(const Cache& cache, const Given& given, int first, int end, double slack) {
+  const auto kept = cache.kept();
+  for (int layer = 0; layer < static_cast<int>(kPattern.size()); ++layer) {
+    if (kPattern[z(layer)]) continue;
+    for (int head = 0; head < static_cast<int>(kept[z(layer)].size()); ++head) {
+      const auto& stays = kept[z(layer)][z(head)];
+      double worst = 1e9;
+      double best_left = 0;
+      for (int j = first; j < end; ++j) {
+        const double x = given.of(layer, head)[z(j)];
+        if (std::binary_search(stays.begin(), stays.end(), j)) {
+          worst = std::min(worst, x);
+        } else {
+          best_left = std::max(best_left, x);
+        }
+      }
+      EXPECT_GE(worst, best_left * (1 - slack)) << "layer " << layer << ", head " << head;
+      EXPECT_GT(best_left, 0);
+    }
+  }
+}
+
+TEST_F(WindowsTest, a_prompt_keeps_what_its_last_rows_attend_to) {
+  Network network(path_, 1, 1, kPrompt);
+  const Given given(network, kPrompt - 8, kPrompt - 8);
+  network.prefill(tokens(kPrompt), 64);
+  const auto prefilled = prefill(with_budget("snapkv:window=8,kernel=1"));
+  expect_best(prefilled.caches.front(), given, 0, kPrompt - 8, kLargestGain * tolerance());
+  const auto all = Given(network, 0, kPrompt);
+  network.prefill(tokens(kPrompt), 64);
+  const auto heavy = prefill(with_budget("h2o:recent=0,when=prefill"));
+  expect_best(heavy.caches.front(), all, 0, kPrompt, kLargestGain * tolerance());
+}
+
+/// A turn's tokens see what came before them: what is left of it in the layers without a window, and in the others what
+/// a mark has, or the cache of a text in stages.
+TEST_F(WindowsTest, a_later_turn_keeps_what_its_last_rows_attend_to) {
+  constexpr int kFirst = 61;
+  const auto text = tokens(kPrompt);
+  const auto turn = std::span(text).subspan(kFirst);
+  const auto options = with_budget("snapkv:window=8,kernel=1", 32);
+  Cache cache = std::move(prefill(options, std::span(text).first(kFirst)).caches.front());
+  const auto kept = cache.kept();
+  const CacheMark begin = cache.mark();
+  session_->extend(cache, turn);
+  EXPECT_EQ(
+      refusal_of([&] { session_->compress(cache, turn); }),
+      "cannot compress 89 tokens of 150: a window of 24 has lost what came before them, which a mark of their begin "
+      "would have");
+  session_->compress(cache, turn, begin);
+  expect_windows(cache, kPrompt);
+  EXPECT_EQ(cache.stats().entries_max, 64);
+
+  Network network(path_, 1, 1, kPrompt + kSteps);
+  network.prefill(std::span(text).first(kFirst), 64);
+  network.attention().set_sees([&](int layer, int kv_head, int, int key) {
+    const auto& of_head = kept[z(layer)][z(kv_head)];
+    return kPattern[z(layer)] || key >= kFirst || std::binary_search(of_head.begin(), of_head.end(), key);
+  });
+  const Given given(network, kPrompt - 8, kPrompt);
+  for (int i = kFirst; i < kPrompt; ++i) network.step(std::span(&text[z(i)], 1), {{0, i}});
+  expect_best(cache, given, kFirst, kPrompt - 8, kLargestGain * tolerance());
+  network.attention().set_watcher({});
+  expect_steps_over_what_is_kept(cache, network, "after a turn");
+}
+
+TEST_F(WindowsTest, a_mark_goes_back) {
+  for (const char* spec : {"full", "snapkv", "snapkv:positions=cache", "h2o", "quest"}) {
+    for (const int prompt : {kWindow - 5, kWindow, kPrompt}) {
+      SCOPED_TRACE(testing::Message() << spec << " after " << prompt);
+      Cache cache = std::move(prefill(with_budget(spec, kBudget), tokens(prompt)).caches.front());
+      for (const Token token : tokens(3, 8)) step(cache, token);
+      Cache untouched = cache.clone();
+      CacheMark mark = cache.mark();
+      session_->extend(cache, tokens(70, 2));
+      for (const Token token : tokens(5, 9)) step(cache, token);
+      cache.go_back(std::move(mark));
+      EXPECT_EQ(cache.kept(), untouched.kept());
+      for (const Token token : tokens(kSteps, 3)) ASSERT_EQ(step(cache, token), step(untouched, token));
+      EXPECT_EQ(cache.stats().bytes_held, untouched.stats().bytes_held);
+    }
+  }
+}
+
+TEST_F(WindowsTest, what_is_saved_goes_on_as_if_it_had_not_been) {
+  const std::string file = folder_ / "saved.kv";
+  for (const auto& spec : all_specs()) {
+    SCOPED_TRACE(spec);
+    auto prefilled = prefill(with_budget(spec));
+    Cache& cache = prefilled.caches.front();
+    for (const Token token : tokens(kSteps, 2)) step(cache, token);
+    Transcript transcript;
+    transcript.tokens = tokens(cache.stats().tokens_seen);
+    session_->save(file, cache, prefilled.logits, transcript);
+    auto restored = session_->load(file);
+    EXPECT_EQ(restored.cache.kept(), cache.kept());
+    for (const Token token : tokens(kSteps, 3)) ASSERT_EQ(step(restored.cache, token), step(cache, token));
+    EXPECT_EQ(session_->extend(restored.cache, tokens(70, 4)), session_->extend(cache, tokens(70, 4)));
+    const auto info = describe_saved(file);
+    EXPECT_EQ(info.damage, "");
+    EXPECT_EQ(info.layers[0].window, kWindow);
+    EXPECT_EQ(info.layers[1].window, 0);
+    const bool grows = cache.impl().method().schedule != policy::Schedule::step;
+    const int kept = cache.impl().method().evicts() ? kBudget : kPrompt;
+    EXPECT_DOUBLE_EQ(info.entries_per_head_mean, grows ? kept + kSteps : kept);
+  }
+}
+
+/// Rows of a batch, and requests that a scheduler mixes, are bit for bit those alone.
+TEST_F(WindowsTest, answers_are_those_of_a_request_alone) {
+  std::vector<Cache> together;
+  std::vector<Cache> alone;
+  std::vector<Cache*> pointers;
+  const auto specs = all_specs();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto text = tokens(kPrompt - 7 * static_cast<int>(i % 8));
+    together.push_back(std::move(prefill(with_budget(specs[i]), text).caches.front()));
+    alone.push_back(together.back().clone());
+  }
+  for (auto& cache : together) pointers.push_back(&cache);
+  std::vector<float> logits(specs.size() * z(model_->info().n_vocab));
+  for (unsigned round = 0; round < kSteps; ++round) {
+    const auto next = tokens(static_cast<int>(specs.size()), 50 + round);
+    session_->step(pointers, next, logits);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const auto row = std::span(logits).subspan(i * z(model_->info().n_vocab), z(model_->info().n_vocab));
+      ASSERT_TRUE(std::ranges::equal(row, step(alone[i], next[i]))) << specs[i] << " round " << round;
+    }
+  }
+}
+
+TEST_F(WindowsTest, budgets_and_bytes_are_those_of_the_layers_without_windows) {
+  const std::size_t entry = 2 * (2 * 32 * 4 + 4);  // two KV heads
+  const std::size_t windows = 3 * entry * kWindow;
+  const auto full = prefill(options_of("full", "", "f32")).caches.front().stats();
+  EXPECT_EQ(full.bytes_held, windows + 3 * entry * kPrompt);
+  EXPECT_EQ(full.bytes_full, std::size_t{3} * (kWindow + kPrompt) * 2 * 2 * 32 * 2);
+  EXPECT_EQ(full.bytes_full, model_->info().full_cache_bytes(kPrompt));
+  EXPECT_EQ(full.entries_min, kPrompt);
+  EXPECT_DOUBLE_EQ(full.attended_per_head_mean, kPrompt);
+  const auto some = prefill(options_of("knorm", "96KiB", "f32")).caches.front().stats();
+  EXPECT_LE(some.bytes_held, 98304U);
+  EXPECT_GT(some.bytes_held + 3 * entry, 98304U);
+  const auto third = prefill(options_of("snapkv", "40%", "f32")).caches.front().stats();
+  EXPECT_EQ(third.entries_max, 60);
+  EXPECT_EQ(refusal_of([&] { prefill(options_of("knorm", "32KiB", "f32")); }),
+            "a budget of 32KiB is too small: the windows of 3 layers take 36.6 KiB of 150 tokens");
+}
+
+TEST_F(WindowsTest, pyramids_fall_over_the_layers_without_windows) {
+  const auto kept = prefill(with_budget("pyramidkv:window=8")).caches.front().kept();
+  EXPECT_GT(kept[1][0].size(), kept[4][0].size());
+  EXPECT_GT(kept[4][0].size(), kept[5][0].size());
+  EXPECT_EQ(kept[1][0].size() + kept[4][0].size() + kept[5][0].size(), z(3 * kBudget));
+}
+
+TEST_F(WindowsTest, the_bytes_that_are_foretold_suffice) {
+  for (const char* spec : {"full", "snapkv", "kvzip"}) {
+    const auto options = with_budget(spec);
+    Session session(model_, {1, Precision::f32, 64});
+    const auto before = session.memory().held;
+    const auto foretold = session.prefill_bytes(kPrompt, std::span(&options, 1));
+    session.prefill(tokens(kPrompt), std::span(&options, 1));
+    EXPECT_LT(session.memory().peak - before, foretold + (4U << 20)) << spec;  // work space
+  }
+}
+
+TEST_F(WindowsTest, where_all_layers_have_one_only_full_runs) {
+  write_tiny_gguf(tiny_with_windows(kWindow, {true, true}), folder_ / "all.gguf");
+  Session session(Model::load(folder_ / "all.gguf"), {1, Precision::f32, 64});
+  const auto text = tokens(kPrompt);
+  const auto options = options_of("snapkv", "64", "f32");
+  EXPECT_EQ(refusal_of([&] { session.prefill(text, std::span(&options, 1)); }),
+            "all 2 layers of the model have windows, of which nothing is evicted: snapkv cannot run, full can");
+  const auto full = options_of("full", "", "f32");
+  auto prefilled = session.prefill(text, std::span(&full, 1));
+  session.extend(prefilled.caches.front(), text);
+  EXPECT_EQ(prefilled.caches.front().stats().entries_max, kWindow);
+}
+
+}  // namespace
+}  // namespace winnow::test
