@@ -120,7 +120,7 @@ struct RequestState {
   int generated = 0;      ///< tokens of all its answers
   std::size_t bytes_promised = 0;
   std::size_t bytes_held = 0;    ///< of its caches, those that are being read included
-  std::size_t entries_held = 0;  ///< of the same, over all layers and KV heads
+  std::size_t entries_held = 0;  ///< of the same, over KV heads of layers without a window
 };
 
 /// Reads and answers any number of requests at once. An answer is bit for bit what the request would get alone, however

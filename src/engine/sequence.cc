@@ -37,8 +37,8 @@ std::vector<std::vector<int>> Sequence::limits() const {
 
 std::size_t Sequence::entries_held() const {
   int out = 0;
-  for (const auto& layer : layers_) {
-    for (int head = 0; head < layer.lanes().shape().kv_heads; ++head) out += layer.lanes().length(head);
+  for (int l = 0; l < layers(); ++l) {
+    for (int head = 0; counts(l) && head < lanes(l).shape().kv_heads; ++head) out += lanes(l).length(head);
   }
   return as_size(out);
 }

@@ -57,7 +57,7 @@ class Sequence {
   std::vector<std::vector<int>> limits() const;
   /// Bytes allocated for the lanes now.
   std::size_t bytes_held() const { return account_->held(); }
-  /// Entries in all lanes.
+  /// Entries in all lanes of layers that count().
   std::size_t entries_held() const;
 
   int seen = 0;  ///< tokens seen, and so the position of the next one

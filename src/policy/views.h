@@ -18,7 +18,7 @@ namespace winnow::policy {
 /// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot
 /// of each, and the attention it gave. The lanes are the method's to change.
 struct StepView {
-  int layer = 0;
+  int layer = 0;  ///< as LayerView::layer
   attention::Shape shape;
   cache::LayerLanes& lanes;
   std::int32_t position = 0;  ///< of the token
@@ -38,7 +38,7 @@ struct StepView {
 
 /// What a part may look at before a token's query reads a layer, with that token at the last slot of each lane.
 struct AttendView {
-  int layer = 0;
+  int layer = 0;  ///< as LayerView::layer
   attention::Shape shape;
   const cache::LayerLanes& lanes;
   std::int32_t position = 0;  ///< of the token

@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <fstream>
 
 #include "engine/model_impl.h"
 #include "engine/sequence.h"
 #include "network/network.h"
 #include "support/cache_options.h"
+#include "support/refusal.h"
+#include "support/reseal.h"
 #include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
+#include "winnow/chat.h"
 #include "winnow/error.h"
 #include "winnow/methods.h"
 #include "winnow/saved.h"
@@ -279,6 +284,66 @@ TEST_F(WindowsTest, what_is_saved_goes_on_as_if_it_had_not_been) {
     const bool grows = cache.impl().method().schedule != policy::Schedule::step;
     const int kept = cache.impl().method().evicts() ? kBudget : kPrompt;
     EXPECT_DOUBLE_EQ(info.entries_per_head_mean, grows ? kept + kSteps : kept);
+  }
+}
+
+/// With checksums that hold.
+TEST_F(WindowsTest, lanes_of_a_file_that_hold_no_window_are_refused) {
+  const std::string file = folder_ / "saved.kv";
+  auto prefilled = prefill(options_of("full", "", "f32"));
+  Transcript transcript;
+  transcript.tokens = tokens(kPrompt);
+  session_->save(file, prefilled.caches.front(), {}, transcript);
+  std::ifstream in(file, std::ios::binary);
+  const std::string good(std::istreambuf_iterator<char>(in), {});
+  const auto positions = last_positions(kPrompt, kWindow);
+  const auto at = good.find(std::string(reinterpret_cast<const char*>(positions.data()), 4 * positions.size()));
+  ASSERT_NE(at, std::string::npos);
+  const auto refusal_with = [&](std::vector<std::int32_t> others) {
+    std::vector<std::byte> bytes(good.size());
+    std::memcpy(bytes.data(), good.data(), good.size());
+    std::memcpy(bytes.data() + at, others.data(), 4 * others.size());
+    reseal(bytes);
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return refusal([&] { session_->load(file); });
+  };
+  EXPECT_EQ(refusal_with(positions), "");
+  auto ring = positions;
+  std::rotate(ring.begin(), ring.begin() + 5, ring.end());
+  EXPECT_EQ(refusal_with(ring), "");
+  for (int wrong = 0; wrong < 3; ++wrong) {
+    auto others = positions;
+    if (wrong == 0) std::swap(others[3], others[4]);
+    if (wrong == 1) others[0] = 7;
+    if (wrong == 2) std::reverse(others.begin(), others.end());
+    EXPECT_NE(
+        refusal_with(others).find("a lane of up to 24 entries does not hold the last ones of 150 in a window of 24"),
+        std::string::npos)
+        << wrong;
+  }
+}
+
+/// A chat compresses its turns as a session does that is given the marks.
+TEST_F(WindowsTest, a_chat_compresses_its_turns) {
+  GenerateOptions few;
+  few.max_tokens = 5;
+  few.end = EndOfSequence::ignored;
+  const auto options = with_budget("snapkv:window=8", 32);
+  Chat chat(*session_, {std::string(100, 'a'), {}, PromptFormat::raw, {}}, options, few);
+  chat.say("who is it, and what happens to them in the end?", {});
+  chat.compress_turn();
+  for (const std::string words : {"and then, when all of them have gone home for the night?", "why?"}) {
+    const int before = chat.stats()->tokens_seen;
+    const int kept = chat.stats()->entries_max;
+    chat.say(words, {});
+    const int turn = chat.stats()->tokens_seen - before;
+    EXPECT_EQ(chat.stats()->entries_max, kept + turn);
+    chat.compress_turn();
+    EXPECT_EQ(chat.stats()->entries_max, kept + std::min(turn, 32));
+    session_->on_stop([] { return true; });
+    EXPECT_THROW(chat.say("no", {}), Interrupted);
+    session_->on_stop({});
   }
 }
 

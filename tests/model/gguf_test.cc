@@ -157,6 +157,51 @@ TEST_F(BadModel, keys_that_change_what_the_network_computes) {
             error_of_key({".rope.scaling.type", "dynamic"}));
 }
 
+TEST_F(BadModel, windows) {
+  const auto windows_of = [&](const std::string& arch, const std::vector<test::TinyKey>& keys, int layers = 5) {
+    test::TinyModel model = test::tiny_of(arch);
+    model.n_layer = layers;
+    model.keys = keys;
+    test::write_tiny_gguf(model, path_);
+    std::string out;
+    const auto loaded = Model::load(path_);
+    for (const auto& layer : loaded->info().layers) out += layer.window > 0 ? 'w' : '.';
+    return out;
+  };
+  const auto error_of_windows = [&](const std::string& arch, const std::vector<test::TinyKey>& keys) {
+    test::TinyModel model = test::tiny_of(arch);
+    model.n_layer = 5;
+    model.keys = keys;
+    test::write_tiny_gguf(model, path_);
+    return error();
+  };
+  const std::string window = ".attention.sliding_window";
+  const std::string pattern = ".attention.sliding_window_pattern";
+  EXPECT_EQ(windows_of("gemma3", {}, 13), "wwwww.wwwww.w");
+  EXPECT_EQ(windows_of("cohere2", {}), "www.w");
+  EXPECT_EQ(windows_of("olmo2", {{window, 8U}}), "www.w");
+  EXPECT_EQ(windows_of("olmo2", {}), ".....");
+  EXPECT_EQ(windows_of("gemma3", {{window, 0U}}), ".....");
+  EXPECT_EQ(windows_of("gemma3", {{pattern, 0U}}), "wwwww");
+  EXPECT_EQ(windows_of("gemma3", {{pattern, 1U}}), ".....");
+  EXPECT_EQ(windows_of("gemma3", {{pattern, 2U}}), "w.w.w");
+  EXPECT_EQ(windows_of("gemma3", {{pattern, std::vector{false, true, true, false, false}}}), ".ww..");
+  EXPECT_EQ(windows_of("exaone4", {{window, 8U}}), ".....") << "as in llama.cpp";
+  EXPECT_EQ(windows_of("exaone4", {{window, 8U}}, 64).substr(0, 9), "www.www.w");
+
+  expect_in("key cohere2.attention.sliding_window is 0, expected 1 to", error_of_windows("cohere2", {{window, 0U}}));
+  expect_in("key gemma3.attention.sliding_window is 3000000000", error_of_windows("gemma3", {{window, 3000000000U}}));
+  expect_in("key gemma3.attention.sliding_window_pattern has 4 values for 5 layers",
+            error_of_windows("gemma3", {{pattern, std::vector<bool>(4)}}));
+  expect_in("key gemma3.attention.sliding_window_pattern is of type str",
+            error_of_windows("gemma3", {{pattern, "all"}}));
+  expect_in("key gemma3.rope.freq_base_swa is 0", error_of_windows("gemma3", {{".rope.freq_base_swa", 0.0F}}));
+  expect_in("key olmo2.rope.freq_base_swa is not supported for the architecture olmo2",
+            error_of_windows("olmo2", {{".rope.freq_base_swa", 500.0F}}));
+  expect_in("key gemma3.final_logit_softcapping is not supported for the architecture gemma3",
+            error_of_windows("gemma3", {{".final_logit_softcapping", 30.0F}}));
+}
+
 TEST_F(BadModel, tensors_that_the_architecture_has_not) {
   test::TinyModel model;
   model.optional_biases = true;

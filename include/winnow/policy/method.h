@@ -49,8 +49,8 @@ struct LayerPrompt {
 
 /// What a part may look at when one layer of a prompt is done.
 struct WINNOW_EXPORT LayerView {
-  int layer = 0;
-  int layers = 0;
+  int layer = 0;   ///< among the layers that methods compress: those without a sliding window
+  int layers = 0;  ///< of these
   attention::Shape shape;
   const cache::LayerScratch* scratch =
       nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
