@@ -54,8 +54,8 @@ std::string windows_of(const std::vector<LayerInfo>& layers) {
   const auto first = std::find_if(layers.begin(), layers.end(), windowed);
   if (first == layers.end()) return "";
   const auto count = std::count_if(layers.begin(), layers.end(), windowed);
-  return fmt::format("  {} of {} layers see a window of {} tokens, and are not compressed; {} see all\n", count,
-                     layers.size(), first->window, layers.size() - as_size(count));
+  return fmt::format("  {} of {} layers see a window of {} tokens and are not compressed, the others see all\n", count,
+                     layers.size(), first->window);
 }
 
 /// Adds the heads of each layer where they differ.

@@ -124,6 +124,22 @@ def test_experts_of_a_model_are_counted(work, model):
     assert "experts" not in run("inspect", model).stdout
 
 
+def test_windows_are_inspected(work):
+    model = make_tiny_gguf(f"{work}/windows.gguf", "gemma3")
+    seen = json.loads(run("inspect", model, "--json").stdout)
+    assert (seen["window"], seen["window_layers"], seen["global_layers"]) == (8, 6, 1)
+    assert seen["kv_bytes_per_token"] == 2 * 2 * 64 * 2
+    assert [layer["window"] for layer in seen["layers"]] == [8] * 5 + [0, 8]
+    assert "6 of 7 layers see a window of 8 tokens" in run("inspect", model).stdout
+    saved = f"{work}/windows.kv"
+    result = json.loads(run("run", "-m", model, "--raw", "-p", "one two three four " * 10, "-n", "4", "--kv", "snapkv:window=4",
+                            "--budget", "32", "--save-kv", saved, "--json").stdout)
+    assert result["cache"]["entries_per_head_mean"] == 32
+    saved = json.loads(run("inspect", saved, "--json").stdout)
+    assert saved["entries_min"] == saved["entries_max"]
+    assert [layer["window"] for layer in saved["model"]["layers"]] == [8] * 5 + [0, 8]
+
+
 def test_help_and_version():
     assert run("--version").stdout.startswith("winnow ")
     assert "run" in run("--help").stdout

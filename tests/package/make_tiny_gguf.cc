@@ -9,8 +9,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s FILE [ARCHITECTURE [CHAT_TEMPLATE]]\n", argv[0]);
     return 2;
   }
-  winnow::test::TinyModel model;
-  if (argc > 2) model.arch = argv[2];
+  auto model = argc > 2 ? winnow::test::tiny_of(argv[2]) : winnow::test::TinyModel();
   if (argc > 3) model.chat_template = argv[3];
   winnow::test::write_tiny_gguf(model, argv[1]);
 }
