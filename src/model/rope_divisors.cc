@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/as_size.h"
+#include "base/check_memory.h"
 #include "model/tensor_loader.h"
 #include "winnow/error.h"
 
@@ -73,6 +74,7 @@ RopeDivisors::RopeDivisors(const Hparams& hparams) {
   std::size_t bytes = 0;
   for (const auto& kind : hparams.kinds)
     bytes += ggml_tensor_overhead() + GGML_MEM_ALIGN + kind.rope.frequency.size() * sizeof(float);
+  check_memory(bytes, "what RoPE's frequencies are divided by");  // ggml_init() would not say that there is none
   context_.reset(ggml_init({bytes, nullptr, false}));
   for (const auto& kind : hparams.kinds) {
     tensors_.push_back(nullptr);

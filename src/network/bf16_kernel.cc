@@ -8,6 +8,7 @@
 #include <dnnl.hpp>
 #include <string>
 
+#include "base/check_memory.h"
 #include "base/cpu.h"
 #include "base/tile_state.h"
 #include "network/bf16_rows.h"
@@ -83,6 +84,8 @@ const char* Bf16Kernel::library() {
 }
 
 std::unique_ptr<Bf16Kernel> Bf16Kernel::make(const Shape& shape) {
+  constexpr std::size_t kCode = std::size_t{8} << 20U;  // oneDNN writes its code to where it may have got no memory
+  check_memory(kCode, "the code of a product in bf16");
   const OneThread one;  // a primitive is cut into as many parts as there are threads when it is made
   const TileState tiles;
   try {
