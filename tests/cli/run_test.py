@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 
@@ -131,9 +132,10 @@ def test_windows_are_inspected(work):
     assert seen["kv_bytes_per_token"] == 2 * 2 * 64 * 2
     assert [layer["window"] for layer in seen["layers"]] == [8] * 5 + [0, 8]
     assert "6 of 7 layers see a window of 8 tokens" in run("inspect", model).stdout
-    saved = f"{work}/windows.kv"
-    result = json.loads(run("run", "-m", model, "--raw", "-p", "one two three four " * 10, "-n", "4", "--kv", "snapkv:window=4",
-                            "--budget", "32", "--save-kv", saved, "--json").stdout)
+    saved, text = f"{work}/windows.kv", pathlib.Path(work, "windows.txt")
+    text.write_text("one two three four " * 10)
+    result = json.loads(run("run", "-m", model, "--raw", "-f", text, "-p", "?", "-n", "4", "--kv", "snapkv:window=4", "--budget", "32",
+                            "--save-kv", saved, "--json").stdout)
     assert result["cache"]["entries_per_head_mean"] == 32
     saved = json.loads(run("inspect", saved, "--json").stdout)
     assert saved["entries_min"] == saved["entries_max"]

@@ -118,6 +118,7 @@ TEST_P(WindowsParity, prompts_and_steps_around_the_edges) {
     for (const int prompt : {1, kW - 1, kW, kW + 1, 5 * kW}) {
       const auto want = expected(std::span(text).first(static_cast<std::size_t>(prompt + kSteps)), cache);
       for (const int chunk : {1, 7, kW - 1, kW, kW + 1, prompt}) {
+        if (cache == WindowCache::window && chunk != prompt) continue;  // libllama's logits are the same
         SCOPED_TRACE(testing::Message() << prompt << " in chunks of " << chunk);
         Running running(path_, chunk);
         ASSERT_LT(
