@@ -25,9 +25,8 @@ namespace winnow::test {
 inline std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
 /// A budget of each method that needs one.
-inline CacheOptions with_budget(const std::string& spec) {
-  constexpr int kBudget = 72;  // infllm needs 64
-  return options_of(spec, Spec::parse(spec).method().needs_budget() ? std::to_string(kBudget) : "", "f32");
+inline CacheOptions with_budget(const std::string& spec, int budget = 72) {  // infllm needs 64
+  return options_of(spec, Spec::parse(spec).method().needs_budget() ? std::to_string(budget) : "", "f32");
 }
 
 /// Every method, and wrappers that spread a budget over heads and layers.
@@ -59,7 +58,10 @@ class KeptTest : public testing::Test {
   double tolerance() const { return tolerance_of(tiny_); }
   std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
 
-  Prefilled prefill(const CacheOptions& options) { return session_->prefill(tokens(kPrompt), std::span(&options, 1)); }
+  Prefilled prefill(const CacheOptions& options, std::span<const Token> text) {
+    return session_->prefill(text, std::span(&options, 1));
+  }
+  Prefilled prefill(const CacheOptions& options) { return prefill(options, tokens(kPrompt)); }
   std::vector<float> step(Cache& cache, Token token) {
     std::vector<float> logits(z(model_->info().n_vocab));
     Cache* const one = &cache;
@@ -144,6 +146,17 @@ class KeptTest : public testing::Test {
       session_->extend(turn, std::span(text).subspan(40));
       session_->compress(turn, text);
       EXPECT_EQ(turn.kept(), prefill(options).caches.front().kept()) << spec;
+    }
+  }
+
+  void expect_that_the_bytes_foretold_suffice() {
+    for (const char* spec : {"full", "snapkv", "kvzip"}) {
+      const auto options = with_budget(spec);
+      Session session(model_, {1, Precision::f32, 64});
+      const auto before = session.memory().held;
+      const auto foretold = session.prefill_bytes(kPrompt, std::span(&options, 1));
+      session.prefill(tokens(kPrompt), std::span(&options, 1));
+      EXPECT_LT(session.memory().peak - before, foretold + (4U << 20)) << spec;  // work space
     }
   }
 

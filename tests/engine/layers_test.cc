@@ -86,16 +86,7 @@ TEST_F(LayersTest, bytes_are_those_of_each_layer_s_entries) {
   EXPECT_EQ(stats.bytes_full, z(kPrompt) * model_->info().kv_bytes_per_token);
 }
 
-TEST_F(LayersTest, the_bytes_that_are_foretold_suffice) {
-  for (const char* spec : {"full", "snapkv", "kvzip"}) {
-    const auto options = with_budget(spec);
-    Session session(model_, {1, Precision::f32, 64});
-    const auto before = session.memory().held;
-    const auto foretold = session.prefill_bytes(kPrompt, std::span(&options, 1));
-    session.prefill(tokens(kPrompt), std::span(&options, 1));
-    EXPECT_LT(session.memory().peak - before, foretold + (4U << 20)) << spec;  // work space
-  }
-}
+TEST_F(LayersTest, the_bytes_that_are_foretold_suffice) { expect_that_the_bytes_foretold_suffice(); }
 
 }  // namespace
 }  // namespace winnow::test

@@ -6,31 +6,18 @@
 #include <cstring>
 #include <fstream>
 
-#include "engine/model_impl.h"
-#include "engine/sequence.h"
-#include "network/network.h"
-#include "support/cache_options.h"
+#include "engine/kept_fixture.h"
 #include "support/refusal.h"
 #include "support/reseal.h"
-#include "support/rounding.h"
-#include "support/temp.h"
-#include "support/tiny_gguf.h"
 #include "winnow/chat.h"
 #include "winnow/error.h"
-#include "winnow/methods.h"
-#include "winnow/saved.h"
-#include "winnow/session.h"
 
 namespace winnow::test {
 namespace {
 
-constexpr int kPrompt = 150;
 constexpr int kWindow = 24;
 constexpr int kBudget = 72;  // infllm needs 64
-constexpr int kSteps = 40;   // a window passes by
 const std::vector<bool> kPattern = {true, false, true, true, false, false};
-
-std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
 /// What the UsageError says that a call throws.
 template <class Call>
@@ -43,52 +30,15 @@ std::string refusal_of(const Call& call) {
   return "";
 }
 
-class WindowsTest : public testing::Test {
+class WindowsTest : public KeptTest {
  protected:
-  WindowsTest() {
-    write_tiny_gguf(tiny_with_windows(kWindow, kPattern), path_);
-    model_ = Model::load(path_);
-    session_ = std::make_unique<Session>(model_, SessionOptions{2, Precision::f32, 64});
-  }
+  static constexpr int kSteps = 40;  // a window passes by
+
+  WindowsTest() : KeptTest(tiny_with_windows(kWindow, kPattern)) {}
 
   double tolerance() const { return f32_tolerance(6) + half_tolerance(10, 6); }
-  std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
-  Prefilled prefill(const CacheOptions& options, std::span<const Token> text) {
-    return session_->prefill(text, std::span(&options, 1));
-  }
-  Prefilled prefill(const CacheOptions& options) { return prefill(options, tokens(kPrompt)); }
-  std::vector<float> step(Cache& cache, Token token) {
-    std::vector<float> logits(z(model_->info().n_vocab));
-    Cache* const one = &cache;
-    session_->step(std::span(&one, 1), std::span(&token, 1), logits);
-    return logits;
-  }
-  double distance(std::span<const float> got, std::span<const float> expected) const {
-    return worst_row(got, expected, model_->info().n_vocab);
-  }
   void expect_steps_over_what_is_kept(Cache& cache, Network& network, const std::string& spec);
-
-  TempFolder folder_;
-  std::string path_ = folder_ / "tiny.gguf";
-  std::shared_ptr<const Model> model_;
-  std::unique_ptr<Session> session_;
 };
-
-CacheOptions with_budget(const std::string& spec, int budget = kBudget) {
-  return options_of(spec, Spec::parse(spec).method().needs_budget() ? std::to_string(budget) : "", "f32");
-}
-
-std::vector<std::string> all_specs() {
-  std::vector<std::string> out = {"ada(snapkv:window=8)", "pyramid(h2o)", "snapkv:positions=cache", "chunk(knorm)"};
-  for (const auto& method : list_methods()) out.push_back(method.name);
-  return out;
-}
-
-/// Whether what stays is what it was, and all of it is read. cam merges values while decoding, too.
-bool only_evicts(const policy::Method& method) {
-  return method.name != "cam" && !method.lanes.merge && !method.decoding.attend && !method.retrieves &&
-         method.positions == policy::Positions::absolute;
-}
 
 std::vector<std::int32_t> last_positions(int seen, int count) {
   std::vector<std::int32_t> out;
@@ -395,16 +345,7 @@ TEST_F(WindowsTest, pyramids_fall_over_the_layers_without_windows) {
   EXPECT_EQ(kept[1][0].size() + kept[4][0].size() + kept[5][0].size(), z(3 * kBudget));
 }
 
-TEST_F(WindowsTest, the_bytes_that_are_foretold_suffice) {
-  for (const char* spec : {"full", "snapkv", "kvzip"}) {
-    const auto options = with_budget(spec);
-    Session session(model_, {1, Precision::f32, 64});
-    const auto before = session.memory().held;
-    const auto foretold = session.prefill_bytes(kPrompt, std::span(&options, 1));
-    session.prefill(tokens(kPrompt), std::span(&options, 1));
-    EXPECT_LT(session.memory().peak - before, foretold + (4U << 20)) << spec;  // work space
-  }
-}
+TEST_F(WindowsTest, the_bytes_that_are_foretold_suffice) { expect_that_the_bytes_foretold_suffice(); }
 
 TEST_F(WindowsTest, where_all_layers_have_one_only_full_runs) {
   write_tiny_gguf(tiny_with_windows(kWindow, {true, true}), folder_ / "all.gguf");
