@@ -4,6 +4,7 @@
 #include <ggml-cpp.h>
 #include <gguf.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -16,7 +17,14 @@ namespace winnow::test {
 
 namespace {
 
-constexpr int kVocabulary = 288;  // <unk> <s> </s>, 256 bytes, padding
+/// Bytes that the tensors take at most.
+std::size_t bytes_of(const TinyModel& m) {
+  constexpr std::size_t kBesides = std::size_t{256} << 20U;  // vectors, and what ggml keeps of each tensor
+  const auto attention = std::size_t{2} * (m.n_head + m.n_head_kv) * m.head_dim;
+  const auto ffn = std::size_t{3} * std::max(m.n_ff, m.expert_width() * m.experts() + m.n_ff_shared);
+  const auto rows = std::size_t{2} * m.n_vocab + m.n_layer * (attention + ffn);
+  return kBesides + rows * m.n_embd * ggml_type_size(m.type) / ggml_blck_size(m.type);
+}
 
 class Writer {
  public:
@@ -24,12 +32,12 @@ class Writer {
       : m_(model),
         arch_(tiny_architecture(model.arch)),
         gguf_(gguf_init_empty(), gguf_free),
-        context_(ggml_init({std::size_t{256} << 20U, nullptr, false})) {}
+        context_(ggml_init({bytes_of(model), nullptr, false})) {}
 
   void write(const std::string& path) {
     keys();
     vocabulary();
-    add_tiny_tensors(m_, kVocabulary, gguf_.get(), context_.get());
+    add_tiny_tensors(m_, gguf_.get(), context_.get());
     if (!gguf_write_to_file(gguf_.get(), path.c_str(), false)) throw std::runtime_error("cannot write " + path);
   }
 
@@ -121,7 +129,7 @@ class Writer {
       tokens.emplace_back(name);
       types.push_back(kByte);
     }
-    while (tokens.size() < kVocabulary) {
+    while (std::ssize(tokens) < m_.n_vocab) {
       tokens.push_back("word" + std::to_string(tokens.size()));
       types.push_back(kNormal);
     }

@@ -45,7 +45,8 @@ struct TinyModel {
   int head_dim = 64;
   int n_rot = 0;  ///< dimensions of a head that RoPE rotates; 0: as many as in models of the architecture
   int n_ff = 128;
-  int n_expert = 0;  ///< 0: as many as in models of the architecture
+  int n_vocab = 288;  ///< at least 259: <unk> <s> </s> and 256 bytes; the others are words
+  int n_expert = 0;   ///< 0: as many as in models of the architecture
   int n_expert_used = 2;
   int n_ff_expert = 96;          ///< where the architecture has a key for it, else n_ff
   int n_ff_shared = 160;         ///< where the architecture has such an expert; 0: the model has none
@@ -83,7 +84,7 @@ TinyModel tiny_of_different_layers();
 /// A gemma3 with these layers: true has a window.
 TinyModel tiny_with_windows(std::uint32_t window, const std::vector<bool>& layers);
 
-/// Writes a GGUF with a byte-level SentencePiece vocabulary (259 tokens, made up to a multiple of 32).
+/// Writes a GGUF with a byte-level SentencePiece vocabulary (259 tokens, and words up to n_vocab).
 void write_tiny_gguf(const TinyModel& model, const std::string& path);
 
 }  // namespace winnow::test

@@ -17,19 +17,14 @@ constexpr float kMostNorm = 1.5F;
 /// Draws the values in the order of the tensors: whoever adds one puts it where earlier files do not have it.
 class Tensors {
  public:
-  Tensors(const TinyModel& model, int vocabulary, gguf_context* gguf, ggml_context* context)
-      : m_(model),
-        arch_(tiny_architecture(model.arch)),
-        vocabulary_(vocabulary),
-        random_(model.seed),
-        gguf_(gguf),
-        context_(context) {}
+  Tensors(const TinyModel& model, gguf_context* gguf, ggml_context* context)
+      : m_(model), arch_(tiny_architecture(model.arch)), random_(model.seed), gguf_(gguf), context_(context) {}
 
   void add_all() {
-    matrix("token_embd.weight", m_.n_embd, {{vocabulary_, 1}});
+    matrix("token_embd.weight", m_.n_embd, {{m_.n_vocab, 1}});
     norm("output_norm");
-    if (arch_.output == OutputMatrix::untied || !m_.tied) matrix("output.weight", m_.n_embd, {{vocabulary_, 1}});
-    if (has_bias(&Biases::output)) bias("output.bias", vocabulary_);
+    if (arch_.output == OutputMatrix::untied || !m_.tied) matrix("output.weight", m_.n_embd, {{m_.n_vocab, 1}});
+    if (has_bias(&Biases::output)) bias("output.bias", m_.n_vocab);
     const int pairs = m_.rotated() / 2;
     if (m_.rope_factors) vector("rope_freqs.weight", {pairs}, 1, 8);
     if (m_.longrope) {
@@ -196,7 +191,6 @@ class Tensors {
 
   const TinyModel& m_;
   const TinyArchitecture& arch_;
-  int vocabulary_;
   std::mt19937 random_;
   gguf_context* gguf_;
   ggml_context* context_;
@@ -204,8 +198,8 @@ class Tensors {
 
 }  // namespace
 
-void add_tiny_tensors(const TinyModel& model, int vocabulary, gguf_context* gguf, ggml_context* context) {
-  Tensors(model, vocabulary, gguf, context).add_all();
+void add_tiny_tensors(const TinyModel& model, gguf_context* gguf, ggml_context* context) {
+  Tensors(model, gguf, context).add_all();
 }
 
 }  // namespace winnow::test

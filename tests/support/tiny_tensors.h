@@ -9,6 +9,6 @@
 namespace winnow::test {
 
 /// Adds the tensors of a tiny model, filled with random values, to a GGUF. They live in `context`.
-void add_tiny_tensors(const TinyModel& model, int vocabulary, gguf_context* gguf, ggml_context* context);
+void add_tiny_tensors(const TinyModel& model, gguf_context* gguf, ggml_context* context);
 
 }  // namespace winnow::test
