@@ -52,8 +52,8 @@ class PrefillAttention {
   /// The same for queries that see what `visible range` says; nobody looks on. A query that sees nothing gives zeros.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
              const VisibleRange& visible);
-  /// From the next run() on the logarithm of each query's sum of exp(logit), [count][H_q], goes to `sums`; null:
-  /// nowhere.
+  /// From the next run() on the logarithm of each query's sum of exp(logit), that of its sink included, [count][H_q],
+  /// goes to `sums`; null: nowhere.
   void record_logsums(float* sums);
   void run(Worker worker);
   /// Adds what the blocks saw to the observations, in an order that does not depend on the number of threads.
@@ -90,7 +90,7 @@ struct DecodeRead {
 /// Attention of single queries over ragged lanes: any number of rows (sequences), each with pieces of any length and
 /// encoding. Long pieces are split so that the team shares the bytes evenly; the parts are folded as PartialState in a
 /// fixed order. Used as: begin() by one thread, run() by the team, a barrier, merge() by the team. A row that reads
-/// nothing gives zeros.
+/// nothing gives zeros. Probabilities add up to 1 with that of the shape's sink.
 class DecodeAttention {
  public:
   DecodeAttention(MemoryAccount& account, int max_threads);

@@ -118,7 +118,7 @@ void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& ke
       const float* const product = dots.data() + as_size(i - first) * as_size(keys.stride());
       for (std::size_t r = 0; r < of.size() && of[r].token < i; ++r)
         curves[r * as_size(n) + as_size(i)] +=
-            static_cast<double>(std::exp(seen.shape.scale * product[r] - logsum)) / seen.shape.query_heads;
+            static_cast<double>(std::exp(seen.shape.logit(product[r]) - logsum)) / seen.shape.query_heads;
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -16,13 +17,25 @@ void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int 
   for (float& x : out) x /= static_cast<float>(group);
 }
 
+namespace {
+
+/// What is left of a query head's attention for its sink, to a power; 0 where there is none.
+double raised_sink(const StepView& view, int query_head, double gain) {
+  if (view.shape.sink_logits.empty()) return 0;
+  const auto p = view.attention(query_head);
+  return std::pow(std::max(0.0, 1 - std::accumulate(p.begin(), p.end(), 0.0)), gain);
+}
+
+}  // namespace
+
 void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out) {
   const int group = view.shape.group();
   std::vector<double> sum(view.lanes.entries(kv_head));
   for (int g = 0; g < group; ++g) {
     std::vector<double> raised;
     for (const float p : view.attention(kv_head * group + g)) raised.push_back(std::pow(static_cast<double>(p), gain));
-    const double all = std::accumulate(raised.begin(), raised.end(), 0.0) * group;
+    const double of_sink = raised_sink(view, kv_head * group + g, gain);
+    const double all = std::accumulate(raised.begin(), raised.end(), of_sink) * group;
     if (!(all > 0)) continue;
     for (std::size_t slot = 0; slot < sum.size(); ++slot) sum[slot] += raised[slot] / all;
   }

@@ -85,7 +85,7 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
     keys.insert(keys.end(), k.begin(), k.end());
     values.insert(values.end(), v.begin(), v.end());
   }
-  return reference::attend(head, keys, values, static_cast<double>(shape.scale));
+  return reference::attend(head, keys, values, logits_of(shape, h));
 }
 
 void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q,
@@ -175,6 +175,15 @@ TEST(Decode, ragged_batch_agrees_with_double_precision) {
   check(batch.shape, {}, batch.reads, batch.q, Batch::kRows);
 }
 
+TEST(Decode, soft_caps_and_sinks_agree_with_double_precision) {
+  Batch batch;
+  for (const auto& caps : kCaps) {
+    SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
+    const auto sinks = set_caps(caps, batch.shape);
+    check(batch.shape, {}, batch.reads, batch.q, Batch::kRows);
+  }
+}
+
 TEST(Decode, threads_do_not_change_a_bit) {
   const Batch batch;
   on_every_target([&] {
@@ -207,6 +216,9 @@ TEST(Decode, nothing_to_read_gives_zeros) {
   on_every_target([&] {
     EXPECT_EQ(decode(shape, {}, {}, noise(3 * 6 * 64, 1), 3, 2), std::vector<float>(3 * 6 * 64, 0.0F));
     EXPECT_TRUE(decode(shape, {}, {}, {}, 0, 2).empty());
+    Shape with_sinks = shape;
+    const auto sinks = set_caps({0, -150}, with_sinks);
+    EXPECT_EQ(decode(with_sinks, {}, {}, noise(3 * 6 * 64, 1), 3, 2), std::vector<float>(3 * 6 * 64, 0.0F));
   });
 }
 
@@ -324,6 +336,9 @@ TEST(Decode, merged_entries_read_their_centres_rows) {
     for (const auto are : {Followed::Rows::as_they_are, Followed::Rows::rotated}) {
       // Twice the bound: see TurnedQueries; the scale is one rounding.
       check(shape_of(1, 5, 80), rope, followed.reads(lane.piece, are), noise(5 * 80, 9), 1, 2);
+      Shape capped = shape_of(1, 5, 80);
+      const auto sinks = set_caps({1.5F, 3}, capped);
+      check(capped, rope, followed.reads(lane.piece, are), noise(5 * 80, 9), 1, 2);
     }
   }
 }
@@ -358,8 +373,7 @@ TEST(Decode, probabilities_of_merged_entries_agree_with_double_precision) {
   check_probabilities(Followed(), Followed::Rows::rotated);
 }
 
-TEST(Decode, probabilities_agree_with_double_precision) {
-  const Shape shape = shape_of(1, 9, 80);  // more heads than pass over a stretch together
+void check_probabilities(const Shape& shape) {
   const Lane first(80, 37, ElementType::q8_0, ElementType::f16, 1);
   const Lane second(80, 563, ElementType::f16, ElementType::f16, 3);  // several stretches
   const auto q = noise(9 * 80, 2);
@@ -379,6 +393,16 @@ TEST(Decode, probabilities_agree_with_double_precision) {
       for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[g * kStride + j], 12345.0F) << "beyond the pieces";
     }
   });
+}
+
+TEST(Decode, probabilities_agree_with_double_precision) {
+  Shape shape = shape_of(1, 9, 80);  // more heads than pass over a stretch together
+  check_probabilities(shape);
+  for (const auto& caps : kCaps) {
+    SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
+    const auto sinks = set_caps(caps, shape);
+    check_probabilities(shape);
+  }
 }
 
 TEST(Decode, memory_is_counted_and_given_back) {

@@ -66,6 +66,34 @@ inline Shape shape_of(int kv_heads, int group, int d) {
   return {kv_heads * group, kv_heads, d, 1.0F / std::sqrt(static_cast<float>(d))};
 }
 
+/// A soft cap, and sinks that are around a logit.
+struct Caps {
+  float cap = 0;
+  float sink = 0;
+  bool operator==(const Caps&) const = default;
+};
+constexpr float kNoSinks = 12345;
+/// Logits of the tests have a standard deviation of 1: caps that bend them much, little and not at all, sinks that take
+/// some attention, nearly all and none.
+constexpr Caps kCaps[] = {{1.5F, kNoSinks}, {50, kNoSinks}, {0, 3}, {0, 40}, {0, -150}, {1.5F, 3}};
+
+/// Sets them; returns the sinks, which the shape refers to.
+inline std::vector<float> set_caps(const Caps& caps, Shape& shape) {
+  shape.cap = caps.cap;
+  std::vector<float> sinks;
+  for (int head = 0; caps.sink != kNoSinks && head < shape.query_heads; ++head)
+    sinks.push_back(caps.sink + 0.5F * static_cast<float>(head % 5));
+  shape.sink_logits = sinks;
+  return sinks;
+}
+
+/// What a query head makes of products with keys.
+inline reference::Logits logits_of(const Shape& shape, int head) {
+  reference::Logits out{static_cast<double>(shape.scale), static_cast<double>(shape.cap)};
+  if (!shape.sink_logits.empty()) out.sink = static_cast<double>(shape.sink_logits[z(head)]);
+  return out;
+}
+
 /// Rows [begin, end) of `rows` as f32 [end - begin][d].
 inline std::vector<float> decoded(const cache::Rows& rows, int begin, int end) {
   std::vector<float> out(z(end - begin) * z(rows.dim));
@@ -115,8 +143,7 @@ struct Prompt {
     const int kv = head / shape.group();
     const int first = first_seen(token);
     return reference::attend(query(token, head), decoded(scratch.keys(kv), first, token + 1),
-                             decoded(scratch.values(kv), first, token + 1), static_cast<double>(shape.scale),
-                             rounding());
+                             decoded(scratch.values(kv), first, token + 1), logits_of(shape, head), rounding());
   }
 
   reference::Rounding rounding() const {

@@ -86,9 +86,10 @@ std::vector<std::vector<reference::Result>> matrices(const Prompt& prompt) {
   return out;
 }
 
-TEST(Observation, every_kind_and_reduction_agrees_with_double_precision) {
+void check_every_kind_and_reduction(const Caps& caps) {
   for (const int group : {1, 3, 7}) {
     Prompt prompt(shape_of(2, group, 64), 193, ElementType::f16);
+    const auto sinks = set_caps(caps, prompt.shape);
     for (const ComputeType compute_type : all_products()) {
       SCOPED_TRACE(name_of(compute_type));
       prompt.compute_type = compute_type;
@@ -113,6 +114,17 @@ TEST(Observation, every_kind_and_reduction_agrees_with_double_precision) {
   }
 }
 
+TEST(Observation, every_kind_and_reduction_agrees_with_double_precision) {
+  check_every_kind_and_reduction({0, kNoSinks});
+}
+
+TEST(Observation, with_soft_caps_and_sinks_it_is_of_what_attention_is) {
+  for (const auto& caps : kCaps) {
+    SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
+    check_every_kind_and_reduction(caps);
+  }
+}
+
 /// The softmax of power times the logits: relative to p = softmax(logits), whose error the reference bounds, p^power
 /// errs by power times as much and by a logarithm (4 units in the last place of it, Highway's bound), two products, and
 /// an exponential (1): u (12 |power ln p| + 8).
@@ -125,6 +137,12 @@ Columns expected_powers(const std::vector<float>& power, const std::vector<refer
     std::vector<double> error;
     double sum = 0;
     double mean_error = 0;
+    if (row.sink != reference::kNone) {
+      const double weight = std::max(row.sink_weight, 0x1p-126);
+      const double x = power[r] * std::log(weight);
+      sum = std::exp(x);
+      mean_error = sum * (power[r] * row.sink_error / weight + reference::kRoundoff * (12 * std::abs(x) + 8));
+    }
     for (std::size_t j = 0; j < row.weight.size(); ++j) {
       const double x = power[r] * std::log(row.weight[j]);
       raised.push_back(std::exp(x));
@@ -143,9 +161,10 @@ Columns expected_powers(const std::vector<float>& power, const std::vector<refer
   return c;
 }
 
-TEST(Observation, softmax_of_multiplied_logits_agrees_with_double_precision) {
+void check_multiplied_logits(const Caps& caps) {
   for (const int group : {1, 3, 7}) {
     Prompt prompt(shape_of(2, group, 64), 193, ElementType::f16);
+    const auto sinks = set_caps(caps, prompt.shape);
     for (const int rows : {1, 32, 193}) {
       Observe what{{Kind::last, rows, {}}, Reduction::sum, {}};
       for (int r = 0; r < rows; ++r) what.power.push_back(r % 5 == 4 ? 0.0F : 0.5F + 0.4F * static_cast<float>(r % 5));
@@ -166,6 +185,15 @@ TEST(Observation, softmax_of_multiplied_logits_agrees_with_double_precision) {
       });
       if (testing::Test::HasFailure()) return;
     }
+  }
+}
+
+TEST(Observation, softmax_of_multiplied_logits_agrees_with_double_precision) { check_multiplied_logits({0, kNoSinks}); }
+
+TEST(Observation, softmax_of_multiplied_logits_has_the_sink_multiplied_too) {
+  for (const auto& caps : kCaps) {
+    SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
+    check_multiplied_logits(caps);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/cpu.h"
@@ -188,8 +189,7 @@ TEST(Prefill, keys_with_a_logit_of_minus_infinity_have_no_weight) {
         k.insert(k.end(), keys.begin() + j * 64, keys.begin() + (j + 1) * 64);
         v.insert(v.end(), values.begin() + j * 64, values.begin() + (j + 1) * 64);
       }
-      const auto want =
-          reference::attend(prompt.query(t, 0), k, v, static_cast<double>(prompt.shape.scale), prompt.rounding());
+      const auto want = reference::attend(prompt.query(t, 0), k, v, logits_of(prompt.shape, 0), prompt.rounding());
       expect_close(std::span(out).subspan(z(t) * 3 * 64, 64), want.out, want.out_error, "token " + std::to_string(t));
     }
     for (int j = 0; j < prompt.n; ++j) {
@@ -235,8 +235,7 @@ struct Seen {
         into->insert(into->end(), more.begin(), more.end());
       }
     }
-    return reference::attend(prompt.query(query, head), keys, values, static_cast<double>(prompt.shape.scale),
-                             prompt.rounding());
+    return reference::attend(prompt.query(query, head), keys, values, logits_of(prompt.shape, head), prompt.rounding());
   }
 
   void check(Prompt& prompt, int threads) const {
@@ -261,12 +260,13 @@ struct Seen {
   /// The sum's relative error is at most the largest of an exponential's and that of adding; the logarithm and the
   /// largest logit are rounded.
   static void check_logsum(float got, const reference::Result& want, const std::string& where) {
-    if (want.logit.empty()) {
+    if (want.logit.empty() && want.sink == reference::kNone) {
       EXPECT_EQ(got, -kInfinity) << where;
       return;
     }
-    const double top = *std::max_element(want.logit.begin(), want.logit.end());
-    double sum = 0;
+    double top = want.sink;
+    for (const double logit : want.logit) top = std::max(top, logit);
+    double sum = want.sink == reference::kNone ? 0 : std::exp(want.sink - top);
     double error = 0;
     for (std::size_t j = 0; j < want.logit.size(); ++j) {
       sum += std::exp(want.logit[j] - top);
@@ -309,6 +309,44 @@ TEST(Prefill, a_window_ends_with_the_querys_own_key) {
         for (const int chunk : {7, 512}) all.check(prompt.prefill(0, chunk, 2));
       });
     }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Prefill, soft_caps_and_sinks_agree_with_double_precision) {
+  for (const auto& caps : kCaps) {
+    SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
+    for (const auto& [kv_heads, group, d] : {std::tuple(2, 3, 64), {1, 7, 80}, {1, 8, 256}}) {
+      Prompt prompt(shape_of(kv_heads, group, d), 330, kScratchTypes[z(d) % 3]);
+      for (const int window : {0, 70}) {
+        prompt.shape.window = window;
+        const auto sinks = set_caps(caps, prompt.shape);
+        for (const ComputeType compute_type : all_products()) {
+          SCOPED_TRACE(name_of(compute_type));
+          prompt.compute_type = compute_type;
+          const Expected all(prompt, 0);
+          on_every_target([&] {
+            for (const int chunk : {7, 512}) all.check(prompt.prefill(0, chunk, 2));
+          });
+        }
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Prefill, soft_caps_and_sinks_are_those_of_any_rows_that_are_seen) {
+  for (const auto& caps : kCaps) {
+    SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
+    Prompt prompt(shape_of(2, 3, 80), 300, ElementType::f16);
+    prompt.q = noise(z(200) * z(prompt.shape.query_heads * prompt.shape.head_dim), 9);
+    const auto sinks = set_caps(caps, prompt.shape);
+    Seen seen(300, 200, 3);
+    seen.hide_first(4);
+    on_every_kernel([&](ComputeType compute_type) {
+      prompt.compute_type = compute_type;
+      seen.check(prompt, 2);
+    });
     if (testing::Test::HasFailure()) return;
   }
 }

@@ -31,6 +31,10 @@ namespace winnow::reference {
 ///   weight     A_j = p_j / sum:   |error| <= A_j (r_j + sum_k A_k r_k + roundings(n) + 2 u)
 ///   output     o = sum_j A_j v_j: |error| <= sum_j A_j |v_j| (r_j + sum_k A_k r_k + 2 roundings(n) + 2 u)
 ///
+/// With a soft cap the logit is z_j = cap tanh(s_j / cap), whose slope is at most 1. Highway's tanh errs by 4 units in
+/// the last place (8 u), and the cap and the products with it are rounded:   e_j += 12 u |z_j|
+/// A sink is one term more of the sum, whose logit is rounded once:          e_sink = 2 u |sink|
+///
 /// Where factors are rounded to bf16 (unit roundoff b = 2^-9), to first order in b:
 ///
 ///   logit      scale q and k are rounded once each:                   e_j += 2 b sum_i |scale q_i k_ji|
@@ -50,8 +54,20 @@ inline constexpr double kExponentialBf16 = 1.0 / (1 << 13);
 
 inline double roundings(double k) { return kRoundoff * std::min(k, 8 * std::sqrt(k)); }
 
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+/// How products become logits, and the logit of a sink.
+struct Logits {
+  double scale = 0;
+  double cap = 0;  ///< 0: there is none
+  double sink = kNone;
+};
+
 /// One query over n keys.
 struct Result {
+  double sink = kNone;
+  double sink_weight = 0;
+  double sink_error = 0;            ///< bound of the weight's
   std::vector<double> logit;        ///< [n]
   std::vector<double> logit_error;  ///< [n] bound
   std::vector<double> weight;       ///< [n] softmax
@@ -61,34 +77,47 @@ struct Result {
 };
 
 /// q [d], keys and values [n][d], n = keys.size() / d. No keys: zeros.
-inline Result attend(std::span<const float> q, std::span<const float> keys, std::span<const float> values, double scale,
-                     const Rounding& rounding = {}) {
+inline Result attend(std::span<const float> q, std::span<const float> keys, std::span<const float> values,
+                     const Logits& logits, const Rounding& rounding = {}) {
   const std::size_t d = q.size();
   const std::size_t n = keys.size() / d;
   Result r;
-  double m = -std::numeric_limits<double>::infinity();
+  r.sink = logits.sink;
+  double m = r.sink;
   for (std::size_t j = 0; j < n; ++j) {
     double s = 0;
     double size = 0;
     for (std::size_t i = 0; i < d; ++i) {
-      const double term = static_cast<double>(q[i]) * static_cast<double>(keys[j * d + i]) * scale;
+      const double term = static_cast<double>(q[i]) * static_cast<double>(keys[j * d + i]) * logits.scale;
       s += term;
       size += std::abs(term);
     }
+    double error = (roundings(static_cast<double>(d) + 2) + 2 * rounding.factors) * size;
+    if (logits.cap > 0) {
+      s = logits.cap * std::tanh(s / logits.cap);
+      error += 12 * kRoundoff * std::abs(s);
+    }
     r.logit.push_back(s);
-    r.logit_error.push_back((roundings(static_cast<double>(d) + 2) + 2 * rounding.factors) * size);
+    r.logit_error.push_back(error);
     m = std::max(m, s);
   }
-  double total = 0;
+  const double of_sink = r.sink == kNone ? 0 : std::exp(r.sink - m);
+  double total = of_sink;
   for (const double s : r.logit) total += std::exp(s - m);
-  const auto terms = static_cast<double>(n);
+  const auto terms = static_cast<double>(n) + (r.sink == kNone ? 0 : 1);
   double mean_error = 0;
+  if (of_sink > 0) {
+    r.sink_weight = of_sink / total;
+    r.sink_error = kRoundoff * (2 * std::abs(r.sink) + 4 * std::abs(r.sink - m) + 2) + roundings(3 * terms);
+    mean_error = r.sink_weight * r.sink_error;
+  }
   for (std::size_t j = 0; j < n; ++j) {
     r.weight.push_back(std::exp(r.logit[j] - m) / total);
     r.weight_error.push_back(r.logit_error[j] + kRoundoff * (4 * std::abs(r.logit[j] - m) + 2) + roundings(3 * terms) +
                              rounding.exponential);
     mean_error += r.weight[j] * r.weight_error[j];
   }
+  r.sink_error = r.sink_weight * (r.sink_error + mean_error + roundings(terms) + 2 * kRoundoff);
   r.out.assign(d, 0);
   r.out_error.assign(d, 0);
   std::vector<double> squares(d, 0);

@@ -97,7 +97,7 @@ TEST(PartialState, parts_of_the_keys_fold_to_the_whole) {
   const auto keys = noise(n * kDim, 2);
   const auto values = noise(n * kDim, 3);
   const double scale = 0.1;
-  const auto whole = reference::attend(q, keys, values, scale);
+  const auto whole = reference::attend(q, keys, values, {scale});
   State all;
   for (const auto& [begin, end] : {std::pair{200, 300}, std::pair{0, 7}, std::pair{7, 7}, std::pair{7, 200}}) {
     // The state of a part, by its definition, rounded once to f32.

@@ -74,7 +74,10 @@ class FakeLayer {
     return row;
   }
 
-  attention::Shape shape() const { return {kv_heads_ * group_, kv_heads_, kDim, 1}; }
+  attention::Shape shape() const { return {kv_heads_ * group_, kv_heads_, kDim, 1, 0, cap, sink_logits}; }
+  float cap = 0;                   ///< the soft cap of logits; the attention of its own making knows none
+  std::vector<float> sink_logits;  ///< [H_q] or empty; set, the attention's rows leave the rest of 1 to sinks
+
   int tokens() const { return n_; }
   const cache::LayerScratch& scratch() const { return scratch_; }
   double at(int h, int i, int j) const { return std::floor(attention_(h, i, j) * 1048576) / 1048576; }
@@ -142,8 +145,10 @@ class FakeLayer {
   /// A row of attention, or of the softmax of multiplied logits where that is asked for.
   std::vector<float> raised(const attention::Observe& what, int h, int i) const {
     std::vector<float> row;
-    double sum = 0;
     const double power = what.power.empty() ? 1 : what.power[static_cast<std::size_t>(i - n_) + what.power.size()];
+    double rest = 1;
+    for (int j = 0; j <= i; ++j) rest -= at(h, i, j);
+    double sum = sink_logits.empty() ? 0 : std::pow(std::max(0.0, rest), power);
     for (int j = 0; j <= i; ++j) sum += std::pow(at(h, i, j), power);
     for (int j = 0; j <= i; ++j)
       row.push_back(static_cast<float>(power == 1 ? at(h, i, j) : std::pow(at(h, i, j), power) / sum));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,8 +20,20 @@ struct Shape {
   int head_dim = 0;
   float scale = 0.0F;  ///< on q·k, usually 1/sqrt(head_dim)
   int window = 0;      ///< keys that a query of a prompt sees, its own included; 0: all up to its own
+  float cap = 0.0F;    ///< the soft cap of logits; 0: there is none
+  /// [H_q] logits of what a query may attend to instead of keys, learnt with the network: attention to the keys adds up
+  /// to less than 1. Empty: there are none.
+  std::span<const float> sink_logits = {};
 
   int group() const { return query_heads / kv_heads; }
+  /// The sink of a query head; empty: there is none.
+  std::span<const float> sink_of(int query_head) const {
+    return sink_logits.empty() ? sink_logits : sink_logits.subspan(static_cast<std::size_t>(query_head), 1);
+  }
+  /// The soft cap of a logit: cap tanh(z / cap).
+  float capped(float z) const { return cap > 0 ? cap * std::tanh(z / cap) : z; }
+  /// The logit of a query and a key with this product.
+  float logit(float product) const { return capped(scale * product); }
 };
 
 /// Which query rows of a prompt are observed, by index 0 … N-1.

@@ -10,6 +10,7 @@
 #include "attention/cpu/avx512.h"
 #include "attention/cpu/bf16_pack.h"
 #include "attention/cpu/bf16_product.h"
+#include "attention/cpu/cap.h"
 #include "base/as_size.h"
 #include "base/cpu.h"
 
@@ -168,6 +169,7 @@ HWY_INLINE void soften_strip(const Block& b, int first, int query, const Work& w
 void fold_strip(const Block& b, int first, int query, const Limits& limits, const Work& w) {
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(query) * b.width;
   multiply({w.keys, w.queries + at / 2, w.logits, kKeys, b.width}, Start::from_zero);
+  if (b.cap > 0) cap_logits(w.logits, kKeys * kStrip, b.cap_of_powers());
   if (limits.most_first > static_cast<float>(first)) {
     soften_strip<Hidden::first_and_last>(b, first, query, w);
   } else if (limits.least_last < static_cast<float>(first + kKeys - 1)) {

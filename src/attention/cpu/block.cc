@@ -25,9 +25,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-/// Writes the queries to strips, scaled so that logits are powers of 2, and sets the softmax to "nothing seen".
+/// Writes the queries to strips and sets the softmax to "nothing seen but the sink", whose value is 0.
 void begin_block(const Block& b) {
-  const float scale = b.scale * std::numbers::log2e_v<float>;
+  const float scale = b.query_scale();
   std::fill_n(b.q_strips, static_cast<std::ptrdiff_t>(b.width) * b.queries, 0.0F);
   std::fill_n(b.o_strips, static_cast<std::ptrdiff_t>(b.width) * b.queries, 0.0F);
   std::fill_n(b.base, b.queries, kNothing);
@@ -43,6 +43,9 @@ void begin_block(const Block& b) {
       for (int i = 0; i < b.head_dim; ++i) to[static_cast<std::ptrdiff_t>(i) * b.strip] = q[i] * scale;
       b.limit[query] = static_cast<float>(b.leading[t] - 1);
       if (b.from != nullptr) b.first[query] = static_cast<float>(b.from[t]);
+      if (b.sink_logits == nullptr) continue;
+      b.base[query] = b.sink_logits[g] * std::numbers::log2e_v<float>;
+      b.sum[query] = 1;
     }
   }
 }
@@ -52,6 +55,7 @@ void fold_row(const Block& b, int query, const float* HWY_RESTRICT key, const fl
   const float* const q = b.q_strips + b.first_of(query);
   float s = 0;
   for (int i = 0; i < b.head_dim; ++i) s += q[static_cast<std::ptrdiff_t>(i) * b.strip] * key[i];
+  if (b.cap > 0) s = b.cap_of_powers() * std::tanh(s);
   const float top = std::max(b.base[query], s);
   if (top == kNothing) return;
   const float shrink = std::exp2(b.base[query] - top);

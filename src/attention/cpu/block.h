@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numbers>
 
 #include "attention/attention.h"
 #include "cache/element.h"
@@ -66,6 +67,8 @@ struct Block {
   int group = 0;
   int head_dim = 0;
   float scale = 0;
+  float cap = 0;                          ///< of logits; 0: none
+  const float* sink_logits = nullptr;     ///< of the group's heads; null: none
   int first_key = 0;                      ///< of a prompt: the place of token 0, which observers know it by
   const std::int32_t* leading = nullptr;  ///< [tokens] token t sees keys before leading[t]; ascending
   const std::int32_t* own = nullptr;      ///< [tokens] and this one; negative: none. Null: none for all
@@ -76,13 +79,14 @@ struct Block {
   cache::Rows values;
   ComputeType compute_type = ComputeType::f32;
   // Work space of one thread.
-  int width = 0;              ///< padded d
-  int queries = 0;            ///< padded group * tokens
-  int strip = 0;              ///< queries that lie together; divides their number
-  float* q_strips = nullptr;  ///< [queries / strip][width][strip] scaled so that logits are powers of 2
+  int width = 0;    ///< padded d
+  int queries = 0;  ///< padded group * tokens
+  int strip = 0;    ///< queries that lie together; divides their number
+  float* q_strips =
+      nullptr;  ///< [queries / strip][width][strip] scaled so that logits are powers of 2 or, with a cap, in its units
   float* o_strips = nullptr;  ///< [queries / strip][width][strip]
   float* base = nullptr;   ///< [queries] what exponentials are relative to: about the largest logit, in units of ln 2
-  float* sum = nullptr;    ///< [queries]
+  float* sum = nullptr;    ///< [queries] of exponentials; when the block has run, 1 over it
   float* limit = nullptr;  ///< [queries] last leading key that a query sees
   float* first = nullptr;  ///< [queries] first one; REQUIRES: set where `from` is
   float* tile = nullptr;   ///< f32 [keys of a tile][width]
@@ -93,6 +97,10 @@ struct Block {
   float* retained = nullptr;     ///< [retained_tiles()] of Retained
   float* tile_weight = nullptr;  ///< [retained_tiles()][queries]
 
+  /// What queries are multiplied by.
+  float query_scale() const { return cap > 0 ? scale / cap : scale * std::numbers::log2e_v<float>; }
+  /// The cap of logits that are powers of 2.
+  float cap_of_powers() const { return cap * std::numbers::log2e_v<float>; }
   /// Element 0 of a query in q_strips and o_strips; the next is a strip further.
   std::ptrdiff_t first_of(int query) const {
     return static_cast<std::ptrdiff_t>(query / strip) * strip * width + query % strip;

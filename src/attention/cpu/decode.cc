@@ -36,6 +36,13 @@ struct DecodeAttention::Impl {
     const float factor = share > 0 && items[item].captures() ? std::exp(part(item, g).m - m) * share : 0.0F;
     items[item].scale_probabilities(g, factor);
   }
+  /// What a query head has seen before any entry: nothing, or its sink, whose value is 0.
+  PartialState nothing_but_the_sink(std::span<float> o, int head) const {
+    std::fill(o.begin(), o.end(), 0.0F);
+    const auto sink = shape.sink_of(head);
+    if (sink.empty()) return {o, -std::numeric_limits<float>::infinity(), 0.0F};
+    return {o, sink.front(), 1.0F};
+  }
   PartialState part(std::size_t item, int g) {
     float* const at = parts.as<float>().data() + item * per_item;
     const auto group = as_size(shape.group());
@@ -123,7 +130,8 @@ void DecodeAttention::run(Worker worker) {
 void DecodeAttention::Impl::rotate_queries(const Rotated& want, float* queries) const {
   const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(shape.group()) * shape.head_dim;
   const float* const from = q + (static_cast<std::ptrdiff_t>(want.row) * shape.kv_heads + want.kv_head) * n;
-  for (std::ptrdiff_t i = 0; i < n; ++i) queries[i] = from[i] * shape.scale;
+  const float scale = shape.cap > 0 ? shape.scale / shape.cap : shape.scale;
+  for (std::ptrdiff_t i = 0; i < n; ++i) queries[i] = from[i] * scale;
   for (int g = 0; g < shape.group(); ++g)
     rotate_to->rope().shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
 }
@@ -145,6 +153,7 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Rotated& 
   stretch.split = queries + group * shape.head_dim;
   stretch.q = queries;
   stretch.heads = shape.group();
+  stretch.cap = shape.cap;
   item.describe(stretch);
   stretch.table = rotate_to;
   stretch.o = parts.as<float>().data() + index * per_item;
@@ -161,8 +170,7 @@ void DecodeAttention::merge(Worker /*worker*/) {
     for (int g = 0; g < s.shape.group(); ++g) {
       const std::size_t head = t * as_size(s.shape.group()) + as_size(g);
       const std::span<float> o(s.out + head * dim, dim);
-      std::fill(o.begin(), o.end(), 0.0F);
-      PartialState all{o, -std::numeric_limits<float>::infinity(), 0.0F};
+      PartialState all = s.nothing_but_the_sink(o, static_cast<int>(head) % s.shape.query_heads);
       for (std::size_t item = s.first_item[t]; item < s.first_item[t + 1]; ++item)
         attention::merge(all, s.part(item, g));
       const float share = all.d > 0 ? 1.0F / all.d : 0.0F;

@@ -11,6 +11,7 @@
 // After foreach_target.h, which defines the target that this pass compiles for.
 #include <hwy/highway.h>
 
+#include "attention/cpu/cap.h"
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/rows-inl.h"
 #include "base/as_size.h"
@@ -138,6 +139,7 @@ void run_tiles(const Block& b) {
     float* const p = b.retains(tile) ? b.tile_of(tile).floats : reinterpret_cast<float*>(b.work);
     load_tile(b.keys, first, count, width, b.tile);
     multiply<Start::from_zero>(b.tile, width, 1, b.q_strips, rows, width, b.queries, p);
+    if (b.cap > 0) cap_logits(p, rows * b.queries, b.cap_of_powers());
     soften(b, first, rows, p);
     if (b.retains(tile)) std::copy_n(b.base, b.queries, b.weight_of(tile));
     load_tile(b.values, first, count, width, b.tile);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numbers>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/power.cc"
@@ -11,6 +12,7 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/retained-inl.h"
 #include "attention/cpu/rows-inl.h"
 #include "base/as_size.h"
@@ -25,6 +27,7 @@ struct Side {
   int count;
   V power;
   V last_key;  ///< that each row sees
+  V sink;      ///< the sink's probability to the power; 0: there is none
 };
 
 V load_some(const float* from, int n) {
@@ -45,22 +48,34 @@ V load_probabilities(const Side& r, int key) {
   return hn::Load(D(), some);
 }
 
-V raised(const Side& r, int key) {
+V to_power(V p, V power) {
   const D d;
+  const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), power);
+  return hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
+}
+
+V raised(const Side& r, int key) {
   const V p = hn::Mul(load_probabilities(r, key),
                       load_some(r.tile_weight + key / tile_keys(r.p.compute_type) * r.p.queries, r.count));
-  const V x = hn::Mul(hn::Log2(d, hn::Max(p, hn::Set(d, 0x1p-126F))), r.power);
-  const V result = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147181F)));
-  return hn::IfThenElseZero(hn::Le(hn::Set(d, static_cast<float>(key)), r.last_key), result);
+  return hn::IfThenElseZero(hn::Le(hn::Set(D(), static_cast<float>(key)), r.last_key), to_power(p, r.power));
 }
 
 void add_rows(const Side& r, int keys, float* out) {
   const D d;
-  V sum = hn::Zero(d);
+  V sum = r.sink;
   for (int key = 0; key < keys; ++key) sum = hn::Add(sum, raised(r, key));
   // Elements beyond the rows are left out of every sum.
   const V share = hn::IfThenElseZero(hn::FirstN(d, as_size(r.count)), hn::Div(hn::Set(d, 1.0F), sum));
   for (int key = 0; key < keys; ++key) out[key] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(raised(r, key), share)));
+}
+
+V raised_sink(const Powers& w, int query, int count, V power) {
+  const D d;
+  const Block& b = *w.block;
+  if (b.sink_logits == nullptr) return hn::Zero(d);
+  const V logit = hn::Set(d, b.sink_logits[w.head] * std::numbers::log2e_v<float>);
+  const V p = exp2_of_negative(d, hn::Sub(logit, load_some(b.base + query, count)));
+  return to_power(hn::Mul(p, load_some(b.sum + query, count)), power);
 }
 
 void add(const Powers& w, float* out) {
@@ -71,8 +86,9 @@ void add(const Powers& w, float* out) {
     const int token = w.first_token + i;
     const int query = w.head * b.tokens + token;
     const int count = std::min(step, w.tokens - i);
+    const V power = load_some(w.power + i, count);
     const V last_key = hn::Iota(d, static_cast<float>(b.first_key + token));
-    add_rows({b.tile_of(0), query, b.tile_weight + query, count, load_some(w.power + i, count), last_key},
+    add_rows({b.tile_of(0), query, b.tile_weight + query, count, power, last_key, raised_sink(w, query, count, power)},
              b.visible_keys(), out);
   }
 }

@@ -194,6 +194,9 @@ cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
   b.group = shape.group();
   b.head_dim = shape.head_dim;
   b.scale = shape.scale;
+  b.cap = shape.cap;
+  if (!shape.sink_logits.empty())
+    b.sink_logits = shape.sink_logits.data() + static_cast<std::ptrdiff_t>(item.kv_head) * shape.group();
   b.first_key = first + item.first_token + from;
   b.leading = leading.data() + item.first_token + from;
   if (!own.empty()) b.own = own.data() + item.first_token + from;

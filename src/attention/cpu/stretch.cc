@@ -13,6 +13,7 @@
 // After foreach_target.h, which defines the target that this pass compiles for.
 #include <hwy/highway.h>
 
+#include "attention/cpu/cap.h"
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/logits-inl.h"
 #include "attention/cpu/rotated-inl.h"
@@ -239,6 +240,7 @@ void run(const Stretch& s) {
     plain_logits(s);
   }
   for (int head = 0; head < s.heads; ++head) {
+    if (s.cap > 0) cap_logits(s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys, s.entries(), s.cap);
     soften(s, head);
     capture(s, head);
   }

@@ -20,7 +20,8 @@ constexpr int split_width(int dim, int pairs, int width) { return dim - 2 * pair
 /// The query heads of a group over at most kStretchKeys entries: rows, merged entries of rows, or rows and then merged
 /// entries of theirs.
 struct Stretch {
-  const float* q = nullptr;  ///< [heads][d], scaled
+  const float* q = nullptr;  ///< [heads][d], scaled; with a cap so that logits are in its units
+  float cap = 0;             ///< of logits; 0: none
   int heads = 0;
   cache::Rows keys;
   cache::Rows values;

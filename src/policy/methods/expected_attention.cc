@@ -49,11 +49,12 @@ class MeanRotation {
 };
 
 /// Logarithm of what exp(logit) is on average over queries to come, if these are normal:
-/// scale k·mean + scale^2 k' covariance k / 2.
+/// scale k·mean + scale^2 k' covariance k / 2. Where logits have a soft cap, it is on this one.
 class Expected {
  public:
   Expected(const LayerView& view, int head, const MeanRotation& rotation)
-      : dim_(as_size(view.shape.head_dim)),
+      : shape_(view.shape),
+        dim_(as_size(view.shape.head_dim)),
         mean_(scaled_mean(view, head, rotation)),
         half_covariance_(scaled_half_covariance(view, head, rotation), view.shape.head_dim) {}
 
@@ -67,6 +68,7 @@ class Expected {
       const float* const product = products_.data() + i * stride;
       out[i] = 0;
       for (std::size_t c = 0; c < dim_; ++c) out[i] += key[c] * (mean_[c] + product[c]);
+      out[i] = shape_.capped(out[i]);
     }
   }
 
@@ -89,16 +91,19 @@ class Expected {
     return out;
   }
 
+  attention::Shape shape_;
   std::size_t dim_;
   std::vector<float> mean_;                ///< [d]
   attention::PackedRows half_covariance_;  ///< [d][d]
   std::vector<float> products_;
 };
 
-/// Softmax, in place.
-void soften(std::vector<float>& x) {
-  const float most = *std::max_element(x.begin(), x.end());
+/// Softmax, in place, beside what `others` are the logits of.
+void soften(std::vector<float>& x, std::span<const float> others) {
+  float most = *std::max_element(x.begin(), x.end());
+  for (const float v : others) most = std::max(most, v);
   double sum = 0;
+  for (const float v : others) sum += std::exp(v - most);
   for (float& v : x) {
     v = std::exp(v - most);
     sum += v;
@@ -125,9 +130,9 @@ void add_attention(const LayerView& view, int head, const MeanRotation& rotation
       group[g].logits(std::span(rows).first(count * dim), std::span(attention[g]).subspan(next - first, count));
     }
   }
-  for (auto& of_head : attention) {
-    soften(of_head);
-    for (std::size_t j = 0; j < out.size(); ++j) out[j] += of_head[j] / static_cast<float>(group.size());
+  for (std::size_t g = 0; g < group.size(); ++g) {
+    soften(attention[g], view.shape.sink_of(head * view.shape.group() + static_cast<int>(g)));
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] += attention[g][j] / static_cast<float>(group.size());
   }
 }
 

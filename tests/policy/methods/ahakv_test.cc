@@ -31,14 +31,15 @@ struct Reference {
         prompt_(layer.tokens()),
         budget_(budget),
         recent_(std::min(32, budget / 2)),
-        last_(layer.tokens() - 1) {
+        last_(layer.tokens() - 1),
+        sinks_(!layer.sink_logits.empty()) {
     const int n = layer.tokens();
     const int rows = s.ra ? std::min(std::max(1, recent_), n) : n;
     std::vector<double> f(z(n));
     for (int i = n - rows; i < n; ++i) {
       for (const auto& a : group_) {
         const double g = gain(i + 1, budget, s);
-        double sum = g == 1 ? 1 : 0;  // the fake layer's rows are attention already, though they do not add up to 1
+        double sum = g == 1 ? 1 : to_sink(a, i, all_of(i + 1), g);  // the fake layer's rows are attention already
         for (int j = 0; g != 1 && j <= i; ++j) sum += std::pow(a[i][j], g);
         for (int j = 0; j <= i; ++j) f[j] += std::pow(a[i][j], g) / sum / static_cast<double>(group_.size());
       }
@@ -71,7 +72,7 @@ struct Reference {
     accumulated_.push_back(0);
     const double g = counted == "lane" ? 1 : gain(counted == "position" ? last_ + 1 : prompt_, budget_, s);
     for (const auto& a : group_) {
-      double sum = g == 1 ? 1 : 0;
+      double sum = g == 1 ? 1 : to_sink(a, last_, kept_, g);
       for (const auto j : kept_) sum += g == 1 ? 0 : std::pow(a[last_][j], g);
       for (const auto j : kept_) accumulated_[j] += std::pow(a[last_][j], g) / sum / static_cast<double>(group_.size());
     }
@@ -84,11 +85,20 @@ struct Reference {
     kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(least));
   }
 
+  /// What a row leaves to a sink, to a power.
+  double to_sink(const Matrix& a, int i, const std::vector<std::int32_t>& keys, double g) const {
+    if (!sinks_) return 0;
+    double rest = 1;
+    for (const auto j : keys) rest -= a[i][j];
+    return std::pow(std::max(0.0, rest), g);
+  }
+
   std::vector<Matrix> group_;
   int prompt_;
   int budget_;
   int recent_;
   std::int32_t last_;
+  bool sinks_;
   std::vector<double> accumulated_;
   std::vector<std::int32_t> kept_;
 };
@@ -121,6 +131,28 @@ TEST(AhaKv, keeps_what_the_reference_keeps) {
       }
     }
   }
+}
+
+/// A learnt sink takes part in the softmax with a gain, in the prompt and while decoding.
+TEST(AhaKv, multiplies_the_logits_of_learnt_sinks_too) {
+  bool differs = false;
+  for (const Switches& switches : {Switches{"paper", true, true, true}, Switches{"algorithm", true, true, true}}) {
+    for (const int budget : {9, 40, 70}) {
+      FakeLayer layer(2, 2, 80, random_attention(11));
+      Reference without(layer, 1, budget, switches, 60);
+      layer.sink_logits = {1, 2, 3, 4};
+      FakeDecode decode(layer, "ahakv:decode-gain=position,gain=" + switches.gain, budget);
+      Reference expected(layer, 1, budget, switches, 60);
+      for (int i = 0; i < 60; ++i) {
+        ASSERT_EQ(decode.kept(1), expected.kept_) << switches.gain << " budget " << budget << " step " << i;
+        decode.step();
+        expected.step("position", switches);
+        without.step("position", switches);
+        differs |= expected.kept_ != without.kept_;
+      }
+    }
+  }
+  EXPECT_TRUE(differs) << "cases in which it makes no difference";
 }
 
 TEST(AhaKv, keeps_the_latest_of_equals) {

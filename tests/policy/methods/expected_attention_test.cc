@@ -60,13 +60,15 @@ std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, i
       for (int c = 0; c < kDim; ++c) mean[c] += rows.back()[c] / (n - s.sinks);
     }
     Vector logit;
-    double sum = 0;
+    const auto query_head = z(head * layer.shape().group() + g);
+    double sum = layer.sink_logits.empty() ? 0 : std::exp(static_cast<double>(layer.sink_logits[query_head]));
     for (int j = 0; j < n; ++j) {
       const auto row = layer.token(j);
       const Vector key(row.begin() + head * kDim, row.begin() + (head + 1) * kDim);
       double variance = 0;
       for (const auto& q : rows) variance += std::pow(dot(q, key) - dot(mean, key), 2) / (n - s.sinks);
       logit.push_back(dot(mean, key) + variance / 2);  // the fake layer's scale is 1
+      if (layer.cap > 0) logit.back() = layer.cap * std::tanh(logit.back() / layer.cap);
       if (s.softmax_over_all || j >= s.sinks) sum += std::exp(logit.back());
     }
     for (int j = 0; j < n; ++j) score[j] += std::exp(logit[j]) / sum / layer.shape().group();
@@ -96,6 +98,25 @@ TEST(ExpectedAttention, keeps_what_the_reference_keeps) {
           }
         }
       }
+    }
+  }
+}
+
+/// A sink makes no difference to one head; in a group's mean, heads that give more to theirs count less.
+TEST(ExpectedAttention, has_the_network_s_caps_and_sinks) {
+  for (const float cap : {0.0F, 2.0F}) {
+    for (const bool sinks : {false, true}) {
+      FakeLayer layer(2, 3, 60, random_attention(1));
+      layer.cap = cap;
+      if (sinks) layer.sink_logits = {8, -3, 0, 1, 12, 5};
+      for (const Settings& settings : {Settings{20, 4, false}, Settings{20, 4, true}}) {
+        const auto plan = layer.plan(spec_of(settings), 25);
+        for (int head = 0; head < 2; ++head)
+          EXPECT_EQ(plan.heads[head], expected_attention(layer, head, 25, settings)) << cap << sinks;
+      }
+      const FakeLayer plain(2, 3, 60, random_attention(1));
+      if (cap == 0 && !sinks) continue;
+      EXPECT_NE(expected_attention(layer, 1, 25, {20, 4, true}), expected_attention(plain, 1, 25, {20, 4, true}));
     }
   }
 }
