@@ -57,7 +57,8 @@ struct WINNOW_EXPORT ModelInfo {
 /// who cuts it ends the process by SIGBUS, unless the program handles that signal, as the command does.
 class WINNOW_EXPORT Model {
  public:
-  /// Throws ModelError, MemoryError, or UsageError for options that cannot be.
+  /// `path`: a GGUF file, or the first of a model's parts. Throws ModelError, MemoryError, UsageError for wrong
+  /// options.
   static std::shared_ptr<const Model> load(const std::string& path, const ModelOptions& options = {});
   ~Model();
 
@@ -82,8 +83,8 @@ class WINNOW_EXPORT Model {
   std::string piece(Token token) const;
   /// Whether generation ends with this token.
   bool ends(Token token) const;
-  /// What tells this model from others: a hash of the whole file. Computed at the first call, 0.3 s for a GB that is in
-  /// memory.
+  /// What tells this model from others: a hash of the whole file, or of all its parts. Computed at the first call, 0.3
+  /// s for a GB that is in memory.
   std::uint64_t hash() const;
 
   struct WINNOW_NO_EXPORT Impl;

@@ -9,19 +9,24 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "base/hash.h"
 #include "cache/element.h"
 #include "engine/model_impl.h"
+#include "model/stated_info.h"
+#include "winnow/describe.h"
+#include "winnow/error.h"
 
 namespace winnow {
 
 namespace {
 
-std::size_t parameters(const gguf_context* gguf) {
+std::size_t parameters(const model::ModelFile& file) {
   std::size_t out = 0;
-  for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
-    const auto type = gguf_get_tensor_type(gguf, i);
-    out += gguf_get_tensor_size(gguf, i) / ggml_type_size(type) * as_size(ggml_blck_size(type));
+  for (const auto& part : file.parts()) {
+    const gguf_context* const gguf = part.gguf.get();
+    for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
+      const auto type = gguf_get_tensor_type(gguf, i);
+      out += gguf_get_tensor_size(gguf, i) / ggml_type_size(type) * as_size(ggml_blck_size(type));
+    }
   }
   return out;
 }
@@ -31,13 +36,12 @@ std::size_t kv_bytes(const LayerInfo& layer) {
   return 2 * as_size(layer.n_head_kv) * cache::row_bytes(ElementType::f16, layer.head_dim);
 }
 
-ModelInfo describe(const std::string& path, const model::Weights& weights) {
-  const auto& h = weights.hparams();
+ModelInfo info_of(const model::ModelFile& file, const model::Hparams& h) {
   ModelInfo info;
-  info.path = path;
+  info.path = file.path();
+  info.n_params = parameters(file);
   info.arch = h.architecture->name;
   info.name = h.name;
-  info.weight_type = weights.weight_type();
   info.n_layer = h.n_layer;
   info.n_embd = h.n_embd;
   info.n_head = h.layer(0).n_head;
@@ -48,7 +52,6 @@ ModelInfo describe(const std::string& path, const model::Weights& weights) {
   info.n_vocab = h.n_vocab;
   info.ctx_train = h.ctx_train;
   info.context = h.context;
-  info.weight_bytes = weights.bytes();
   for (int layer = 0; layer < h.n_layer; ++layer) {
     const auto& spec = h.layer(layer);
     info.layers.push_back({spec.n_head, spec.n_head_kv, spec.head_dim, spec.window});
@@ -83,11 +86,30 @@ std::size_t ModelInfo::full_cache_bytes(int tokens) const {
   return bytes;
 }
 
+ModelDescription describe_model(const std::string& path) {
+  ModelDescription out;
+  try {
+    const model::ModelFile file(path);
+    const auto outline = model::outline(file);
+    const model::Vocab vocabulary(file);
+    out.info = info_of(file, outline.hparams);
+    out.info.weight_type = outline.weight_type;
+    out.info.weight_bytes = outline.bytes;
+    out.parts = static_cast<int>(file.parts().size());
+    out.window = out.info.window();
+  } catch (const ModelError& error) {
+    out = model::stated_info(path);
+    out.refusal = error.what();
+  }
+  return out;
+}
+
 std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOptions& options) {
   const model::ModelFile file(path);
   auto weights = model::Weights::load(file, options);
-  ModelInfo info = describe(path, *weights);
-  info.n_params = parameters(file.gguf());
+  ModelInfo info = info_of(file, weights->hparams());
+  info.weight_type = weights->weight_type();
+  info.weight_bytes = weights->bytes();
   const std::size_t most = most_tokens(weights->hparams(), options);
   return std::shared_ptr<const Model>(
       new Model(std::make_unique<Impl>(std::move(weights), model::Vocab(file), std::move(info), most)));
@@ -99,7 +121,7 @@ Model::~Model() = default;
 const ModelInfo& Model::info() const { return impl_->info; }
 
 std::uint64_t Model::hash() const {
-  std::call_once(impl_->hashed, [this] { impl_->hash = hash_of(impl_->weights->file()); });
+  std::call_once(impl_->hashed, [this] { impl_->hash = impl_->weights->hash_of_file(); });
   return impl_->hash;
 }
 

@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <utility>
+
 #include "base/printable.h"
 #include "winnow/error.h"
 
@@ -66,7 +68,24 @@ constexpr Architecture kArchitectures[] = {
 };
 // clang-format on
 
+/// GGUF files that are no language model, by their general.architecture or general.type.
+constexpr std::pair<std::string_view, std::string_view> kOtherFiles[] = {
+    {"clip", "a projector of images or sound (clip, mmproj), which belongs to one"},
+    {"mmproj", "a projector of images or sound (mmproj), which belongs to one"},
+    {"adapter", "an adapter (LoRA), which changes one"},
+    {"imatrix", "a matrix of importances (imatrix), by which one is quantised"},
+};
+
 }  // namespace
+
+void check_kind(const std::string& architecture, const std::string& type, const std::string& path) {
+  for (const auto& [name, what] : kOtherFiles) {
+    if (name == architecture || name == type)
+      throw ModelError(fmt::format("{} is no language model but {}", path, what));
+  }
+  if (architecture.empty()) throw ModelError(fmt::format("{}: key general.architecture is missing", path));
+  architecture_of(architecture, path);
+}
 
 const Architecture& architecture_of(const std::string& name, const std::string& path) {
   for (const auto& architecture : kArchitectures) {

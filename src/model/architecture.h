@@ -96,6 +96,10 @@ struct Architecture {
 /// Throws ModelError that names `path` and lists those that are supported.
 const Architecture& architecture_of(const std::string& name, const std::string& path);
 
+/// That a file is a language model of a supported architecture, by its general.architecture and general.type, each
+/// empty where there is none. Throws ModelError that says what the file is.
+void check_kind(const std::string& architecture, const std::string& type, const std::string& path);
+
 /// Names of the supported architectures.
 std::string supported_architectures();
 

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "base/printable.h"
+#include "model/architecture.h"
 #include "model/vocab_check.h"
 #include "winnow/error.h"
 
@@ -37,6 +38,11 @@ const T* find_number(const Value& value, IsBad is_bad, T& out) {
   return nullptr;
 }
 
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw ModelError(fmt::format("{}: {}", path, what));
+}
+
+/// What the header of any GGUF says.
 class Check {
  public:
   Check(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path)
@@ -44,14 +50,12 @@ class Check {
 
   void run() {
     for (const auto& [name, value] : header_.keys) key(name, value);
-    hyper_parameters();
-    vocabulary_.check(path_);
     begin_ = round_up(header_.bytes, alignment_);
     for (const auto& entry : header_.tensors) tensor(entry);
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw ModelError(fmt::format("{}: {}", path_, what)); }
+  [[noreturn]] void fail(const std::string& what) const { model::fail(path_, what); }
 
   void key(std::string_view name, const Value& value) {
     if (name.empty()) fail("a key has no name");
@@ -59,8 +63,6 @@ class Check {
     if (!names_.insert(name).second) fail(fmt::format("key {} is there twice", brief(name)));
     bools(name, value);
     if (name == "general.alignment") alignment(value);
-    if (name == "general.architecture") architecture(value);
-    if (name.starts_with("tokenizer.")) vocabulary_.add(std::string(name), value, path_);
   }
 
   void bools(std::string_view name, const Value& value) const {
@@ -76,29 +78,6 @@ class Check {
     std::memcpy(&alignment_, value.data, sizeof(alignment_));
     if (!std::has_single_bit(alignment_))
       fail(fmt::format("general.alignment is {}, expected a power of 2", alignment_));
-  }
-
-  void architecture(const Value& value) {
-    if (value.type != GGUF_TYPE_STRING) fail("key general.architecture is not a string");
-    prefix_ = std::string(value.texts.front()) + ".";
-  }
-
-  /// What an architecture's keys give as floats enters sums and products, whichever key it is.
-  void hyper_parameters() const {
-    for (const auto& [name, value] : header_.keys) {
-      if (!name.starts_with(prefix_)) continue;
-      finite<float>(name, value, GGUF_TYPE_FLOAT32);
-      finite<double>(name, value, GGUF_TYPE_FLOAT64);
-    }
-  }
-
-  template <class T>
-  void finite(std::string_view name, const Value& value, std::uint32_t type) const {
-    if (value.type != type && !(value.type == GGUF_TYPE_ARRAY && value.element == type)) return;
-    T found = 0;
-    if (find_number<T>(
-            value, [](T x) { return !std::isfinite(x); }, found) != nullptr)
-      fail(fmt::format("key {} is {}, expected a finite number", brief(name), found));
   }
 
   void tensor(const TensorEntry& entry) {
@@ -143,18 +122,45 @@ class Check {
   std::uint64_t file_bytes_;
   const std::string& path_;
   std::uint32_t alignment_ = 32;
-  std::string prefix_ = ".";  ///< of the architecture's keys; no key begins so
-  std::uint64_t begin_ = 0;   ///< of the first tensor, in the file
-  std::uint64_t next_ = 0;    ///< of the next one, after begin_
+  std::uint64_t begin_ = 0;  ///< of the first tensor, in the file
+  std::uint64_t next_ = 0;   ///< of the next one, after begin_
   std::unordered_set<std::string_view> names_;
   std::unordered_set<std::string_view> tensor_names_;
-  VocabularyKeys vocabulary_;
 };
+
+/// The text of a key; empty: there is none.
+std::string text_of(const GgufHeader& header, std::string_view name, const std::string& path) {
+  if (header.find(name) != nullptr && !header.text(name)) fail(path, fmt::format("key {} is not a string", name));
+  return std::string(header.text(name).value_or(""));
+}
+
+template <class T>
+void check_finite(std::string_view name, const Value& value, std::uint32_t type, const std::string& path) {
+  if (value.type != type && !(value.type == GGUF_TYPE_ARRAY && value.element == type)) return;
+  T found = 0;
+  if (find_number<T>(
+          value, [](T x) { return !std::isfinite(x); }, found) != nullptr)
+    fail(path, fmt::format("key {} is {}, expected a finite number", brief(name), found));
+}
 
 }  // namespace
 
 void check_gguf(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path) {
   Check(header, file_bytes, path).run();
+}
+
+void check_model_keys(const GgufHeader& header, const std::string& path) {
+  const std::string architecture = text_of(header, "general.architecture", path);
+  check_kind(architecture, text_of(header, "general.type", path), path);
+  VocabularyKeys vocabulary;
+  for (const auto& [name, value] : header.keys) {
+    if (name.starts_with("tokenizer.")) vocabulary.add(std::string(name), value, path);
+    // What an architecture's keys give as floats enters sums and products, whichever key it is.
+    if (!name.starts_with(architecture + ".")) continue;
+    check_finite<float>(name, value, GGUF_TYPE_FLOAT32, path);
+    check_finite<double>(name, value, GGUF_TYPE_FLOAT64, path);
+  }
+  vocabulary.check(path);
 }
 
 }  // namespace winnow::model

@@ -4,6 +4,7 @@
 #include <gguf.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/as_size.h"
@@ -133,7 +134,50 @@ class Reader {
   GgufHeader out_;
 };
 
+template <class T>
+std::int64_t first_of(const Value& value) {
+  T number = 0;
+  std::memcpy(&number, value.data, sizeof(number));
+  return static_cast<std::int64_t>(number);
+}
+
 }  // namespace
+
+const Value* GgufHeader::find(std::string_view key) const {
+  const auto at = std::find_if(keys.begin(), keys.end(), [key](const auto& pair) { return pair.first == key; });
+  return at == keys.end() ? nullptr : &at->second;
+}
+
+std::optional<std::int64_t> GgufHeader::integer(std::string_view key) const {
+  const Value* const value = find(key);
+  if (value == nullptr || value->count == 0) return std::nullopt;
+  switch (value->type == GGUF_TYPE_ARRAY ? value->element : value->type) {
+    case GGUF_TYPE_UINT8:
+      return first_of<std::uint8_t>(*value);
+    case GGUF_TYPE_INT8:
+      return first_of<std::int8_t>(*value);
+    case GGUF_TYPE_UINT16:
+      return first_of<std::uint16_t>(*value);
+    case GGUF_TYPE_INT16:
+      return first_of<std::int16_t>(*value);
+    case GGUF_TYPE_UINT32:
+      return first_of<std::uint32_t>(*value);
+    case GGUF_TYPE_INT32:
+      return first_of<std::int32_t>(*value);
+    case GGUF_TYPE_UINT64:
+      return first_of<std::uint64_t>(*value);
+    case GGUF_TYPE_INT64:
+      return first_of<std::int64_t>(*value);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<std::string_view> GgufHeader::text(std::string_view key) const {
+  const Value* const value = find(key);
+  if (value == nullptr || value->type != GGUF_TYPE_STRING) return std::nullopt;
+  return value->texts.front();
+}
 
 GgufHeader read_gguf_header(std::span<const std::byte> file, const std::string& path) {
   return Reader(file, path).read();

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,13 @@ struct GgufHeader {
   std::vector<std::pair<std::string_view, Value>> keys;
   std::vector<TensorEntry> tensors;
   std::size_t bytes = 0;  ///< of the header; the first tensor lies at the next multiple of the alignment
+
+  /// Of the first key of a name; null: there is none.
+  const Value* find(std::string_view key) const;
+  /// An integer of any type, the first one of an array; nothing where a key is absent or of another type.
+  std::optional<std::int64_t> integer(std::string_view key) const;
+  /// A string; nothing where a key is absent or of another type.
+  std::optional<std::string_view> text(std::string_view key) const;
 };
 
 /// Reads within the bytes that are there, and asks for no memory that they do not account for. What is found is not

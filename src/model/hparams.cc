@@ -33,13 +33,6 @@ constexpr std::string_view kWithoutMeaning[] = {
     ".rope.scaling.yarn_log_multiplier",
 };
 
-void refuse_what_is_elsewhere(const GgufKeys& keys) {
-  if (keys.integer("split.count").value_or(1) > 1) {
-    throw ModelError(fmt::format("{}: split.count is {}: this is one of several files, which is not supported",
-                                 keys.path(), *keys.integer("split.count")));
-  }
-}
-
 /// Keys that change what a network computes in ways that winnow does not know.
 void refuse_unknown_keys(const GgufKeys& keys, const Architecture& architecture) {
   const std::string arch(architecture.name);
@@ -95,7 +88,6 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Mo
   Hparams h;
   const std::string arch = keys.text("general.architecture").value_or("");
   h.architecture = &architecture_of(arch, path);
-  refuse_what_is_elsewhere(keys);
   h.name = keys.text("general.name").value_or("");
   // Bounds far beyond any real network, so that products of them cannot overflow.
   h.n_block = keys.required(arch + ".block_count", 1, kMostLayers);

@@ -34,16 +34,21 @@ ggml_tensor* make(ggml_context* context, const std::string& name, ggml_type type
 
 }  // namespace
 
-TensorLoader::TensorLoader(LoadedTensors& out, const gguf_context* gguf, const MappedFile& file,
-                           const std::string& path)
-    : out_(out), gguf_(gguf), file_(file), path_(path), repacking_(repacking_buffer_types()) {
-  if (gguf_get_alignment(gguf) % kAlignment != 0) {
-    throw ModelError(fmt::format("{}: tensors are aligned to {} bytes, expected a multiple of {}", path,
-                                 gguf_get_alignment(gguf), kAlignment));
+TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file)
+    : out_(out), path_(file.path()), repacking_(repacking_buffer_types()) {
+  for (const auto& part : file.parts()) {
+    const gguf_context* const gguf = part.gguf.get();
+    if (gguf_get_alignment(gguf) % kAlignment != 0) {
+      throw ModelError(fmt::format("{}: tensors are aligned to {} bytes, expected a multiple of {}", part.path,
+                                   gguf_get_alignment(gguf), kAlignment));
+    }
+    auto* const whole =
+        ggml_backend_cpu_buffer_from_ptr(const_cast<std::byte*>(part.mapped->data()), part.mapped->size());
+    out_.buffers.emplace_back(whole);
+    for (std::int64_t id = 0; id < gguf_get_n_tensors(gguf); ++id)
+      places_[gguf_get_tensor_name(gguf, id)] = {&part, whole, id};
   }
-  auto* const whole = ggml_backend_cpu_buffer_from_ptr(const_cast<std::byte*>(file.data()), file.size());
-  out_.buffers.emplace_back(whole);
-  mapped_ = {whole, new_context()};
+  mapped_ = new_context();
 }
 
 ggml_tensor* TensorLoader::mapped(const std::string& name, const Shape& shape) {
@@ -81,9 +86,12 @@ std::vector<ggml_tensor*> TensorLoader::matrices(const std::string& name, std::i
                                                  const std::vector<std::int64_t>& outs) {
   Info info = find(name, {in, std::accumulate(outs.begin(), outs.end(), std::int64_t{0})});
   std::vector<ggml_tensor*> parts;
+  std::int64_t row = 0;
   for (const std::int64_t out : outs) {
     info.shape = {in, out};
     parts.push_back(place_matrix(name, info));
+    out_.first_rows[parts.back()] = row;
+    row += out;
     info.offset += as_size(out) * ggml_row_size(info.type, in);
   }
   return parts;
@@ -96,10 +104,21 @@ ggml_tensor* TensorLoader::experts(const std::string& name, const Shape& shape) 
   return tensor;
 }
 
+std::size_t TensorLoader::bytes() const {
+  std::size_t out = out_.bytes;
+  for (const auto& [type, place] : repacked_) out += bytes_of(type, place);
+  return out;
+}
+
+std::size_t TensorLoader::bytes_of(ggml_backend_buffer_type_t type, const Repacked& place) {
+  std::size_t bytes = 0;
+  for (const auto& [tensor, data] : place.tensors) bytes += ggml_backend_buft_get_alloc_size(type, tensor);
+  return bytes;
+}
+
 void TensorLoader::finish() {
   for (auto& [type, place] : repacked_) {
-    std::size_t bytes = 0;
-    for (const auto& [tensor, offset] : place.tensors) bytes += ggml_backend_buft_get_alloc_size(type, tensor);
+    const std::size_t bytes = bytes_of(type, place);
     auto* const buffer =
         bytes <= available_memory() ? ggml_backend_alloc_ctx_tensors_from_buft(place.context, type) : nullptr;
     if (buffer == nullptr) {
@@ -108,23 +127,21 @@ void TensorLoader::finish() {
                         bytes);
     }
     out_.buffers.emplace_back(buffer);
-    out_.bytes += ggml_backend_buffer_get_size(buffer);
-    for (const auto& [tensor, offset] : place.tensors)
-      ggml_backend_tensor_set(tensor, file_.data() + offset, 0, ggml_nbytes(tensor));
+    for (const auto& [tensor, data] : place.tensors) ggml_backend_tensor_set(tensor, data, 0, ggml_nbytes(tensor));
   }
 }
 
 std::vector<std::string> TensorLoader::unused() const {
   std::vector<std::string> out;
-  for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf_); ++i) {
-    if (!used_.contains(gguf_get_tensor_name(gguf_, i))) out.emplace_back(gguf_get_tensor_name(gguf_, i));
+  for (const auto& [name, place] : places_) {
+    if (!used_.contains(name)) out.push_back(name);
   }
   return out;
 }
 
 ggml_context* TensorLoader::new_context() {
   // Room for every tensor of the file in three parts, each with its trial, and a repacked copy of the embedding.
-  const auto count = 6 * as_size(gguf_get_n_tensors(gguf_)) + 2;
+  const auto count = 6 * places_.size() + 2;
   check_memory(count * ggml_tensor_overhead(), "the list of tensors of " + path_);
   const ggml_init_params params{count * ggml_tensor_overhead(), nullptr, true};
   out_.contexts.emplace_back(ggml_init(params));
@@ -132,19 +149,22 @@ ggml_context* TensorLoader::new_context() {
 }
 
 TensorLoader::Info TensorLoader::find(const std::string& name, const Shape& expected) {
-  const auto id = gguf_find_tensor(gguf_, name.c_str());
-  if (id < 0) throw ModelError(fmt::format("{}: tensor {} is missing", path_, name));
+  const auto at = places_.find(name);
+  if (at == places_.end()) throw ModelError(fmt::format("{}: tensor {} is missing", path_, name));
   used_.insert(name);
-  Info info{gguf_get_tensor_type(gguf_, id), {}, gguf_get_data_offset(gguf_) + gguf_get_tensor_offset(gguf_, id)};
-  const std::int64_t* const ne = gguf_get_tensor_ne(gguf_, id);
+  const auto& [part, buffer, id] = at->second;
+  const gguf_context* const gguf = part->gguf.get();
+  Info info{
+      part, buffer, gguf_get_tensor_type(gguf, id), {}, gguf_get_data_offset(gguf) + gguf_get_tensor_offset(gguf, id)};
+  const std::int64_t* const ne = gguf_get_tensor_ne(gguf, id);
   info.shape.assign(ne, ne + GGML_MAX_DIMS);
   while (info.shape.size() > expected.size() && info.shape.back() == 1) info.shape.pop_back();
   if (info.shape != expected) {
-    throw ModelError(fmt::format("{}: tensor {} has the shape {}, expected {}", path_, name, print_shape(info.shape),
-                                 print_shape(expected)));
+    throw ModelError(fmt::format("{}: tensor {} has the shape {}, expected {}", part->path, name,
+                                 print_shape(info.shape), print_shape(expected)));
   }
   if (expected.size() > 1 && !multiplies_by(info.type)) {
-    throw ModelError(fmt::format("{}: tensor {} is of type {}, which ggml cannot multiply by", path_, name,
+    throw ModelError(fmt::format("{}: tensor {} is of type {}, which ggml cannot multiply by", part->path, name,
                                  ggml_type_name(info.type)));
   }
   return info;
@@ -152,18 +172,19 @@ TensorLoader::Info TensorLoader::find(const std::string& name, const Shape& expe
 
 void TensorLoader::check_f32(const std::string& name, const Info& info) const {
   if (info.type != GGML_TYPE_F32)
-    throw ModelError(fmt::format("{}: tensor {} is of type {}, expected f32", path_, name, ggml_type_name(info.type)));
+    throw ModelError(
+        fmt::format("{}: tensor {} is of type {}, expected f32", info.part->path, name, ggml_type_name(info.type)));
 }
 
 ggml_tensor* TensorLoader::map(const std::string& name, const Info& info) {
-  ggml_tensor* const tensor = make(mapped_.context, name, info.type, info.shape);
-  ggml_backend_tensor_alloc(mapped_.buffer, tensor, const_cast<std::byte*>(file_.data()) + info.offset);
+  ggml_tensor* const tensor = make(mapped_, name, info.type, info.shape);
+  ggml_backend_tensor_alloc(info.buffer, tensor, info.data());
   out_.bytes += ggml_nbytes(tensor);
   return tensor;
 }
 
 ggml_tensor* TensorLoader::place_matrix(const std::string& name, const Info& info) {
-  ggml_tensor* const trial = make(mapped_.context, name, info.type, info.shape);
+  ggml_tensor* const trial = make(mapped_, name, info.type, info.shape);
   auto* const type = repacking_for(trial, repacking_);
   out_.bytes_by_type[info.type] += ggml_nbytes(trial);
   ggml_tensor* tensor = nullptr;
@@ -173,9 +194,9 @@ ggml_tensor* TensorLoader::place_matrix(const std::string& name, const Info& inf
     auto& place = repacked_[type];
     if (place.context == nullptr) place.context = new_context();
     tensor = make(place.context, name, info.type, info.shape);
-    place.tensors.emplace_back(tensor, info.offset);
+    place.tensors.emplace_back(tensor, info.data());
   }
-  out_.offsets[tensor] = info.offset;
+  out_.in_file[tensor] = info.data();
   return tensor;
 }
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/mapped_file.h"
+#include "model/model_file.h"
 
 namespace winnow::model {
 
@@ -22,20 +22,22 @@ namespace winnow::model {
 struct LoadedTensors {
   std::map<ggml_type, std::size_t> bytes_by_type;  ///< of the matrices
   std::size_t bytes = 0;
-  std::unordered_map<const ggml_tensor*, std::size_t> offsets;  ///< in the file, of what may be repacked
+  std::unordered_map<const ggml_tensor*, const std::byte*> in_file;  ///< where what may be repacked is mapped
+  std::unordered_map<const ggml_tensor*, std::int64_t> first_rows;   ///< of parts, in the file's tensor; absent: 0
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
 };
 
-/// Takes tensors out of a file into the places where the backend wants them. All calls throw ModelError: a tensor that
-/// is missing, or has another shape or type than was asked for.
+/// Takes tensors out of a model's file or files into the places where the backend wants them. All calls throw
+/// ModelError: a tensor that is missing, or has another shape or type than was asked for.
 class TensorLoader {
  public:
   using Shape = std::vector<std::int64_t>;
 
-  TensorLoader(LoadedTensors& out, const gguf_context* gguf, const MappedFile& file, const std::string& path);
+  /// `file` outlives the loader; what is mapped outlives the tensors.
+  TensorLoader(LoadedTensors& out, const ModelFile& file);
 
-  bool has(const std::string& name) const { return gguf_find_tensor(gguf_, name.c_str()) >= 0; }
+  bool has(const std::string& name) const { return places_.contains(name); }
 
   /// A tensor that is read where it lies in the file.
   ggml_tensor* mapped(const std::string& name, const Shape& shape);
@@ -54,26 +56,35 @@ class TensorLoader {
   /// Matrices that follow each other, [in, out, count]: read where they lie in the file.
   ggml_tensor* experts(const std::string& name, const Shape& shape);
 
+  /// Memory that the tensors so far take, those that are mapped among them.
+  std::size_t bytes() const;
   /// Allocates and fills the repacked tensors. Throws MemoryError.
   void finish();
   /// Names of the file's tensors that nobody has asked for.
   std::vector<std::string> unused() const;
 
  private:
+  /// Of a tensor in the model's files.
+  struct Place {
+    const ModelPart* part = nullptr;
+    ggml_backend_buffer_t buffer = nullptr;  ///< over all of the part
+    std::int64_t id = 0;                     ///< in it
+  };
   struct Info {
+    const ModelPart* part;
+    ggml_backend_buffer_t buffer;
     ggml_type type;
     Shape shape;
-    std::size_t offset;  ///< in the file
-  };
-  struct Mapped {
-    ggml_backend_buffer_t buffer = nullptr;
-    ggml_context* context = nullptr;
+    std::size_t offset;  ///< in the part
+
+    std::byte* data() const { return const_cast<std::byte*>(part->mapped->data()) + offset; }
   };
   struct Repacked {
     ggml_context* context = nullptr;
-    std::vector<std::pair<ggml_tensor*, std::size_t>> tensors;
+    std::vector<std::pair<ggml_tensor*, const std::byte*>> tensors;  ///< and where they are mapped
   };
 
+  static std::size_t bytes_of(ggml_backend_buffer_type_t type, const Repacked& place);
   ggml_context* new_context();
   Info find(const std::string& name, const Shape& expected);
   void check_f32(const std::string& name, const Info& info) const;
@@ -81,11 +92,10 @@ class TensorLoader {
   ggml_tensor* place_matrix(const std::string& name, const Info& info);
 
   LoadedTensors& out_;
-  const gguf_context* gguf_;
-  const MappedFile& file_;
-  const std::string& path_;
+  const std::string& path_;  ///< of the model
   std::vector<ggml_backend_buffer_type_t> repacking_;
-  Mapped mapped_;
+  std::map<std::string, Place> places_;
+  ggml_context* mapped_ = nullptr;
   std::map<ggml_backend_buffer_type_t, Repacked> repacked_;
   std::set<std::string> used_;
 };

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <vector>
 
+#include "base/hash.h"
 #include "model/mapped_file.h"
 #include "model/rope_divisors.h"
 #include "model/tensor_loader.h"
@@ -18,11 +20,12 @@
 namespace winnow::model {
 
 struct Weights::Impl {
-  explicit Impl(const ModelFile& from) : path(from.path()), mapped(from.mapped()), file(*mapped) {}
+  explicit Impl(const ModelFile& from) : path(from.path()) {
+    for (const auto& part : from.parts()) mapped.push_back(part.mapped);
+  }
 
   std::string path;
-  std::shared_ptr<const MappedFile> mapped;
-  const MappedFile& file;
+  std::vector<std::shared_ptr<const MappedFile>> mapped;  ///< the file, or its parts
   Hparams hparams;
   std::vector<LayerWeights> layers;
   ggml_tensor* token_embedding = nullptr;
@@ -58,7 +61,37 @@ void refuse_unused(const TensorLoader& loader, const Hparams& h, const std::stri
   }
 }
 
+/// All but the memory of what is repacked.
+void place(Weights::Impl& w, TensorLoader& loader, const ModelFile& file, const ModelOptions& options) {
+  w.hparams = read_hparams(file.gguf(), file.path(), options);
+  auto& h = w.hparams;
+  w.token_embedding = loader.mapped("token_embd.weight", {h.n_embd, h.n_vocab});
+  w.output_norm = load_norm(loader, h, "output_norm");
+  w.output = load_output(loader, h);
+  apply_rope_factors(loader, h, file.path());
+  w.rope_divisors.emplace(h);
+  for (int i = 0; i < h.n_layer; ++i) w.layers.push_back(load_layer(loader, h, i));
+  refuse_unused(loader, h, file.path());
+  w.tensors.bytes = loader.bytes();
+}
+
+std::string most_frequent(const std::map<ggml_type, std::size_t>& bytes_by_type) {
+  const auto most = std::max_element(bytes_by_type.begin(), bytes_by_type.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string name = ggml_type_name(most->first);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
 }  // namespace
+
+Outline outline(const ModelFile& file, const ModelOptions& options) {
+  Weights::Impl w(file);
+  TensorLoader loader(w.tensors, file);
+  place(w, loader, file, options);
+  return {w.hparams, most_frequent(w.tensors.bytes_by_type), w.tensors.bytes};
+}
 
 Weights::Weights() = default;
 Weights::~Weights() = default;
@@ -70,18 +103,8 @@ std::shared_ptr<const Weights> Weights::load(const std::string& path, const Mode
 std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelOptions& options) {
   std::shared_ptr<Weights> weights(new Weights);
   weights->impl_ = std::make_unique<Impl>(file);
-  auto& w = *weights->impl_;
-  w.hparams = read_hparams(file.gguf(), file.path(), options);
-  auto& h = w.hparams;
-
-  TensorLoader loader(w.tensors, file.gguf(), w.file, file.path());
-  w.token_embedding = loader.mapped("token_embd.weight", {h.n_embd, h.n_vocab});
-  w.output_norm = load_norm(loader, h, "output_norm");
-  w.output = load_output(loader, h);
-  apply_rope_factors(loader, h, file.path());
-  w.rope_divisors.emplace(h);
-  for (int i = 0; i < h.n_layer; ++i) w.layers.push_back(load_layer(loader, h, i));
-  refuse_unused(loader, h, file.path());
+  TensorLoader loader(weights->impl_->tensors, file);
+  place(*weights->impl_, loader, file, options);
   loader.finish();
   return weights;
 }
@@ -96,21 +119,19 @@ ggml_tensor* Weights::rope_divisors(int layer) const {
 }
 std::size_t Weights::bytes() const { return impl_->tensors.bytes; }
 const std::byte* Weights::in_file(const ggml_tensor* tensor) const {
-  const auto at = impl_->tensors.offsets.find(tensor);
-  return at == impl_->tensors.offsets.end() ? static_cast<const std::byte*>(tensor->data)
-                                            : impl_->file.data() + at->second;
+  const auto at = impl_->tensors.in_file.find(tensor);
+  return at == impl_->tensors.in_file.end() ? static_cast<const std::byte*>(tensor->data) : at->second;
+}
+std::int64_t Weights::first_row(const ggml_tensor* tensor) const {
+  const auto at = impl_->tensors.first_rows.find(tensor);
+  return at == impl_->tensors.first_rows.end() ? 0 : at->second;
 }
 const std::string& Weights::path() const { return impl_->path; }
-std::span<const std::byte> Weights::file() const { return {impl_->file.data(), impl_->file.size()}; }
-
-std::string Weights::weight_type() const {
-  const auto& by_type = impl_->tensors.bytes_by_type;
-  const auto most = std::max_element(by_type.begin(), by_type.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::string name = ggml_type_name(most->first);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
+std::uint64_t Weights::hash_of_file() const {
+  Hasher hash;
+  for (const auto& part : impl_->mapped) hash.add({part->data(), part->size()});
+  return hash.value();
 }
+std::string Weights::weight_type() const { return most_frequent(impl_->tensors.bytes_by_type); }
 
 }  // namespace winnow::model

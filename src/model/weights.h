@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "model/hparams.h"
@@ -13,6 +13,16 @@
 struct ggml_tensor;
 
 namespace winnow::model {
+
+/// What a network is, without its weights.
+struct Outline {
+  Hparams hparams;
+  std::string weight_type;  ///< most frequent type of the matrices, `q4_1`
+  std::size_t bytes = 0;    ///< memory that the weights would take
+};
+
+/// Checks all that Weights::load() checks, and reads no weights. Throws ModelError as it does.
+Outline outline(const ModelFile& file, const ModelOptions& options = {});
 
 /// A GGUF's network in memory, in the layout that the CPU backend multiplies fastest (mapped or repacked). Immutable,
 /// shared by threads.
@@ -31,13 +41,15 @@ class Weights {
   const Affine& output_norm() const;
   const Affine& output() const;  ///< [n_embd, n_vocab], a repacked copy of the embedding where they are tied
   ggml_tensor* rope_divisors(int layer) const;  ///< of the layer's unscaled frequencies, [pairs]; null: all are 1
-  std::string weight_type() const;              ///< most frequent type of the matrices, `q4_1`
-  std::size_t bytes() const;                    ///< memory that the weights take
+  std::string weight_type() const;              ///< as in an Outline, as the next one
+  std::size_t bytes() const;
   /// The rows of a tensor as the file has them, whatever the backend has made of it.
   const std::byte* in_file(const ggml_tensor* tensor) const;
+  /// Which row of the file's tensor a tensor begins with: that of a part of a fused one is not 0.
+  std::int64_t first_row(const ggml_tensor* tensor) const;
   const std::string& path() const;
-  /// All bytes of the file.
-  std::span<const std::byte> file() const;
+  /// Of all bytes of the file, or of its parts.
+  std::uint64_t hash_of_file() const;
 
   struct Impl;
 

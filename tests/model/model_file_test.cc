@@ -216,10 +216,5 @@ TEST_F(ModelFileTest, no_text_has_fewer_tokens_than_the_least) {
   }
 }
 
-TEST_F(ModelFileTest, one_file_of_several) {
-  edit([](gguf_context* gguf) { gguf_set_val_u16(gguf, "split.count", 3); });
-  expect_error("split.count is 3");
-}
-
 }  // namespace
 }  // namespace winnow

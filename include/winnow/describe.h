@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "winnow/export.h"
+#include "winnow/model.h"
+
+namespace winnow {
+
+/// What a GGUF file is, and whether winnow runs it.
+struct ModelDescription {
+  /// What Model::info() would be. Where winnow does not run the file, what its keys say as far as they are those that
+  /// most architectures have, and without `layers`; 0 and empty: the file does not say.
+  ModelInfo info;
+  int parts = 1;        ///< files that the model consists of
+  int window = 0;       ///< tokens that some layer's queries see; 0: all
+  std::string refusal;  ///< the sentence that Model::load() throws, with the key or tensor; empty: winnow runs it
+};
+
+/// Reads no weights. Throws ModelError where the path is no GGUF file, or too little of one to say what it is.
+WINNOW_EXPORT ModelDescription describe_model(const std::string& path);
+
+}  // namespace winnow

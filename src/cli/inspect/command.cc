@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kept/command.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/inspect/inspect.h"
+#include "cli/output.h"
+#include "winnow/error.h"
+#include "winnow/saved.h"
+
+namespace winnow::cli {
+
+void show_json(const nlohmann::ordered_json& json) {
+  write_stdout(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+namespace {
+
+struct Arguments {
+  std::string path;
+  bool json = false;
+  KeptOptions kept;
+};
+
+void inspect(const Arguments& a) {
+  if (!a.kept.file.empty()) return show_kept(a.kept);
+  if (a.path.empty())
+    throw UsageError("nothing to inspect: give a model, a saved cache, or what --dump-kept has written (--kept)");
+  const auto form = a.json ? OutputForm::json : OutputForm::text;
+  is_saved(a.path) ? show_saved(a.path, form) : show_model(a.path, form);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  auto* const command =
+      app.add_subcommand("inspect", "say what is in a model or a saved cache, or show what a run has kept");
+  const auto a = std::make_shared<Arguments>();
+  auto* const path =
+      command->add_option("FILE", a->path, "GGUF model, or a cache that run --save-kv or a chat's /save has written");
+  command->add_flag("--json", a->json, "as JSON");
+  auto* const kept =
+      command->add_option("--kept", a->kept.file, "what run --dump-kept has written: show it layer by layer");
+  auto* const text =
+      command->add_option("--text", a->kept.text, "with --kept: list the passages of this text that most heads keep");
+  command->add_option("-m,--model", a->kept.model, "with --text: the model that has read it")->envname("WINNOW_MODEL");
+  command->add_option("--system", a->kept.system, "with --text: the system message that it was read with")->needs(text);
+  command->add_flag("--raw", a->kept.raw, "with --text: it was read without the chat template")->needs(text);
+  command->add_option("-o,--output", a->kept.output, "with --kept: draw an .svg or .png with gnuplot instead")
+      ->needs(kept);
+  text->needs(kept);
+  kept->excludes(path);
+  command->footer(
+      "A model that winnow does not run is described, too; then the reason is on stderr, and the exit code is 1.\n"
+      "Examples:\n  winnow inspect model.gguf\n  winnow inspect long.kv --json\n"
+      "  winnow inspect --kept kept.json --text long.txt -m model.gguf");
+  command->callback([a] { inspect(*a); });
+}
+
+}  // namespace winnow::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gguf.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace winnow::test {
+
+/// A model in parts, as llama.cpp's gguf-split writes them.
+struct Split {
+  int parts = 3;
+  bool keys_alone = false;  ///< the first part has no tensors
+  /// Called for each part, from 0, before it is written.
+  std::function<void(int part, gguf_context*)> edit = [](int, gguf_context*) {};
+};
+
+/// Writes the parts of a GGUF as PREFIX-00001-of-0000N.gguf and so on. Returns their paths. Throws std::runtime_error
+/// where a file cannot be read or written.
+std::vector<std::string> split_gguf(const std::string& from, const std::string& prefix, const Split& how = {});
+
+}  // namespace winnow::test
