@@ -85,6 +85,15 @@ void check_windows(const ModelInfo& info) {
                                info.window_layers(), info.n_layer, info.path));
 }
 
+/// A document's keys are turned by its place among the others.
+void check_turning(const Model& model) {
+  if (model.impl().weights->hparams().keys_turn()) return;
+  throw UsageError(
+      fmt::format("documents cannot be put together with the architecture {} of {}: its keys are normed after they are "
+                  "rotated, and cannot be turned to other positions",
+                  model.info().arch, model.info().path));
+}
+
 std::vector<Token> tokens_of(const Model& model, const DocumentText& text) {
   auto tokens = text.tokens;
   if (tokens.empty()) {
@@ -108,6 +117,7 @@ Ingestion::Ingestion(const Model& model, DocumentText text, const CacheOptions& 
     : text_(std::move(text)), options_(options) {
   options_.check();
   check_windows(model.info());
+  check_turning(model);
   check_method(options_);
   text_.tokens = tokens_of(model, text_);
 }

@@ -135,9 +135,21 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
   }
 }
 
+/// That keys and queries are turned only where that makes them what they would be at another position.
+void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
+  const auto& method = options.spec.method();
+  const bool turns = method.positions != policy::Positions::absolute || method.reading.query_moments_from >= 0;
+  if (!turns || hparams.keys_turn()) return;
+  throw UsageError(
+      fmt::format("{} cannot run with the architecture {}: it turns keys or queries to other positions, where norms "
+                  "after the rotation do not let them be turned",
+                  options.spec.print(), hparams.architecture->name));
+}
+
 }  // namespace
 
 std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  check_turning(options, hparams);
   check_windows(options, hparams, tokens);
   std::vector<policy::LayerBudget> global;
   if (hparams.n_global > 0)

@@ -46,10 +46,10 @@ constexpr Architecture kArchitectures[] = {
     {.name = "olmoe", .pairing = kHalves, .qk_norm = QkNorm::row, .experts = {.presence = kAlways, .normed = false},
      .output = A::Output::untied},
     {.name = "granite", .experts = {.presence = kWhereCounted, .shared = Experts::Shared::plain}, .biases = true,
-     .rope_factors = A::RopeFactors::any, .finetuned_rope = true, .scales = true,
+     .rope_factors = A::RopeFactors::any, .finetuned_rope = true, .scales = A::Scales::optional, .attention_scale = true,
      .logit_scale = A::LogitScale::divisor},
     {.name = "granitemoe", .experts = {.presence = kWhereCounted, .shared = Experts::Shared::plain}, .biases = true,
-     .rope_factors = A::RopeFactors::any, .scales = true, .logit_scale = A::LogitScale::divisor},
+     .rope_factors = A::RopeFactors::any, .scales = A::Scales::optional, .attention_scale = true, .logit_scale = A::LogitScale::divisor},
     {.name = "exaone4", .pairing = kHalves, .attention_norm = "", .attention_post_norm = "post_attention_norm",
      .ffn_norm = "", .ffn_post_norm = "post_ffw_norm", .qk_norm = QkNorm::head, .rope_factors = A::RopeFactors::one,
      .windows = {.every = 4, .only_layers = 64, .rotation = A::Windows::Rotation::windows_only}},
@@ -65,6 +65,9 @@ constexpr Architecture kArchitectures[] = {
      .windows = {.every = 4, .required = true, .rotation = A::Windows::Rotation::windows_only}},
     {.name = "seed_oss", .pairing = kHalves, .ffn_norm = "post_attention_norm"},
     {.name = "ernie4_5", .biases = true},
+    {.name = "hunyuan-dense", .pairing = kHalves, .qk_norm = QkNorm::head_rotated, .alpha_base = true},
+    {.name = "minicpm", .biases = true, .rope_factors = A::RopeFactors::any, .scales = A::Scales::required,
+     .logit_scale = A::LogitScale::divisor},
 };
 // clang-format on
 

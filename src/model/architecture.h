@@ -14,12 +14,13 @@ enum class Norm : std::uint8_t {
   mean,  ///< (x - mean) / sqrt(variance + ε), times weights, plus biases where a file has them
 };
 
-/// What is normalised of queries and keys before they are rotated.
+/// What is normalised of queries and keys, before they are rotated where it does not say otherwise.
 enum class QkNorm : std::uint8_t {
   none,
   head,          ///< each head, weights [d] for all heads
   row,           ///< all heads together, weights [H * d]
   head_by_mean,  ///< each head by Norm::mean, weights [d, H]
+  head_rotated,  ///< as head, but after the rotation, with which the weights do not commute
 };
 
 enum class Activation : std::uint8_t {
@@ -50,6 +51,8 @@ struct Architecture {
   enum class Output : std::uint8_t { tied_or_not, tied, untied };  ///< the output matrix to the embedding
   enum class LogitScale : std::uint8_t { none, factor, divisor };  ///< what the key logit_scale is
   enum class RopeFactors : std::uint8_t { none, one, long_and_short, any };
+  /// Whether a file has the keys embedding_scale and residual_scale; where it need not, 0 says no more than none.
+  enum class Scales : std::uint8_t { none, optional, required };
 
   /// Layers whose queries see the last tokens only, attention.sliding_window of them.
   struct Windows {
@@ -86,7 +89,9 @@ struct Architecture {
   int unrotated_every = 0;      ///< every so manieth layer rotates nothing; 0: none
   bool finetuned_rope = false;  ///< rope.scaling.finetuned = false means that nothing is rotated
   bool sqrt_embedding = false;  ///< embeddings times sqrt(n_embd)
-  bool scales = false;          ///< the keys embedding_scale, residual_scale and attention.scale
+  bool alpha_base = false;      ///< the base is that of the file times rope.scaling.alpha^(d / (d - 2))
+  Scales scales = Scales::none;
+  bool attention_scale = false;  ///< the key attention.scale, where it is not 0
   LogitScale logit_scale = LogitScale::none;
   bool ignored_window = false;  ///< attention.sliding_window has no meaning, as in llama.cpp
   Windows windows = {};

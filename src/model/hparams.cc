@@ -59,19 +59,23 @@ float scale(const GgufKeys& keys, const std::string& key) {
   return value == 0 ? 1.0F : static_cast<float>(value);
 }
 
+float required_scale(const GgufKeys& keys, const std::string& key) {
+  if (!keys.number(key)) throw ModelError(fmt::format("{}: key {} is missing", keys.path(), key));
+  return scale(keys, key);
+}
+
 void read_scales(const GgufKeys& keys, Hparams& h) {
   const Architecture& a = *h.architecture;
   const std::string arch(a.name);
   if (a.sqrt_embedding) h.embedding_scale = std::sqrt(static_cast<float>(h.n_embd));
-  if (a.scales) {
-    h.embedding_scale = scale(keys, arch + ".embedding_scale");
-    h.residual_scale = scale(keys, arch + ".residual_scale");
+  if (a.scales != Architecture::Scales::none) {
+    const auto read = a.scales == Architecture::Scales::required ? required_scale : scale;
+    h.embedding_scale = read(keys, arch + ".embedding_scale");
+    h.residual_scale = read(keys, arch + ".residual_scale");
   }
-  if (a.logit_scale == Architecture::LogitScale::none) return;
-  const float logits = scale(keys, arch + ".logit_scale");
-  h.logit_scale = a.logit_scale == Architecture::LogitScale::factor ? logits : 1 / logits;
-  if (a.logit_scale == Architecture::LogitScale::divisor && !keys.number(arch + ".logit_scale"))
-    throw ModelError(fmt::format("{}: key {}.logit_scale is missing", keys.path(), arch));
+  if (a.logit_scale == Architecture::LogitScale::factor) h.logit_scale = scale(keys, arch + ".logit_scale");
+  if (a.logit_scale == Architecture::LogitScale::divisor)
+    h.logit_scale = 1 / required_scale(keys, arch + ".logit_scale");
 }
 
 }  // namespace
@@ -95,11 +99,11 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Mo
   h.n_embd = keys.required(arch + ".embedding_length", 1, kMostWidth);
   if (h.n_embd % 8 != 0)
     throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
-  h.rope_scaling = read_rope_scaling(keys, arch, options);
+  h.ctx_train = keys.required(arch + ".context_length", 1, kLongestContext);
+  h.rope_scaling = read_rope_scaling(keys, arch, h.ctx_train, options);
   const auto specs = read_layer_specs(keys, {*h.architecture, h.n_block, h.n_embd, h.rope_scaling}, options);
   for (int layer = 0; layer < h.n_layer; ++layer) h.add(specs[as_size(layer)]);
-  h.ctx_train = keys.required(arch + ".context_length", 1, 1 << 30);
-  h.context = static_cast<int>(std::min(h.rope_scaling.context(h.ctx_train), double{1 << 30}));
+  h.context = static_cast<int>(std::min(h.rope_scaling.context(h.ctx_train), double{kLongestContext}));
   h.norm_eps = norm_eps(keys, *h.architecture);
   read_scales(keys, h);
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));

@@ -38,6 +38,9 @@ struct Hparams {
   const LayerSpec& layer(int l) const { return kinds[as_size(kind_of[l])]; }
   /// Adds the last layer so far.
   void add(const LayerSpec& layer);
+  /// Whether a stored key can be turned to another position: not where it has been normed, with weights, after it was
+  /// rotated.
+  bool keys_turn() const { return qk_norm() != QkNorm::head_rotated; }
   QkNorm qk_norm() const { return n_layer < architecture->qk_norm_from ? QkNorm::none : architecture->qk_norm; }
 };
 

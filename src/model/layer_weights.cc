@@ -73,6 +73,7 @@ class LayerLoader {
       case QkNorm::none:
         return;
       case QkNorm::head:
+      case QkNorm::head_rotated:
         return load({d}, {d});
       case QkNorm::row:
         return load({q_}, {kv_});

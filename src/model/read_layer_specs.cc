@@ -55,7 +55,8 @@ void read_heads(const GgufKeys& keys, const Network& network, std::vector<LayerS
   const auto kv_heads = keys.integers(prefix + "head_count_kv", layers, 1, kMostHeads);
   const auto key_dims = keys.integers(prefix + "key_length", layers, 1, kMostWidth);
   const auto value_dims = keys.integers(prefix + "value_length", layers, 1, kMostWidth);
-  const double scale = network.architecture.scales ? keys.number(prefix + "scale", 0, kMostScale).value_or(0) : 0;
+  const double scale =
+      network.architecture.attention_scale ? keys.number(prefix + "scale", 0, kMostScale).value_or(0) : 0;
   const bool of_width = network.architecture.width_scale_layers == layers;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
@@ -110,6 +111,21 @@ bool has_windows(const std::vector<LayerSpec>& specs) {
   return std::any_of(specs.begin(), specs.end(), [](const LayerSpec& s) { return s.window > 0; });
 }
 
+/// The base that a file means by `base` (NTK-aware scaling of all pairs at once). Where the user says one, it is that.
+float widened_base(const GgufKeys& keys, const Network& network, double base, int head_dim) {
+  constexpr double kMostAlpha = 1e6;
+  if (!network.architecture.alpha_base) return static_cast<float>(base);
+  const std::string key = std::string(network.architecture.name) + ".rope.scaling.alpha";
+  const double alpha = keys.number(key, 0, kMostAlpha).value_or(0);
+  if (alpha == 0) return static_cast<float>(base);
+  const double widened = base * std::pow(alpha, head_dim / (head_dim - 2.0));
+  if (!(widened >= kLeastBase && widened <= kMostBase)) {
+    throw ModelError(fmt::format("{}: key {} is {:g}, with which heads of {} dimensions have the base {:g}",
+                                 keys.path(), key, alpha, head_dim, widened));
+  }
+  return static_cast<float>(widened);
+}
+
 /// Layers, from 0, in which nothing is rotated.
 bool is_unrotated(int layer, const Architecture& architecture, const GgufKeys& keys) {
   if (architecture.finetuned_rope &&
@@ -133,7 +149,7 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
     const bool windowed = s.window > 0;
-    if (bases) s.rope_base = static_cast<float>((*bases)[i]);
+    s.rope_base = widened_base(keys, network, bases ? (*bases)[i] : s.rope_base, s.head_dim);
     if (options.rope_freq_base > 0) s.rope_base = options.rope_freq_base;
     if (windowed && of_windows == Rotation::own_base) s.rope_base = static_cast<float>(own_base);
     s.rope.pairing = network.architecture.pairing;

@@ -18,7 +18,6 @@ namespace winnow::model {
 namespace {
 
 constexpr double kLargestFactor = 1e6;
-constexpr int kLongestContext = 1 << 30;
 
 /// The number at the beginning of a text, which becomes what follows it; nothing when there is none in [least, most].
 std::optional<double> take_number(std::string_view& text, double least, double most) {
@@ -129,9 +128,8 @@ double RopeScaling::context(double context) const {
   return context;
 }
 
-RopeScaling read_rope_scaling(const GgufKeys& keys, const std::string& arch, const ModelOptions& options) {
+RopeScaling read_rope_scaling(const GgufKeys& keys, const std::string& arch, int context, const ModelOptions& options) {
   RopeScaling out;
-  const int context = keys.required(arch + ".context_length", 1, kLongestContext);
   out.original_context =
       keys.integer(arch + ".rope.scaling.original_context_length", 1, kLongestContext).value_or(context);
   out.attention_factor = keys.number(arch + ".rope.scaling.attn_factor", 1e-3, 1e3).value_or(1);
@@ -148,14 +146,16 @@ RopeScaling read_rope_scaling(const GgufKeys& keys, const std::string& arch, con
 Rope scaled_rope(Rope::Pairing pairing, double base, int dims, const RopeScaling& scaling) {
   Rope rope;
   rope.pairing = pairing;
-  rope.magnitude = static_cast<float>(scaling.attention_factor);
-  const bool yarn = scaling.kind == RopeScaling::Kind::yarn;
-  if (yarn && scaling.factor > 1)
-    rope.magnitude = static_cast<float>(scaling.attention_factor * (1 + 0.1 * std::log(scaling.factor)));
+  double magnitude = scaling.attention_factor;
+  std::optional<YarnRamp> ramp;
+  if (scaling.kind == RopeScaling::Kind::yarn) {
+    ramp.emplace(base, dims, scaling.original_context);
+    if (scaling.factor > 1) magnitude *= 1 + 0.1 * std::log(scaling.factor);
+  }
+  rope.magnitude = static_cast<float>(magnitude);
   const double slower = scaling.kind == RopeScaling::Kind::none ? 1 : 1 / scaling.factor;
-  const YarnRamp ramp(base, dims, scaling.original_context);
   for (int i = 0; i < dims / 2; ++i) {
-    const double kept = yarn ? ramp.kept(i) : 0;
+    const double kept = ramp ? ramp->kept(i) : 0;
     rope.frequency.push_back(static_cast<float>(std::pow(base, -2.0 * i / dims) * (slower * (1 - kept) + kept)));
   }
   return rope;

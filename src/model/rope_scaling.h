@@ -27,8 +27,11 @@ struct RopeScaling {
   double context(double context) const;
 };
 
-/// From the file, or from what the user says against it. Throws ModelError, and UsageError for the user's.
-RopeScaling read_rope_scaling(const GgufKeys& keys, const std::string& arch, const ModelOptions& options);
+inline constexpr int kLongestContext = 1 << 30;  ///< in tokens, far beyond any real network's
+
+/// From the file, whose context_length is `context`, or from what the user says against it. Throws ModelError, and
+/// UsageError for the user's.
+RopeScaling read_rope_scaling(const GgufKeys& keys, const std::string& arch, int context, const ModelOptions& options);
 
 /// Frequencies of `dims` rotated dimensions, and the magnitude, without a file's factors. YaRN: Peng et al. 2023,
 /// section 3.2 and equation 22, with the bounds that llama.cpp rounds to whole pairs.

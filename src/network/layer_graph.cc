@@ -32,7 +32,8 @@ ggml_tensor* scaled(ggml_context* context, ggml_tensor* x, float by) {
   return by == 1 ? x : ggml_scale_inplace(context, x, by);
 }
 
-/// Queries or keys of all heads, [heads * d, rows] -> normalised, [d, heads, rows].
+/// Queries or keys of all heads, [heads * d, rows] -> [d, heads, rows], normalised where that comes before the
+/// rotation.
 ggml_tensor* normed_heads(ggml_context* context, const model::Hparams& h, int head_dim, ggml_tensor* x,
                           ggml_tensor* weight) {
   const auto kind = h.qk_norm();
@@ -77,8 +78,10 @@ struct Projections {
   ggml_tensor* heads(const Affine& by, ggml_tensor* head_norm) const {
     const auto& h = weights.hparams();
     ggml_tensor* const projected = linear(context, products, by, x);
-    return rotated(context, weights, layer, normed_heads(context, h, h.layer(layer).head_dim, projected, head_norm),
-                   positions);
+    ggml_tensor* const turned = rotated(
+        context, weights, layer, normed_heads(context, h, h.layer(layer).head_dim, projected, head_norm), positions);
+    if (h.qk_norm() != QkNorm::head_rotated) return turned;
+    return ggml_mul(context, normalised(context, h, Norm::rms, turned), head_norm);
   }
 };
 

@@ -41,6 +41,14 @@ TEST_F(BorderTest, models_with_windows_are_refused) {
                              "documents need a model without sliding windows: 2 of the 3 layers of ");
 }
 
+TEST_F(BorderTest, models_whose_keys_cannot_be_turned_are_refused) {
+  const TempFolder folder;
+  write_tiny_gguf(tiny_of("hunyuan-dense"), folder / "tiny.gguf");
+  Session session(Model::load(folder / "tiny.gguf"), {1, Precision::f32});
+  expect_refused<UsageError>([&] { documents::ingest(session, {"a text"}, {}); },
+                             "documents cannot be put together with the architecture hunyuan-dense");
+}
+
 TEST_F(BorderTest, any_lengths_work_with_any_method) {
   for (const auto& lengths : {std::vector{1}, {1, 1, 1}, {64, 65, 63}, {128, 129, 192}, {193, 1, 257}, {256, 256}}) {
     const auto some = documents(lengths);

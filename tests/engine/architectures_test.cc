@@ -2,7 +2,10 @@
 // Every method on networks of other architectures and schemes of RoPE: what is kept, saved, compressed and asked.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "engine/kept_fixture.h"
+#include "winnow/error.h"
 
 namespace winnow::test {
 namespace {
@@ -80,6 +83,38 @@ INSTANTIATE_TEST_SUITE_P(all, Architectures,
                                          architecture("qwen2moe"), architecture("granitemoe"), yarn(),
                                          partial_longrope()),
                          [](const auto& test) { return test.param.name; });
+
+/// A network that norms queries and keys after they are rotated.
+class NormedAfterRotation : public KeptTest {
+ protected:
+  NormedAfterRotation() : KeptTest(tiny_of("hunyuan-dense")) {}
+};
+
+TEST_F(NormedAfterRotation, reading_and_decoding_are_those_of_the_network_in_double_precision) {
+  expect_the_network_s_logits();
+}
+
+/// Norms' weights do not commute with rotations, so that no key can be turned to another position.
+TEST_F(NormedAfterRotation, methods_that_turn_keys_or_queries_are_refused_and_the_others_run) {
+  std::set<std::string> refused;
+  for (const auto& spec : all_specs()) {
+    try {
+      if (only_evicts(Spec::parse(spec).method())) {
+        expect_steps_over_what_is_kept(spec);
+      } else {
+        prefill(with_budget(spec));
+      }
+    } catch (const UsageError& error) {
+      EXPECT_EQ(std::string(error.what())
+                    .find(Spec::parse(spec).print() + " cannot run with the architecture "
+                                                      "hunyuan-dense: it turns keys or queries"),
+                0U)
+          << error.what();
+      refused.insert(spec);
+    }
+  }
+  EXPECT_EQ(refused, (std::set<std::string>{"snapkv:positions=cache", "ems", "expected-attention", "infllm"}));
+}
 
 }  // namespace
 }  // namespace winnow::test

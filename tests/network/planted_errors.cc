@@ -118,6 +118,10 @@ void add_rotations(std::vector<PlantedError>& out) {
   TinyModel unrotated = tiny_of("granite");
   unrotated.keys = {{".rope.scaling.finetuned", false}};
   out.push_back(by_key("network_without_rope_rotated", unrotated, {".rope.scaling.finetuned", true}));
+  TinyModel plain_base = tiny_of("hunyuan-dense");
+  plain_base.keys = {{".rope.scaling.alpha", 0.0F}};
+  out.push_back(by_changes("norm_before_the_rotation", plain_base, {.arch = "qwen3"}));
+  out.push_back(by_key("base_without_its_alpha", tiny_of("hunyuan-dense"), {".rope.scaling.alpha", 0.0F}));
   out.push_back(
       by_keys("linear_scaling_left_out", with_scaling("llama", {"linear", 4}), [](TinyModel& m) { m.scaling = {}; }));
 }

@@ -115,10 +115,10 @@ std::vector<TinyArchitecture> all() {
        .heads_fill_width = true,
        .half_rotated = true,
        .gelu = true},
-      {.name = "hunyuan-dense",
-       .qk_norm = QkNorm::of_heads,
-       .refused = true,
-       .keys = {{".rope.scaling.alpha", 1000.0F}}},
+      {.name = "hunyuan-dense", .qk_norm = QkNorm::of_heads, .keys = {{".rope.scaling.alpha", 1000.0F}}},
+      {.name = "minicpm",
+       .optional_biases = kOfEveryBlock,
+       .keys = {{".embedding_scale", 12.0F}, {".residual_scale", 0.25F}, {".logit_scale", 8.0F}}},
   };
 }
 

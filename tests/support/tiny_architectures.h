@@ -85,7 +85,6 @@ struct TinyArchitecture {
   bool half_rotated = false;      ///< RoPE rotates half of a head; llama's rotates all of it
   int layers = 2;                 ///< the fewest that show all that it does
   bool gelu = false;              ///< the activation, which ggml reads from a table
-  bool refused = false;           ///< winnow does not run it yet
   std::vector<TinyKey> keys = {};
 };
 
