@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from program import PATIENCE, WINNOW
+from program import PATIENCE, WINNOW, make_tiny_gguf
 
 
 def run(*arguments, code=0, **environment):
@@ -40,6 +40,22 @@ def test_the_picture_has_a_row_for_each_head(kept):
     assert [row.split()[0] for row in rows] == ["0.0", "0.1", "1.0", "1.1"]
     assert all(len(row) == 80 and row.split("|")[1][-2:] == "██" for row in rows), "the window is kept: 8 tokens, 3.4 to a column"
     assert all("|" in row and row.endswith(f"{4000 / n_prompt:.1f} %") for row in rows)
+
+
+def test_layers_with_windows_are_no_choice_of_the_method(work, text):
+    model, kept = make_tiny_gguf(f"{work}/windows.gguf", "gemma3"), f"{work}/windows.json"
+    run("run", "-m", model, "-f", text, "--raw", "-p", "and?", "-n", "1", "--kv", "knorm", "--budget", "5", "--dump-kept", kept)
+    with open(kept) as file:
+        dump = json.load(file)
+    assert dump["windows"] == [8] * 5 + [0, 8]
+    assert [len(layer[0]) for layer in dump["layers"]] == [8] * 5 + [5, 8]
+    lines = run("inspect", "--kept", kept).stdout.splitlines()
+    assert f"5.0 entries per head (5 to 5), {500 / dump['n_prompt']:.1f} % kept in 1 layers of 2 KV heads" in lines[0], lines[0]
+    assert [row.endswith(" window") for row in lines[1:15]] == [True] * 10 + [False] * 2 + [True] * 2
+    assert len({len(row) for row in lines[1:15]}) == 1 and lines[-1].startswith("window: ")
+    passages = run("inspect", "--kept", kept, "--text", text, "--raw", "-m", model).stdout.splitlines()
+    shares = [float(line.split()[0]) for line in passages[passages.index("") + 2 :]]
+    assert 0 < sum(shares) / 100 * 16 <= 5.2, "of the five entries in each head of the one layer"
 
 
 def test_the_picture_fits_the_terminal(kept):
@@ -137,6 +153,9 @@ BAD = [
     ("beyond", b'{"n_prompt":4,"layers":[[[1,4]]]}', "4 of 4"),
     ("not ascending", b'{"n_prompt":4,"layers":[[[2,2]]]}', "2 after 2"),
     ("fraction", b'{"n_prompt":4,"layers":[[[1.5]]]}', "1.5"),
+    ("other windows", b'{"n_prompt":4,"layers":[[[1]]],"windows":[1,2]}', "windows of 2 layers, and 1"),
+    ("deep windows", b'{"n_prompt":4,"windows":[[1]]}', "a list stands in 'windows'"),
+    ("negative window", b'{"n_prompt":4,"windows":[-1]}', "-1"),
     ("ragged", b'{"n_prompt":4,"layers":[[[1]],[[1],[2]]]}', "layer 1 has 2 heads"),
 ]
 

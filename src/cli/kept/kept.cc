@@ -3,8 +3,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/printable.h"
 #include "cli/output.h"
@@ -22,6 +25,9 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   Kept take() {
     if (kept_.n_prompt == 0) throw error("it does not say the prompt's length (n_prompt)");
     if (kept_.layers.empty() || kept_.layers.front().empty()) throw error("it has no layers");
+    if (!kept_.windows.empty() && kept_.windows.size() != kept_.layers.size()) {
+      throw error(fmt::format("it has windows of {} layers, and {} layers", kept_.windows.size(), kept_.layers.size()));
+    }
     for (std::size_t layer = 0; layer < kept_.layers.size(); ++layer) check(layer);
     return std::move(kept_);
   }
@@ -38,12 +44,15 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   bool number_unsigned(std::uint64_t value) override {
     const bool length = depth_ == 1 && key_ == "n_prompt";
-    if (!length && !(depth_ == 4 && key_ == "layers")) return other(fmt::format("{}", value));
+    const bool window = depth_ == 2 && key_ == "windows";
+    if (!length && !window && !(depth_ == 4 && key_ == "layers")) return other(fmt::format("{}", value));
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) || (length && value == 0)) {
-      throw error(fmt::format("{} is no {}", value, length ? "length of a prompt" : "position"));
+      throw error(fmt::format("{} is no {}", value, length ? "length of a prompt" : window ? "window" : "position"));
     }
     if (length) {
       kept_.n_prompt = static_cast<int>(value);
+    } else if (window) {
+      kept_.windows.push_back(static_cast<int>(value));
     } else {
       kept_.layers.back().back().push_back(static_cast<std::int32_t>(value));
     }
@@ -64,15 +73,17 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return true; }
 
   bool key(std::string& name) override {
-    if (name != "spec" && name != "n_prompt" && name != "layers")
+    if (name != "spec" && name != "n_prompt" && name != "layers" && name != "windows")
       throw error(fmt::format("it has a '{}'", brief(name)));
     if (name == "layers" && !kept_.layers.empty()) throw error("it has its layers twice");
+    if (name == "windows" && !kept_.windows.empty()) throw error("it has its windows twice");
     key_ = name;
     return true;
   }
 
   bool start_array(std::size_t /*size*/) override {
-    if (depth_ == 0 || depth_ == 4 || key_ != "layers") return other("a list");
+    const int deepest = key_ == "layers" ? 4 : key_ == "windows" ? 2 : 1;
+    if (depth_ == 0 || depth_ >= deepest) return other("a list");
     ++depth_;
     if (depth_ == 3) kept_.layers.emplace_back();
     if (depth_ == 4) kept_.layers.back().emplace_back();
@@ -123,10 +134,18 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
+std::vector<std::size_t> Kept::chosen() const {
+  std::vector<std::size_t> all(layers.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::size_t> out;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out), [this](std::size_t layer) { return is_chosen(layer); });
+  return out.empty() ? all : out;
+}
+
 std::size_t Kept::entries() const {
   std::size_t sum = 0;
-  for (const auto& layer : layers) {
-    for (const auto& head : layer) sum += head.size();
+  for (const auto layer : chosen()) {
+    for (const auto& head : layers[layer]) sum += head.size();
   }
   return sum;
 }

@@ -12,8 +12,14 @@ struct Kept {
   std::string spec;  ///< printable
   int n_prompt = 0;
   std::vector<std::vector<std::vector<std::int32_t>>> layers;  ///< [layer][KV head] positions, ascending
+  std::vector<int> windows;  ///< [layer] tokens that it sees; 0: all. Empty: no layer has a window
 
   int heads() const { return static_cast<int>(layers.front().size()); }
+  /// Whether a method has chosen what a layer keeps: not where a window says it.
+  bool is_chosen(std::size_t layer) const { return windows.empty() || windows[layer] == 0; }
+  /// Layers of which that is so; where all have windows, all.
+  std::vector<std::size_t> chosen() const;
+  /// In these layers.
   std::size_t entries() const;
 };
 

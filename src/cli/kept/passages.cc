@@ -18,8 +18,8 @@ constexpr int kTokens = 16;
 /// Prefix sums of how many heads keep each token of the text: element i is the sum over the tokens before i.
 std::vector<std::int64_t> sums_of_heads(const Kept& kept, const TextTokens& text) {
   std::vector<std::int64_t> sums(text.pieces.size() + 1);
-  for (const auto& layer : kept.layers) {
-    for (const auto& head : layer) {
+  for (const auto layer : kept.chosen()) {
+    for (const auto& head : kept.layers[layer]) {
       for (const auto position : head) {
         const auto index = as_size(position - text.first);
         if (position >= text.first && index < text.pieces.size()) ++sums[index + 1];
@@ -53,7 +53,7 @@ std::vector<KeptPassage> best_passages(const Kept& kept, const TextTokens& text,
   std::vector<int> order(as_size(count - length) + 1);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return heads_keep(a) > heads_keep(b); });
-  const double all = static_cast<double>(kept.layers.size()) * kept.heads() * length;
+  const double all = static_cast<double>(kept.chosen().size()) * kept.heads() * length;
   std::vector<KeptPassage> out;
   for (const int first : order) {
     if (static_cast<int>(out.size()) == most) break;

@@ -38,11 +38,12 @@ const char* shade(double density, Canvas::Shades shades) {
 }
 
 std::string head_line(const Kept& kept) {
-  const auto lanes = kept.layers.size() * as_size(kept.heads());
-  std::size_t least = kept.layers.front().front().size();
+  const auto chosen = kept.chosen();
+  const auto lanes = chosen.size() * as_size(kept.heads());
+  std::size_t least = kept.layers[chosen.front()].front().size();
   std::size_t most = least;
-  for (const auto& layer : kept.layers) {
-    for (const auto& head : layer) {
+  for (const auto layer : chosen) {
+    for (const auto& head : kept.layers[layer]) {
       least = std::min(least, head.size());
       most = std::max(most, head.size());
     }
@@ -50,7 +51,13 @@ std::string head_line(const Kept& kept) {
   const double mean = static_cast<double>(kept.entries()) / static_cast<double>(lanes);
   return fmt::format("{}: {} tokens, {:.1f} entries per head ({} to {}), {:.1f} % kept in {} layers of {} KV heads\n",
                      kept.spec.empty() ? "unnamed" : kept.spec, kept.n_prompt, mean, least, most,
-                     100 * mean / kept.n_prompt, kept.layers.size(), kept.heads());
+                     100 * mean / kept.n_prompt, chosen.size(), kept.heads());
+}
+
+/// What stands at the end of a row, seven columns wide.
+std::string share_of(const Kept& kept, std::size_t layer, std::size_t head) {
+  if (!kept.is_chosen(layer)) return " window";
+  return fmt::format("{:5.1f} %", 100.0 * static_cast<double>(kept.layers[layer][head].size()) / kept.n_prompt);
 }
 
 }  // namespace
@@ -71,13 +78,15 @@ std::string picture(const Kept& kept, const Canvas& canvas) {
       const auto& positions = kept.layers[layer][head];
       out += fmt::format("{:>{}} |", fmt::format("{}.{}", layer, head), label.size());
       for (const double density : densities(positions, kept.n_prompt, bins)) out += shade(density, canvas.shades);
-      out += fmt::format("| {:5.1f} %\n", 100.0 * static_cast<double>(positions.size()) / kept.n_prompt);
+      out += fmt::format("| {}\n", share_of(kept, layer, head));
     }
   }
   out += fmt::format("rows: layer.head; columns: {:.1f} tokens; kept:", static_cast<double>(kept.n_prompt) / bins);
   for (int quarter = 1; quarter <= 4; ++quarter)
     out += fmt::format(" {} to {} %", shade(quarter / 4.0, canvas.shades), 25 * quarter);
-  return out + ", blank none\n";
+  out += ", blank none\n";
+  if (!kept.windows.empty()) out += "window: the layer keeps the last tokens, which it sees, and is not compressed\n";
+  return out;
 }
 
 }  // namespace winnow::cli

@@ -29,7 +29,7 @@ std::string terminal_of(const std::string& path) {
 /// What gnuplot reads: settings, then a row of densities for each head. It writes the picture to stdout.
 std::string script(const Kept& kept, const std::string& terminal) {
   const int bins = std::min(kept.n_prompt, kMostBins);
-  const auto rows = kept.layers.size() * as_size(kept.heads());
+  const auto rows = kept.chosen().size() * as_size(kept.heads());
   const double share = 100.0 * static_cast<double>(kept.entries()) / (static_cast<double>(rows) * kept.n_prompt);
   std::string out = fmt::format(
       "set terminal {}\n{}set title {} noenhanced\nset xlabel 'position in the prompt'\nset ylabel 'layer'\n"

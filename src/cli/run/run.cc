@@ -205,7 +205,8 @@ class Run {
 
   void dump_kept(const Cache& cache, std::size_t index) const {
     if (options_.dump_kept.empty()) return;
-    write_file(numbered(options_.dump_kept, index), kept_json(cache, cache.stats().tokens_seen), kKeptFile);
+    write_file(numbered(options_.dump_kept, index),
+               kept_json(session_.model().info(), cache, cache.stats().tokens_seen), kKeptFile);
   }
 
   void answer(std::size_t index, AnswerStart& start, double prefill_ms) {
