@@ -16,7 +16,7 @@ namespace winnow::network {
 
 namespace {
 
-/// The first row of a tensor with a value that is not finite; -1: there is none.
+/// The first row of the file's tensor with a value that is not finite; -1: there is none.
 std::int64_t bad_row(const model::Weights& weights, const ggml_tensor& tensor) {
   const std::byte* from = weights.in_file(&tensor);
   const auto to_float = ggml_get_type_traits(tensor.type)->to_float;
@@ -27,7 +27,7 @@ std::int64_t bad_row(const model::Weights& weights, const ggml_tensor& tensor) {
     } else {
       to_float(from, row.data(), tensor.ne[0]);
     }
-    if (!all_finite(row)) return i;
+    if (!all_finite(row)) return weights.first_row(&tensor) + i;
   }
   return -1;
 }

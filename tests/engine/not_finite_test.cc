@@ -65,6 +65,12 @@ class NotFiniteExperts : public NotFinite {
   NotFiniteExperts() : NotFinite(GGML_TYPE_F32, "qwen2moe") {}
 };
 
+/// Whose queries, keys and values are one matrix of the file, and gate and up another.
+class NotFiniteFused : public NotFinite {
+ protected:
+  NotFiniteFused() : NotFinite(GGML_TYPE_F32, "phi3") {}
+};
+
 TEST_F(NotFinite, nothing_is_said_of_a_good_model) { EXPECT_EQ(error(), ""); }
 
 TEST_F(NotFinite, the_tensor_is_named) {
@@ -105,6 +111,16 @@ TEST_F(NotFiniteQuantized, the_tensor_is_named) {
   constexpr std::size_t kBlock = 34;  // of q8_0: a scale in f16, 32 values
   const test::SpoiltBytes spoilt(path_, "blk.1.attn_k.weight", 2 * 11 * kBlock, {'\0', '\x7e'});  // NaN
   EXPECT_NE(error().find("tensor blk.1.attn_k.weight holds a value in row 11"), std::string::npos) << error();
+}
+
+TEST_F(NotFiniteFused, rows_are_those_of_the_file) {
+  for (const auto& [tensor, row] : {std::pair<std::string, std::size_t>{"blk.1.attn_qkv.weight", 3},
+                                    {"blk.1.attn_qkv.weight", 300},
+                                    {"blk.0.ffn_up.weight", 200}}) {
+    const test::SpoiltValue spoilt(path_, tensor, 64 * row, kNan);
+    EXPECT_EQ(error(), path_ + ": tensor " + tensor + " holds a value in row " + std::to_string(row) +
+                           " that is not a finite number");
+  }
 }
 
 TEST_F(NotFiniteExperts, nothing_is_said_of_a_good_model) { EXPECT_EQ(error(), ""); }
