@@ -33,11 +33,15 @@ struct Demotion::Entry {
   Entry(const Demotion& d, int slot) : key(as_size(d.view_.shape.head_dim)), value(key.size()) {
     d.view_.lanes.key(d.head_, slot, key);
     d.view_.lanes.value(d.head_, slot, value);
+    if (d.magnitude() != 1) stretch(d.rope(), 1 / d.magnitude(), key);
   }
 
-  std::vector<float> key;  ///< un-rotated
+  std::vector<float> key;  ///< un-rotated, without an uneven magnitude of RoPE
   std::vector<float> value;
 };
+
+const Rope& Demotion::rope() const { return *view_.lanes.shape().unrotates; }
+float Demotion::magnitude() const { return uneven_magnitude(rope(), view_.shape.head_dim); }
 
 void Demotion::demote(int slot) const {
   auto& lanes = view_.lanes;
@@ -56,24 +60,24 @@ void Demotion::demote(int slot) const {
 std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces,
                                              std::span<const float> by_value) const {
   const float least = how_.least_value_cosine();
-  if (!how_.rotated) {
+  if (!how_.rotated && magnitude() == 1) {
     return cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
       attention::cosines_where(by_value.subspan(piece.first, out.size()), least, piece.keys, entry.key, out);
     });
   }
   // Rotating one key by the distance between the two is the same as rotating each to its position.
   const auto& lanes = view_.lanes;
-  const auto shape = lanes.shape();
   Cosines out(by_value.size());
   for (int other = 0; other < lanes.length(head_); ++other) {
     const auto at = as_size(other);
     if (std::abs(by_value[at]) < least) continue;
-    Entry rotated(*this, other);
-    shape.unrotates->shift(rotated.key.data(),
-                           static_cast<std::int64_t>(lanes.position(head_, other)) - lanes.position(head_, slot));
-    const auto* const row = reinterpret_cast<const std::byte*>(rotated.key.data());
-    attention::cosines({row, rotated.key.size() * sizeof(float), 1, shape.head_dim, ElementType::f32}, entry.key,
-                       std::span(out).subspan(at, 1));
+    Entry compared(*this, other);
+    if (how_.rotated)
+      rope().shift(compared.key.data(),
+                   static_cast<std::int64_t>(lanes.position(head_, other)) - lanes.position(head_, slot));
+    const auto* const row = reinterpret_cast<const std::byte*>(compared.key.data());
+    attention::cosines({row, compared.key.size() * sizeof(float), 1, lanes.shape().head_dim, ElementType::f32},
+                       entry.key, std::span(out).subspan(at, 1));
   }
   return out;
 }
@@ -114,6 +118,7 @@ float Demotion::merge_vectors(int slot, int into) const {
   mean.add(demoted.key, demoted.value, class_worth(slot));
   const double length = norm(merged.key);
   mean.store(how_, merged.key, merged.value);
+  if (magnitude() != 1) stretch(rope(), magnitude(), merged.key);
   view_.lanes.overwrite(head_, into, merged.key, merged.value);
   return length > 0 ? static_cast<float>(norm(demoted.key) / length) : 0.0F;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rope.h"
 #include "policy/merging.h"
 
 namespace winnow::policy {
@@ -25,6 +26,8 @@ class Demotion {
 
  private:
   struct Entry;
+  const Rope& rope() const;
+  float magnitude() const;
   /// The centre that is most alike, and how alike; slot -1: there is no other. Where none is alike enough to be merged
   /// into, it may be any.
   struct Target {

@@ -22,7 +22,7 @@ constexpr std::size_t kTogether = 32;
 
 /// Vectors of some entries of one head, [n][d] each.
 struct Vectors {
-  std::vector<float> keys;  ///< before RoPE
+  std::vector<float> keys;  ///< before RoPE, without an uneven magnitude of it
   std::vector<float> values;
 };
 
@@ -36,11 +36,13 @@ std::span<const float> row(const std::vector<float>& rows, std::size_t i, std::s
 Vectors vectors_of(const LayerView& view, int head, std::span<const std::int32_t> entries) {
   const auto dim = as_size(view.shape.head_dim);
   const auto& scratch = *view.scratch;
+  const float magnitude = uneven_magnitude(*view.rope, view.shape.head_dim);
   Vectors out{std::vector<float>(entries.size() * dim), std::vector<float>(entries.size() * dim)};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     cache::decode_row(scratch.type(), scratch.keys(head).row(entries[i]), row(out.keys, i, dim));
     cache::decode_row(scratch.type(), scratch.values(head).row(entries[i]), row(out.values, i, dim));
     view.rope->shift(row(out.keys, i, dim).data(), -static_cast<std::int64_t>(scratch.positions()[entries[i]]));
+    if (magnitude != 1) stretch(*view.rope, 1 / magnitude, row(out.keys, i, dim));
   }
   return out;
 }
@@ -256,6 +258,10 @@ void merge_prompt(const Merging& how, const LayerView& view, const Scores& score
     const auto last = vectors_of(view, head, std::span(kept).last(always_kept.recent));
     vectors.keys.insert(vectors.keys.end(), last.keys.begin(), last.keys.end());
     vectors.values.insert(vectors.values.end(), last.values.begin(), last.values.end());
+    const float magnitude = uneven_magnitude(*view.rope, view.shape.head_dim);
+    const auto dim = as_size(view.shape.head_dim);
+    for (std::size_t i = 0; magnitude != 1 && i < kept.size(); ++i)
+      stretch(*view.rope, magnitude, row(vectors.keys, i, dim));
     plan.keys[h] = std::move(vectors.keys);
     plan.values[h] = std::move(vectors.values);
     if (how.merged == Merged::as_entry) plan.merged_entries[h] = classes.merged_entries();

@@ -10,6 +10,15 @@
 
 namespace winnow::policy {
 
+float uneven_magnitude(const Rope& rope, int head_dim) {
+  const int rotated = rope.rotated_dims();
+  return rotated == 0 || rotated == head_dim ? 1 : rope.magnitude;
+}
+
+void stretch(const Rope& rope, float by, std::span<float> key) {
+  for (float& x : key.first(rope.rotated_dims())) x *= by;
+}
+
 double norm(std::span<const float> row) {
   return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
+#include "base/rope.h"
 #include "cache/element.h"
 #include "policy/views.h"
 
@@ -17,6 +19,25 @@ void for_each_row(const cache::Rows& rows, const Each& each) {
     cache::decode_row(rows.type, rows.row(j), row);
     each(j, std::span<const float>(row));
   }
+}
+
+/// RoPE's magnitude where it stretches some dimensions of a key and leaves the others, so that lengths of keys and
+/// angles between them must not count it; else 1.
+float uneven_magnitude(const Rope& rope, int head_dim);
+/// Multiplies the dimensions of a key that are rotated.
+void stretch(const Rope& rope, float by, std::span<float> key);
+
+/// for_each_row() over the keys of a head of a prompt, without an uneven magnitude.
+template <class Each>
+void for_each_key(const LayerView& view, int head, const Each& each) {
+  const float magnitude = uneven_magnitude(*view.rope, view.shape.head_dim);
+  std::vector<float> key(view.shape.head_dim);
+  for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> row) {
+    if (magnitude == 1) return each(j, row);
+    std::copy(row.begin(), row.end(), key.begin());
+    stretch(*view.rope, 1 / magnitude, key);
+    each(j, std::span<const float>(key));
+  });
 }
 
 /// Euclidean length, in double.

@@ -48,11 +48,13 @@ class FakeLayer {
   static constexpr int kDim = 8;
 
   /// With `words` there are only so many different tokens, in turns: their keys before RoPE and their values are equal.
-  FakeLayer(int kv_heads, int group, int n, Attention attention, int words = 0)
+  /// RoPE multiplies the dimensions that it rotates by `magnitude`.
+  FakeLayer(int kv_heads, int group, int n, Attention attention, int words = 0, float magnitude = 1)
       : kv_heads_(kv_heads),
         group_(group),
         n_(n),
         words_(words),
+        stretched_{rope().pairing, rope().frequency, magnitude},
         attention_(std::move(attention)),
         scratch_(account_, ElementType::f32, kv_heads, kDim, n) {
     std::vector<std::int32_t> positions(n);
@@ -71,6 +73,9 @@ class FakeLayer {
     std::vector<float> row(2 * static_cast<std::size_t>(kv_heads_) * kDim);
     for (float& x : row) x = normal(random);
     for (int head = 0; words_ > 0 && head < kv_heads_; ++head) rope().shift(row.data() + head * kDim, position);
+    for (int i = 0; i < kv_heads_ * kDim; ++i) {
+      if (i % kDim < rope().rotated_dims()) row[i] *= stretched_.magnitude;
+    }
     return row;
   }
 
@@ -95,11 +100,12 @@ class FakeLayer {
     return out;
   }
 
-  /// Of some pairs.
+  /// Of some pairs, without the magnitude.
   static const Rope& rope() {
     static const Rope rope{Rope::Pairing::adjacent, {1.0F, 0.3F, 0.1F}, 1.0F};
     return rope;
   }
+  const Rope& stretched_rope() const { return stretched_; }
   /// Queries of all heads before RoPE, [n][H_q][d], with means of their own.
   std::vector<float> queries() const {
     std::mt19937 random(77);
@@ -138,7 +144,7 @@ class FakeLayer {
     if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
     const auto replayed = method.reading.replay ? repetition(method.reading.replay.call({n_, group_, kDim}))
                                                 : attention::Observation({}, 0, 0);
-    at({layer, layers, shape(), &scratch_, seen, &moments, &rope(), &replayed});
+    at({layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed});
   }
 
  private:
@@ -186,6 +192,7 @@ class FakeLayer {
   int group_;
   int n_;
   int words_;
+  Rope stretched_;
   Attention attention_;
   mutable MemoryAccount account_;
   cache::LayerScratch scratch_;
@@ -304,7 +311,7 @@ class FakeDecode {
   policy::SequenceLayer empty(int budget, const KvType& type) {
     const auto& method = spec_.method();
     const policy::LayerPrompt prompt{layer_.tokens(), layer_.shape().group(), FakeLayer::kDim};
-    return {account_, method, policy::lane_shape(method, type, layer_.shape(), FakeLayer::rope()),
+    return {account_, method, policy::lane_shape(method, type, layer_.shape(), layer_.stretched_rope()),
             policy::Terms{prompt, budget, method.selection.always_kept.call(prompt, budget)},
             policy::LayerBudget{budget, {}}};
   }

@@ -10,12 +10,12 @@ namespace winnow::policy::methods {
 namespace {
 
 /// Mean over the positions of the keys' directions, [d]. A key of length 0 has none.
-std::vector<double> mean_direction(const cache::Rows& keys) {
-  std::vector<double> mean(keys.dim);
-  for_each_row(keys, [&](int, std::span<const float> key) {
+std::vector<double> mean_direction(const LayerView& view, int head) {
+  std::vector<double> mean(view.shape.head_dim);
+  for_each_key(view, head, [&](int, std::span<const float> key) {
     const double length = norm(key);
     if (!(length > 0)) return;
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += key[i] / length / keys.count;
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += key[i] / length / view.tokens();
   });
   return mean;
 }
@@ -23,9 +23,9 @@ std::vector<double> mean_direction(const cache::Rows& keys) {
 Scores unlike_the_others(const LayerView& view, const AlwaysKept& /*always_kept*/) {
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
-    const auto mean = mean_direction(view.scratch->keys(head));
+    const auto mean = mean_direction(view, head);
     const double length = std::sqrt(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0));
-    for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> key) {
+    for_each_key(view, head, [&](int j, std::span<const float> key) {
       const double lengths = norm(key) * length;
       const double cosine = lengths > 0 ? std::inner_product(key.begin(), key.end(), mean.begin(), 0.0) / lengths : 0;
       scores.head(head)[j] = -static_cast<float>(cosine);

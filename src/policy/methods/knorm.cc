@@ -9,7 +9,7 @@ namespace {
 Scores short_keys_first(const LayerView& view, const AlwaysKept& /*always_kept*/) {
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
-    for_each_row(view.scratch->keys(head),
+    for_each_key(view, head,
                  [&](int j, std::span<const float> key) { scores.head(head)[j] = -static_cast<float>(norm(key)); });
   }
   return scores;

@@ -339,6 +339,32 @@ TEST(Ems, merges_by_equal_weights_where_nothing_is_attended_to) {
   for (std::size_t c = 0; c < mean.size(); ++c) EXPECT_NEAR(table.at(centre).second[c], mean[c], 28 * 4 * 0x1p-24);
 }
 
+/// Keys are compared, and merged keys as long, as without the magnitude of the dimensions that RoPE rotates.
+TEST(Ems, a_magnitude_of_some_dimensions_does_not_count) {
+  const int rotated = FakeLayer::rope().rotated_dims();
+  const FakeLayer plain(2, 3, 70, random_attention(8), 5);
+  const FakeLayer stretched(2, 3, 70, random_attention(8), 5, 4);
+  for (const char* spec : {"ems:window=8,tau=0.3", "ems:window=8,tau=0.3,similarity=key,redundancy=rotated"}) {
+    FakeDecode expected(plain, spec, 24);
+    FakeDecode decode(stretched, spec, 24);
+    for (int i = 0; i < 60; ++i) {
+      auto table = table_of(expected.lanes(), 1);
+      const auto got = table_of(decode.lanes(), 1);
+      ASSERT_EQ(got.size(), table.size()) << spec << " step " << i;
+      for (auto& [position, vectors] : table) {
+        ASSERT_TRUE(got.contains(position)) << spec << " step " << i;
+        for (int c = 0; c < FakeLayer::kDim; ++c) {
+          const double key = vectors.first[c] * (c < rotated ? 4 : 1);
+          ASSERT_NEAR(got.at(position).first[c], key, 1e-4) << spec << " step " << i << " position " << position;
+        }
+        ASSERT_EQ(got.at(position).second, vectors.second) << spec << " step " << i;
+      }
+      expected.step();
+      decode.step();
+    }
+  }
+}
+
 TEST(Ems, without_room_for_merged_entries_is_without_merging) {
   const FakeLayer layer(2, 3, 70, random_attention(8));
   FakeDecode none(layer, "ems:window=8,gamma=1,tau=-1", 24);

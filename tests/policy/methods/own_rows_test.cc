@@ -57,6 +57,18 @@ TEST(KeyDiff, keeps_the_keys_that_are_unlike_the_mean_direction) {
   }
 }
 
+/// The dimensions that RoPE does not rotate have no magnitude.
+TEST(OwnRows, a_magnitude_of_some_dimensions_does_not_count) {
+  const FakeLayer plain(2, 1, 60, random_attention(1));
+  const FakeLayer stretched(2, 1, 60, random_attention(1), 0, 4);
+  ASSERT_EQ(stretched.token(5)[0], 4 * plain.token(5)[0]);
+  ASSERT_EQ(stretched.token(5)[7], plain.token(5)[7]);
+  for (const char* spec : {"knorm", "keydiff"}) {
+    for (const int budget : {1, 20, 59})
+      EXPECT_EQ(stretched.plan(spec, budget).heads, plain.plan(spec, budget).heads) << spec;
+  }
+}
+
 TEST(Random, keeps_each_entry_equally_often) {
   FakeLayer layer(1, 1, 40, random_attention(1));
   std::vector<int> times(40);
