@@ -159,7 +159,7 @@ void LaneAttention::step(int layer, const Stepping& stepping) const {
   const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
   kept.method().decoding.step.call({hparams_.place_of[layer], shape, kept.lanes(), row.position, kept.terms(),
                                     kept.limit(), stepping.first_head, std::min(stepping.end_head, shape.kv_heads),
-                                    probabilities, watched.stride});
+                                    probabilities, watched.stride, layer});
 }
 
 }  // namespace winnow::engine

@@ -45,7 +45,7 @@ int first_global(const model::Hparams& hparams) {
 policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch) {
   const auto& spec = hparams.layer(layer);
   const int alike = spec.window == 0 ? hparams.n_global : hparams.n_layer - hparams.n_global;
-  return {hparams.place_of[layer], alike, shape_of(spec), &scratch, {}, nullptr, &spec.rope, nullptr};
+  return {hparams.place_of[layer], alike, shape_of(spec), &scratch, {}, nullptr, &spec.rope, nullptr, layer};
 }
 
 cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec) {

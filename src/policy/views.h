@@ -28,6 +28,7 @@ struct StepView {
   int end_head = 0;
   const float* probabilities = nullptr;
   int stride = 0;
+  int number = 0;  ///< as LayerView::number
 
   /// Attention probabilities of one query head over its KV head's lane, by slot, then over the merged entries.
   std::span<const float> attention(int query_head) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -119,21 +120,26 @@ class KeptTest : public testing::Test {
     EXPECT_GT(methods, 15);
   }
 
-  void expect_that_what_is_saved_goes_on() {
+  /// After so many steps, and for as many; `also` is shown each cache, the one that was loaded, and what its file says.
+  using AlsoOfSaved = std::function<void(Cache& cache, Cache& restored, const SavedInfo& info)>;
+  void expect_that_what_is_saved_goes_on(
+      int steps = kSteps, const AlsoOfSaved& also = [](Cache&, Cache&, const SavedInfo&) {}) {
     const std::string file = folder_ / "saved.kv";
     for (const auto& spec : all_specs()) {
       SCOPED_TRACE(spec);
       auto prefilled = prefill(with_budget(spec));
       Cache& cache = prefilled.caches.front();
-      for (const Token token : tokens(kSteps, 2)) step(cache, token);
+      for (const Token token : tokens(steps, 2)) step(cache, token);
       Transcript transcript;
       transcript.tokens = tokens(cache.stats().tokens_seen);
       session_->save(file, cache, prefilled.logits, transcript);
       auto restored = session_->load(file);
       EXPECT_EQ(restored.cache.kept(), cache.kept());
-      for (const Token token : tokens(kSteps, 3)) ASSERT_EQ(step(restored.cache, token), step(cache, token));
+      const auto info = describe_saved(file);
+      EXPECT_EQ(info.damage, "");
+      for (const Token token : tokens(steps, 3)) ASSERT_EQ(step(restored.cache, token), step(cache, token));
       EXPECT_EQ(restored.cache.stats().bytes_held, cache.stats().bytes_held);
-      EXPECT_EQ(describe_saved(file).damage, "");
+      also(cache, restored.cache, info);
     }
   }
 

@@ -49,6 +49,7 @@ std::vector<Case> all_cases() {
   out.push_back({"gemma3_by_number", small("gemma3", 5, {{pattern, 2U}})});
   out.push_back({"gemma3_all_windows", small("gemma3", 3, {{pattern, 0U}})});
   out.push_back({"gemma3_window_of_one", small("gemma3", 3, {{".attention.sliding_window", 1U}, {pattern, 2U}})});
+  out.push_back({"gemma3_of_62_layers", small("gemma3", 62, {})});  // which scale by the width of the model (27B)
   out.push_back({"cohere2", small("cohere2", 5, {})});
   out.push_back({"olmo2", small("olmo2", 5, {window})});
   out.back().model.scaling = {"yarn", 4, 64};

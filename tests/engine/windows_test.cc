@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <set>
 
 #include "engine/kept_fixture.h"
+#include "policy/counter_random.h"
 #include "support/refusal.h"
 #include "support/reseal.h"
 #include "winnow/chat.h"
@@ -18,6 +23,7 @@ namespace {
 constexpr int kWindow = 24;
 constexpr int kBudget = 72;  // infllm needs 64
 const std::vector<bool> kPattern = {true, false, true, true, false, false};
+const std::vector<int> kGlobal = {1, 4, 5};
 
 /// What the UsageError says that a call throws.
 template <class Call>
@@ -163,6 +169,143 @@ TEST_F(WindowsTest, a_prompt_keeps_what_its_last_rows_attend_to) {
   expect_best(heavy.caches.front(), all, 0, kPrompt, kLargestGain * tolerance());
 }
 
+/// Whose heads share a layer's budget: the best of all heads together.
+TEST_F(WindowsTest, heads_that_share_a_budget_keep_the_best_of_their_layer) {
+  Network network(path_, 1, 1, kPrompt);
+  const Given given(network, kPrompt - 8, kPrompt - 8);
+  network.prefill(tokens(kPrompt), 64);
+  const auto prefilled = prefill(with_budget("ada-snapkv:window=8,kernel=1,floor=0"));
+  const auto kept = prefilled.caches.front().kept();
+  for (const int layer : kGlobal) {
+    double worst = 1e9;
+    double best_left = 0;
+    std::size_t entries = 0;
+    for (int head = 0; head < 2; ++head) {
+      const auto& stays = kept[z(layer)][z(head)];
+      entries += stays.size();
+      EXPECT_TRUE(std::ranges::equal(std::span(stays).last(8), last_positions(kPrompt, 8)));
+      for (int j = 0; j < kPrompt - 8; ++j) {
+        const bool is_kept = std::binary_search(stays.begin(), stays.end(), j);
+        if (is_kept) worst = std::min(worst, given.of(layer, head)[z(j)]);
+        if (!is_kept) best_left = std::max(best_left, given.of(layer, head)[z(j)]);
+      }
+    }
+    EXPECT_EQ(entries, z(2 * kBudget));
+    EXPECT_GE(worst, best_left * (1 - kLargestGain * tolerance())) << "layer " << layer;
+  }
+}
+
+/// The entries of one lane that another has not.
+std::vector<std::int32_t> missing(const std::vector<std::int32_t>& from, const std::vector<std::int32_t>& in) {
+  std::vector<std::int32_t> out;
+  std::ranges::set_difference(in, from, std::back_inserter(out));
+  return out;
+}
+
+/// tova: after the prompt and at every step, of all heads together.
+TEST_F(WindowsTest, each_step_evicts_what_its_query_attends_to_the_least) {
+  auto prefilled = prefill(with_budget("tova"));
+  Cache& cache = prefilled.caches.front();
+  Network network(path_, 1, 1, kPrompt + kSteps);
+  std::optional<Given> given(std::in_place, network, kPrompt - 1, kPrompt);
+  network.prefill(tokens(kPrompt), 64);
+  std::vector<std::int32_t> all(kPrompt);
+  std::iota(all.begin(), all.end(), 0);
+  auto before = std::vector(kPattern.size(), std::vector(2, all));
+  int position = kPrompt - 1;
+  const auto expect_least_evicted = [&](std::size_t count) {
+    const auto after = cache.kept();
+    for (const int layer : kGlobal) {
+      const auto attended = [&](int j) { return given->of(layer, 0)[z(j)] + given->of(layer, 1)[z(j)]; };
+      EXPECT_EQ(after[z(layer)][0], after[z(layer)][1]);
+      EXPECT_EQ(after[z(layer)][0].back(), position);
+      const auto evicted = missing(after[z(layer)][0], before[z(layer)][0]);
+      ASSERT_EQ(evicted.size(), count) << "layer " << layer;
+      double most = 0;
+      for (const int j : evicted) most = std::max(most, attended(j));
+      for (const int j : after[z(layer)][0])
+        ASSERT_TRUE(j == position || attended(j) >= most * (1 - kLargestGain * tolerance())) << "layer " << layer;
+    }
+  };
+  expect_least_evicted(kPrompt - kBudget);
+  network.attention().set_sees([&](int layer, int kv_head, int query, int key) {
+    const auto& of_head = before[z(layer)][z(kv_head)];
+    return kPattern[z(layer)] || query == key || std::binary_search(of_head.begin(), of_head.end(), key);
+  });
+  for (const Token token : tokens(kSteps, 2)) {
+    before = cache.kept();
+    ++position;
+    given.emplace(network, position, position + 1);
+    network.step(std::span(&token, 1), {{0, position}});
+    step(cache, token);
+    for (const int layer : kGlobal) {
+      for (auto& head : before[z(layer)]) head.push_back(position);
+    }
+    expect_least_evicted(1);
+  }
+}
+
+/// quest: each query reads the pages that its largest products may lie in, in all layers without a window but the
+/// first.
+TEST_F(WindowsTest, pages_are_chosen_in_the_layers_without_windows) {
+  constexpr int kPage = 16;
+  constexpr int kPages = (kBudget + kPage - 1) / kPage;
+  auto prefilled = prefill(with_budget("quest:page=16,dense=1"));
+  Cache& cache = prefilled.caches.front();
+  Network network(path_, 1, 1, kPrompt + kSteps);
+  network.prefill(tokens(kPrompt), 64);
+  const auto& spec = network.hparams().layer(kGlobal[0]);
+  std::set<int> read;  // the pages of the row, layer and head that come next
+  int position = kPrompt;
+  network.attention().set_reader([&](int /*layer*/, int head, const DenseAttention::Reading& reading) {
+    const int pages = position / kPage + 1;
+    std::vector<std::pair<double, int>> bounds;
+    for (int page = 0; page + 1 < pages; ++page) {
+      double bound = 0;
+      for (int g = head * spec.group(); g < (head + 1) * spec.group(); ++g) {
+        for (int c = 0; c < spec.head_dim; ++c) {
+          double most = -1e30;
+          for (int j = page * kPage; j < (page + 1) * kPage; ++j)
+            most = std::max(most, double{reading.query(g)[z(c)]} * reading.key(j)[z(c)]);
+          bound += most;
+        }
+      }
+      bounds.emplace_back(-bound, page);
+    }
+    std::sort(bounds.begin(), bounds.end());
+    read = {pages - 1};
+    for (int i = 0; i + 1 < kPages; ++i) read.insert(bounds[z(i)].second);
+  });
+  int narrowed = 0;
+  network.attention().set_sees([&](int layer, int, int, int key) {
+    const bool sees = kPattern[z(layer)] || layer == kGlobal[0] || read.contains(key / kPage);
+    narrowed += sees ? 0 : 1;
+    return sees;
+  });
+  for (const Token token : tokens(kSteps, 2)) {
+    const auto want = network.step(std::span(&token, 1), {{0, position}});
+    ASSERT_LT(distance(step(cache, token), want), tolerance()) << position;
+    ++position;
+  }
+  EXPECT_GT(narrowed, 1000);
+}
+
+/// Seeds count all layers of the model.
+TEST_F(WindowsTest, random_choices_are_of_the_layer_s_own_number) {
+  const auto kept = prefill(with_budget("random")).caches.front().kept();
+  for (const int layer : kGlobal) {
+    for (int head = 0; head < 2; ++head) {
+      std::vector<std::pair<double, std::int32_t>> drawn;
+      for (int j = 0; j < kPrompt; ++j) drawn.emplace_back(-policy::uniform_at(0, layer, head, j), j);
+      std::sort(drawn.begin(), drawn.end());
+      std::set<std::int32_t> best;
+      for (int i = 0; i < kBudget; ++i) best.insert(drawn[z(i)].second);
+      const auto& stays = kept[z(layer)][z(head)];
+      EXPECT_EQ(std::set(stays.begin(), stays.end()), best) << "layer " << layer;
+    }
+  }
+}
+
 /// A turn's tokens see what came before them: what is left of it in the layers without a window, and in the others what
 /// a mark has, or the cache of a text in stages.
 TEST_F(WindowsTest, a_later_turn_keeps_what_its_last_rows_attend_to) {
@@ -214,27 +357,14 @@ TEST_F(WindowsTest, a_mark_goes_back) {
 }
 
 TEST_F(WindowsTest, what_is_saved_goes_on_as_if_it_had_not_been) {
-  const std::string file = folder_ / "saved.kv";
-  for (const auto& spec : all_specs()) {
-    SCOPED_TRACE(spec);
-    auto prefilled = prefill(with_budget(spec));
-    Cache& cache = prefilled.caches.front();
-    for (const Token token : tokens(kSteps, 2)) step(cache, token);
-    Transcript transcript;
-    transcript.tokens = tokens(cache.stats().tokens_seen);
-    session_->save(file, cache, prefilled.logits, transcript);
-    auto restored = session_->load(file);
-    EXPECT_EQ(restored.cache.kept(), cache.kept());
-    for (const Token token : tokens(kSteps, 3)) ASSERT_EQ(step(restored.cache, token), step(cache, token));
-    EXPECT_EQ(session_->extend(restored.cache, tokens(70, 4)), session_->extend(cache, tokens(70, 4)));
-    const auto info = describe_saved(file);
-    EXPECT_EQ(info.damage, "");
+  expect_that_what_is_saved_goes_on(kSteps, [&](Cache& cache, Cache& restored, const SavedInfo& info) {
+    EXPECT_EQ(session_->extend(restored, tokens(70, 4)), session_->extend(cache, tokens(70, 4)));
     EXPECT_EQ(info.layers[0].window, kWindow);
     EXPECT_EQ(info.layers[1].window, 0);
     const bool grows = cache.impl().method().schedule != policy::Schedule::step;
     const int kept = cache.impl().method().evicts() ? kBudget : kPrompt;
     EXPECT_DOUBLE_EQ(info.entries_per_head_mean, grows ? kept + kSteps : kept);
-  }
+  });
 }
 
 /// With checksums that hold.

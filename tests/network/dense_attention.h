@@ -53,6 +53,20 @@ class DenseAttention : public network::AttentionOp {
   using Sees = std::function<bool(int layer, int kv_head, int query, int key)>;
   void set_sees(Sees sees) { sees_ = std::move(sees); }
 
+  /// What one KV head of a layer has before a row attends.
+  struct Reading {
+    std::span<const float> queries;  ///< [H_q][d] of the row
+    const float* keys;               ///< of position 0
+    std::size_t step;                ///< from one position's key to the next one's
+    std::size_t dim;
+
+    std::span<const float> query(int head) const { return queries.subspan(static_cast<std::size_t>(head) * dim, dim); }
+    std::span<const float> key(int position) const { return {keys + static_cast<std::size_t>(position) * step, dim}; }
+  };
+  /// Shown what every query reads from now on, before `sees` is asked. REQUIRES: one thread.
+  using Reader = std::function<void(int layer, int kv_head, const Reading& reading)>;
+  void set_reader(Reader reader) { reader_ = std::move(reader); }
+
   /// The rms of scale |q| |k| / sqrt(d) over all pairs of a query and a key that it has seen: |q| |k| / d with the
   /// usual scale 1 / sqrt(d). REQUIRES: one thread.
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
@@ -102,6 +116,10 @@ class DenseAttention : public network::AttentionOp {
     const std::size_t first = offset(tensors.layer, where.sequence, 0) + static_cast<std::size_t>(kv_head) * dim;
     const auto seen = static_cast<std::size_t>(where.position) + 1;
     std::vector<double> weights(seen);
+    const auto queries = static_cast<std::size_t>(spec.n_head) * dim;
+    if (reader_)
+      reader_(tensors.layer, kv_head,
+              {{tensors.q + static_cast<std::size_t>(row) * queries, queries}, keys.data() + first, step, dim});
     for (std::size_t j = 0; j < seen; ++j) {
       const float* key = keys.data() + first + j * step;
       for (std::size_t i = 0; i < dim; ++i) weights[j] += static_cast<double>(tensors.q[place + i]) * key[i];
@@ -134,6 +152,7 @@ class DenseAttention : public network::AttentionOp {
   std::vector<Row> rows_;
   Watcher watcher_;
   Sees sees_;
+  Reader reader_;
   std::vector<std::vector<float>> keys_;  ///< [layer][sequence][position][KV head][d]
   std::vector<std::vector<float>> values_;
   double gain_squares_ = 0;

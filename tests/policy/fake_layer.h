@@ -144,7 +144,7 @@ class FakeLayer {
     if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
     const auto replayed = method.reading.replay ? repetition(method.reading.replay.call({n_, group_, kDim}))
                                                 : attention::Observation({}, 0, 0);
-    at({layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed});
+    at({layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed, layer});
   }
 
  private:

@@ -58,7 +58,8 @@ struct WINNOW_EXPORT LayerView {
   const attention::QueryMoments* moments = nullptr;  ///< set for methods that ask for them
   const Rope* rope = nullptr;
   const attention::Observation* replayed =
-      nullptr;  ///< of ReadingParts::replay; set for methods that have it when something is evicted
+      nullptr;     ///< of ReadingParts::replay; set for methods that have it when something is evicted
+  int number = 0;  ///< among all layers of the model: what is drawn at random depends on it
 
   int tokens() const;
   /// What was known of the layer before.

@@ -58,7 +58,7 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
       std::copy(value.begin(), value.end(), out.begin() + static_cast<std::ptrdiff_t>(next++ * dim));
       return;
     }
-    if (!rule.merges(received[j], mean, view.layer, head, j)) return;
+    if (!rule.merges(received[j], mean, view.number, head, j)) return;
     const std::size_t end = std::min(kept.size(), next + spread);
     for (std::size_t c = 0; c < dim; ++c) {
       change[next * dim + c] += value[c] / static_cast<double>(spread);
@@ -128,7 +128,7 @@ void received_by_all(const StepView& view, int head, std::vector<float>& out) {
 void merge_into_next(const StepView& view, int head, const Victim& victim, std::span<const float> received,
                      const Rule& rule) {
   const double own = received[victim.slot];
-  if (!rule.merges(own, recent_mean(view, head, received), view.layer, head, victim.position)) return;
+  if (!rule.merges(own, recent_mean(view, head, received), view.number, head, victim.position)) return;
   const auto spread = as_size(rule.spread_over(view.terms.always_kept));
   std::vector<float> share(view.shape.head_dim);
   view.lanes.value(head, victim.slot, share);

@@ -35,7 +35,7 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
           std::span<const int> counts, const AlwaysKept& always_kept, std::uint64_t seed) {
   for (int head = 0; head < scores.heads(); ++head) {
     auto& kept = selected[head];
-    auto keys = gumbel_keys(scores.head(head), seed, view.layer, head);
+    auto keys = gumbel_keys(scores.head(head), seed, view.number, head);
     for (const auto j : kept) keys[j] = std::numeric_limits<float>::infinity();
     kept = top(keys, counts[head], always_kept);
   }

@@ -18,7 +18,7 @@ Preset random() {
               Scores scores(view.shape.kv_heads, view.tokens());
               for (int head = 0; head < scores.heads(); ++head) {
                 for (int j = 0; j < scores.size(); ++j) {
-                  scores.head(head)[j] = static_cast<float>(uniform_at(seed, view.layer, head, j));
+                  scores.head(head)[j] = static_cast<float>(uniform_at(seed, view.number, head, j));
                 }
               }
               return scores;
