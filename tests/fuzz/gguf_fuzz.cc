@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any header before a megabyte of weights, as a model file: refused with an Error, or loaded; then its vocabulary must
-// be usable and its network must run: it reads a few tokens and is asked for a few more. The byte before the header
-// says what the weights are, since no value of a weight can be wrong: zeros, small numbers, any bytes.
+// be usable and its network must run: it reads a few tokens and is asked for a few more. What is refused must be
+// described. The byte before the header says what the weights are, since no value of a weight can be wrong: zeros,
+// small numbers, any bytes.
 #include <array>
 #include <cstring>
 #include <random>
@@ -10,6 +11,7 @@
 
 #include "base/log.h"
 #include "fuzz/memory_file.h"
+#include "winnow/describe.h"
 #include "winnow/error.h"
 #include "winnow/model.h"
 #include "winnow/session.h"
@@ -60,6 +62,14 @@ void run_network(const std::shared_ptr<const winnow::Model>& model, const std::v
   }
 }
 
+/// What is refused is described.
+void describe(const std::string& path) {
+  try {
+    winnow::describe_model(path);
+  } catch (const winnow::Error&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
@@ -73,6 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
     const auto tokens = use_vocabulary(*model);
     if (!tokens.empty()) run_network(model, tokens);
   } catch (const winnow::Error&) {
+    describe(file.path());
   }
   return 0;
 }
