@@ -63,7 +63,7 @@ class WINNOW_EXPORT Cache {
   /// Puts the cache back to how it was at the mark. REQUIRES: a mark of this cache, no later go_back() than it.
   void go_back(CacheMark mark);
   const CacheOptions& options() const;
-  /// Positions kept, ascending: [layer][KV head][entry].
+  /// Positions kept, ascending: [layer][KV head][entry]; of a layer with a window, the last ones.
   std::vector<std::vector<std::vector<std::int32_t>>> kept() const;
 
   engine::Sequence& impl() { return *impl_; }

@@ -50,7 +50,7 @@ def test_layers_with_windows_are_no_choice_of_the_method(work, text):
     assert dump["windows"] == [8] * 5 + [0, 8]
     assert [len(layer[0]) for layer in dump["layers"]] == [8] * 5 + [5, 8]
     lines = run("inspect", "--kept", kept).stdout.splitlines()
-    assert f"5.0 entries per head (5 to 5), {500 / dump['n_prompt']:.1f} % kept in 1 layers of 2 KV heads" in lines[0], lines[0]
+    assert f"5.0 entries per head (5 to 5), {500 / dump['n_prompt']:.1f} % kept in 1 layer of 2 KV heads" in lines[0], lines[0]
     assert [row.endswith(" window") for row in lines[1:15]] == [True] * 10 + [False] * 2 + [True] * 2
     assert len({len(row) for row in lines[1:15]}) == 1 and lines[-1].startswith("window: ")
     passages = run("inspect", "--kept", kept, "--text", text, "--raw", "-m", model).stdout.splitlines()

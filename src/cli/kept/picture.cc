@@ -49,9 +49,9 @@ std::string head_line(const Kept& kept) {
     }
   }
   const double mean = static_cast<double>(kept.entries()) / static_cast<double>(lanes);
-  return fmt::format("{}: {} tokens, {:.1f} entries per head ({} to {}), {:.1f} % kept in {} layers of {} KV heads\n",
+  return fmt::format("{}: {} tokens, {:.1f} entries per head ({} to {}), {:.1f} % kept in {} layer{} of {} KV heads\n",
                      kept.spec.empty() ? "unnamed" : kept.spec, kept.n_prompt, mean, least, most,
-                     100 * mean / kept.n_prompt, chosen.size(), kept.heads());
+                     100 * mean / kept.n_prompt, chosen.size(), chosen.size() == 1 ? "" : "s", kept.heads());
 }
 
 /// What stands at the end of a row, seven columns wide.
