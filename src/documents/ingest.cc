@@ -38,7 +38,7 @@ class Ingestion::FactsWatcher : public engine::PromptWatcher {
   }
 
   void end_layer(int layer, const cache::LayerScratch& scratch) override {
-    const auto shape = engine::shape_of(hparams_.layer(layer));
+    const auto shape = engine::shape_of(hparams_, layer);
     facts_.push_back(facts_of({shape, &scratch, queries_.as<float>(), logsums_, &all_, &diagonal_}));
   }
 

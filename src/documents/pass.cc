@@ -82,7 +82,7 @@ Pass::KeysAndValues Pass::project(int layer, std::span<const int> rows) {
 }
 
 void Pass::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std::span<double> query_sum) {
-  const auto shape = engine::shape_of(session_.hparams.layer(layer));
+  const auto shape = engine::shape_of(session_.hparams, layer);
   for (const auto& chunk : engine::chunks_of(rows(), session_.options.chunk)) {
     const auto of_chunk = [&](const std::vector<std::int32_t>& all) {
       return std::span(all).subspan(as_size(chunk.first), as_size(chunk.count));

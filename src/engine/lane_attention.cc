@@ -49,7 +49,7 @@ void LaneAttention::begin(const Tensors& tensors) {
   reads_.clear();
   for (int row = 0; row < tensors.rows; ++row) read(tensors.layer, row);
   const auto& spec = spec_of(tensors.layer);
-  attention_.begin(shape_of(spec), spec.rope, reads_, tensors.q, tensors.out, tensors.rows);
+  attention_.begin(shape_of(hparams_, tensors.layer), spec.rope, reads_, tensors.q, tensors.out, tensors.rows);
   to_step_.reset(static_cast<int>(stepping_.size()));
 }
 
@@ -104,7 +104,7 @@ void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int en
   const auto plans = plans_of(row);
   for (int head = first_head; head < end_head; ++head) plans[head].clear();
   if (method.decoding.attend) {
-    const auto shape = shape_of(spec_of(tensors.layer));
+    const auto shape = shape_of(hparams_, tensors.layer);
     const auto width = static_cast<std::ptrdiff_t>(shape.query_heads) * shape.head_dim;
     method.decoding.attend.call({hparams_.place_of[tensors.layer], shape, lanes, position, layer.terms(),
                                  tensors.q + row * width, first_head, end_head},
@@ -151,7 +151,7 @@ float* LaneAttention::probabilities_of(const Watched& watched, int layer, int kv
 }
 
 void LaneAttention::step(int layer, const Stepping& stepping) const {
-  const auto shape = shape_of(spec_of(layer));
+  const auto shape = shape_of(hparams_, layer);
   if (shape.window > 0 || stepping.first_head >= shape.kv_heads) return;
   const auto& row = rows_[stepping.row];
   auto& kept = row.sequence->layer(layer);

@@ -13,8 +13,11 @@
 
 namespace winnow::engine {
 
-attention::Shape shape_of(const model::LayerSpec& spec) {
-  return {spec.n_head, spec.n_head_kv, spec.head_dim, spec.attention_scale, spec.window};
+attention::Shape shape_of(const model::Hparams& hparams, int layer) {
+  const auto& s = hparams.layer(layer);
+  attention::Shape shape{s.n_head, s.n_head_kv, s.head_dim, s.attention_scale, s.window, s.attention_cap};
+  if (!hparams.sink_logits.empty()) shape.sink_logits = hparams.sink_logits[as_size(layer)];
+  return shape;
 }
 
 cache::KvHeads kv_heads_of(const model::LayerSpec& spec) { return {spec.n_head_kv, spec.head_dim}; }
@@ -45,11 +48,12 @@ int first_global(const model::Hparams& hparams) {
 policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch) {
   const auto& spec = hparams.layer(layer);
   const int alike = spec.window == 0 ? hparams.n_global : hparams.n_layer - hparams.n_global;
-  return {hparams.place_of[layer], alike, shape_of(spec), &scratch, {}, nullptr, &spec.rope, nullptr, layer};
+  return {hparams.place_of[layer], alike, shape_of(hparams, layer), &scratch, {}, nullptr, &spec.rope, nullptr, layer};
 }
 
 cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec) {
-  return policy::lane_shape(method_of(options, spec), options.kv_type, shape_of(spec), spec.rope);
+  const attention::Shape heads{spec.n_head, spec.n_head_kv, spec.head_dim};
+  return policy::lane_shape(method_of(options, spec), options.kv_type, heads, spec.rope);
 }
 
 namespace {

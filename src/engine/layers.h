@@ -14,7 +14,8 @@
 /// What the layers of a model are to attention, caches and methods.
 namespace winnow::engine {
 
-attention::Shape shape_of(const model::LayerSpec& spec);
+/// `hparams` outlives it.
+attention::Shape shape_of(const model::Hparams& hparams, int layer);
 
 cache::KvHeads kv_heads_of(const model::LayerSpec& spec);
 /// Of each kind of layers: what a scratch must have room for.

@@ -222,7 +222,7 @@ std::unique_ptr<PromptAttention> Prefill::attention_of(const Chunk& chunk) {
   auto watchers = watchers_of(chunk);
   if (context_.past != nullptr)
     return std::make_unique<LaterAttention>(*context_.past, layer_, scratch_, chunk.position, std::move(watchers));
-  return std::make_unique<ChunkAttention>(context_.attention, shape_of(context_.hparams.layer(layer_)), scratch_,
+  return std::make_unique<ChunkAttention>(context_.attention, shape_of(context_.hparams, layer_), scratch_,
                                           chunk.position, std::move(watchers));
 }
 

@@ -52,7 +52,7 @@ std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparam
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     const auto& method = method_of(options, spec);
-    most = std::max(most, policy::plan_bytes(method, shape_of(spec), tokens, entries[layer]));
+    most = std::max(most, policy::plan_bytes(method, shape_of(hparams, layer), tokens, entries[layer]));
   }
   return most;
 }
@@ -72,7 +72,7 @@ struct LayerBytes {
 LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hparams, const SessionOptions& options,
                        std::span<const int> prompts, std::span<const ReplaySize> again,
                        std::span<const CacheOptions> caches) {
-  const attention::Shape shape = shape_of(layer);
+  const attention::Shape shape{layer.n_head, layer.n_head_kv, layer.head_dim};
   LayerBytes out;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const int tokens = prompts[i];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/as_size.h"
 #include "engine/layers.h"
@@ -41,7 +42,7 @@ const cache::LayerLanes& PastLanes::lanes(int layer) const {
 }
 
 LaterAttention::LaterAttention(PastLanes& past, int layer, cache::LayerScratch& scratch, int first, Watchers watchers)
-    : PromptAttention(shape_of(past.sequence.hparams().layer(layer)), scratch, first, std::move(watchers)),
+    : PromptAttention(shape_of(past.sequence.hparams(), layer), scratch, first, std::move(watchers)),
       past_(past),
       rope_(past.sequence.hparams().layer(layer).rope),
       lanes_(past.lanes(layer)) {
@@ -141,9 +142,10 @@ void LaterAttention::observe_row(attention::Observation& observation, int row, i
   float power = 1;
   double sum = 1;
   if (!what.power.empty()) {
-    // softmax(g x) is softmax(x)^g over its sum.
+    // softmax(g x) is softmax(x)^g over its sum, in which the sink counts, too.
     power = what.power[what.power.size() - as_size(observation.size() - row)];
-    sum = 0;
+    const double to_keys = std::accumulate(p, p + past + row + 1, 0.0);
+    sum = shape_.sink_logits.empty() ? 0 : std::pow(std::max(0.0, 1 - to_keys), power);
     for (int j = 0; j <= past + row; ++j) sum += std::pow(p[j], power);
   }
   const bool band = what.rows.kind == attention::ObservedRows::Kind::band;

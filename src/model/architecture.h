@@ -39,6 +39,7 @@ struct Experts {
   Width width = Width::of_feed_forward;
   bool normed = true;  ///< the weights of a row's experts are made to add up to 1
   Shared shared = Shared::none;
+  bool fused_shared = false;  ///< ffn_up_shexp holds gate and up, in this order
 };
 
 /// How an architecture's block differs from that of `llama`, as far as a file's keys do not say. What a row leaves out
@@ -58,14 +59,25 @@ struct Architecture {
   struct Windows {
     enum class Rotation : std::uint8_t {
       as_global,    ///< base and scaling are those of layers without a window
+      scaled,       ///< rope.freq_base_swa (that of the others), with their scaling
       unscaled,     ///< the same base, without scaling
       own_base,     ///< rope.freq_base_swa (10000), without scaling
       windows_only  ///< those of layers without a window, which rotate nothing
     };
     int every = 0;  ///< of so many layers all but the last have one, unless the file says which; 0: there are none
+    bool listed = false;    ///< the file must say of each layer whether it has one
     bool required = false;  ///< the key must be there
+    int otherwise = 0;      ///< W where it is not; 0: there are none
     int only_layers = 0;    ///< only networks of so many layers have them; 0: all
     Rotation rotation = Rotation::as_global;
+
+    bool possible() const { return every > 0 || listed; }
+  };
+
+  /// A soft cap of logits, c tanh(z / c), where c is a key; of 0 there is none.
+  struct Cap {
+    bool possible = false;
+    float otherwise = 0;  ///< c where the key is not there
   };
 
   std::string_view name;  ///< GGUF's general.architecture
@@ -89,12 +101,18 @@ struct Architecture {
   int unrotated_every = 0;      ///< every so manieth layer rotates nothing; 0: none
   bool finetuned_rope = false;  ///< rope.scaling.finetuned = false means that nothing is rotated
   bool sqrt_embedding = false;  ///< embeddings times sqrt(n_embd)
+  bool listed_rope = false;     ///< attention.rope_pattern may say of each layer whether it rotates
+  bool yarn_keys = false;       ///< rope.scaling.yarn_log_multiplier, yarn_beta_fast and yarn_beta_slow have a meaning
   bool alpha_base = false;      ///< the base is that of the file times rope.scaling.alpha^(d / (d - 2))
   Scales scales = Scales::none;
   bool attention_scale = false;  ///< the key attention.scale, where it is not 0
   LogitScale logit_scale = LogitScale::none;
   bool ignored_window = false;  ///< attention.sliding_window has no meaning, as in llama.cpp
   Windows windows = {};
+  Cap attention_cap = {};      ///< attn_logit_softcapping, of attention's logits
+  Cap final_cap = {};          ///< final_logit_softcapping, of the network's
+  bool sinks = false;          ///< attn_sinks: of each query head a logit beside those of the keys
+  bool temperature = false;    ///< attention.temperature_scale may say that queries grow with their positions
   int width_scale_layers = 0;  ///< networks of so many layers scale q·k by 1 / sqrt(n_embd / heads)
 };
 

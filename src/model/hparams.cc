@@ -67,6 +67,7 @@ float required_scale(const GgufKeys& keys, const std::string& key) {
 void read_scales(const GgufKeys& keys, Hparams& h) {
   const Architecture& a = *h.architecture;
   const std::string arch(a.name);
+  h.final_cap = soft_cap(keys, arch + ".final_logit_softcapping", a.final_cap);
   if (a.sqrt_embedding) h.embedding_scale = std::sqrt(static_cast<float>(h.n_embd));
   if (a.scales != Architecture::Scales::none) {
     const auto read = a.scales == Architecture::Scales::required ? required_scale : scale;
@@ -100,7 +101,7 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Mo
   if (h.n_embd % 8 != 0)
     throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
   h.ctx_train = keys.required(arch + ".context_length", 1, kLongestContext);
-  h.rope_scaling = read_rope_scaling(keys, arch, h.ctx_train, options);
+  h.rope_scaling = read_rope_scaling(keys, *h.architecture, h.ctx_train, options);
   const auto specs = read_layer_specs(keys, {*h.architecture, h.n_block, h.n_embd, h.rope_scaling}, options);
   for (int layer = 0; layer < h.n_layer; ++layer) h.add(specs[as_size(layer)]);
   h.context = static_cast<int>(std::min(h.rope_scaling.context(h.ctx_train), double{kLongestContext}));

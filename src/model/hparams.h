@@ -29,11 +29,14 @@ struct Hparams {
   float embedding_scale = 1;
   float residual_scale = 1;  ///< on what attention and feed-forward add
   float logit_scale = 1;
+  float final_cap = 0;  ///< soft cap of the scaled logits; 0: there is none
   RopeScaling rope_scaling;
   std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
   std::vector<int> kind_of;      ///< [n_layer]
   int n_global = 0;              ///< layers without a window
-  std::vector<int> place_of;     ///< [n_layer] which of the layers with a window, or of those without one, it is
+  /// [n_layer][H_q] logits of learnt attention sinks, which are tensors; empty: there are none.
+  std::vector<std::vector<float>> sink_logits;
+  std::vector<int> place_of;  ///< [n_layer] which of the layers with a window, or of those without one, it is
 
   const LayerSpec& layer(int l) const { return kinds[as_size(kind_of[l])]; }
   /// Adds the last layer so far.

@@ -86,14 +86,19 @@ class LayerLoader {
     if (spec_.n_expert > 0) return experts();
     const std::int64_t ff = spec_.n_ff;
     if (h_.architecture->fused_up) {
-      const auto both = loader_.matrices(name("ffn_up.weight"), embd_, {ff, ff});
-      w_.gate.weight = both[0];
-      w_.up.weight = both[1];
+      gate_and_up("ffn_up.weight", ff);
     } else {
       if (h_.architecture->activation != Activation::gelu) w_.gate = linear("ffn_gate", embd_, ff);
       w_.up = linear("ffn_up", embd_, ff);
     }
     w_.down = linear("ffn_down", ff, embd_);
+  }
+
+  /// Both in one tensor.
+  void gate_and_up(std::string_view part, std::int64_t ff) {
+    const auto both = loader_.matrices(name(part), embd_, {ff, ff});
+    w_.gate.weight = both[0];
+    w_.up.weight = both[1];
   }
 
   void experts() {
@@ -114,8 +119,12 @@ class LayerLoader {
 
   void shared_expert() {
     const std::int64_t ff = spec_.n_ff_shared;
-    w_.gate.weight = loader_.matrix(name("ffn_gate_shexp.weight"), embd_, ff);
-    w_.up.weight = loader_.matrix(name("ffn_up_shexp.weight"), embd_, ff);
+    if (h_.architecture->experts.fused_shared) {
+      gate_and_up("ffn_up_shexp.weight", ff);
+    } else {
+      w_.gate.weight = loader_.matrix(name("ffn_gate_shexp.weight"), embd_, ff);
+      w_.up.weight = loader_.matrix(name("ffn_up_shexp.weight"), embd_, ff);
+    }
     w_.down.weight = loader_.matrix(name("ffn_down_shexp.weight"), ff, embd_);
     if (h_.architecture->experts.shared == Experts::Shared::gated)
       w_.experts.shared_gate = loader_.mapped_f32(name("ffn_gate_inp_shexp.weight"), {embd_});

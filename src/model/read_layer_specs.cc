@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/as_size.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -69,6 +70,22 @@ void read_heads(const GgufKeys& keys, const Network& network, std::vector<LayerS
   }
 }
 
+/// What all layers do with q·k and with queries, beside the scale.
+void read_attention(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
+  const Architecture& a = network.architecture;
+  const std::string arch(a.name);
+  const float cap = soft_cap(keys, arch + ".attn_logit_softcapping", a.attention_cap);
+  Temperature temperature;
+  if (a.temperature) {
+    const auto slope = keys.number(arch + ".attention.temperature_scale", 0, kMostScale);
+    temperature = {static_cast<float>(slope.value_or(0)), network.rope_scaling.file_context};
+  }
+  for (auto& s : specs) {
+    s.attention_cap = cap;
+    s.temperature = temperature;
+  }
+}
+
 /// Which layers have windows: what the file says, or the architecture. A number n means all but every n-th, as libllama
 /// reads it.
 std::vector<bool> windowed_layers(const GgufKeys& keys, const Network& network) {
@@ -86,11 +103,15 @@ std::vector<bool> windowed_layers(const GgufKeys& keys, const Network& network) 
 
 void read_windows(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
   const auto& windows = network.architecture.windows;
-  if (windows.every == 0) return;
+  if (!windows.possible()) return;
   const std::string key = std::string(network.architecture.name) + ".attention.sliding_window";
   constexpr int kMostWindow = 1 << 30;
-  const auto window =
-      windows.required ? keys.required(key, 1, kMostWindow) : keys.integer(key, 0, kMostWindow).value_or(0);
+  const int least = windows.otherwise > 0 ? 1 : 0;
+  const auto window = windows.required ? keys.required(key, 1, kMostWindow)
+                                       : keys.integer(key, least, kMostWindow).value_or(windows.otherwise);
+  if (windows.listed && !keys.is_array(key + "_pattern"))
+    throw ModelError(
+        fmt::format("{}: key {}_pattern is missing: an array of which layers have windows", keys.path(), key));
   const auto have_one = windowed_layers(keys, network);
   if (windows.only_layers != 0 && windows.only_layers != network.n_layer) return;
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].window = have_one[i] ? window : 0;
@@ -127,11 +148,23 @@ float widened_base(const GgufKeys& keys, const Network& network, double base, in
 }
 
 /// Layers, from 0, in which nothing is rotated.
-bool is_unrotated(int layer, const Architecture& architecture, const GgufKeys& keys) {
+bool is_unrotated(int layer, int layers, const Architecture& architecture, const GgufKeys& keys) {
+  if (architecture.listed_rope) {
+    const auto rotate = keys.integers(std::string(architecture.name) + ".attention.rope_pattern", layers, 0, 1);
+    if (of(rotate, as_size(layer), 1) == 0) return true;
+  }
   if (architecture.finetuned_rope &&
       !keys.flag(std::string(architecture.name) + ".rope.scaling.finetuned").value_or(true))
     return true;
   return architecture.unrotated_every > 0 && (layer + 1) % architecture.unrotated_every == 0;
+}
+
+/// The base of layers with windows; 0: that of the others.
+double base_of_windows(const GgufKeys& keys, const Network& network) {
+  const Rotation rotation = network.architecture.windows.rotation;
+  if (rotation != Rotation::own_base && rotation != Rotation::scaled) return 0;
+  const std::string key = std::string(network.architecture.name) + ".rope.freq_base_swa";
+  return keys.number(key, kLeastBase, kMostBase).value_or(rotation == Rotation::own_base ? 10000 : 0);
 }
 
 void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions& options,
@@ -143,19 +176,17 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
   const auto bases = keys.numbers(prefix + "freq_base", network.n_layer, kLeastBase, kMostBase);
   const Rotation of_windows = network.architecture.windows.rotation;
   const bool windows = has_windows(specs);
-  const double own_base = of_windows == Rotation::own_base
-                              ? keys.number(prefix + "freq_base_swa", kLeastBase, kMostBase).value_or(10000)
-                              : 0;
+  const double own_base = base_of_windows(keys, network);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
     const bool windowed = s.window > 0;
     s.rope_base = widened_base(keys, network, bases ? (*bases)[i] : s.rope_base, s.head_dim);
     if (options.rope_freq_base > 0) s.rope_base = options.rope_freq_base;
-    if (windowed && of_windows == Rotation::own_base) s.rope_base = static_cast<float>(own_base);
+    if (windowed && own_base > 0) s.rope_base = static_cast<float>(own_base);
     s.rope.pairing = network.architecture.pairing;
     if (windows && !windowed && of_windows == Rotation::windows_only) continue;
     const bool unscaled = windowed && (of_windows == Rotation::unscaled || of_windows == Rotation::own_base);
-    if (!is_unrotated(static_cast<int>(i), network.architecture, keys))
+    if (!is_unrotated(static_cast<int>(i), network.n_layer, network.architecture, keys))
       set_rope(s, of(dims, i, s.head_dim), unscaled ? RopeScaling{} : network.rope_scaling, network, keys);
   }
 }
@@ -211,6 +242,15 @@ void read_experts(const GgufKeys& keys, const Network& network, std::vector<Laye
 
 }  // namespace
 
+float soft_cap(const GgufKeys& keys, const std::string& key, const Architecture::Cap& cap) {
+  if (!cap.possible) return 0;
+  constexpr double kLeast = 1e-3;
+  const double value = keys.number(key, 0, kMostScale).value_or(cap.otherwise);
+  if (value == 0 || value >= kLeast) return static_cast<float>(value);
+  throw ModelError(
+      fmt::format("{}: {} is {:g}, expected 0 or {:g} to {:g}", keys.path(), key, value, kLeast, kMostScale));
+}
+
 std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const ModelOptions& options) {
   std::vector<LayerSpec> specs(network.n_layer);
   const auto widths = required(keys, std::string(network.architecture.name) + ".feed_forward_length", network.n_layer,
@@ -218,6 +258,7 @@ std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& net
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].n_ff = widths[i];
   read_experts(keys, network, specs);
   read_heads(keys, network, specs);
+  read_attention(keys, network, specs);
   read_windows(keys, network, specs);
   read_rope(keys, network, options, specs);
   return specs;

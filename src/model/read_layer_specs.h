@@ -20,6 +20,9 @@ struct Network {
   RopeScaling rope_scaling;
 };
 
+/// The number that the key of a soft cap names, or what stands for it; 0: there is none. Throws ModelError.
+float soft_cap(const GgufKeys& keys, const std::string& key, const Architecture::Cap& cap);
+
 /// The shapes of each layer, [n_layer]. llama.cpp reads head counts and feed-forward widths as one number for all
 /// layers or as an array of one for each; here head sizes and RoPE may be arrays, too. Frequencies are without
 /// factors that are tensors. Throws ModelError, UsageError for what the user says of RoPE.

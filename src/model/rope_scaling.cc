@@ -95,18 +95,23 @@ double factor_of(const GgufKeys& keys, const std::string& arch) {
   return factor;
 }
 
+void read_yarn(const GgufKeys& keys, const std::string& prefix, RopeScaling& out) {
+  constexpr double kMost = 1e6;
+  out.fast_turns = keys.number(prefix + "beta_fast", 1 / kMost, kMost).value_or(out.fast_turns);
+  out.slow_turns = keys.number(prefix + "beta_slow", 1 / kMost, kMost).value_or(out.slow_turns);
+  out.log_multiplier = keys.number(prefix + "log_multiplier", 0, kMost).value_or(0);
+}
+
 /// YaRN's share of each pair that keeps its frequency: 1 for pairs that turn often in the trained context, 0 for slow
 /// ones.
 class YarnRamp {
  public:
-  YarnRamp(double base, int dims, double original_context) {
-    constexpr double kFast = 32;  // turns in the trained context
-    constexpr double kSlow = 1;
+  YarnRamp(double base, int dims, const RopeScaling& scaling) {
     const auto pair_that_turns = [&](double times) {
-      return dims * std::log(original_context / (2 * std::numbers::pi * times)) / (2 * std::log(base));
+      return dims * std::log(scaling.original_context / (2 * std::numbers::pi * times)) / (2 * std::log(base));
     };
-    first_ = std::max(0.0, std::floor(pair_that_turns(kFast)));
-    last_ = std::min(dims - 1.0, std::ceil(pair_that_turns(kSlow)));
+    first_ = std::max(0.0, std::floor(pair_that_turns(scaling.fast_turns)));
+    last_ = std::min(dims - 1.0, std::ceil(pair_that_turns(scaling.slow_turns)));
   }
 
   double kept(int pair) const {
@@ -128,10 +133,13 @@ double RopeScaling::context(double context) const {
   return context;
 }
 
-RopeScaling read_rope_scaling(const GgufKeys& keys, const std::string& arch, int context, const ModelOptions& options) {
+RopeScaling read_rope_scaling(const GgufKeys& keys, const Architecture& architecture, int context,
+                              const ModelOptions& options) {
+  const std::string arch(architecture.name);
   RopeScaling out;
-  out.original_context =
-      keys.integer(arch + ".rope.scaling.original_context_length", 1, kLongestContext).value_or(context);
+  out.file_context = keys.integer(arch + ".rope.scaling.original_context_length", 1, kLongestContext).value_or(context);
+  out.original_context = out.file_context;
+  if (architecture.yarn_keys) read_yarn(keys, arch + ".rope.scaling.yarn_", out);
   out.attention_factor = keys.number(arch + ".rope.scaling.attn_factor", 1e-3, 1e3).value_or(1);
   out.factor = factor_of(keys, arch);
   if (options.rope_scaling.empty()) {
@@ -149,8 +157,9 @@ Rope scaled_rope(Rope::Pairing pairing, double base, int dims, const RopeScaling
   double magnitude = scaling.attention_factor;
   std::optional<YarnRamp> ramp;
   if (scaling.kind == RopeScaling::Kind::yarn) {
-    ramp.emplace(base, dims, scaling.original_context);
-    if (scaling.factor > 1) magnitude *= 1 + 0.1 * std::log(scaling.factor);
+    ramp.emplace(base, dims, scaling);
+    const auto grown = [&](double multiplier) { return 1 + 0.1 * multiplier * std::log(scaling.factor); };
+    if (scaling.factor > 1) magnitude *= grown(1) / grown(scaling.log_multiplier);
   }
   rope.magnitude = static_cast<float>(magnitude);
   const double slower = scaling.kind == RopeScaling::Kind::none ? 1 : 1 / scaling.factor;

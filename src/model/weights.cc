@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "model/mapped_file.h"
 #include "model/rope_divisors.h"
+#include "model/sinks.h"
 #include "model/tensor_loader.h"
 #include "winnow/error.h"
 
@@ -70,6 +71,7 @@ void place(Weights::Impl& w, TensorLoader& loader, const ModelFile& file, const 
   w.output = load_output(loader, h);
   apply_rope_factors(loader, h, file.path());
   w.rope_divisors.emplace(h);
+  read_sinks(loader, h, file.path());
   for (int i = 0; i < h.n_layer; ++i) w.layers.push_back(load_layer(loader, h, i));
   refuse_unused(loader, h, file.path());
   w.tensors.bytes = loader.bytes();

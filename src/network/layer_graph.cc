@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/layer_graph.h"
 
+#include <cmath>
+#include <utility>
+
 #include "base/as_size.h"
 #include "network/mixture.h"
 
@@ -60,6 +63,41 @@ ggml_tensor* rotated(ggml_context* context, const model::Weights& weights, int l
                        s.rope_base, kUnscaled, kNoYarn, s.rope.magnitude, kBetaFast, kBetaSlow);
 }
 
+/// Some of n elements for each thread.
+std::pair<std::int64_t, std::int64_t> part_of(std::int64_t n, int index, int count) {
+  return {n * index / count, n * (index + 1) / count};
+}
+
+/// Queries [d, heads, rows] times their temperature, which outlives the graph; in place.
+ggml_tensor* tempered(ggml_context* context, const model::Temperature& temperature, ggml_tensor* q,
+                      ggml_tensor* positions) {
+  if (temperature.slope == 0) return q;
+  const auto multiply = [](ggml_tensor* node, int index, int count, void* by) {
+    const std::int64_t width = node->ne[0] * node->ne[1];
+    auto* const data = static_cast<float*>(node->data);
+    const auto* const position = static_cast<const std::int32_t*>(node->src[1]->data);
+    const auto [first, end] = part_of(node->ne[2], index, count);
+    for (std::int64_t row = first; row < end; ++row) {
+      const float factor = static_cast<const model::Temperature*>(by)->at(position[row]);
+      for (std::int64_t i = 0; i < width; ++i) data[row * width + i] *= factor;
+    }
+  };
+  return ggml_custom_inplace(context, q, &positions, 1, multiply, GGML_N_TASKS_MAX,
+                             const_cast<model::Temperature*>(&temperature));
+}
+
+/// The soft cap of logits, in place; 0: there is none. It outlives the graph.
+ggml_tensor* capped(ggml_context* context, ggml_tensor* logits, const float& cap) {
+  if (cap == 0) return logits;
+  const auto bend = [](ggml_tensor* node, int index, int count, void* at) {
+    const float most = *static_cast<const float*>(at);
+    auto* const data = static_cast<float*>(node->data);
+    const auto [first, end] = part_of(ggml_nelements(node), index, count);
+    for (std::int64_t i = first; i < end; ++i) data[i] = most * std::tanh(data[i] / most);
+  };
+  return ggml_custom_inplace(context, logits, nullptr, 0, bend, GGML_N_TASKS_MAX, const_cast<float*>(&cap));
+}
+
 /// What a layer computes of its input for attention.
 struct Projections {
   ggml_context* context;
@@ -70,7 +108,9 @@ struct Projections {
   ggml_tensor* x;
 
   const model::LayerWeights& w() const { return weights.layer(layer); }
-  ggml_tensor* queries() const { return heads(w().q, w().q_norm); }
+  ggml_tensor* queries() const {
+    return tempered(context, weights.hparams().layer(layer).temperature, heads(w().q, w().q_norm), positions);
+  }
   ggml_tensor* keys() const { return heads(w().k, w().k_norm); }
   ggml_tensor* values() const { return linear(context, products, w().v, x); }
 
@@ -182,7 +222,7 @@ ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const 
 ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden) {
   const auto& h = weights.hparams();
   ggml_tensor* const x = norm(context, h, hidden, weights.output_norm());
-  return scaled(context, linear(context, products, weights.output(), x), h.logit_scale);
+  return capped(context, scaled(context, linear(context, products, weights.output(), x), h.logit_scale), h.final_cap);
 }
 
 }  // namespace winnow::network

@@ -55,10 +55,12 @@ class Attention : public network::AttentionOp {
       }
       return;
     }
+    std::span<const float> sinks;
+    if (!h_.sink_logits.empty()) sinks = h_.sink_logits[static_cast<std::size_t>(t.layer)];
     for (int row = 0; row < t.rows; ++row) {
       const auto seen = seen_by(row);
       for (int head = 0; head < spec.n_head; ++head)
-        attend(spec, row, head, seen, t.out + static_cast<std::size_t>(row) * all);
+        attend(spec, sinks, row, head, seen, t.out + static_cast<std::size_t>(row) * all);
     }
   }
 
@@ -75,19 +77,23 @@ class Attention : public network::AttentionOp {
     return seen;
   }
 
-  void attend(const model::LayerSpec& spec, int row, int head, const Seen& seen, float* out) {
+  void attend(const model::LayerSpec& spec, std::span<const float> sinks, int row, int head, const Seen& seen,
+              float* out) {
     const std::size_t d = static_cast<std::size_t>(spec.head_dim);
     const std::size_t first = static_cast<std::size_t>(head / (spec.n_head / spec.n_head_kv)) * d;
     const double* const q = queries[row].data() + static_cast<std::size_t>(head) * d;
     Vector weight;
-    double most = -INFINITY;
+    const double sink = sinks.empty() ? -INFINITY : sinks[static_cast<std::size_t>(head)];
+    double most = sink;
     for (const auto& [position, entry] : seen) {
       double s = 0;
       for (std::size_t i = 0; i < d; ++i) s += q[i] * static_cast<double>(entry->key[first + i]);
-      weight.push_back(s / std::sqrt(static_cast<double>(d)));
+      s *= spec.attention_scale;
+      if (spec.attention_cap > 0) s = spec.attention_cap * std::tanh(s / spec.attention_cap);
+      weight.push_back(s);
       most = std::max(most, weight.back());
     }
-    double sum = 0;
+    double sum = std::exp(sink - most);
     for (double& w : weight) sum += w = std::exp(w - most);
     Vector o(d);
     for (std::size_t j = 0; j < seen.size(); ++j) {

@@ -17,7 +17,7 @@ class ReferenceTest : public MultiTest, public testing::WithParamInterface<std::
   static constexpr int kLengths[] = {870, 430, 300, 130, 64};
 
   ReferenceTest()
-      : MultiTest(GetParam() == "equal_layers" ? tiny() : tiny_of_different_layers()),
+      : MultiTest(network(GetParam())),
         expected_(all_expected_[GetParam()]),
         weights_(model::Weights::load(path_)),
         slow_(*weights_, account_) {
@@ -26,6 +26,15 @@ class ReferenceTest : public MultiTest, public testing::WithParamInterface<std::
       documents_.push_back(document(text));
       if (expected_.size() < documents_.size()) expected_.push_back(slow_.ingest(text));
     }
+  }
+
+  static TinyModel network(const std::string& name) {
+    if (name == "equal_layers") return tiny();
+    if (name == "different_layers") return tiny_of_different_layers();
+    TinyModel model = tiny_of_heads(name == "soft_caps" ? "gemma2" : "granite_swa", 6, 2, 64);
+    model.ctx_train = 4096;
+    model.keys = {{".attention.sliding_window_pattern", std::vector<bool>(z(model.n_layer))}};
+    return model;
   }
 
   static void TearDownTestSuite() { all_expected_.clear(); }
@@ -344,7 +353,8 @@ TEST(Outliers, one_of_eleven_and_never_of_ten) {
   EXPECT_TRUE(documents::outliers({}, 3).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(networks, ReferenceTest, testing::Values("equal_layers", "different_layers"),
+INSTANTIATE_TEST_SUITE_P(networks, ReferenceTest,
+                         testing::Values("equal_layers", "different_layers", "soft_caps", "learnt_sinks"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

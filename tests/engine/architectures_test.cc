@@ -43,6 +43,27 @@ Case partial_longrope() {
   return {"partial_longrope", model};
 }
 
+std::vector<TinyKey> without_windows(std::vector<TinyKey> keys, int layers) {
+  keys.push_back({".attention.sliding_window_pattern", std::vector<bool>(static_cast<std::size_t>(layers))});
+  return keys;
+}
+
+/// A Gemma 2 whose layers are all compressed.
+Case soft_caps() {
+  Case out = architecture("gemma2");
+  out.name = "soft_caps";
+  out.model.keys = without_windows({}, out.model.n_layer);
+  return out;
+}
+
+/// Learnt sinks that take a good part of the attention.
+Case learnt_sinks() {
+  Case out = architecture("granite_swa");
+  out.name = "learnt_sinks";
+  out.model.keys = without_windows({{".attention.scale", 0.125F}}, out.model.n_layer);
+  return out;
+}
+
 class Architectures : public KeptTest, public testing::WithParamInterface<Case> {
  protected:
   Architectures() : KeptTest(GetParam().model) {}
@@ -52,6 +73,10 @@ TEST_P(Architectures, reading_and_decoding_are_those_of_the_network_in_double_pr
   expect_the_network_s_logits();
 }
 TEST_P(Architectures, steps_read_what_each_method_has_kept) { expect_steps_over_what_each_method_has_kept(); }
+TEST_P(Architectures, a_prompt_keeps_what_its_last_rows_attend_to) {
+  expect_that_a_prompt_keeps_what_its_last_rows_attend_to();
+}
+TEST_P(Architectures, the_bytes_that_are_foretold_suffice) { expect_that_the_bytes_foretold_suffice(); }
 TEST_P(Architectures, what_is_saved_goes_on_as_if_it_had_not_been) { expect_that_what_is_saved_goes_on(); }
 TEST_P(Architectures, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
   expect_that_compressed_turns_keep_what_a_prompt_would();
@@ -80,8 +105,8 @@ TEST_P(Architectures, keys_that_all_move_alike_keep_their_logits) {
 INSTANTIATE_TEST_SUITE_P(all, Architectures,
                          testing::Values(architecture("smollm3"), architecture("glm4"), architecture("olmo2"),
                                          architecture("granite"), architecture("command-r"), architecture("starcoder2"),
-                                         architecture("qwen2moe"), architecture("granitemoe"), yarn(),
-                                         partial_longrope()),
+                                         architecture("qwen2moe"), architecture("granitemoe"), architecture("mistral3"),
+                                         soft_caps(), learnt_sinks(), yarn(), partial_longrope()),
                          [](const auto& test) { return test.param.name; });
 
 /// A network that norms queries and keys after they are rotated.

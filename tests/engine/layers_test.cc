@@ -36,33 +36,7 @@ TEST_F(LayersTest, no_two_layers_are_alike) {
 }
 
 TEST_F(LayersTest, a_prompt_keeps_what_its_last_rows_attend_to_in_every_head) {
-  constexpr int kWindow = 8;
-  std::vector<std::vector<std::vector<double>>> score(z(hparams().n_layer));
-  for (int layer = 0; layer < hparams().n_layer; ++layer)
-    score[layer].assign(z(hparams().layer(layer).n_head_kv), std::vector<double>(z(kPrompt - kWindow)));
-  Network network(path_, 1, 1, kPrompt);
-  network.attention().set_watcher(
-      [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
-        auto& of_head = score[layer][head / hparams().layer(layer).group()];
-        for (std::size_t j = 0; row.position >= kPrompt - kWindow && j < of_head.size(); ++j) of_head[j] += weights[j];
-      });
-  network.prefill(tokens(kPrompt), 64);
-  const auto kept = prefill(with_budget("snapkv:window=8,kernel=1")).caches.front().kept();
-  for (std::size_t layer = 0; layer < score.size(); ++layer) {
-    ASSERT_EQ(kept[layer].size(), score[layer].size());
-    for (std::size_t head = 0; head < score[layer].size(); ++head) {
-      ASSERT_EQ(kept[layer][head].size(), z(72));
-      double worst = 1e9;
-      double best_left = 0;
-      for (int j = 0; j < kPrompt - kWindow; ++j) {
-        const bool stays = std::binary_search(kept[layer][head].begin(), kept[layer][head].end(), j);
-        const double x = score[layer][head][j];
-        worst = stays ? std::min(worst, x) : worst;
-        best_left = stays ? best_left : std::max(best_left, x);
-      }
-      EXPECT_GE(worst, best_left * (1 - kLargestGain * tolerance())) << "layer " << layer << ", head " << head;
-    }
-  }
+  expect_that_a_prompt_keeps_what_its_last_rows_attend_to();
 }
 
 /// What differs between layers is what tells this model's files from those of another with the same first layer.

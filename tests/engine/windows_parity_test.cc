@@ -50,6 +50,9 @@ std::vector<Case> all_cases() {
   out.push_back({"gemma3_all_windows", small("gemma3", 3, {{pattern, 0U}})});
   out.push_back({"gemma3_window_of_one", small("gemma3", 3, {{".attention.sliding_window", 1U}, {pattern, 2U}})});
   out.push_back({"gemma3_of_62_layers", small("gemma3", 62, {})});  // which scale by the width of the model (27B)
+  out.push_back({"gemma2", small("gemma2", 4, {{".rope.freq_base_swa", 500.0F}})});
+  out.back().model.scaling = {"linear", 8};
+  out.push_back({"granite_swa", small("granite_swa", 4, {})});
   out.push_back({"cohere2", small("cohere2", 5, {})});
   out.push_back({"olmo2", small("olmo2", 5, {window})});
   out.back().model.scaling = {"yarn", 4, 64};
@@ -65,7 +68,7 @@ class WindowsParity : public testing::TestWithParam<Case> {
 
   double tolerance() const {
     const auto& m = GetParam().model;
-    return f32_tolerance(m.n_layer) + (m.arch == "gemma3" ? half_tolerance(10, m.n_layer) : 0);
+    return f32_tolerance(m.n_layer) + (tiny_architecture(m.arch).gelu ? half_tolerance(10, m.n_layer) : 0);
   }
   static std::vector<Token> tokens(int n, unsigned seed = 7) { return random_tokens(n, 288, seed); }
 
@@ -204,7 +207,8 @@ TEST_P(WindowOffByOne, is_noticed) {
 std::vector<Case> with_windows() {
   std::vector<Case> out;
   for (auto& one : all_cases()) {
-    if (one.name == "gemma3" || one.name == "cohere2" || one.name == "olmo2" || one.name == "exaone4")
+    if (one.name == "gemma3" || one.name == "gemma2" || one.name == "granite_swa" || one.name == "cohere2" ||
+        one.name == "olmo2" || one.name == "exaone4")
       out.push_back(one);
   }
   return out;

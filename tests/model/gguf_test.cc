@@ -9,6 +9,7 @@
 #include <random>
 
 #include "model/gguf_check.h"
+#include "support/changed_gguf.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -198,8 +199,46 @@ TEST_F(BadModel, windows) {
   expect_in("key gemma3.rope.freq_base_swa is 0", error_of_windows("gemma3", {{".rope.freq_base_swa", 0.0F}}));
   expect_in("key olmo2.rope.freq_base_swa is not supported for the architecture olmo2",
             error_of_windows("olmo2", {{".rope.freq_base_swa", 500.0F}}));
-  expect_in("key gemma3.final_logit_softcapping is not supported for the architecture gemma3",
-            error_of_windows("gemma3", {{".final_logit_softcapping", 30.0F}}));
+  EXPECT_EQ(windows_of("gemma2", {}), "w.w.w");
+  expect_in("key gemma2.attention.sliding_window is 0, expected 1 to", error_of_windows("gemma2", {{window, 0U}}));
+  expect_in("key granite_swa.attention.sliding_window_pattern has 4 values for 5 layers",
+            error_of_windows("granite_swa", {{pattern, std::vector<bool>(4)}}));
+  expect_in("key granite_swa.attention.sliding_window_pattern is missing",
+            error_of_windows("granite_swa", {{pattern, 2U}}));
+  expect_in("key granite_swa.attention.rope_pattern has 4 values for 5 layers",
+            error_of_windows("granite_swa", {{".attention.rope_pattern", std::vector<bool>(4)}}));
+}
+
+TEST_F(BadModel, caps_sinks_and_temperatures) {
+  const auto error_of = [&](const std::string& arch, const test::TinyKey& key) {
+    test::TinyModel model = test::tiny_of(arch);
+    model.keys = {key};
+    test::write_tiny_gguf(model, path_);
+    return error();
+  };
+  for (const char* cap : {".attn_logit_softcapping", ".final_logit_softcapping"}) {
+    const std::string key = std::string("gemma2") + cap;
+    EXPECT_EQ(error_of("gemma2", {cap, 0.0F}), "") << "0 is no cap";
+    expect_in(key + " is 0.0001, expected 0 or 0.001 to 1e+06", error_of("gemma2", {cap, 1e-4F}));
+    expect_in("key " + key + " is -30, expected 0 to 1e+06", error_of("gemma2", {cap, -30.0F}));
+  }
+  EXPECT_EQ(error_of("gemma3", {".final_logit_softcapping", 30.0F}), "");
+  expect_in("key gemma3.attn_logit_softcapping is not supported for the architecture gemma3",
+            error_of("gemma3", {".attn_logit_softcapping", 50.0F}));
+  expect_in("key mistral3.attention.temperature_scale is -1, expected 0 to",
+            error_of("mistral3", {".attention.temperature_scale", -1.0F}));
+  expect_in("key mistral3.rope.scaling.yarn_beta_fast is 0, expected 1e-06 to",
+            error_of("mistral3", {".rope.scaling.yarn_beta_fast", 0.0F}));
+  test::write_tiny_gguf(test::tiny_of("granite_swa"), folder_ / "good.gguf");
+  for (const float sink : {NAN, INFINITY}) {
+    test::GgufChanges changes;
+    changes.edit = [sink](const std::string& name, std::span<float> values) {
+      if (name == "blk.2.attn_sinks.weight") values[1] = sink;
+    };
+    test::copy_gguf(folder_ / "good.gguf", path_, changes);
+    expect_in("tensor blk.2.attn_sinks.weight holds " + std::string(std::isnan(sink) ? "nan" : "inf") + " for head 1",
+              error());
+  }
 }
 
 TEST_F(BadModel, tensors_that_the_architecture_has_not) {

@@ -30,6 +30,37 @@ RopeScaling yarn(double factor, double context) {
   return out;
 }
 
+/// Of Mistral 3's files: 1 + 0.1 ln 8 over 1 + 0.05 ln 8, and bounds of 4 and 2 turns.
+TEST(RopeScaling, yarn_has_the_file_s_turns_and_multiplier) {
+  RopeScaling scaling = yarn(8, 2048);
+  scaling.fast_turns = 4;
+  scaling.slow_turns = 2;
+  scaling.log_multiplier = 0.5;
+  const Rope rope = scaled_rope(Rope::Pairing::halves, kBase, kDims, scaling);
+  EXPECT_NEAR(static_cast<double>(rope.magnitude), 1.2079442 / 1.1039721, 1e-6);
+  const double one_pair = std::pow(kBase, 2.0 / kDims);
+  for (int i = 0; i < kDims / 2; ++i) {
+    const double turns = 2048 * unscaled(i) / (2 * std::numbers::pi);
+    const double ratio = static_cast<double>(rope.frequency[static_cast<std::size_t>(i)]) / unscaled(i);
+    if (turns > 4 * one_pair) {
+      EXPECT_NEAR(ratio, 1, 1e-6) << i;
+    } else if (turns < 2 / one_pair) {
+      EXPECT_NEAR(ratio, 1.0 / 8, 1e-6) << i;
+    }
+  }
+  scaling.log_multiplier = 1;
+  EXPECT_EQ(scaled_rope(Rope::Pairing::halves, kBase, kDims, scaling).magnitude, 1);
+}
+
+/// 1 + 0.1 ln(1 + p / 8) in whole eighths.
+TEST(Temperature, rises_at_each_multiple_of_the_trained_context) {
+  const model::Temperature temperature{0.1F, 8};
+  for (const int position : {0, 7}) EXPECT_EQ(temperature.at(position), 1) << position;
+  for (const int position : {8, 15}) EXPECT_FLOAT_EQ(temperature.at(position), 1.0693147F) << position;
+  EXPECT_FLOAT_EQ(temperature.at(8000), 1.6908755F);
+  EXPECT_EQ(model::Temperature{}.at(8000), 1);
+}
+
 TEST(RopeScaling, linear_divides_all_frequencies) {
   RopeScaling linear;
   linear.kind = RopeScaling::Kind::linear;

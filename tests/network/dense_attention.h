@@ -128,13 +128,16 @@ class DenseAttention : public network::AttentionOp {
           scale * scale * squared_norm(tensors.q + place, dim) * squared_norm(key, dim) / static_cast<double>(dim);
       ++pairs_;
       weights[j] *= scale;
+      if (spec.attention_cap > 0) weights[j] = spec.attention_cap * std::tanh(weights[j] / spec.attention_cap);
       if (spec.window > 0 && j + static_cast<std::size_t>(spec.window) < seen)
         weights[j] = -std::numeric_limits<double>::infinity();
       if (sees_ && !sees_(tensors.layer, kv_head, where.position, static_cast<int>(j)))
         weights[j] = -std::numeric_limits<double>::infinity();
     }
-    const double largest = *std::max_element(weights.begin(), weights.end());
-    double sum = 0;
+    const double sink = h_.sink_logits.empty() ? -std::numeric_limits<double>::infinity()
+                                               : h_.sink_logits[static_cast<std::size_t>(tensors.layer)][head];
+    const double largest = std::max(sink, *std::max_element(weights.begin(), weights.end()));
+    double sum = std::exp(sink - largest);
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
     for (double& weight : weights) weight /= sum;
     if (watcher_) watcher_(tensors.layer, where, head, weights);

@@ -52,6 +52,8 @@ std::vector<Case> all_cases() {
       experts_of("olmoe"),
       experts_of("granite"),
       experts_of("granitemoe"),
+      experts_of("granite_swa"),
+      experts_of("mistral3"),
       experts_of(
           "granitemoe", [](TinyModel& m) { m.n_ff_shared = 0; }, "_nothing_shared"),
       experts_of("qwen3moe", choose(1, 8), "_one_of_eight"),

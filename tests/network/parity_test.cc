@@ -87,7 +87,7 @@ Case longrope(const std::string& arch, int original_context, const std::string& 
 }
 
 void add_schemes(std::vector<Case>& out) {
-  for (const char* arch : {"llama", "granite", "minicpm"}) {
+  for (const char* arch : {"llama", "granite", "granite_swa", "minicpm", "mistral3"}) {
     TinyModel factors = tiny_of_heads(arch, 6, 2, 64);
     factors.rope_factors = true;
     out.push_back(case_of("_rope_factors", factors));
@@ -105,18 +105,40 @@ void add_schemes(std::vector<Case>& out) {
   out.push_back(case_of("_half_rotated", half));
   half.scaling = {"yarn", 4, 64};
   out.push_back(case_of("_half_rotated_yarn", half));
-  for (const char* arch : {"llama", "qwen2", "qwen3", "glm4", "smollm3", "olmo2", "command-r", "hunyuan-dense"}) {
+  for (const char* arch : {"llama", "qwen2", "qwen3", "glm4", "smollm3", "olmo2", "command-r", "hunyuan-dense",
+                           "gemma2", "granite_swa", "mistral3"}) {
     out.push_back(case_of("_linear", scaled(arch, {"linear", 4})));
-    out.push_back(case_of("_no_scaling", scaled(arch, {"none", 4})));
+    // Of a Gemma 2 without scaling libllama divides the frequencies of the windows alone; no file says a factor then.
+    if (std::string(arch) != "gemma2") out.push_back(case_of("_no_scaling", scaled(arch, {"none", 4})));
     out.push_back(case_of("_yarn", scaled(arch, {"yarn", 4, 64})));
     out.push_back(case_of("_yarn_attn_factor", scaled(arch, {"yarn", 8, 128, 0.9F})));
   }
   TinyModel plain_base = tiny_of_heads("hunyuan-dense", 6, 2, 64);
   plain_base.keys = {{".rope.scaling.alpha", 0.0F}};
   out.push_back(case_of("_without_alpha", plain_base));
+  TinyModel turns = scaled("mistral3", {"yarn", 8, 0, 1.1F});
+  turns.keys = {{".rope.scaling.yarn_log_multiplier", 0.5F},
+                {".rope.scaling.yarn_beta_fast", 1.0F},
+                {".rope.scaling.yarn_beta_slow", 0.25F}};
+  out.push_back(case_of("_yarn_by_its_keys", turns));
   TinyModel unrotated = tiny_of_heads("granite", 6, 2, 64);
   unrotated.keys = {{".rope.scaling.finetuned", false}};
   out.push_back(case_of("_without_rope", unrotated));
+}
+
+/// Without the keys a Gemma 2 has caps of 50 and 30; networks of 46 layers have another scale.
+void add_caps(std::vector<Case>& out) {
+  TinyModel capped = tiny_of_heads("gemma3", 6, 2, 64);
+  capped.keys = {{".final_logit_softcapping", 2.0F}};
+  out.push_back(case_of("_capped", capped));
+  TinyModel deep = tiny_of_heads("gemma2", 4, 2, 16);
+  deep.n_layer = 46;
+  deep.n_ff = 96;
+  out.push_back(case_of("_deep", deep));
+  TinyModel base = tiny_of_heads("gemma2", 6, 2, 64);
+  base.keys = {
+      {".rope.freq_base_swa", 500.0F}, {".attn_logit_softcapping", 50.0F}, {".final_logit_softcapping", 30.0F}};
+  out.push_back(case_of("_base_of_windows", base));
 }
 
 std::vector<Case> all_cases() {
@@ -124,6 +146,7 @@ std::vector<Case> all_cases() {
   for (const auto& row : tiny_architectures()) add_files(row, out);
   out.push_back(deep_command_r());
   add_schemes(out);
+  add_caps(out);
   out.push_back(weights_of(GGML_TYPE_F16, half_tolerance(10, 2)));
   out.push_back(weights_of(GGML_TYPE_BF16, half_tolerance(7, 2)));
   for (const auto type :

@@ -148,6 +148,28 @@ void add_schemes(std::vector<PlantedError>& out) {
                            {"", {{"factors_long", "factors_short"}, {"factors_short", "factors_long"}}}));
 }
 
+void add_attention(std::vector<PlantedError>& out) {
+  constexpr float kNoCap = 1e5F;
+  const TinyModel gemma = tiny_of("gemma2");
+  out.push_back(by_key("cap_of_attention_left_out", gemma, {".attn_logit_softcapping", kNoCap}));
+  // s c tanh(q·k / c) is a cap of s c after the scale s = 1 / 8.
+  out.push_back(by_key("cap_before_the_scale", gemma, {".attn_logit_softcapping", 3.0F / 8}));
+  out.push_back(by_key("final_cap_left_out", gemma, {".final_logit_softcapping", kNoCap}));
+  out.push_back(by_key("final_cap_of_attention", gemma, {".final_logit_softcapping", 3.0F}));
+  const TinyModel granite = tiny_of("granite_swa");
+  out.push_back(by_changes("sinks_left_out", granite, edited("attn_sinks.weight", [](std::span<float> values) {
+                             std::fill(values.begin(), values.end(), -1000.0F);
+                           })));
+  out.push_back(by_changes("sinks_of_other_heads", granite, edited("attn_sinks.weight", [](std::span<float> values) {
+                             std::rotate(values.begin(), values.begin() + 1, values.end());
+                           })));
+  out.push_back(
+      by_key("layers_without_rope_rotated", granite, {".attention.rope_pattern", std::vector{true, true, true, true}}));
+  const TinyModel mistral = tiny_of("mistral3");
+  out.push_back(by_key("temperature_left_out", mistral, {".attention.temperature_scale", 0.0F}));
+  out.push_back(by_key("temperature_a_token_late", mistral, {".rope.scaling.original_context_length", 9U}));
+}
+
 }  // namespace
 
 std::vector<PlantedError> planted_errors() {
@@ -156,6 +178,7 @@ std::vector<PlantedError> planted_errors() {
   add_scales(out);
   add_rotations(out);
   add_schemes(out);
+  add_attention(out);
   return out;
 }
 

@@ -52,14 +52,14 @@ inline double magnitude_of(const TinyScaling& scaling) {
 /// The bound on a tiny network's gain: kLargestGain times what its variance of queries and keys has beyond that of the
 /// networks which this was measured on. Theirs is 4, the scale of their matrices, times 13/12, the mean square of a
 /// norm's weights from 0.5 to 1.5. Biases from -1 to 1 add 1/3, those of queries and keys after the product and those
-/// of the norm before it. RoPE's magnitude multiplies queries and keys. (Norms of queries and keys, and smaller scales
-/// of their products, only make the gain smaller.)
+/// of the norm before it. RoPE's magnitude multiplies queries and keys, a temperature the queries. (Norms of queries
+/// and keys, and smaller scales of their products, only make the gain smaller.)
 inline double largest_gain(const TinyModel& model) {
   const TinyArchitecture& row = tiny_architecture(model.arch);
   const bool qkv_bias = row.biases.qkv || (model.optional_biases && row.optional_biases.qkv);
   const double usual = 4 * 13.0 / 12;
   const double variance = usual + (row.norm == NormKind::layer_with_bias ? 4 / 3.0 : 0) + (qkv_bias ? 1 / 3.0 : 0);
-  return kLargestGain * variance / usual * std::pow(magnitude_of(model.scaling), 2);
+  return kLargestGain * variance / usual * std::pow(magnitude_of(model.scaling), 2) * row.warmest;
 }
 
 /// Of a tiny network with f32 weights. ggml's GELU is a table over f16 values: a rounding to 10 bits where the other

@@ -21,6 +21,14 @@ std::vector<TinyKey> granite_scales() {
       {".embedding_scale", 12.0F}, {".residual_scale", 0.25F}, {".attention.scale", 0.0625F}, {".logit_scale", 8.0F}};
 }
 
+std::vector<TinyKey> granite_with_windows() {
+  auto keys = granite_scales();
+  keys.push_back({".attention.sliding_window", 8U});
+  keys.push_back({".attention.sliding_window_pattern", std::vector{true, false, true, false}});
+  keys.push_back({".attention.rope_pattern", std::vector{true, true, false, false}});
+  return keys;
+}
+
 std::vector<TinyArchitecture> all() {
   return {
       {.name = "llama", .optional_biases = kOfEveryBlock},
@@ -87,6 +95,26 @@ std::vector<TinyArchitecture> all() {
        .heads_fill_width = true,
        .layers = 5,  // the fourth has no window and no RoPE
        .keys = {{".logit_scale", 0.0625F}, {".attention.sliding_window", 8U}}},
+      {.name = "gemma2",
+       .post_attention = kPostAttention,
+       .post_ffn = kPostFfn,
+       .output = OutputMatrix::tied,
+       .layers = 4,  // the second and the fourth have no window
+       .gelu = true,
+       .keys = {{".attention.sliding_window", 8U},
+                {".attn_logit_softcapping", 3.0F},
+                {".final_logit_softcapping", 2.0F}}},
+      {.name = "granite_swa",
+       .shared = SharedExpert::plain,
+       .fused_shared = true,
+       .optional_biases = kOfEveryBlock,
+       .sinks = true,
+       .layers = 4,  // with and without a window, with and without RoPE
+       .keys = granite_with_windows()},
+      {.name = "mistral3",
+       .optional_biases = kOfEveryBlock,
+       .warmest = 3,  // after 220 tokens
+       .keys = {{".attention.temperature_scale", 0.6F}, {".rope.scaling.original_context_length", 8U}}},
       {.name = "internlm2", .output = OutputMatrix::untied, .heads_fill_width = true},
       {.name = "starcoder2",
        .norm = NormKind::layer_with_bias,

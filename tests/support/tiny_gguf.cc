@@ -82,7 +82,7 @@ class Writer {
     rope_bases();
     scaling();
     if (m_.experts() > 0) experts();
-    for (const auto& key : arch_.keys) set(key);
+    for (const auto& key : arch_.keys) set(of_layers(key));
     for (const auto& key : m_.keys) set(key);
   }
 
@@ -100,6 +100,16 @@ class Writer {
     if (scaling.factor != 0) real(".rope.scaling.factor", scaling.factor);
     if (scaling.original_context != 0) number(".rope.scaling.original_context_length", scaling.original_context);
     if (scaling.attn_factor != 0) real(".rope.scaling.attn_factor", scaling.attn_factor);
+  }
+
+  /// A row's flags of layers, repeated or cut to as many as there are.
+  TinyKey of_layers(TinyKey key) const {
+    if (auto* const flags = std::get_if<std::vector<bool>>(&key.value)) {
+      const auto all = *flags;
+      flags->resize(static_cast<std::size_t>(m_.n_layer));
+      for (std::size_t i = 0; i < flags->size(); ++i) (*flags)[i] = all[i % all.size()];
+    }
+    return key;
   }
 
   /// Takes the place of one of the same name.

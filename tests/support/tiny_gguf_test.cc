@@ -81,7 +81,7 @@ std::vector<Case> all_cases() {
     model.rope_factors = true;
     add(model, "_rope_factors");
   }
-  for (const char* arch : {"llama", "granite"}) {
+  for (const char* arch : {"llama", "granite", "granite_swa", "mistral3"}) {
     TinyModel model = tiny_of(arch);
     model.n_expert = 8;
     add(model, "_experts");
@@ -148,17 +148,25 @@ TEST_P(TinyFile, is_read_by_libllama_and_every_tensor_of_it_matters) {
 INSTANTIATE_TEST_SUITE_P(all, TinyFile, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
+/// Twice as much, the contrary, or another way of scaling RoPE.
+decltype(TinyKey::value) another(const decltype(TinyKey::value)& value) {
+  if (const auto* whole = std::get_if<std::uint32_t>(&value)) return 2 * *whole;
+  if (const auto* number = std::get_if<float>(&value)) return 2 * *number;
+  if (const auto* flags = std::get_if<std::vector<bool>>(&value)) {
+    auto flipped = *flags;
+    flipped.flip();
+    return flipped;
+  }
+  return std::string("linear");
+}
+
 TEST(TinyKeys, of_an_architecture_change_its_logits) {
   for (const auto& row : tiny_architectures()) {
     for (const auto& key : row.keys) {
       const TinyModel model = tiny_of(std::string(row.name));
-      TinyModel doubled = model;
-      if (const auto* whole = std::get_if<std::uint32_t>(&key.value)) {
-        doubled.keys = {{key.name, 2 * *whole}};
-      } else {
-        doubled.keys = {{key.name, 2 * std::get<float>(key.value)}};
-      }
-      EXPECT_GT(difference(logits_of(doubled), logits_of(model)), kDiffers) << row.name << key.name;
+      TinyModel other = model;
+      other.keys = {{key.name, another(key.value)}};
+      EXPECT_GT(difference(logits_of(other), logits_of(model)), kDiffers) << row.name << key.name;
     }
   }
 }

@@ -13,6 +13,8 @@ namespace {
 
 constexpr float kLeastNorm = 0.5F;
 constexpr float kMostNorm = 1.5F;
+constexpr float kLeastSink = 0;  // logits' largest are around 10, with Granite's scale around 3
+constexpr float kMostSink = 8;
 
 /// Draws the values in the order of the tensors: whoever adds one puts it where earlier files do not have it.
 class Tensors {
@@ -67,6 +69,7 @@ class Tensors {
       qk_norm(block + "attn_q_norm.weight", layer.n_head, layer.head_dim);
       qk_norm(block + "attn_k_norm.weight", layer.n_head_kv, layer.head_dim);
     }
+    if (arch_.sinks) vector(block + "attn_sinks.weight", {layer.n_head}, kLeastSink, kMostSink);
     norm_if_any(block, arch_.post_attention);
   }
 
@@ -100,8 +103,12 @@ class Tensors {
     of_experts(block + "ffn_down_exps.weight", ff, m_.n_embd);
     if (arch_.shared == SharedExpert::none || m_.n_ff_shared == 0) return;
     if (arch_.shared == SharedExpert::gated) vector(block + "ffn_gate_inp_shexp.weight", {m_.n_embd}, -1, 1);
-    matrix(block + "ffn_gate_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
-    matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
+    if (arch_.fused_shared) {
+      matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}, {m_.n_ff_shared, 1}});
+    } else {
+      matrix(block + "ffn_gate_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
+      matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
+    }
     matrix(block + "ffn_down_shexp.weight", m_.n_ff_shared, {{m_.n_embd, 1}});
   }
 
