@@ -27,8 +27,8 @@ void add(const model::ExpertWeights& experts, const model::LayerSpec& layer, Mat
   if (experts.router == nullptr) return;
   add(*experts.router, to);
   const double part = static_cast<double>(layer.n_expert_used) / layer.n_expert;
-  for (const auto* const matrices : {experts.gate, experts.up, experts.down}) {
-    if (matrices != nullptr) add(*matrices, to, part);
+  for (const auto* const matrices : {&experts.gate, &experts.up, &experts.down}) {
+    if (matrices->of_many_rows != nullptr) add(*matrices->of_many_rows, to, part);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "model/expert_matrices.h"
 #include "model/hparams.h"
 
 struct ggml_tensor;
@@ -17,12 +18,12 @@ struct Affine {
   ggml_tensor* bias = nullptr;
 };
 
-/// What chooses and holds the experts of a layer; null where it has none. Experts follow each other along ne[2].
+/// What chooses and holds the experts of a layer; null where it has none.
 struct ExpertWeights {
   ggml_tensor* router = nullptr;  ///< [n_embd, n_expert]
-  ggml_tensor* gate = nullptr;    ///< [n_embd, n_ff_expert, n_expert]; null: `up` holds gate and up, in this order
-  ggml_tensor* up = nullptr;
-  ggml_tensor* down = nullptr;         ///< [n_ff_expert, n_embd, n_expert]
+  ExpertMatrices gate;            ///< [n_embd, n_ff_expert]; null: `up` holds gate and up, in this order
+  ExpertMatrices up;
+  ExpertMatrices down;                 ///< [n_ff_expert, n_embd]
   ggml_tensor* shared_gate = nullptr;  ///< [n_embd], of how much the shared expert adds; null: all
 };
 

@@ -9,12 +9,18 @@ namespace {
 
 ggml_backend_dev_t cpu_device() { return ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU); }
 
-bool multiplies(ggml_tensor* weight, ggml_backend_buffer_type_t type) {
+ggml_tensor* product_by(ggml_context* context, ggml_tensor* weight, ggml_op op) {
   constexpr int kRows = 512;  // a chunk of a prompt: the layout must serve long and short products
-  const ggml_init_params params{2 * ggml_tensor_overhead(), nullptr, true};
+  if (op == GGML_OP_MUL_MAT)
+    return ggml_mul_mat(context, weight, ggml_new_tensor_2d(context, GGML_TYPE_F32, weight->ne[0], kRows));
+  return ggml_mul_mat_id(context, weight, ggml_new_tensor_3d(context, GGML_TYPE_F32, weight->ne[0], 1, kRows),
+                         ggml_new_tensor_2d(context, GGML_TYPE_I32, 1, kRows));
+}
+
+bool multiplies(ggml_tensor* weight, ggml_op op, ggml_backend_buffer_type_t type) {
+  const ggml_init_params params{3 * ggml_tensor_overhead(), nullptr, true};
   const ggml_context_ptr context(ggml_init(params));
-  ggml_tensor* const product =
-      ggml_mul_mat(context.get(), weight, ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weight->ne[0], kRows));
+  ggml_tensor* const product = product_by(context.get(), weight, op);
   // The backend decides by the type of the weight's buffer, which may be empty here.
   const ggml_backend_buffer_ptr empty(ggml_backend_buft_alloc_buffer(type, 0));
   weight->buffer = empty.get();
@@ -34,9 +40,10 @@ std::vector<ggml_backend_buffer_type_t> repacking_buffer_types() {
   return out;
 }
 
-ggml_backend_buffer_type_t repacking_for(ggml_tensor* weight, const std::vector<ggml_backend_buffer_type_t>& types) {
+ggml_backend_buffer_type_t repacking_for(ggml_tensor* weight, ggml_op op,
+                                         const std::vector<ggml_backend_buffer_type_t>& types) {
   for (auto* type : types) {
-    if (multiplies(weight, type)) return type;
+    if (multiplies(weight, op, type)) return type;
   }
   return nullptr;
 }

@@ -25,6 +25,16 @@ bool multiplies_by(ggml_type type) {
          (type == GGML_TYPE_F32 || ggml_get_type_traits(type)->to_float != nullptr);
 }
 
+/// Whether ggml multiplies several rows of an expert together by tiles, which it does where rows are rounded to Q8_K
+/// and the weights are as the file has them. Repacked experts it multiplies row by row.
+bool has_tiles(ggml_type type) { return ggml_get_type_traits_cpu(type)->vec_dot_type == GGML_TYPE_Q8_K; }
+
+std::size_t size_of(const ModelFile& file) {
+  std::size_t out = 0;
+  for (const auto& part : file.parts()) out += part.mapped->size();
+  return out;
+}
+
 std::string print_shape(const TensorLoader::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 ggml_tensor* make(ggml_context* context, const std::string& name, ggml_type type, const TensorLoader::Shape& shape) {
@@ -35,7 +45,11 @@ ggml_tensor* make(ggml_context* context, const std::string& name, ggml_type type
 }  // namespace
 
 TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file)
-    : out_(out), path_(file.path()), repacking_(repacking_buffer_types()) {
+    : out_(out),
+      path_(file.path()),
+      repacking_(repacking_buffer_types()),
+      // A prompt may need the files' pages beside the copies. Without room for both, the experts stay where they are.
+      repacks_experts_(size_of(file) <= available_memory() / 2) {
   for (const auto& part : file.parts()) {
     const gguf_context* const gguf = part.gguf.get();
     if (gguf_get_alignment(gguf) % kAlignment != 0) {
@@ -97,11 +111,16 @@ std::vector<ggml_tensor*> TensorLoader::matrices(const std::string& name, std::i
   return parts;
 }
 
-ggml_tensor* TensorLoader::experts(const std::string& name, const Shape& shape) {
+ExpertMatrices TensorLoader::experts(const std::string& name, const Shape& shape) {
   const Info info = find(name, shape);
-  ggml_tensor* const tensor = map(name, info);
-  out_.bytes_by_type[info.type] += ggml_nbytes(tensor);
-  return tensor;
+  ggml_tensor* const trial = make(mapped_, name, info.type, info.shape);
+  out_.bytes_by_type[info.type] += ggml_nbytes(trial);
+  auto* const type = repacks_experts_ ? repacking_for(trial, GGML_OP_MUL_MAT_ID, repacking_) : nullptr;
+  ExpertMatrices out;
+  if (type != nullptr) out.of_single_rows = repack(name, info, type);
+  out.of_many_rows = type == nullptr || has_tiles(info.type) ? map(name, info) : out.of_single_rows;
+  if (type == nullptr) out.of_single_rows = out.of_many_rows;
+  return out;
 }
 
 std::size_t TensorLoader::bytes() const {
@@ -185,17 +204,16 @@ ggml_tensor* TensorLoader::map(const std::string& name, const Info& info) {
 
 ggml_tensor* TensorLoader::place_matrix(const std::string& name, const Info& info) {
   ggml_tensor* const trial = make(mapped_, name, info.type, info.shape);
-  auto* const type = repacking_for(trial, repacking_);
+  auto* const type = repacking_for(trial, GGML_OP_MUL_MAT, repacking_);
   out_.bytes_by_type[info.type] += ggml_nbytes(trial);
-  ggml_tensor* tensor = nullptr;
-  if (type == nullptr) {
-    tensor = map(name, info);
-  } else {
-    auto& place = repacked_[type];
-    if (place.context == nullptr) place.context = new_context();
-    tensor = make(place.context, name, info.type, info.shape);
-    place.tensors.emplace_back(tensor, info.data());
-  }
+  return type == nullptr ? map(name, info) : repack(name, info, type);
+}
+
+ggml_tensor* TensorLoader::repack(const std::string& name, const Info& info, ggml_backend_buffer_type_t type) {
+  auto& place = repacked_[type];
+  if (place.context == nullptr) place.context = new_context();
+  ggml_tensor* const tensor = make(place.context, name, info.type, info.shape);
+  place.tensors.emplace_back(tensor, info.data());
   out_.in_file[tensor] = info.data();
   return tensor;
 }

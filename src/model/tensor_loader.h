@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/expert_matrices.h"
 #include "model/model_file.h"
 
 namespace winnow::model {
@@ -53,8 +54,9 @@ class TensorLoader {
   /// Matrices that share their input and follow each other in one tensor.
   std::vector<ggml_tensor*> matrices(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& outs);
 
-  /// Matrices that follow each other, [in, out, count]: read where they lie in the file.
-  ggml_tensor* experts(const std::string& name, const Shape& shape);
+  /// Matrices that follow each other, [in, out, count]: repacked where single rows are multiplied faster so, and also
+  /// read where they lie in the file where that is better for many rows.
+  ExpertMatrices experts(const std::string& name, const Shape& shape);
 
   /// Memory that the tensors so far take, those that are mapped among them.
   std::size_t bytes() const;
@@ -90,10 +92,12 @@ class TensorLoader {
   void check_f32(const std::string& name, const Info& info) const;
   ggml_tensor* map(const std::string& name, const Info& info);
   ggml_tensor* place_matrix(const std::string& name, const Info& info);
+  ggml_tensor* repack(const std::string& name, const Info& info, ggml_backend_buffer_type_t type);
 
   LoadedTensors& out_;
   const std::string& path_;  ///< of the model
   std::vector<ggml_backend_buffer_type_t> repacking_;
+  bool repacks_experts_;
   std::map<std::string, Place> places_;
   ggml_context* mapped_ = nullptr;
   std::map<ggml_backend_buffer_type_t, Repacked> repacked_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/chosen.h"
 
+#include <ggml-backend.h>
 #include <ggml-cpu.h>
 
 #include <algorithm>
@@ -65,10 +66,28 @@ void multiply_rows(ggml_tensor* out, int index, int count, void*) {
   }
 }
 
+/// ggml multiplies single rows where there is one, and always by repacked experts.
+bool multiplies_single_rows(const ggml_tensor& weight, std::int64_t rows) {
+  return rows == 1 || !ggml_backend_buffer_is_host(weight.buffer);
+}
+
 }  // namespace
 
-ggml_tensor* Chosen::product(ggml_tensor* weight, ggml_tensor* x) {
-  if (how_ == Products::Experts::together) return ggml_mul_mat_id(context_, weight, x, experts_);
+ggml_tensor* Chosen::product(const model::ExpertMatrices& by, ggml_tensor* x) {
+  const bool together = how_ == Products::Experts::together;
+  ggml_tensor* const weight =
+      together && gives_each_many_rows(by.of_many_rows->ne[2]) ? by.of_many_rows : by.of_single_rows;
+  return together || multiplies_single_rows(*weight, experts_->ne[1]) ? ggml_mul_mat_id(context_, weight, x, experts_)
+                                                                      : product_row_by_row(weight, x);
+}
+
+/// On average. Some then have eight, from which on ggml has kernels for several rows.
+bool Chosen::gives_each_many_rows(std::int64_t experts) const {
+  constexpr int kManyRows = 4;
+  return ggml_nelements(experts_) >= kManyRows * experts;
+}
+
+ggml_tensor* Chosen::product_row_by_row(ggml_tensor* weight, ggml_tensor* x) {
   const auto type = ggml_get_type_traits_cpu(weight->type)->vec_dot_type;
   ggml_tensor* inputs[] = {weight, type == GGML_TYPE_F32 ? x : rounded(x, type), experts_};
   return ggml_custom_4d(context_, GGML_TYPE_F32, weight->ne[1], experts_->ne[0], experts_->ne[1], 1, inputs, 3,

@@ -3,11 +3,12 @@
 
 #include <ggml.h>
 
+#include "model/expert_matrices.h"
 #include "network/linear.h"
 
 namespace winnow::network {
 
-/// Products of rows x [inputs, rows] with the experts that each row has chosen, by weights [inputs, outputs, experts].
+/// Products of rows x [inputs, rows] with the experts that each row has chosen.
 class Chosen {
  public:
   /// `experts` [k, rows] i32: no row has one twice.
@@ -15,9 +16,11 @@ class Chosen {
       : context_(context), how_(how), experts_(experts) {}
 
   /// x [inputs, 1 or k, rows], the same for all experts of a row or one for each: [outputs, k, rows].
-  ggml_tensor* product(ggml_tensor* weight, ggml_tensor* x);
+  ggml_tensor* product(const model::ExpertMatrices& by, ggml_tensor* x);
 
  private:
+  bool gives_each_many_rows(std::int64_t experts) const;
+  ggml_tensor* product_row_by_row(ggml_tensor* weight, ggml_tensor* x);
   ggml_tensor* rounded(ggml_tensor* x, ggml_type type);
 
   ggml_context* context_;

@@ -105,8 +105,9 @@ ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hpara
   Chosen experts(context, products.experts(), chosen);
   ggml_tensor* const input = ggml_reshape_3d(context, x, x->ne[0], 1, x->ne[1]);
   ggml_tensor* const up = experts.product(e.up, input);
-  ggml_tensor* const activated =
-      e.gate == nullptr ? ggml_swiglu(context, up) : ggml_swiglu_split(context, experts.product(e.gate, input), up);
+  ggml_tensor* const activated = e.gate.of_many_rows == nullptr
+                                     ? ggml_swiglu(context, up)
+                                     : ggml_swiglu_split(context, experts.product(e.gate, input), up);
   ggml_tensor* sum[] = {experts.product(e.down, activated), shares};
   return custom(context, GGML_TYPE_F32, x->ne[0], sum, add_up, traits);
 }
