@@ -24,8 +24,8 @@ void add(const ggml_tensor& matrix, Matrices& to, double part = 1) {
 
 /// A token passes through those that it has chosen, and all tokens may choose the same.
 void add(const model::ExpertWeights& experts, const model::LayerSpec& layer, Matrices& to) {
-  if (experts.router == nullptr) return;
-  add(*experts.router, to);
+  if (experts.router.weight == nullptr) return;
+  add(*experts.router.weight, to);
   const double part = static_cast<double>(layer.n_expert_used) / layer.n_expert;
   for (const auto* const matrices : {&experts.gate, &experts.up, &experts.down}) {
     if (matrices->of_many_rows != nullptr) add(*matrices->of_many_rows, to, part);

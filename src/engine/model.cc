@@ -47,8 +47,8 @@ ModelInfo info_of(const model::ModelFile& file, const model::Hparams& h) {
   info.n_head = h.layer(0).n_head;
   info.n_head_kv = h.layer(0).n_head_kv;
   info.head_dim = h.layer(0).head_dim;
-  info.n_expert = h.layer(0).n_expert;
-  info.n_expert_used = h.layer(0).n_expert_used;
+  info.n_expert = h.layer(h.n_layer - 1).n_expert;  // the first layers may have none
+  info.n_expert_used = h.layer(h.n_layer - 1).n_expert_used;
   info.n_vocab = h.n_vocab;
   info.ctx_train = h.ctx_train;
   info.context = h.context;

@@ -24,20 +24,36 @@ enum class QkNorm : std::uint8_t {
 };
 
 enum class Activation : std::uint8_t {
-  silu_gate,  ///< silu(gate) * up
-  gelu_gate,  ///< gelu(gate) * up, gelu by its tanh form
-  gelu,       ///< gelu(up): there is no gate
+  silu_gate,     ///< silu(gate) * up
+  gelu_gate,     ///< gelu(gate) * up, gelu by its tanh form
+  gelu,          ///< gelu(up): there is no gate
+  clamped_gate,  ///< x * sigmoid(1.702 x) * (y + 1) of x = min(gate, 7), y = up from -7 to 7
+};
+
+constexpr int kMostExperts = 1024;  ///< of a layer, as in llama.cpp
+
+/// What the router's logits say of each expert.
+enum class Gating : std::uint8_t {
+  softmax,
+  sigmoid,
 };
 
 /// What an architecture has in place of the feed-forward part: a router chooses a few of many, for each row.
 struct Experts {
   enum class Presence : std::uint8_t { never, where_counted, always };  ///< where_counted: with the key expert_count
   enum class Width : std::uint8_t { of_feed_forward, own };             ///< own: the key expert_feed_forward_length
-  enum class Shared : std::uint8_t { none, plain, gated };              ///< an expert that every row has besides
+  /// An expert that every row has besides; counted: as wide as expert_shared_count of the others.
+  enum class Shared : std::uint8_t { none, plain, gated, counted };
 
   Presence presence = Presence::never;
   Width width = Width::of_feed_forward;
-  bool normed = true;  ///< the weights of a row's experts are made to add up to 1
+  Gating gating = Gating::softmax;
+  bool gating_key = false;   ///< the key expert_gating_func
+  bool normed = true;        ///< the weights of a row's experts are made to add up to 1
+  bool weight_keys = false;  ///< the keys expert_weights_norm (without it they are not normed) and expert_weights_scale
+  bool choice_bias = false;  ///< on what experts are chosen by
+  bool biases = false;       ///< of the router and of experts
+  bool leading_dense = false;  ///< the key leading_dense_block_count: so many layers have none
   Shared shared = Shared::none;
   bool fused_shared = false;  ///< ffn_up_shexp holds gate and up, in this order
 };
@@ -89,7 +105,8 @@ struct Architecture {
   std::string_view ffn_norm = "ffn_norm";
   std::string_view ffn_post_norm = "";
   QkNorm qk_norm = QkNorm::none;
-  int qk_norm_from = 0;  ///< only networks of at least so many layers have it
+  int qk_norm_from = 0;           ///< only networks of at least so many layers have it
+  bool qk_norm_optional = false;  ///< only files with its tensors have it
   FeedForward feed_forward = FeedForward::after_attention;
   Activation activation = Activation::silu_gate;
   bool fused_up = false;  ///< ffn_up holds gate and up, in this order

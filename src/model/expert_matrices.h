@@ -10,6 +10,7 @@ namespace winnow::model {
 struct ExpertMatrices {
   ggml_tensor* of_many_rows = nullptr;
   ggml_tensor* of_single_rows = nullptr;  ///< often the same tensor
+  ggml_tensor* bias = nullptr;            ///< [outputs, n_expert]; null: there is none
 };
 
 }  // namespace winnow::model

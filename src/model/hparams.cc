@@ -79,6 +79,23 @@ void read_scales(const GgufKeys& keys, Hparams& h) {
     h.logit_scale = 1 / required_scale(keys, arch + ".logit_scale");
 }
 
+Routing read_routing(const GgufKeys& keys, const Architecture& architecture) {
+  const Experts& experts = architecture.experts;
+  const std::string prefix = std::string(architecture.name) + ".expert_";
+  Routing out{experts.gating, experts.normed};
+  constexpr int kSoftmax = 1;
+  constexpr int kSigmoid = 2;
+  if (experts.gating_key) {
+    const int said = keys.integer(prefix + "gating_func", 0, kSigmoid).value_or(0);
+    if (said != 0) out.gating = said == kSoftmax ? Gating::softmax : Gating::sigmoid;
+  }
+  if (experts.weight_keys) {
+    out.normed = keys.flag(prefix + "weights_norm").value_or(false);
+    out.scale = scale(keys, prefix + "weights_scale");
+  }
+  return out;
+}
+
 }  // namespace
 
 void Hparams::add(const LayerSpec& layer) {
@@ -107,6 +124,7 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Mo
   h.context = static_cast<int>(std::min(h.rope_scaling.context(h.ctx_train), double{kLongestContext}));
   h.norm_eps = norm_eps(keys, *h.architecture);
   read_scales(keys, h);
+  h.routing = read_routing(keys, *h.architecture);
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));
   if (h.n_vocab < 1) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
   refuse_unknown_keys(keys, *h.architecture);

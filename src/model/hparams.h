@@ -14,6 +14,13 @@ struct gguf_context;
 
 namespace winnow::model {
 
+/// How a router weighs the experts that it has chosen.
+struct Routing {
+  Gating gating = Gating::softmax;
+  bool normed = true;
+  float scale = 1;  ///< on the weights
+};
+
 /// What a GGUF says about its network, checked, with every default filled in. Networks differ in these fields and in
 /// their architecture's row alone. Layers of the same shapes share one LayerSpec.
 struct Hparams {
@@ -30,6 +37,7 @@ struct Hparams {
   float residual_scale = 1;  ///< on what attention and feed-forward add
   float logit_scale = 1;
   float final_cap = 0;  ///< soft cap of the scaled logits; 0: there is none
+  Routing routing;
   RopeScaling rope_scaling;
   std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
   std::vector<int> kind_of;      ///< [n_layer]

@@ -65,6 +65,7 @@ class LayerLoader {
 
   void head_norms() {
     const std::int64_t d = spec_.head_dim;
+    if (h_.architecture->qk_norm_optional && !loader_.has(name("attn_q_norm.weight"))) return;
     const auto load = [this](const TensorLoader::Shape& of_q, const TensorLoader::Shape& of_k) {
       w_.q_norm = loader_.mapped_f32(name("attn_q_norm.weight"), of_q);
       w_.k_norm = loader_.mapped_f32(name("attn_k_norm.weight"), of_k);
@@ -105,16 +106,22 @@ class LayerLoader {
     const std::int64_t ff = spec_.n_ff_expert;
     const std::int64_t count = spec_.n_expert;
     auto& e = w_.experts;
-    e.router = loader_.mapped(name("ffn_gate_inp.weight"), {embd_, count});
-    const std::string fused = name("ffn_gate_up_exps.weight");
-    if (loader_.has(fused)) {
-      e.up = loader_.experts(fused, {embd_, 2 * ff, count});
-    } else {
-      e.gate = loader_.experts(name("ffn_gate_exps.weight"), {embd_, ff, count});
-      e.up = loader_.experts(name("ffn_up_exps.weight"), {embd_, ff, count});
-    }
-    e.down = loader_.experts(name("ffn_down_exps.weight"), {ff, embd_, count});
+    const auto& traits = h_.architecture->experts;
+    e.router.weight = loader_.mapped(name("ffn_gate_inp.weight"), {embd_, count});
+    if (traits.biases) e.router.bias = loader_.mapped_f32(name("ffn_gate_inp.bias"), {count});
+    if (traits.choice_bias) e.choice_bias = loader_.mapped_f32(name("exp_probs_b.bias"), {count});
+    const bool fused = loader_.has(name("ffn_gate_up_exps.weight"));
+    if (!fused) e.gate = expert_matrices("ffn_gate_exps", embd_, ff);
+    e.up = fused ? expert_matrices("ffn_gate_up_exps", embd_, 2 * ff) : expert_matrices("ffn_up_exps", embd_, ff);
+    e.down = expert_matrices("ffn_down_exps", ff, embd_);
     if (spec_.n_ff_shared > 0) shared_expert();
+  }
+
+  ExpertMatrices expert_matrices(std::string_view part, std::int64_t in, std::int64_t out) {
+    const std::string base = name(part);
+    ExpertMatrices matrices = loader_.experts(base + ".weight", {in, out, spec_.n_expert});
+    if (h_.architecture->experts.biases) matrices.bias = loader_.mapped_f32(base + ".bias", {out, spec_.n_expert});
+    return matrices;
   }
 
   void shared_expert() {
@@ -167,10 +174,15 @@ std::vector<const ggml_tensor*> LayerWeights::all() const {
                       attention_post_norm.bias,
                       ffn_norm.weight,
                       ffn_norm.bias,
-                      experts.router,
+                      experts.router.weight,
+                      experts.router.bias,
+                      experts.choice_bias,
                       experts.gate.of_many_rows,
+                      experts.gate.bias,
                       experts.up.of_many_rows,
+                      experts.up.bias,
                       experts.down.of_many_rows,
+                      experts.down.bias,
                       experts.shared_gate,
                       gate.weight,
                       gate.bias,

@@ -20,8 +20,9 @@ struct Affine {
 
 /// What chooses and holds the experts of a layer; null where it has none.
 struct ExpertWeights {
-  ggml_tensor* router = nullptr;  ///< [n_embd, n_expert]
-  ExpertMatrices gate;            ///< [n_embd, n_ff_expert]; null: `up` holds gate and up, in this order
+  Affine router;                       ///< [n_embd, n_expert]
+  ggml_tensor* choice_bias = nullptr;  ///< [n_expert], on what experts are chosen by; their weights do not have it
+  ExpertMatrices gate;                 ///< [n_embd, n_ff_expert]; null: `up` holds gate and up, in this order
   ExpertMatrices up;
   ExpertMatrices down;                 ///< [n_ff_expert, n_embd]
   ggml_tensor* shared_gate = nullptr;  ///< [n_embd], of how much the shared expert adds; null: all

@@ -20,7 +20,6 @@ constexpr int kMostHeads = 4096;
 constexpr int kMostHeadDim = 256;  // what attention's kernels are tested with
 constexpr double kMostScale = 1e6;
 constexpr int kMostFeedForward = 1 << 22;
-constexpr int kMostExperts = 1024;  // as in llama.cpp
 constexpr double kLeastBase = 1e-6;
 constexpr double kMostBase = 1e30;
 
@@ -205,11 +204,30 @@ int read_expert_count(const GgufKeys& keys, const Architecture& a) {
   return 0;
 }
 
-/// The shared expert's width, 0 where there is none. The gated one has the feed-forward part's where the file does not
-/// say.
-int shared_width(int said, const LayerSpec& s, const Architecture& a) {
-  return said == 0 && a.experts.shared == Experts::Shared::gated ? s.n_ff : said;
-}
+/// Widths of the shared expert, as the file says.
+struct SharedWidths {
+  std::optional<std::vector<int>> said;
+  int count = 0;  ///< of others that it is as wide as
+
+  static SharedWidths read(const GgufKeys& keys, const Architecture& a, int layers) {
+    using Shared = Experts::Shared;
+    const std::string prefix = std::string(a.name) + ".expert_shared_";
+    if (a.experts.shared == Shared::none) return {};
+    if (a.experts.shared == Shared::counted) return {{}, keys.required(prefix + "count", 0, kMostExperts)};
+    return {keys.integers(prefix + "feed_forward_length", layers, 0, kMostFeedForward)};
+  }
+
+  /// 0: there is none. The gated one has the feed-forward part's where the file does not say.
+  int of_layer(std::size_t i, const LayerSpec& s, const Architecture& a, const std::string& path) const {
+    if (count > kMostFeedForward / s.n_ff_expert) {
+      throw ModelError(fmt::format("{}: the shared expert is as wide as {} of the width {}, supported are {} in all",
+                                   path, count, s.n_ff_expert, kMostFeedForward));
+    }
+    if (a.experts.shared == Experts::Shared::counted) return count * s.n_ff_expert;
+    const int width = of(said, i, 0);
+    return width == 0 && a.experts.shared == Experts::Shared::gated ? s.n_ff : width;
+  }
+};
 
 void read_experts(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
   const Architecture& a = network.architecture;
@@ -219,24 +237,25 @@ void read_experts(const GgufKeys& keys, const Network& network, std::vector<Laye
   keys.integer(prefix + "group_count", 0, 1);  // groups would limit the choice
   keys.integer(prefix + "group_used_count");   // of one group it says nothing
   const auto used = required(keys, prefix + "used_count", network.n_layer, count);
-  const auto optional = [&](const std::string& key) {
-    return keys.integers(prefix + key, network.n_layer, 0, kMostFeedForward);
-  };
   const bool own_width = a.experts.width == Experts::Width::own;
-  const auto widths = own_width ? optional("feed_forward_length") : std::nullopt;
-  const bool shares = a.experts.shared != Experts::Shared::none;
-  const auto shared = shares ? optional("shared_feed_forward_length") : std::nullopt;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
+  const auto widths =
+      own_width ? keys.integers(prefix + "feed_forward_length", network.n_layer, 0, kMostFeedForward) : std::nullopt;
+  const auto shared = SharedWidths::read(keys, a, network.n_layer);
+  const int dense =
+      a.experts.leading_dense
+          ? keys.integer(std::string(a.name) + ".leading_dense_block_count", 0, network.n_layer).value_or(0)
+          : 0;
+  for (std::size_t i = as_size(dense); i < specs.size(); ++i) {
     auto& s = specs[i];
     s.n_expert = count;
     s.n_expert_used = used[i];
     s.n_ff_expert = of(widths, i, 0);
     if (s.n_ff_expert == 0) s.n_ff_expert = own_width ? s.n_ff / s.n_expert_used : s.n_ff;
-    s.n_ff_shared = shared_width(of(shared, i, 0), s, a);
     if (s.n_ff_expert == 0) {
       throw ModelError(fmt::format("{}: {} experts share a feed-forward part of the width {}", keys.path(),
                                    s.n_expert_used, s.n_ff));
     }
+    s.n_ff_shared = shared.of_layer(i, s, a, keys.path());
   }
 }
 

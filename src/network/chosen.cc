@@ -77,8 +77,10 @@ ggml_tensor* Chosen::product(const model::ExpertMatrices& by, ggml_tensor* x) {
   const bool together = how_ == Products::Experts::together;
   ggml_tensor* const weight =
       together && gives_each_many_rows(by.of_many_rows->ne[2]) ? by.of_many_rows : by.of_single_rows;
-  return together || multiplies_single_rows(*weight, experts_->ne[1]) ? ggml_mul_mat_id(context_, weight, x, experts_)
-                                                                      : product_row_by_row(weight, x);
+  ggml_tensor* const out = together || multiplies_single_rows(*weight, experts_->ne[1])
+                               ? ggml_mul_mat_id(context_, weight, x, experts_)
+                               : product_row_by_row(weight, x);
+  return by.bias == nullptr ? out : ggml_add_id(context_, out, by.bias, experts_);
 }
 
 /// On average. Some then have eight, from which on ggml has kernels for several rows.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "network/activation.h"
 #include "network/mixture.h"
 
 namespace winnow::network {
@@ -39,7 +40,7 @@ ggml_tensor* scaled(ggml_context* context, ggml_tensor* x, float by) {
 /// rotation.
 ggml_tensor* normed_heads(ggml_context* context, const model::Hparams& h, int head_dim, ggml_tensor* x,
                           ggml_tensor* weight) {
-  const auto kind = h.qk_norm();
+  const auto kind = weight == nullptr ? QkNorm::none : h.qk_norm();
   if (kind == QkNorm::row) x = ggml_mul(context, normalised(context, h, Norm::rms, x), weight);
   x = ggml_reshape_3d(context, x, head_dim, x->ne[0] / head_dim, x->ne[1]);
   if (kind == QkNorm::head) return ggml_mul(context, normalised(context, h, Norm::rms, x), weight);
@@ -160,21 +161,16 @@ ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, Att
 
 ggml_tensor* dense(ggml_context* context, Linear& products, const model::Hparams& h, const model::LayerWeights& w,
                    ggml_tensor* x) {
-  const auto activated = [&]() {
-    if (w.gate.weight == nullptr) return ggml_gelu_inplace(context, linear(context, products, w.up, x));
-    ggml_tensor* const gate = linear(context, products, w.gate, x);
-    ggml_tensor* const up = linear(context, products, w.up, x);
-    return h.architecture->activation == model::Activation::silu_gate ? ggml_swiglu_split(context, gate, up)
-                                                                      : ggml_geglu_split(context, gate, up);
-  };
-  return linear(context, products, w.down, activated());
+  ggml_tensor* const gate = w.gate.weight == nullptr ? nullptr : linear(context, products, w.gate, x);
+  ggml_tensor* const up = linear(context, products, w.up, x);
+  return linear(context, products, w.down, activated(context, h.architecture->activation, gate, up));
 }
 
 ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                           ggml_tensor* x) {
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);
-  if (w.experts.router == nullptr) return dense(context, products, h, w, x);
+  if (w.experts.router.weight == nullptr) return dense(context, products, h, w, x);
   ggml_tensor* const sum = mixture(context, products, h, w, h.layer(layer), x);
   if (w.up.weight == nullptr) return sum;
   ggml_tensor* shared = dense(context, products, h, w, x);

@@ -2,12 +2,15 @@
 #include "network/mixture.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <span>
 
 #include "base/as_size.h"
 #include "base/worker.h"
+#include "network/activation.h"
 #include "network/chosen.h"
 
 namespace winnow::network {
@@ -41,13 +44,34 @@ void choose(std::span<const float> logits, std::span<std::int32_t> chosen) {
   }
 }
 
-/// Their shares of the softmax of all logits.
-void weigh(std::span<const float> logits, std::span<const std::int32_t> chosen, std::span<float> weights) {
+/// What the router says of each expert, by its logits, in their place.
+void score(model::Gating gating, std::span<float> logits) {
+  if (gating == model::Gating::sigmoid) {
+    for (float& logit : logits) logit = 1 / (1 + std::exp(-logit));
+    return;
+  }
   const float largest = *std::max_element(logits.begin(), logits.end());
   float sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - largest);
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = std::exp(logits[as_size(chosen[i])] - largest) / sum;
+  for (float& logit : logits) {
+    logit = std::exp(logit - largest);
+    sum += logit;
+  }
+  for (float& logit : logits) logit /= sum;
 }
+
+/// The scores of a row's experts.
+class Scores {
+ public:
+  Scores(model::Gating gating, std::span<const float> logits) : count_(logits.size()) {
+    std::copy(logits.begin(), logits.end(), data_.begin());
+    score(gating, all());
+  }
+  std::span<float> all() { return std::span(data_).first(count_); }
+
+ private:
+  std::array<float, model::kMostExperts> data_;
+  std::size_t count_;
+};
 
 void norm(std::span<float> weights) {
   float sum = 0;
@@ -55,16 +79,33 @@ void norm(std::span<float> weights) {
   for (float& weight : weights) weight /= std::max(sum, kLeastSum);
 }
 
-void choose_rows(ggml_tensor* out, int index, int count, void*) {
-  for (std::int64_t row = part(out->ne[1], index, count); row < part(out->ne[1], index + 1, count); ++row)
-    choose(row_of<const float>(*out->src[0], row), row_of<std::int32_t>(*out, row));
+/// Scores rise with the logits, so those need not be known, unless something is added to them.
+void choose_rows(ggml_tensor* out, int index, int count, void* routing) {
+  const ggml_tensor* const bias = out->src[1];
+  for (std::int64_t row = part(out->ne[1], index, count); row < part(out->ne[1], index + 1, count); ++row) {
+    const auto logits = row_of<const float>(*out->src[0], row);
+    const auto chosen = row_of<std::int32_t>(*out, row);
+    if (bias == nullptr) {
+      choose(logits, chosen);
+      continue;
+    }
+    Scores scores(static_cast<const model::Routing*>(routing)->gating, logits);
+    const auto added = row_of<const float>(*bias, 0);
+    std::transform(added.begin(), added.end(), scores.all().begin(), scores.all().begin(), std::plus<>());
+    choose(scores.all(), chosen);
+  }
 }
 
-void weigh_rows(ggml_tensor* out, int index, int count, void* experts) {
+void weigh_rows(ggml_tensor* out, int index, int count, void* routing_pointer) {
+  const auto& routing = *static_cast<const model::Routing*>(routing_pointer);
   for (std::int64_t row = part(out->ne[1], index, count); row < part(out->ne[1], index + 1, count); ++row) {
+    Scores scores(routing.gating, row_of<const float>(*out->src[0], row));
+    const auto chosen = row_of<const std::int32_t>(*out->src[1], row);
     const auto weights = row_of<float>(*out, row);
-    weigh(row_of<const float>(*out->src[0], row), row_of<const std::int32_t>(*out->src[1], row), weights);
-    if (static_cast<const model::Experts*>(experts)->normed) norm(weights);
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = scores.all()[as_size(chosen[i])];
+    if (routing.normed) norm(weights);
+    if (routing.scale == 1) continue;
+    for (float& weight : weights) weight *= routing.scale;
   }
 }
 
@@ -85,11 +126,19 @@ void add_up(ggml_tensor* out, int index, int count, void*) {
   }
 }
 
-ggml_tensor* custom(ggml_context* context, ggml_type type, std::int64_t columns, std::span<ggml_tensor*> inputs,
-                    ggml_custom_op_t run, const model::Experts& experts) {
-  const std::int64_t rows = inputs.back()->ne[1];
+ggml_tensor* custom(ggml_context* context, ggml_type type, std::int64_t columns, std::int64_t rows,
+                    std::span<ggml_tensor*> inputs, ggml_custom_op_t run, const model::Routing& routing) {
   return ggml_custom_4d(context, type, columns, rows, 1, 1, inputs.data(), static_cast<int>(inputs.size()), run,
-                        GGML_N_TASKS_MAX, const_cast<model::Experts*>(&experts));
+                        GGML_N_TASKS_MAX, const_cast<model::Routing*>(&routing));
+}
+
+/// Gate and up of one tensor [2 n, k, rows], in this order.
+std::array<ggml_tensor*, 2> halves(ggml_context* context, ggml_tensor* both) {
+  const auto half = [&](std::size_t i) {
+    return ggml_view_3d(context, both, both->ne[0] / 2, both->ne[1], both->ne[2], both->nb[1], both->nb[2],
+                        i * both->nb[1] / 2);
+  };
+  return {half(0), half(1)};
 }
 
 }  // namespace
@@ -97,19 +146,23 @@ ggml_tensor* custom(ggml_context* context, ggml_type type, std::int64_t columns,
 ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hparams& hparams,
                      const model::LayerWeights& weights, const model::LayerSpec& layer, ggml_tensor* x) {
   const auto& e = weights.experts;
-  const auto& traits = hparams.architecture->experts;
-  ggml_tensor* logits = products.exact_product(context, e.router, x);
-  ggml_tensor* const chosen = custom(context, GGML_TYPE_I32, layer.n_expert_used, {&logits, 1}, choose_rows, traits);
+  const auto& routing = hparams.routing;
+  const std::int64_t rows = x->ne[1];
+  ggml_tensor* logits = products.exact_product(context, e.router.weight, x);
+  if (e.router.bias != nullptr) logits = ggml_add_inplace(context, logits, e.router.bias);
+  ggml_tensor* choice[] = {logits, e.choice_bias};
+  ggml_tensor* const chosen = custom(context, GGML_TYPE_I32, layer.n_expert_used, rows,
+                                     std::span(choice).first(e.choice_bias == nullptr ? 1 : 2), choose_rows, routing);
   ggml_tensor* routed[] = {logits, chosen};
-  ggml_tensor* const shares = custom(context, GGML_TYPE_F32, layer.n_expert_used, routed, weigh_rows, traits);
+  ggml_tensor* const shares = custom(context, GGML_TYPE_F32, layer.n_expert_used, rows, routed, weigh_rows, routing);
   Chosen experts(context, products.experts(), chosen);
-  ggml_tensor* const input = ggml_reshape_3d(context, x, x->ne[0], 1, x->ne[1]);
+  ggml_tensor* const input = ggml_reshape_3d(context, x, x->ne[0], 1, rows);
   ggml_tensor* const up = experts.product(e.up, input);
-  ggml_tensor* const activated = e.gate.of_many_rows == nullptr
-                                     ? ggml_swiglu(context, up)
-                                     : ggml_swiglu_split(context, experts.product(e.gate, input), up);
-  ggml_tensor* sum[] = {experts.product(e.down, activated), shares};
-  return custom(context, GGML_TYPE_F32, x->ne[0], sum, add_up, traits);
+  const auto [gate, gated] =
+      e.gate.of_many_rows == nullptr ? halves(context, up) : std::array{experts.product(e.gate, input), up};
+  ggml_tensor* const middle = activated(context, hparams.architecture->activation, gate, gated);
+  ggml_tensor* sum[] = {experts.product(e.down, middle), shares};
+  return custom(context, GGML_TYPE_F32, x->ne[0], rows, sum, add_up, routing);
 }
 
 ggml_tensor* gated(ggml_context* context, Linear& products, ggml_tensor* rows, ggml_tensor* gate, ggml_tensor* x) {

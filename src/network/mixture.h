@@ -8,8 +8,8 @@
 
 namespace winnow::network {
 
-/// What the experts of a layer add to rows x [n_embd, rows]: the router's softmax chooses n_expert_used for each row,
-/// ties going to the first, and weighs them. [n_embd, rows]
+/// What the experts of a layer add to rows x [n_embd, rows]: by the router's softmax or sigmoid n_expert_used are
+/// chosen for each row, ties going to the first, and weighed. [n_embd, rows]
 ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hparams& hparams,
                      const model::LayerWeights& weights, const model::LayerSpec& layer, ggml_tensor* x);
 

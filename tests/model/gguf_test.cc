@@ -2,6 +2,7 @@
 // Model files that are no good: each is refused by one sentence, none may crash.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -297,6 +298,32 @@ TEST_F(BadModel, experts_that_do_not_fit) {
   expect_in("key gemma.expert_count is not supported", error_with([](test::TinyModel& m) {
               m.arch = "gemma";
               m.n_expert = 8;
+            }));
+}
+
+TEST_F(BadModel, keys_of_routers_and_of_layers_without_experts) {
+  const auto error_of_key = [&](const test::TinyKey& key) {
+    return error_with([&](test::TinyModel& m) {
+      m = test::tiny_of("glm4moe");
+      m.keys = {key};
+    });
+  };
+  EXPECT_EQ(error_of_key({".expert_gating_func", 2U}), "");
+  EXPECT_EQ(Model::load(path_)->info().n_expert, 8) << "the first layer has none";
+  expect_in("key glm4moe.expert_gating_func is 3, expected 0 to 2", error_of_key({".expert_gating_func", 3U}));
+  expect_in("key glm4moe.expert_weights_scale is inf", error_of_key({".expert_weights_scale", INFINITY}));
+  expect_in("key glm4moe.leading_dense_block_count is 4, expected 0 to 3",
+            error_of_key({".leading_dense_block_count", 4U}));
+  expect_in("tensor blk.0.ffn_gate_inp.weight is missing", error_of_key({".leading_dense_block_count", 0U}));
+  expect_in("key glm4moe.expert_shared_count is 1025, expected 0 to 1024",
+            error_of_key({".expert_shared_count", 1025U}));
+  expect_in("tensor blk.1.ffn_gate_shexp.weight has the shape [64, 192], expected [64, 96]",
+            error_of_key({".expert_shared_count", 1U}));
+  expect_in("the shared expert is as wide as 2 of the width 4194304, supported are 4194304 in all",
+            error_of_key({".expert_feed_forward_length", 4194304U}));
+  expect_in("key qwen2moe.leading_dense_block_count is not supported", error_with([](test::TinyModel& m) {
+              m.arch = "qwen2moe";
+              m.keys = {{".leading_dense_block_count", 1U}};
             }));
 }
 

@@ -28,7 +28,9 @@ Case experts_of(const char* arch, const std::function<void(TinyModel&)>& change 
   TinyModel model = tiny_of(arch);
   if (model.experts() == 0) model.n_expert = 8;
   if (change) change(model);
-  return {arch + suffix, model};
+  std::string name = arch + suffix;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return {name, model};
 }
 
 void default_widths(TinyModel& m) {
@@ -56,6 +58,14 @@ std::vector<Case> all_cases() {
       experts_of("mistral3"),
       experts_of(
           "granitemoe", [](TinyModel& m) { m.n_ff_shared = 0; }, "_nothing_shared"),
+      experts_of("glm4moe"),
+      experts_of(
+          "glm4moe",
+          [](TinyModel& m) {
+            m.keys = {{".expert_weights_norm", false}, {".expert_weights_scale", 0.0F}};
+          },
+          "_weights_as_they_are"),
+      experts_of("minimax-m2"),
       experts_of("qwen3moe", choose(1, 8), "_one_of_eight"),
       experts_of("qwen3moe", choose(1, 1), "_a_single_one"),
       experts_of("qwen3moe", choose(8, 8), "_all_eight"),
@@ -64,18 +74,20 @@ std::vector<Case> all_cases() {
   };
 }
 
+/// A file in which rounding cannot choose other experts.
+void write_clear(TinyModel model, const std::string& path) {
+  constexpr std::uint32_t kMostSeeds = 20;
+  for (; model.seed <= kMostSeeds; ++model.seed) {
+    write_tiny_gguf(model, path);
+    if (is_clear(path, model)) return;
+  }
+  throw std::runtime_error("no seed chooses experts so that rounding cannot choose others");
+}
+
 class Mixture : public testing::TestWithParam<Case> {
  protected:
-  Mixture() : path_(folder_ / "tiny.gguf") {
-    TinyModel model = GetParam().model;
-    for (; model.seed <= kMostSeeds; ++model.seed) {
-      write_tiny_gguf(model, path_);
-      if (is_clear(path_, model)) return;
-    }
-    throw std::runtime_error("no seed chooses experts so that rounding cannot choose others");
-  }
+  Mixture() : path_(folder_ / "tiny.gguf") { write_clear(GetParam().model, path_); }
 
-  static constexpr std::uint32_t kMostSeeds = 20;
   TempFolder folder_;
   std::string path_;
 };
@@ -130,10 +142,11 @@ class BrokenMixture : public testing::Test {
  protected:
   static constexpr int kExperts = 4;
 
-  BrokenMixture() : path_(folder_ / "tiny.gguf") {
-    model_ = tiny_of("qwen3moe");
+  explicit BrokenMixture(const char* arch = "qwen3moe") : path_(folder_ / "tiny.gguf") {
+    model_ = tiny_of(arch);
     model_.n_expert = kExperts;
-    write_tiny_gguf(model_, path_);
+    layer_ = tiny_architecture(arch).leading_dense;
+    write_clear(model_, path_);
     tokens_ = random_tokens(kPrompt, 288, 7);
     expected_ = benchmark::Llama(path_, exact(256)).decode_all(tokens_);
   }
@@ -145,11 +158,11 @@ class BrokenMixture : public testing::Test {
     Network network(path_, 1, 1, kPrompt);
     return error(network);
   }
-  /// The first layer's, in the place of another tensor.
+  /// Those of the first layer with experts, in the place of another tensor.
   SpoiltBytes put(const std::string& part, const std::vector<char>& bytes) const {
-    return {path_, tensor_of(0, part), 0, bytes};
+    return {path_, tensor_of(layer_, part), 0, bytes};
   }
-  std::vector<char> bytes(const std::string& part) const { return TensorFile(path_).bytes(tensor_of(0, part)); }
+  std::vector<char> bytes(const std::string& part) const { return TensorFile(path_).bytes(tensor_of(layer_, part)); }
   /// Each expert in the place of the next one.
   std::vector<char> rotated(const std::string& part) const {
     auto out = bytes(part);
@@ -160,6 +173,7 @@ class BrokenMixture : public testing::Test {
   TempFolder folder_;
   std::string path_;
   TinyModel model_;
+  int layer_ = 0;
   std::vector<std::int32_t> tokens_;
   std::vector<float> expected_;
   double noticed_ = quantized_tolerance(2);  ///< the widest of the tiny networks' tolerances
@@ -184,9 +198,7 @@ TEST_F(BrokenMixture, is_noticed_with_experts_rotated_by_one) {
 
 TEST_F(BrokenMixture, is_noticed_with_weights_that_are_not_normed) {
   Network network(path_, 1, 1, kPrompt);
-  auto broken = *network.hparams().architecture;
-  broken.experts.normed = false;
-  const_cast<model::Hparams&>(network.hparams()).architecture = &broken;
+  const_cast<model::Hparams&>(network.hparams()).routing.normed = false;
   EXPECT_GT(error(network), noticed_);
 }
 
@@ -194,6 +206,32 @@ TEST_F(BrokenMixture, is_noticed_with_one_expert_fewer) {
   Network network(path_, 1, 1, kPrompt);
   const_cast<model::Hparams&>(network.hparams()).kinds.front().n_expert_used = 1;
   EXPECT_GT(error(network), noticed_);
+}
+
+class BrokenSigmoids : public BrokenMixture {
+ protected:
+  BrokenSigmoids() : BrokenMixture("glm4moe") {}
+
+  double error_with(const std::function<void(model::Routing&)>& change) const {
+    Network network(path_, 1, 1, kPrompt);
+    change(const_cast<model::Hparams&>(network.hparams()).routing);
+    return error(network);
+  }
+};
+
+TEST_F(BrokenSigmoids, are_not_what_the_others_begin_with) { EXPECT_LT(error(), tolerance_of(model_)); }
+
+TEST_F(BrokenSigmoids, are_noticed_as_a_softmax) {
+  EXPECT_GT(error_with([](model::Routing& r) { r.gating = model::Gating::softmax; }), noticed_);
+}
+
+TEST_F(BrokenSigmoids, are_noticed_without_their_scale) {
+  EXPECT_GT(error_with([](model::Routing& r) { r.scale = 1; }), noticed_);
+}
+
+TEST_F(BrokenSigmoids, are_noticed_without_the_bias_of_the_choice) {
+  const SpoiltValue none(path_, "blk.1.exp_probs_b.bias", 0, kExperts, 0);
+  EXPECT_GT(error(), noticed_);
 }
 
 TEST(GateUpExperts, are_the_separate_ones) {

@@ -86,6 +86,20 @@ Case longrope(const std::string& arch, int original_context, const std::string& 
   return case_of(name, model);
 }
 
+/// The last block predicts further tokens and is skipped.
+Case with_a_block_left_out() {
+  TinyModel model = tiny_of("glm4moe");
+  ++model.n_layer;
+  model.keys = {{".nextn_predict_layers", 1U}};
+  return case_of("_with_a_block_left_out", model);
+}
+
+Case without_norms_of_heads() {
+  TinyModel model = tiny_of("glm4moe");
+  model.optional_norms = false;
+  return case_of("_without_norms_of_heads", model);
+}
+
 void add_schemes(std::vector<Case>& out) {
   for (const char* arch : {"llama", "granite", "granite_swa", "minicpm", "mistral3"}) {
     TinyModel factors = tiny_of_heads(arch, 6, 2, 64);
@@ -145,6 +159,8 @@ std::vector<Case> all_cases() {
   std::vector<Case> out;
   for (const auto& row : tiny_architectures()) add_files(row, out);
   out.push_back(deep_command_r());
+  out.push_back(with_a_block_left_out());
+  out.push_back(without_norms_of_heads());
   add_schemes(out);
   add_caps(out);
   out.push_back(weights_of(GGML_TYPE_F16, half_tolerance(10, 2)));

@@ -55,8 +55,8 @@ inline std::vector<float> before_the_experts(const std::string& path, const Tiny
   const std::size_t experts = model.experts() * model.expert_width() * model.n_embd;
   const SpoiltValue none(path, tensor_of(layer, "ffn_down_exps"), 0, experts, 0);
   std::optional<SpoiltValue> no_shared;
-  if (tiny_architecture(model.arch).shared != SharedExpert::none && model.n_ff_shared > 0)
-    no_shared.emplace(path, tensor_of(layer, "ffn_down_shexp"), 0, model.n_ff_shared * model.n_embd, 0.0F);
+  if (model.shared_width() > 0)
+    no_shared.emplace(path, tensor_of(layer, "ffn_down_shexp"), 0, model.shared_width() * model.n_embd, 0.0F);
   Network network(path, 1, 1, static_cast<int>(tokens.size()));
   Buffer hidden(network.account(), tokens.size() * model.n_embd * sizeof(float), "hidden states");
   network.executor().embed(tokens, hidden.as<float>().data());
@@ -75,39 +75,46 @@ inline std::vector<float> before_the_experts(const std::string& path, const Tiny
 
 /// How tokens choose their experts, in double precision.
 struct Routing {
-  double margin = std::numeric_limits<double>::infinity();  ///< of the last chosen logit over the first one that is not
+  double margin = std::numeric_limits<double>::infinity();  ///< of the last chosen score over the first one that is not
   std::vector<std::set<int>> used;                          ///< experts of all tokens, [layer]
 
   static Routing of(const std::string& path, const TinyModel& model, std::span<const std::int32_t> tokens) {
     const TensorFile file(path);
     Routing out;
+    const auto& row = tiny_architecture(model.arch);
     for (int layer = 0; layer < model.n_layer; ++layer) {
-      const auto hidden = before_the_experts(path, model, layer, tokens);
-      const auto norm = file.f32(tensor_of(layer, "ffn_norm"));
-      const auto router = file.f32(tensor_of(layer, "ffn_gate_inp"));
       out.used.emplace_back();
+      if (!model.has_experts(layer)) continue;
+      const auto hidden = before_the_experts(path, model, layer, tokens);
+      const auto norm = file.f32(tensor_of(layer, std::string(row.pre_ffn)));
+      const auto router = file.f32(tensor_of(layer, "ffn_gate_inp"));
+      const auto bias =
+          row.choice_bias ? file.f32("blk." + std::to_string(layer) + ".exp_probs_b.bias") : std::vector<float>();
       for (std::size_t token = 0; token < tokens.size(); ++token)
-        out.add(std::span(hidden).subspan(token * norm.size(), norm.size()), norm, router, model.n_expert_used);
+        out.add(std::span(hidden).subspan(token * norm.size(), norm.size()), norm, router, bias, model.n_expert_used);
     }
     return out;
   }
 
  private:
-  void add(std::span<const float> hidden, std::span<const float> norm, std::span<const float> router, int chosen) {
+  /// A bias is on sigmoids, which rounding moves less than their logits.
+  void add(std::span<const float> hidden, std::span<const float> norm, std::span<const float> router,
+           std::span<const float> bias, int chosen) {
     const std::size_t n = hidden.size();
     double squares = 0;
     for (const float h : hidden) squares += static_cast<double>(h) * h;
     const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
-    std::vector<std::pair<double, int>> logits;
+    std::vector<std::pair<double, int>> scores;
     for (std::size_t expert = 0; expert < router.size() / n; ++expert) {
       double logit = 0;
       for (std::size_t i = 0; i < n; ++i) logit += scale * hidden[i] * norm[i] * router[expert * n + i];
-      logits.emplace_back(-logit, static_cast<int>(expert));
+      const double score = bias.empty() ? logit : 1 / (1 + std::exp(-logit)) + bias[expert];
+      scores.emplace_back(-score, static_cast<int>(expert));
     }
-    std::sort(logits.begin(), logits.end());
-    for (int i = 0; i < chosen; ++i) used.back().insert(logits[i].second);
-    if (chosen < static_cast<int>(logits.size()))
-      margin = std::min(margin, logits[chosen].first - logits[chosen - 1].first);
+    std::sort(scores.begin(), scores.end());
+    for (int i = 0; i < chosen; ++i) used.back().insert(scores[i].second);
+    if (chosen < static_cast<int>(scores.size()))
+      margin = std::min(margin, scores[chosen].first - scores[chosen - 1].first);
   }
 };
 

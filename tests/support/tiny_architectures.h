@@ -36,7 +36,8 @@ enum class FfnKind : std::uint8_t {
 enum class SharedExpert : std::uint8_t {
   none,
   plain,
-  gated,  ///< ffn_gate_inp_shexp says how much it adds
+  gated,    ///< ffn_gate_inp_shexp says how much it adds
+  counted,  ///< as wide as two of the others, by the key expert_shared_count
 };
 
 enum class OutputMatrix : std::uint8_t {
@@ -71,11 +72,14 @@ struct TinyArchitecture {
   std::string_view pre_ffn = "ffn_norm";
   std::string_view post_ffn = "";
   QkNorm qk_norm = QkNorm::none;
-  int qk_norm_from_layers = 0;  ///< only models of so many layers have them
-  bool fused_qkv = false;       ///< files have attn_qkv, although attn_q, attn_k and attn_v would do
+  int qk_norm_from_layers = 0;    ///< only models of so many layers have them
+  bool qk_norm_optional = false;  ///< not all files have them
+  bool fused_qkv = false;         ///< files have attn_qkv, although attn_q, attn_k and attn_v would do
   FfnKind ffn = FfnKind::gated;
   int experts = 0;            ///< in place of the feed-forward part, unless a model says how many
   bool expert_width = false;  ///< the key expert_feed_forward_length is read
+  bool choice_bias = false;   ///< exp_probs_b
+  int leading_dense = 0;      ///< layers without experts, by the key leading_dense_block_count
   SharedExpert shared = SharedExpert::none;
   bool fused_shared = false;               ///< its ffn_up_shexp holds the gate before itself
   Biases biases = {};                      ///< that files have

@@ -17,11 +17,13 @@ namespace winnow::test {
 
 namespace {
 
+constexpr int kSharedCount = 2;  // experts that one is as wide as
+
 /// Bytes that the tensors take at most.
 std::size_t bytes_of(const TinyModel& m) {
   constexpr std::size_t kBesides = std::size_t{256} << 20U;  // vectors, and what ggml keeps of each tensor
   const auto attention = std::size_t{2} * (m.n_head + m.n_head_kv) * m.head_dim;
-  const auto ffn = std::size_t{3} * std::max(m.n_ff, m.expert_width() * m.experts() + m.n_ff_shared);
+  const auto ffn = std::size_t{3} * std::max(m.n_ff, m.expert_width() * m.experts() + m.shared_width());
   const auto rows = std::size_t{2} * m.n_vocab + m.n_layer * (attention + ffn);
   return kBesides + rows * m.n_embd * ggml_type_size(m.type) / ggml_blck_size(m.type);
 }
@@ -90,8 +92,12 @@ class Writer {
     number(".expert_count", m_.experts());
     number(".expert_used_count", m_.n_expert_used);
     if (arch_.expert_width) number(".expert_feed_forward_length", m_.n_ff_expert);
-    if (arch_.shared != SharedExpert::none && m_.n_ff_shared > 0)
-      number(".expert_shared_feed_forward_length", m_.n_ff_shared);
+    if (arch_.shared == SharedExpert::counted) {
+      number(".expert_shared_count", kSharedCount);
+    } else if (m_.shared_width() > 0) {
+      number(".expert_shared_feed_forward_length", m_.shared_width());
+    }
+    if (arch_.leading_dense > 0) number(".leading_dense_block_count", arch_.leading_dense);
   }
 
   void scaling() {
@@ -172,6 +178,14 @@ int TinyModel::rotated() const {
 int TinyModel::experts() const { return n_expert != 0 ? n_expert : tiny_architecture(arch).experts; }
 
 int TinyModel::expert_width() const { return tiny_architecture(arch).expert_width ? n_ff_expert : n_ff; }
+
+int TinyModel::shared_width() const {
+  const SharedExpert shared = tiny_architecture(arch).shared;
+  if (shared == SharedExpert::none) return 0;
+  return shared == SharedExpert::counted ? kSharedCount * expert_width() : n_ff_shared;
+}
+
+bool TinyModel::has_experts(int layer) const { return experts() > 0 && layer >= tiny_architecture(arch).leading_dense; }
 
 TinyLayer TinyModel::layer(int i) const {
   if (!layers.empty()) return layers[i];

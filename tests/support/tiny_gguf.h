@@ -56,6 +56,7 @@ struct TinyModel {
   ggml_type type = GGML_TYPE_F32;  ///< of the matrices
   bool tied = true;                ///< where the architecture allows it
   QkvTensors qkv = QkvTensors::as_usual;
+  bool optional_norms = true;    ///< of queries and keys, where not all files have them
   bool optional_biases = false;  ///< all that the architecture may have
   bool rope_factors = false;     ///< a rope_freqs tensor, as Llama 3.1 has
   bool longrope = false;         ///< rope_factors_long and rope_factors_short, as Phi-3 has
@@ -69,6 +70,9 @@ struct TinyModel {
   int rotated() const;
   int experts() const;
   int expert_width() const;
+  int shared_width() const;  ///< 0: the model has no shared expert
+  /// Whether a layer has experts.
+  bool has_experts(int layer) const;
   TinyLayer layer(int i) const;
 };
 

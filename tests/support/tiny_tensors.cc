@@ -36,7 +36,7 @@ class Tensors {
     for (int i = 0; i < m_.n_layer; ++i) {
       const std::string block = "blk." + std::to_string(i) + ".";
       attention(block, m_.layer(i));
-      feed_forward(block, m_.layer(i).n_ff);
+      feed_forward(block, i);
     }
   }
 
@@ -65,7 +65,7 @@ class Tensors {
       }
     }
     if (has_bias(&Biases::attn_output)) bias(block + "attn_output.bias", m_.n_embd);
-    if (m_.n_layer >= arch_.qk_norm_from_layers) {
+    if (m_.n_layer >= arch_.qk_norm_from_layers && (m_.optional_norms || !arch_.qk_norm_optional)) {
       qk_norm(block + "attn_q_norm.weight", layer.n_head, layer.head_dim);
       qk_norm(block + "attn_k_norm.weight", layer.n_head_kv, layer.head_dim);
     }
@@ -73,9 +73,10 @@ class Tensors {
     norm_if_any(block, arch_.post_attention);
   }
 
-  void feed_forward(const std::string& block, int n_ff) {
+  void feed_forward(const std::string& block, int layer) {
+    const int n_ff = m_.layer(layer).n_ff;
     norm_if_any(block, arch_.pre_ffn);
-    if (m_.experts() > 0) return experts(block);
+    if (m_.has_experts(layer)) return experts(block);
     if (arch_.ffn == FfnKind::gated) matrix(block + "ffn_gate.weight", m_.n_embd, {{n_ff, 1}});
     if (arch_.ffn == FfnKind::fused) {
       matrix(block + "ffn_up.weight", m_.n_embd, {{n_ff, 1}, {n_ff, 1}});
@@ -101,15 +102,17 @@ class Tensors {
       of_experts(block + "ffn_up_exps.weight", m_.n_embd, ff);
     }
     of_experts(block + "ffn_down_exps.weight", ff, m_.n_embd);
-    if (arch_.shared == SharedExpert::none || m_.n_ff_shared == 0) return;
+    if (arch_.choice_bias) bias(block + "exp_probs_b.bias", m_.experts());
+    const int shared = m_.shared_width();
+    if (shared == 0) return;
     if (arch_.shared == SharedExpert::gated) vector(block + "ffn_gate_inp_shexp.weight", {m_.n_embd}, -1, 1);
     if (arch_.fused_shared) {
-      matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}, {m_.n_ff_shared, 1}});
+      matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{shared, 1}, {shared, 1}});
     } else {
-      matrix(block + "ffn_gate_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
-      matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{m_.n_ff_shared, 1}});
+      matrix(block + "ffn_gate_shexp.weight", m_.n_embd, {{shared, 1}});
+      matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{shared, 1}});
     }
-    matrix(block + "ffn_down_shexp.weight", m_.n_ff_shared, {{m_.n_embd, 1}});
+    matrix(block + "ffn_down_shexp.weight", shared, {{m_.n_embd, 1}});
   }
 
   bool has_bias(bool Biases::*of) const {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml.h>
+
+#include "model/architecture.h"
+
+namespace winnow::network {
+
+/// What goes into the last product of a feed-forward part or expert; `gate` and `up` have the same shape. `gate` is
+/// null where the activation has none.
+ggml_tensor* activated(ggml_context* context, model::Activation activation, ggml_tensor* gate, ggml_tensor* up);
+
+}  // namespace winnow::network
