@@ -66,6 +66,8 @@ std::vector<Case> all_cases() {
           },
           "_weights_as_they_are"),
       experts_of("minimax-m2"),
+      experts_of("gpt-oss"),
+      experts_of("gpt-oss", choose(1, 8), "_one_of_eight"),
       experts_of("qwen3moe", choose(1, 8), "_one_of_eight"),
       experts_of("qwen3moe", choose(1, 1), "_a_single_one"),
       experts_of("qwen3moe", choose(8, 8), "_all_eight"),
@@ -111,18 +113,28 @@ TEST(MixtureOf64, leaves_experts_without_a_token) {
 }
 
 /// Weights that are rounded may choose other experts. So here all are chosen.
-class MixtureOfType : public testing::TestWithParam<std::pair<ggml_type, double>> {};
-
-TEST_P(MixtureOfType, gives_llama_cpp_s_logits) {
+void expect_parity_of_all_chosen(const char* arch, ggml_type type, double tolerance) {
   const TempFolder folder;
   const std::string path = folder / "tiny.gguf";
-  TinyModel model = tiny_of("qwen3moe");
-  model.type = GetParam().first;
+  TinyModel model = tiny_of(arch);
+  model.type = type;
   model.n_embd = 256;
   model.n_ff_expert = 256;
   model.n_expert = model.n_expert_used = 3;
   write_tiny_gguf(model, path);
-  expect_parity(path, GetParam().second, kLargestGain, kPrompt, {1, 7, kPrompt});
+  expect_parity(path, tolerance, largest_gain(model), kPrompt, {1, 7, kPrompt});
+}
+
+class MixtureOfType : public testing::TestWithParam<std::pair<ggml_type, double>> {};
+
+TEST_P(MixtureOfType, gives_llama_cpp_s_logits) {
+  expect_parity_of_all_chosen("qwen3moe", GetParam().first, GetParam().second);
+}
+
+TEST(GptOssOfItsType, gives_llama_cpp_s_logits) {
+  const TinyModel model = tiny_of("gpt-oss");
+  expect_parity_of_all_chosen("gpt-oss", GGML_TYPE_MXFP4,
+                              rounding_tolerance(2.8 / 127, model.n_layer, largest_gain(model)));
 }
 
 INSTANTIATE_TEST_SUITE_P(all, MixtureOfType,
@@ -232,6 +244,50 @@ TEST_F(BrokenSigmoids, are_noticed_without_their_scale) {
 TEST_F(BrokenSigmoids, are_noticed_without_the_bias_of_the_choice) {
   const SpoiltValue none(path_, "blk.1.exp_probs_b.bias", 0, kExperts, 0);
   EXPECT_GT(error(), noticed_);
+}
+
+class BrokenBiases : public BrokenMixture {
+ protected:
+  BrokenBiases() : BrokenMixture("gpt-oss") {}
+
+  /// Without a bias of the first layer's.
+  double error_without(const std::string& part) const {
+    const auto count = static_cast<std::size_t>(ggml_nelements(&TensorFile(path_).tensor(bias_of(0, part))));
+    const SpoiltValue none(path_, bias_of(0, part), 0, count, 0);
+    return error();
+  }
+};
+
+TEST_F(BrokenBiases, are_not_what_the_others_begin_with) { EXPECT_LT(error(), tolerance_of(model_)); }
+
+TEST_F(BrokenBiases, are_noticed_where_one_is_left_out) {
+  for (const char* part : {"ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"})
+    EXPECT_GT(error_without(part), noticed_) << part;
+}
+
+TEST_F(BrokenBiases, are_noticed_where_they_are_those_of_the_next_expert) {
+  for (const char* part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+    auto bytes = TensorFile(path_).bytes(bias_of(0, part));
+    std::rotate(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(bytes.size() / kExperts), bytes.end());
+    const SpoiltBytes spoilt(path_, bias_of(0, part), 0, bytes);
+    EXPECT_GT(error(), noticed_) << part;
+  }
+}
+
+TEST_F(BrokenBiases, are_noticed_with_gate_and_up_swapped) {
+  const auto gate = bytes("ffn_gate_exps");
+  const auto up = bytes("ffn_up_exps");
+  const auto one = put("ffn_gate_exps", up);
+  const auto other = put("ffn_up_exps", gate);
+  EXPECT_GT(error(), noticed_);
+}
+
+TEST_F(BrokenBiases, are_noticed_with_another_activation) {
+  Network network(path_, 1, 1, kPrompt);
+  auto broken = *network.hparams().architecture;
+  broken.activation = model::Activation::silu_gate;
+  const_cast<model::Hparams&>(network.hparams()).architecture = &broken;
+  EXPECT_GT(error(network), noticed_);
 }
 
 TEST(GateUpExperts, are_the_separate_ones) {

@@ -45,6 +45,9 @@ class TensorFile {
   ggml_context_ptr context_;
 };
 
+inline std::string bias_of(int layer, const std::string& part) {
+  return "blk." + std::to_string(layer) + "." + part + ".bias";
+}
 inline std::string tensor_of(int layer, const std::string& part) {
   return "blk." + std::to_string(layer) + "." + part + ".weight";
 }
@@ -54,6 +57,9 @@ inline std::vector<float> before_the_experts(const std::string& path, const Tiny
                                              std::span<const std::int32_t> tokens) {
   const std::size_t experts = model.experts() * model.expert_width() * model.n_embd;
   const SpoiltValue none(path, tensor_of(layer, "ffn_down_exps"), 0, experts, 0);
+  std::optional<SpoiltValue> no_biases;
+  if (tiny_architecture(model.arch).expert_biases)
+    no_biases.emplace(path, bias_of(layer, "ffn_down_exps"), 0, model.experts() * model.n_embd, 0.0F);
   std::optional<SpoiltValue> no_shared;
   if (model.shared_width() > 0)
     no_shared.emplace(path, tensor_of(layer, "ffn_down_shexp"), 0, model.shared_width() * model.n_embd, 0.0F);
@@ -88,27 +94,29 @@ struct Routing {
       const auto hidden = before_the_experts(path, model, layer, tokens);
       const auto norm = file.f32(tensor_of(layer, std::string(row.pre_ffn)));
       const auto router = file.f32(tensor_of(layer, "ffn_gate_inp"));
-      const auto bias =
-          row.choice_bias ? file.f32("blk." + std::to_string(layer) + ".exp_probs_b.bias") : std::vector<float>();
-      for (std::size_t token = 0; token < tokens.size(); ++token)
-        out.add(std::span(hidden).subspan(token * norm.size(), norm.size()), norm, router, bias, model.n_expert_used);
+      const auto bias = row.expert_biases ? file.f32(bias_of(layer, "ffn_gate_inp")) : std::vector<float>();
+      const auto choice_bias = row.choice_bias ? file.f32(bias_of(layer, "exp_probs_b")) : std::vector<float>();
+      for (std::size_t token = 0; token < tokens.size(); ++token) {
+        out.add(std::span(hidden).subspan(token * norm.size(), norm.size()), norm, router, bias, choice_bias,
+                model.n_expert_used);
+      }
     }
     return out;
   }
 
  private:
-  /// A bias is on sigmoids, which rounding moves less than their logits.
+  /// A bias of the choice is on sigmoids, which rounding moves less than their logits.
   void add(std::span<const float> hidden, std::span<const float> norm, std::span<const float> router,
-           std::span<const float> bias, int chosen) {
+           std::span<const float> bias, std::span<const float> choice_bias, int chosen) {
     const std::size_t n = hidden.size();
     double squares = 0;
     for (const float h : hidden) squares += static_cast<double>(h) * h;
     const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
     std::vector<std::pair<double, int>> scores;
     for (std::size_t expert = 0; expert < router.size() / n; ++expert) {
-      double logit = 0;
+      double logit = bias.empty() ? 0 : bias[expert];
       for (std::size_t i = 0; i < n; ++i) logit += scale * hidden[i] * norm[i] * router[expert * n + i];
-      const double score = bias.empty() ? logit : 1 / (1 + std::exp(-logit)) + bias[expert];
+      const double score = choice_bias.empty() ? logit : 1 / (1 + std::exp(-logit)) + choice_bias[expert];
       scores.emplace_back(-score, static_cast<int>(expert));
     }
     std::sort(scores.begin(), scores.end());

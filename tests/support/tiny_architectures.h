@@ -76,10 +76,11 @@ struct TinyArchitecture {
   bool qk_norm_optional = false;  ///< not all files have them
   bool fused_qkv = false;         ///< files have attn_qkv, although attn_q, attn_k and attn_v would do
   FfnKind ffn = FfnKind::gated;
-  int experts = 0;            ///< in place of the feed-forward part, unless a model says how many
-  bool expert_width = false;  ///< the key expert_feed_forward_length is read
-  bool choice_bias = false;   ///< exp_probs_b
-  int leading_dense = 0;      ///< layers without experts, by the key leading_dense_block_count
+  int experts = 0;             ///< in place of the feed-forward part, unless a model says how many
+  bool expert_width = false;   ///< the key expert_feed_forward_length is read
+  bool expert_biases = false;  ///< of the router and of experts
+  bool choice_bias = false;    ///< exp_probs_b
+  int leading_dense = 0;       ///< layers without experts, by the key leading_dense_block_count
   SharedExpert shared = SharedExpert::none;
   bool fused_shared = false;               ///< its ffn_up_shexp holds the gate before itself
   Biases biases = {};                      ///< that files have

@@ -102,6 +102,7 @@ class Tensors {
       of_experts(block + "ffn_up_exps.weight", m_.n_embd, ff);
     }
     of_experts(block + "ffn_down_exps.weight", ff, m_.n_embd);
+    if (arch_.expert_biases) expert_biases(block, ff);
     if (arch_.choice_bias) bias(block + "exp_probs_b.bias", m_.experts());
     const int shared = m_.shared_width();
     if (shared == 0) return;
@@ -113,6 +114,15 @@ class Tensors {
       matrix(block + "ffn_up_shexp.weight", m_.n_embd, {{shared, 1}});
     }
     matrix(block + "ffn_down_shexp.weight", shared, {{m_.n_embd, 1}});
+  }
+
+  /// Those of gates and ups reach beyond the 7 at which they are cut.
+  void expert_biases(const std::string& block, int ff) {
+    constexpr float kMostBias = 10;
+    bias(block + "ffn_gate_inp.bias", m_.experts());
+    vector(block + "ffn_gate_exps.bias", {ff, m_.experts()}, -kMostBias, kMostBias);
+    vector(block + "ffn_up_exps.bias", {ff, m_.experts()}, -kMostBias, kMostBias);
+    vector(block + "ffn_down_exps.bias", {m_.n_embd, m_.experts()}, -1, 1);
   }
 
   bool has_bias(bool Biases::*of) const {
