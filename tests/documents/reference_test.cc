@@ -270,7 +270,9 @@ class RandomFacts {
   std::mt19937 random_;
 };
 
+/// The facts are made up, so that only the heads of a network matter, not its attention.
 TEST_P(ReferenceTest, blocks_are_chosen_as_they_should_be_whatever_the_facts) {
+  if (hparams().layer(0).attention_cap > 0 || !hparams().sink_logits.empty()) GTEST_SKIP() << "its heads are equal";
   int kept = 0;
   int left = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
