@@ -27,7 +27,7 @@ void check_exported(const std::string& path, const std::string& name) { document
 
 DocumentStore::DocumentStore(const std::string& where, MissingStore what)
     : impl_(std::make_unique<Impl>(
-          Impl{documents::Archive(store::open(where.empty() ? store::default_folder() : where, missing(what)))})) {}
+          Impl{documents::Archive(store::open({where.empty() ? store::default_folder() : where}, missing(what)))})) {}
 DocumentStore::DocumentStore(DocumentStore&&) noexcept = default;
 DocumentStore& DocumentStore::operator=(DocumentStore&&) noexcept = default;
 DocumentStore::~DocumentStore() = default;

@@ -88,12 +88,17 @@ class ByteStore {
 /// A store that nobody else sees and that ends with the process.
 std::unique_ptr<ByteStore> open_memory();
 
+/// Where a store is, and what is kept there.
+struct Place {
+  std::string where;                   ///< a folder, or the address of a Redis server (RedisAddress)
+  std::string contents = "documents";  ///< what messages call that
+};
+
 /// What to do where there is no store yet.
 enum class Missing : std::uint8_t { is_created, is_an_error };
 
-/// A folder, or the address of a Redis server (RedisAddress). A folder that cannot be written can still be read. Throws
-/// UsageError, InputError.
-std::unique_ptr<ByteStore> open(const std::string& where, Missing missing);
+/// A folder that cannot be written can still be read. Throws UsageError, InputError.
+std::unique_ptr<ByteStore> open(const Place& place, Missing missing);
 
 /// Where documents lie when nothing else is said: $XDG_DATA_HOME/winnow/documents.
 std::string default_folder();

@@ -33,7 +33,7 @@ constexpr int kTries = 100;
 constexpr MDB_dbi kTables = 2;
 constexpr const char* kRecords = "records";
 constexpr const char* kValues = "values";
-constexpr mode_t kFileMode = 0600;  ///< documents are somebody's prompts
+constexpr mode_t kFileMode = 0600;  ///< what is kept is somebody's text
 constexpr mode_t kFolderMode = 0700;
 
 /// LMDB's own file in the folder.
@@ -41,29 +41,29 @@ std::string data_file(const std::string& folder) { return folder + "/data.mdb"; 
 /// The folder in it where that is made.
 constexpr const char* kNew = "new.mdb";
 
-[[noreturn]] void refuse(const std::string& folder, const std::string& why) {
-  throw StoreError(fmt::format("cannot keep documents in {}: {}", folder, why));
+[[noreturn]] void refuse(const Place& place, const std::string& why) {
+  throw StoreError(fmt::format("cannot keep {} in {}: {}", place.contents, place.where, why));
 }
 
 /// A folder and those above it, where they are not there.
-void make_folder(const std::string& folder) {
+void make_folder(const Place& place) {
   fs::path made;
-  for (const auto& part : fs::path(folder)) {
+  for (const auto& part : fs::path(place.where)) {
     made /= part;
     const int error = mkdir(made.c_str(), kFolderMode) == 0 ? 0 : errno;
     std::error_code none;
-    if (error != 0 && error != EEXIST && !fs::exists(made, none)) refuse(folder, std::strerror(error));
+    if (error != 0 && error != EEXIST && !fs::exists(made, none)) refuse(place, std::strerror(error));
   }
 }
 
 /// While it lives nobody else makes a store in the folder.
 class FolderLock {
  public:
-  explicit FolderLock(const std::string& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  explicit FolderLock(const Place& place) : fd_(::open(place.where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (fd_ >= 0 && flock(fd_, LOCK_EX) == 0) return;
     const int error = errno;
     if (fd_ >= 0) close(fd_);
-    refuse(folder, std::strerror(error));
+    refuse(place, std::strerror(error));
   }
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
@@ -76,14 +76,14 @@ class FolderLock {
   int fd_;
 };
 
-void refuse_other_files(const std::string& folder) {
+void refuse_other_files(const Place& place) {
   std::error_code error;
-  const auto first = fs::directory_iterator(folder, error);
-  if (error) refuse(folder, error.message());
+  const auto first = fs::directory_iterator(place.where, error);
+  if (error) refuse(place, error.message());
   for (const auto& entry : first) {
     const auto name = entry.path().filename();
     if (name != "lock.mdb" && name != kNew)
-      refuse(folder, fmt::format("it has other files ({}); name an empty folder", name.string()));
+      refuse(place, fmt::format("it has other files ({}); name an empty folder", name.string()));
   }
 }
 
@@ -107,12 +107,13 @@ int write_empty_store(const std::string& folder) {
 }
 
 /// Makes a store where there is none, whole or not at all.
-void make_store(const std::string& folder) {
-  make_folder(folder);
-  const FolderLock lock(folder);
+void make_store(const Place& place) {
+  const std::string& folder = place.where;
+  make_folder(place);
+  const FolderLock lock(place);
   std::error_code none;
   if (fs::exists(data_file(folder), none)) return;  // somebody was faster
-  refuse_other_files(folder);
+  refuse_other_files(place);
   const std::string made = folder + "/" + kNew;
   mkdir(made.c_str(), kFolderMode);
   unlink(data_file(made).c_str());  // of a process that was killed
@@ -120,18 +121,19 @@ void make_store(const std::string& folder) {
   if (code == MDB_SUCCESS && std::rename(data_file(made).c_str(), data_file(folder).c_str()) != 0) code = errno;
   if (code != MDB_SUCCESS) unlink(data_file(made).c_str());
   rmdir(made.c_str());
-  if (code != MDB_SUCCESS) refuse(folder, mdb_strerror(code));
+  if (code != MDB_SUCCESS) refuse(place, mdb_strerror(code));
   lock.sync();
 }
 
 /// Makes sure that the folder holds a store.
-void prepare_folder(const std::string& folder, Missing missing) {
+void prepare_folder(const Place& place, Missing missing) {
+  const std::string& folder = place.where;
   std::error_code error;
   if (fs::exists(data_file(folder), error)) return;
-  if (fs::exists(folder, error) && !fs::is_directory(folder, error)) refuse(folder, "it is not a folder");
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error)) refuse(place, "it is not a folder");
   if (missing == Missing::is_an_error)
     throw InputError(fmt::format("there are no documents in {}: `winnow docs add` makes a store there", folder));
-  make_store(folder);
+  make_store(place);
 }
 
 /// Environments of this process by the folder's real path, each with the number of those who use it. Opened and closed
@@ -158,24 +160,24 @@ void leave(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const LmdbEnvironment> LmdbEnvironment::open(const std::string& folder, Missing missing) {
+std::shared_ptr<const LmdbEnvironment> LmdbEnvironment::open(const Place& place, Missing missing) {
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
-  prepare_folder(folder, missing);
+  prepare_folder(place, missing);
   std::error_code error;
-  const std::string path = fs::canonical(folder, error).string();
-  if (error) refuse(folder, error.message());
+  const std::string path = fs::canonical(place.where, error).string();
+  if (error) refuse(place, error.message());
   auto it = all.open.find(path);
   if (it == all.open.end())
-    it = all.open.emplace(path, Registry::Entry{std::unique_ptr<LmdbEnvironment>(new LmdbEnvironment(folder))}).first;
+    it = all.open.emplace(path, Registry::Entry{std::unique_ptr<LmdbEnvironment>(new LmdbEnvironment(place))}).first;
   auto& entry = it->second;
   ++entry.users;
   return {entry.environment.get(), [path](const LmdbEnvironment*) { leave(path); }};
 }
 
-LmdbEnvironment::LmdbEnvironment(std::string folder) : folder_(std::move(folder)) {
+LmdbEnvironment::LmdbEnvironment(Place place) : place_(std::move(place)) {
   try {
-    check_lmdb_metas(FileSource(data_file(folder_)));
+    check_lmdb_metas(FileSource(data_file(folder())));
     open_map();
     int dead = 0;
     mdb_reader_check(env_, &dead);  // slots of processes that were killed
@@ -198,7 +200,7 @@ void LmdbEnvironment::open_map() {
     // No read-ahead: what is read is some blocks of a layer here and there. No thread-bound readers: leases move
     // between threads.
     const unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | (read_only_ ? MDB_RDONLY : 0U);
-    const int code = mdb_env_open(env_, folder_.c_str(), flags, kFileMode);
+    const int code = mdb_env_open(env_, folder().c_str(), flags, kFileMode);
     if (code == MDB_SUCCESS) return;
     mdb_env_close(std::exchange(env_, nullptr));
     if ((code == EACCES || code == EROFS || code == EPERM) && !read_only_) {
@@ -213,13 +215,13 @@ void LmdbEnvironment::open_map() {
 void LmdbEnvironment::check_last_step(LmdbPages pages) const {
   for (int i = 0; i < kTries; ++i) {  // others may make steps between the two
     const Snapshot snapshot(*this);
-    if (check_lmdb_step(FileSource(data_file(folder_)), mdb_txn_id(snapshot.txn()), pages)) return;
+    if (check_lmdb_step(FileSource(data_file(folder())), mdb_txn_id(snapshot.txn()), pages)) return;
   }
   fail(MDB_CORRUPTED, "read");
 }
 
 void LmdbEnvironment::check_before_erasing(MDB_txn* txn) const {
-  if (!check_lmdb_step(FileSource(data_file(folder_)), mdb_txn_id(txn) - 1, LmdbPages::of_values_too))
+  if (!check_lmdb_step(FileSource(data_file(folder())), mdb_txn_id(txn) - 1, LmdbPages::of_values_too))
     fail(MDB_CORRUPTED, "change");
 }
 
@@ -235,14 +237,14 @@ void LmdbEnvironment::open_tables() {
 
 std::size_t LmdbEnvironment::free_bytes() const {
   struct statvfs disk {};
-  return statvfs(folder_.c_str(), &disk) == 0 ? disk.f_bavail * disk.f_frsize : 0;
+  return statvfs(folder().c_str(), &disk) == 0 ? disk.f_bavail * disk.f_frsize : 0;
 }
 
 void LmdbEnvironment::fail(int code, const std::string& doing) const {
   std::string why = mdb_strerror(code);
   if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_INCOMPATIBLE ||
       code == MDB_PAGE_NOTFOUND || code == MDB_NOTFOUND) {
-    why = "its data.mdb is no store of documents, or is damaged";
+    why = "its data.mdb is no store of winnow, or is damaged";
   } else if (code == MDB_MAP_FULL || code == MDB_MAP_RESIZED) {
     MDB_envinfo info{};
     mdb_env_info(env_, &info);
@@ -253,7 +255,7 @@ void LmdbEnvironment::fail(int code, const std::string& doing) const {
   } else if (code == ENOSPC) {
     why += fmt::format(" ({} are free)", format_bytes(free_bytes()));
   }
-  throw StoreError(fmt::format("cannot {} the documents in {}: {}", doing, folder_, why));
+  throw StoreError(fmt::format("cannot {} the {} in {}: {}", doing, place_.contents, folder(), why));
 }
 
 LmdbEnvironment::Snapshot::Snapshot(const LmdbEnvironment& environment) {

@@ -34,7 +34,7 @@ class LmdbEnvironment {
     mutable std::mutex mutex_;
   };
 
-  static std::shared_ptr<const LmdbEnvironment> open(const std::string& folder, Missing missing);
+  static std::shared_ptr<const LmdbEnvironment> open(const Place& place, Missing missing);
   LmdbEnvironment(const LmdbEnvironment&) = delete;
   LmdbEnvironment& operator=(const LmdbEnvironment&) = delete;
   ~LmdbEnvironment();
@@ -50,7 +50,7 @@ class LmdbEnvironment {
   MDB_env* env() const { return env_; }
   MDB_dbi records() const { return records_; }
   MDB_dbi values() const { return values_; }
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return place_.where; }
   bool is_read_only() const { return read_only_; }
   /// What its disk has left.
   std::size_t free_bytes() const;
@@ -58,11 +58,11 @@ class LmdbEnvironment {
   [[noreturn]] void fail(int code, const std::string& doing) const;
 
  private:
-  explicit LmdbEnvironment(std::string folder);
+  explicit LmdbEnvironment(Place place);
   void open_map();
   void open_tables();
 
-  std::string folder_;
+  Place place_;
   MDB_env* env_ = nullptr;
   MDB_dbi records_ = 0;
   MDB_dbi values_ = 0;

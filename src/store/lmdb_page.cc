@@ -11,7 +11,7 @@
 namespace winnow::store::lmdb {
 
 void fail(const ByteSource& file, const std::string& why) {
-  throw InputError(fmt::format("{} is no store of documents, or is damaged: {}", file.name(), why));
+  throw InputError(fmt::format("{} is no store of winnow, or is damaged: {}", file.name(), why));
 }
 
 Meta read_meta(const ByteSource& file, std::uint64_t page, std::size_t page_size) {

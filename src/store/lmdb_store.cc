@@ -140,7 +140,7 @@ void take_another_step(const LmdbEnvironment& environment) {
 
 class LmdbStore : public ByteStore {
  public:
-  LmdbStore(const std::string& folder, Missing missing) : environment_(LmdbEnvironment::open(folder, missing)) {}
+  LmdbStore(const Place& place, Missing missing) : environment_(LmdbEnvironment::open(place, missing)) {}
 
   const std::string& name() const override { return environment_->folder(); }
 
@@ -194,8 +194,8 @@ class LmdbStore : public ByteStore {
 
 }  // namespace
 
-std::unique_ptr<ByteStore> open_folder(const std::string& folder, Missing missing) {
-  return std::make_unique<LmdbStore>(folder, missing);
+std::unique_ptr<ByteStore> open_folder(const Place& place, Missing missing) {
+  return std::make_unique<LmdbStore>(place, missing);
 }
 
 }  // namespace winnow::store

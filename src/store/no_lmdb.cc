@@ -6,8 +6,9 @@
 
 namespace winnow::store {
 
-std::unique_ptr<ByteStore> open_folder(const std::string& folder, Missing /*missing*/) {
-  throw UsageError(fmt::format("documents cannot be kept in {}: this winnow was built without LMDB", folder));
+std::unique_ptr<ByteStore> open_folder(const Place& place, Missing /*missing*/) {
+  throw UsageError(
+      fmt::format("{} cannot be kept in {}: this winnow was built without LMDB", place.contents, place.where));
 }
 
 }  // namespace winnow::store

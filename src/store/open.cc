@@ -24,14 +24,14 @@ std::string scheme_of(const std::string& where) {
 
 }  // namespace
 
-std::unique_ptr<ByteStore> open(const std::string& where, Missing missing) {
-  if (where.empty())
-    throw UsageError(fmt::format("the place of the documents is empty: give a folder or {}", kRedisForm));
-  const auto scheme = scheme_of(where);
-  if (scheme == kPlainScheme || scheme == kTlsScheme) return open_redis(where, missing);
+std::unique_ptr<ByteStore> open(const Place& place, Missing missing) {
+  if (place.where.empty())
+    throw UsageError(fmt::format("the place of the {} is empty: give a folder or {}", place.contents, kRedisForm));
+  const auto scheme = scheme_of(place.where);
+  if (scheme == kPlainScheme || scheme == kTlsScheme) return open_redis(place, missing);
   if (!scheme.empty())
-    throw UsageError(fmt::format("documents cannot be kept in {}…: give a folder or {}", scheme, kRedisForm));
-  return open_folder(where, missing);
+    throw UsageError(fmt::format("{} cannot be kept in {}…: give a folder or {}", place.contents, scheme, kRedisForm));
+  return open_folder(place, missing);
 }
 
 std::string default_folder() {

@@ -88,6 +88,10 @@ class Parser {
 
 }  // namespace
 
-RedisAddress RedisAddress::parse(const std::string& url) { return Parser(url).parse(); }
+RedisAddress RedisAddress::parse(const Place& place) {
+  auto out = Parser(place.where).parse();
+  out.contents = place.contents;
+  return out;
+}
 
 }  // namespace winnow::store

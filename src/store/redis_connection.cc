@@ -79,7 +79,7 @@ std::string_view text_of(const redisReply& reply) {
 }
 
 RedisConnection::RedisConnection(const RedisAddress& address)
-    : name_(address.name), stream_(address), reader_(redisReaderCreate()), received_(kRead) {
+    : name_(address.name), what_(address.what()), stream_(address), reader_(redisReaderCreate()), received_(kRead) {
   if (reader_ == nullptr) throw std::bad_alloc();
   if (!address.password.empty()) log_in(address);
   if (address.database != 0) ask(ReplyKind::status, {"SELECT", std::to_string(address.database)});
@@ -93,14 +93,14 @@ void RedisConnection::log_in(const RedisAddress& address) {
   }
   const auto reply = receive();
   if (reply->type == REDIS_REPLY_ERROR) {
-    throw StoreError(fmt::format("the documents in {} cannot be reached: the server refuses the password ({})", name_,
-                                 code_of(text_of(*reply))));
+    throw StoreError(
+        fmt::format("{} cannot be reached: the server refuses the password ({})", what_, code_of(text_of(*reply))));
   }
   check(*reply, ReplyKind::status);
 }
 
 void RedisConnection::fail(const std::string& why) const {
-  throw StoreError(fmt::format("the documents in {} cannot be read: {}", name_, why));
+  throw StoreError(fmt::format("{} cannot be read: {}", what_, why));
 }
 
 void RedisConnection::check(const redisReply& reply, ReplyKind expected) const {

@@ -62,6 +62,7 @@ class RedisConnection {
   void flush();
 
   std::string name_;
+  std::string what_;  ///< of that address
   RedisStream stream_;
   std::unique_ptr<redisReader, Free> reader_;
   std::string unsent_;

@@ -196,7 +196,7 @@ using Replies = std::vector<RedisReply>;
 
 class RedisStore : public ByteStore {
  public:
-  explicit RedisStore(const std::string& url) : pool_(RedisAddress::parse(url)) {
+  explicit RedisStore(const Place& place) : pool_(RedisAddress::parse(place)) {
     RedisPool::Use use(pool_);
     use.connection().ask(ReplyKind::status, {"PING"});
     use.done();
@@ -254,7 +254,7 @@ class RedisStore : public ByteStore {
         std::this_thread::sleep_for(std::chrono::microseconds(random() % (200U << std::min(i, 8))));
       }
       throw StoreError(
-          fmt::format("the documents in {} change so often that {} tries to change them failed", name(), kTries));
+          fmt::format("{} change so often that {} tries to change them failed", pool_.address().what(), kTries));
     } catch (...) {
       drop(change.abandoned());
       throw;
@@ -291,8 +291,8 @@ class RedisStore : public ByteStore {
 
 }  // namespace
 
-std::unique_ptr<ByteStore> open_redis(const std::string& url, Missing missing) {
-  auto store = std::make_unique<RedisStore>(url);
+std::unique_ptr<ByteStore> open_redis(const Place& place, Missing missing) {
+  auto store = std::make_unique<RedisStore>(place);
   if (missing == Missing::is_an_error && store->records("").empty())
     throw InputError(fmt::format("there are no documents in {}: `winnow docs add` makes a store there", store->name()));
   return store;

@@ -32,8 +32,8 @@ std::string reason(int error) {
   return error == 0 ? "the server has closed the connection" : std::strerror(error);
 }
 
-[[noreturn]] void fail(const std::string& name, const std::string& why) {
-  throw StoreError(fmt::format("the documents in {} cannot be reached: {}", name, why));
+[[noreturn]] void fail(const std::string& what, const std::string& why) {
+  throw StoreError(fmt::format("{} cannot be reached: {}", what, why));
 }
 
 }  // namespace
@@ -41,22 +41,22 @@ std::string reason(int error) {
 /// How bytes pass through the socket. Each call moves some, at least one.
 class RedisStream::Transport {
  public:
-  explicit Transport(std::string name) : name_(std::move(name)) {}
+  explicit Transport(std::string what) : what_(std::move(what)) {}
   virtual ~Transport() = default;
   virtual std::size_t send(std::string_view bytes) = 0;
   virtual std::size_t receive(std::span<char> to) = 0;
 
  protected:
-  [[noreturn]] void fail(const std::string& why) const { store::fail(name_, why); }
+  [[noreturn]] void fail(const std::string& why) const { store::fail(what_, why); }
 
  private:
-  std::string name_;
+  std::string what_;
 };
 
 /// As they are.
 class RedisStream::Plain : public Transport {
  public:
-  Plain(std::string name, int socket) : Transport(std::move(name)), socket_(socket) {}
+  Plain(std::string what, int socket) : Transport(std::move(what)), socket_(socket) {}
 
   std::size_t send(std::string_view bytes) override {
     return passed([&] { return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
@@ -83,8 +83,8 @@ class RedisStream::Plain : public Transport {
 /// SSL_CERT_DIR).
 class RedisStream::Tls : public Transport {
  public:
-  Tls(std::string name, int socket, const std::string& host)
-      : Transport(std::move(name)), context_(SSL_CTX_new(TLS_client_method())) {
+  Tls(std::string what, int socket, const std::string& host)
+      : Transport(std::move(what)), context_(SSL_CTX_new(TLS_client_method())) {
     if (context_ == nullptr) throw std::bad_alloc();
     SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
     SSL_CTX_set_default_verify_paths(context_.get());
@@ -144,13 +144,13 @@ class RedisStream::Tls : public Transport {
 RedisStream::RedisStream(const RedisAddress& address)
     : socket_(redisConnectWithTimeout(address.host.c_str(), address.port, kConnectTime)) {
   if (socket_ == nullptr) throw std::bad_alloc();
-  if (socket_->err != 0) fail(address.name, socket_->errstr);
+  if (socket_->err != 0) fail(address.what(), socket_->errstr);
   redisSetTimeout(socket_.get(), kConnectTime);
   redisEnableKeepAlive(socket_.get());
   if (address.transport == RedisAddress::Transport::tls) {
-    transport_ = std::make_unique<Tls>(address.name, socket_->fd, address.host);
+    transport_ = std::make_unique<Tls>(address.what(), socket_->fd, address.host);
   } else {
-    transport_ = std::make_unique<Plain>(address.name, socket_->fd);
+    transport_ = std::make_unique<Plain>(address.what(), socket_->fd);
   }
   redisSetTimeout(socket_.get(), kAnswerTime);
 }

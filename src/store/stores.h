@@ -6,9 +6,9 @@
 namespace winnow::store {
 
 /// A folder, by LMDB: values are read where they lie in its map.
-std::unique_ptr<ByteStore> open_folder(const std::string& folder, Missing missing);
+std::unique_ptr<ByteStore> open_folder(const Place& place, Missing missing);
 
 /// A server that many machines may share: values are copied.
-std::unique_ptr<ByteStore> open_redis(const std::string& url, Missing missing);
+std::unique_ptr<ByteStore> open_redis(const Place& place, Missing missing);
 
 }  // namespace winnow::store

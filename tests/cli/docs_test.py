@@ -164,7 +164,7 @@ def test_a_damaged_folder(model, good, two):
     whole = data.read_bytes()
     data.write_bytes(b"")
     for command in (["verify"], ["list"], ["rm", "stdin"], ["add", "-m", model, good]):
-        refused(*command, "--store", store, says=f"{data} is no store of documents, or is damaged: it has 0 bytes")
+        refused(*command, "--store", store, says=f"{data} is no store of winnow, or is damaged: it has 0 bytes")
     data.write_bytes(whole[: len(whole) // 2])
     refused("verify", "--store", store, says=(f"{data} is truncated", f"{len(whole) // 2} of"))
     data.write_bytes(whole)

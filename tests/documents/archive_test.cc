@@ -395,7 +395,7 @@ TEST_P(ArchiveTest, a_record_that_is_none_of_its_kinds_is_damage) {
 TEST(CopiedDocumentTest, copies_are_verified_whenever_they_are_fetched) {
   test::TinySession tiny;
   test::FakeRedis server;
-  Archive archive(store::open(server.url(), store::Missing::is_created));
+  Archive archive(store::open({server.url()}, store::Missing::is_created));
   const auto plain = tiny.read(500);
   const auto small = tiny.read(300, options_of("snapkv", "50"));
   archive.put({"plain", {}}, plain.head, plain.sequence());

@@ -29,7 +29,7 @@ class DamagedStoreTest : public testing::Test {
   }
 
   Archive open(store::Missing missing = store::Missing::is_an_error) const {
-    return Archive(store::open(folder_, missing));
+    return Archive(store::open({folder_}, missing));
   }
   void put(Archive& archive, const std::string& name, int tokens) {
     const auto document = tiny_.read(tokens, {}, 3);

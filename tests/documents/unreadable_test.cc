@@ -38,7 +38,7 @@ class StoreTest : public MultiTest {
 
   /// Flips a bit in the last value of a layer.
   void damage(const std::string& name, int layer) {
-    const auto bytes = store::open(where_, store::Missing::is_an_error);
+    const auto bytes = store::open({where_}, store::Missing::is_an_error);
     const auto id = documents::NameRecord::read(name, *bytes->record(documents::kNamePrefix + name), "it").id;
     const auto key =
         documents::ContentRecord::read(*bytes->record(documents::kContentPrefix + id), "it").layer_key(layer);

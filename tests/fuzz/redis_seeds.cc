@@ -40,7 +40,7 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   write_seed(folder / "empty", answers_of(server));
   FakeRedis full;
   Session session(seed_model(), {1, Precision::automatic, 512});
-  documents::Archive archive(store::open(full.url(), store::Missing::is_created));
+  documents::Archive archive(store::open({full.url()}, store::Missing::is_created));
   add_document(archive, session, "plain", "full");
   add_document(archive, session, "small", "snapkv:window=4");
   write_seed(folder / "two", answers_of(full));

@@ -13,7 +13,7 @@ namespace winnow::test {
 /// What a store on a server is used for, in an order that does not depend on the answers of one that is well.
 inline void use_archive_at(const std::string& url) {
   refusal([&] {
-    const std::shared_ptr<store::ByteStore> bytes = store::open(url, store::Missing::is_created);
+    const std::shared_ptr<store::ByteStore> bytes = store::open({url}, store::Missing::is_created);
     documents::Archive archive(bytes);
     refusal([&] { archive.list(); });
     refusal([&] { archive.verify({}); });

@@ -48,6 +48,8 @@ def test_what_cannot_be_is_refused(model, work):
     refuse("-m", model, "--api-key-file", f"{work}/absent", code=1, parts=["absent"])
     refuse("-m", model, "--api-key", "", code=2, parts=["--api-key"])
     refuse("-m", model, "--memory", "much", code=2, parts=["--memory", "much"])
+    refuse("-m", model, "--sessions", "redis://127.0.0.1:1", code=1, parts=["the sessions in redis://127.0.0.1:1 cannot be reached"])
+    refuse("-m", model, "--documents", "redis://127.0.0.1:1", code=1, parts=["the documents in redis://127.0.0.1:1 cannot be reached"])
     refuse("-m", model, "--max-body", "10%", code=2, parts=["--max-body", "10%"])
     refuse("-m", model, "--kv", "snapkv", code=2, parts=["budget"])
     refuse("-m", model, "--kv", "snapky", code=2, parts=["did you mean snapkv"])

@@ -27,7 +27,7 @@ class AnyStoreTest : public testing::TestWithParam<const char*> {
   /// The same store at every call, opened anew where it can be.
   std::shared_ptr<store::ByteStore> open() {
     if (memory_ != nullptr) return memory_;
-    return store::open(where(), store::Missing::is_created);
+    return store::open({where()}, store::Missing::is_created);
   }
   std::string where() const { return redis_ ? redis_->url() : folder_ / "documents"; }
 

@@ -140,7 +140,7 @@ TEST_P(ByteStoreTest, many_leases_at_once) {
 
 class FolderTest : public testing::Test {
  protected:
-  std::unique_ptr<ByteStore> open(Missing missing = Missing::is_created) const { return store::open(path_, missing); }
+  std::unique_ptr<ByteStore> open(Missing missing = Missing::is_created) const { return store::open({path_}, missing); }
 
   test::TempFolder folder_;
   std::string path_ = folder_ / "documents";
@@ -161,6 +161,10 @@ TEST_F(FolderTest, says_why_it_cannot_be_one) {
 
   std::ofstream(path_) << "a file";
   EXPECT_NE(refusal([&] { open(); }).find("it is not a folder"), std::string::npos);
+  EXPECT_EQ(refusal([&] {
+              store::open({path_, "sessions"}, Missing::is_created);
+            }).find("cannot keep sessions in "),
+            0U);
   std::filesystem::remove(path_);
 
   std::filesystem::create_directory(path_);
@@ -169,7 +173,7 @@ TEST_F(FolderTest, says_why_it_cannot_be_one) {
   std::filesystem::remove(path_ + "/letter.txt");
 
   std::ofstream(path_ + "/data.mdb") << std::string(10'000, 'x');
-  EXPECT_NE(refusal([&] { open(); }).find("no store of documents, or is damaged"), std::string::npos);
+  EXPECT_NE(refusal([&] { open(); }).find("no store of winnow, or is damaged"), std::string::npos);
 }
 
 TEST_F(FolderTest, a_cut_file_is_refused) {
@@ -197,7 +201,7 @@ TEST_F(FolderTest, a_file_of_no_bytes_is_damaged) {
   add(*open(), "0000", pattern(100, 1));
   std::filesystem::resize_file(path_ + "/data.mdb", 0);
   for (const auto missing : {Missing::is_an_error, Missing::is_created}) {
-    EXPECT_NE(refusal([&] { open(missing); }).find("data.mdb is no store of documents, or is damaged: it has 0 bytes"),
+    EXPECT_NE(refusal([&] { open(missing); }).find("data.mdb is no store of winnow, or is damaged: it has 0 bytes"),
               std::string::npos);
   }
 }

@@ -16,7 +16,7 @@ inline std::string record_key(int number) { return "n/" + std::to_string(number)
 
 /// A store of trees of several levels, with free pages, and with records and values in leaves and outside.
 inline void make_some_store(const std::string& folder) {
-  const auto store = store::open(folder, store::Missing::is_created);
+  const auto store = store::open({folder}, store::Missing::is_created);
   store->change([](store::Change& change) {
     for (int i = 0; i < kSomeValues; ++i) {
       const auto value = pattern(i % 40 == 0 ? 9000 : 20, i);
@@ -31,7 +31,7 @@ inline void make_some_store(const std::string& folder) {
 
 /// All that such a store holds.
 inline std::map<std::string, store::Bytes> content_of(const std::string& folder) {
-  const auto store = store::open(folder, store::Missing::is_an_error);
+  const auto store = store::open({folder}, store::Missing::is_an_error);
   std::map<std::string, store::Bytes> out = store->records("");
   for (int i = 0; i < kSomeValues; ++i) {
     const auto lease = store->value(key_of(i), std::span(&store::kWhole, 1));
@@ -46,7 +46,7 @@ inline void use_some_store(const std::string& folder) {
   std::map<std::string, store::Bytes> before;
   if (!refusal([&] { before = content_of(folder); }).empty()) return;
   const auto change = refusal([&] {
-    store::open(folder, store::Missing::is_an_error)->change([](store::Change& step) {
+    store::open({folder}, store::Missing::is_an_error)->change([](store::Change& step) {
       for (int i = 0; i < kSomeValues; i += 3) step.erase_value(key_of(i));
       for (int i = 0; i < kSomeRecords; i += 3) step.erase_record(record_key(i));
       step.put_record(record_key(5), pattern(4, 1));

@@ -25,7 +25,7 @@ class RandomSteps {
   RandomSteps(std::string folder, unsigned seed) : folder_(std::move(folder)), random_(seed) {}
 
   void make() {
-    const auto store = open(folder_, Missing::is_created);
+    const auto store = open({folder_}, Missing::is_created);
     store->change([&](Change& change) {
       for (unsigned i = 0, n = below(30); i < n; ++i) add(change);
       for (unsigned i = 0, n = below(2) * below(60); i < n; ++i) erase(change);
@@ -68,7 +68,7 @@ TEST(LmdbCheckTest, accepts_whatever_lmdb_writes) {
     RandomSteps steps(folder / "store", seed);
     for (int i = 0; i < 60; ++i) {
       steps.make();
-      const auto environment = LmdbEnvironment::open(folder / "store", Missing::is_an_error);
+      const auto environment = LmdbEnvironment::open({folder / "store"}, Missing::is_an_error);
       ASSERT_NO_THROW(environment->check_last_step(LmdbPages::of_values_too)) << "seed " << seed << ", step " << i;
     }
   }

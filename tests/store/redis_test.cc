@@ -21,10 +21,10 @@ using test::pattern;
 using test::refusal;
 using test::text_of;
 
-RedisAddress parsed(const std::string& url) { return RedisAddress::parse(url); }
+RedisAddress parsed(const std::string& url) { return RedisAddress::parse({url}); }
 std::string misuse(const std::string& url) {
   try {
-    store::open(url, Missing::is_an_error);
+    store::open({url}, Missing::is_an_error);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -83,17 +83,17 @@ TEST(RedisAddressTest, what_cannot_be_is_named_without_the_password) {
   }
 }
 
-TEST(RedisTest, a_server_that_is_not_there_is_named) {
-  EXPECT_NE(refusal([] {
-              store::open("redis://127.0.0.1:1", Missing::is_created);
-            }).find("redis://127.0.0.1:1 cannot be reached"),
-            std::string::npos);
+TEST(RedisTest, a_server_that_is_not_there_is_named_with_what_it_was_to_keep) {
+  for (const std::string contents : {"documents", "sessions"}) {
+    const auto why = refusal([&] { store::open({"redis://127.0.0.1:1", contents}, Missing::is_created); });
+    EXPECT_EQ(why.find("the " + contents + " in redis://127.0.0.1:1 cannot be reached: "), 0U) << why;
+  }
 }
 
 /// Adds a value and finds it again.
 void use(const std::string& url) {
-  add(*store::open(url, Missing::is_created), "0000", pattern(100'000, 1));
-  const auto lease = store::open(url, Missing::is_created)->value("0000", std::span(&kWhole, 1));
+  add(*store::open({url}, Missing::is_created), "0000", pattern(100'000, 1));
+  const auto lease = store::open({url}, Missing::is_created)->value("0000", std::span(&kWhole, 1));
   ASSERT_TRUE(lease);
   const Bytes expected = pattern(100'000, 1);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), lease->parts.front().begin(), lease->parts.front().end()));
@@ -198,7 +198,7 @@ TEST_F(TlsTest, a_plain_server_and_a_tls_server_are_told_apart) {
 TEST(FakeRedisTest, does_what_a_store_needs) {
   const test::FakeRedis server;
   use(server.url());
-  const auto store = store::open(server.url(), Missing::is_created);
+  const auto store = store::open({server.url()}, Missing::is_created);
   store->change([](Change& change) {
     change.put_record("n/a", bytes_of("1"));
     change.erase_value("0000");
@@ -211,7 +211,7 @@ TEST(FakeRedisTest, does_what_a_store_needs) {
 /// An answer to GETRANGE with another number of bytes.
 TEST(FakeRedisTest, parts_of_other_lengths_are_refused) {
   test::FakeRedis server;
-  const auto store = store::open(server.url(), Missing::is_created);
+  const auto store = store::open({server.url()}, Missing::is_created);
   add(*store, "0000", pattern(1000, 1));
   const std::vector<ByteRange> ranges{{0, 10}, {990, 2000}, kWhole};
   ASSERT_TRUE(store->value("0000", ranges));
@@ -256,13 +256,13 @@ TEST(FakeRedisTest, any_answer_to_any_command_is_borne) {
                                     "HSET", "PERSIST", "EXPIRE", "UNLINK", "EXEC"}) {
     for (const auto& wrong : answers) {
       test::FakeRedis server;
-      add(*store::open(server.url(), Missing::is_created), "0000", pattern(1000, 1));
+      add(*store::open({server.url()}, Missing::is_created), "0000", pattern(1000, 1));
       server.tamper([&](const test::Words& words, const std::string& answer) {
         return words.front() == command ? wrong : answer;
       });
       std::optional<Lease> lease;
       refusal([&] {
-        const auto store = store::open(server.url(), Missing::is_created);
+        const auto store = store::open({server.url()}, Missing::is_created);
         refusal([&] { store->record("n/a"); });
         refusal([&] { store->records(""); });
         refusal([&] { lease = store->value("0000", std::span(&kWhole, 1)); });
@@ -285,7 +285,7 @@ TEST(RedisTest, a_server_that_is_gone_is_an_error_and_one_that_is_back_is_not) {
   if (!test::RedisServer::is_installed())
     GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
   test::RedisServer server;
-  const auto store = store::open(server.url(), Missing::is_created);
+  const auto store = store::open({server.url()}, Missing::is_created);
   add(*store, "0000", pattern(1000, 1));
   server.stop();
   EXPECT_NE(refusal([&] { store->value("0000", std::span(&kWhole, 1)); }).find("cannot be reached"), std::string::npos);
@@ -296,7 +296,7 @@ TEST(RedisTest, a_full_server_refuses_and_keeps_what_it_has) {
   if (!test::RedisServer::is_installed())
     GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
   test::RedisServer server({"--maxmemory", "20mb", "--maxmemory-policy", "noeviction"});
-  const auto store = store::open(server.url(), Missing::is_created);
+  const auto store = store::open({server.url()}, Missing::is_created);
   add(*store, "0000", pattern(1'000'000, 1));
   EXPECT_NE(refusal([&] { add(*store, "0001", pattern(60'000'000, 2)); }).find("refuses: OOM"), std::string::npos);
   EXPECT_FALSE(store->value("0001", {}));

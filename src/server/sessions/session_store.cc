@@ -74,7 +74,8 @@ void check_session_name(const std::string& name) {
     throw UsageError(fmt::format("the name of a session is UTF-8 without control characters, and not {}", brief(name)));
 }
 
-SessionStore::SessionStore(const std::string& where) : bytes_(store::open(where, store::Missing::is_created)) {
+SessionStore::SessionStore(const std::string& where)
+    : bytes_(store::open({where, "sessions"}, store::Missing::is_created)) {
   bytes_->change([this](store::Change& change) {
     const auto format = change.record(kFormatKey);
     if (!format) return change.put_record(kFormatKey, bytes_of(kFormat));
