@@ -152,15 +152,17 @@ Archive::Found Archive::find(const std::string& name) const {
   throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
 }
 
+/// The sentence does not say where: a server's clients read it, too.
 void Archive::fail_unknown(const std::string& name, const store::Records& names) const {
   constexpr std::size_t kMost = 5;
   std::vector<std::string> known;
   for (const auto& [key, bytes] : names) known.push_back(key.substr(kNamePrefix.size()));
-  if (known.empty()) throw UnknownDocument(fmt::format("there is no document {} in {}: it is empty", name, where()));
+  if (known.empty()) throw UnknownDocument(fmt::format("there is no document '{}': the store is empty", name));
+  const auto* const near = policy::nearest(name, known);
   const auto some = std::span(known).first(std::min(kMost, known.size()));
-  throw UnknownDocument(fmt::format("there is no document {} in {}: it has {}{}; did you mean {}?", name, where(),
-                                    fmt::join(some, ", "), known.size() > kMost ? ", …" : "",
-                                    policy::nearest(name, known)));
+  throw UnknownDocument(fmt::format("there is no document '{}': {} are '{}'{}", name,
+                                    near == nullptr ? "there" : fmt::format("did you mean '{}'? There", *near),
+                                    fmt::join(some, "', '"), known.size() > kMost ? ", …" : ""));
 }
 
 DocumentInfo Archive::info_of(const std::string& name, const Found& found) const {
@@ -244,9 +246,12 @@ void Archive::note_use(const Found& found) noexcept {
 
 void Archive::remove(std::span<const std::string> names) {
   bytes_->change([&](store::Change& change) {
+    for (const auto& name : names) {  // while all that are there can be told
+      if (!change.record(kNamePrefix + name)) fail_unknown(name, change.records(kNamePrefix));
+    }
     for (const auto& name : names) {
       const auto found = change.record(kNamePrefix + name);
-      if (!found) fail_unknown(name, change.records(kNamePrefix));
+      if (!found) continue;  // named twice
       std::string id;
       try {
         id = NameRecord::read(name, *found, what(name)).id;

@@ -29,14 +29,19 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-const std::string& nearest(std::string_view name, const std::vector<std::string>& known) {
-  return *std::min_element(known.begin(), known.end(),
-                           [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
+const std::string* nearest(std::string_view name, const std::vector<std::string>& known) {
+  const auto best = std::min_element(
+      known.begin(), known.end(), [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
+  // What takes more changes than half of the letters is another word, and would mislead.
+  if (best == known.end() || 2 * distance(name, *best) > std::max(name.size(), best->size())) return nullptr;
+  return &*best;
 }
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
   if (known.empty()) return "there are none";
-  return fmt::format("did you mean {}? There are {}", nearest(name, known), fmt::join(known, ", "));
+  const auto* const near = nearest(name, known);
+  return fmt::format("{} are {}", near == nullptr ? "there" : fmt::format("did you mean {}? There", *near),
+                     fmt::join(known, ", "));
 }
 
 }  // namespace winnow::policy

@@ -7,10 +7,10 @@
 
 namespace winnow::policy {
 
-/// The nearest of the known names. REQUIRES: there is one.
-const std::string& nearest(std::string_view name, const std::vector<std::string>& known);
+/// The nearest of the known names, if one has at least half of its letters in common; otherwise null.
+const std::string* nearest(std::string_view name, const std::vector<std::string>& known);
 
-/// `the nearest of the known names, and all of them`, for errors.
+/// The nearest of the known names if there is one, and all of them, for errors.
 std::string suggest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace winnow::policy

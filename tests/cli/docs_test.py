@@ -91,7 +91,8 @@ def test_the_life_of_a_document(store, model):
     assert docs("list", "--store", store, "--tag", "x")[0].startswith("b.txt"), "a.txt was replaced without a tag"
     out, _ = docs("show", "b.txt", "--store", store)
     assert "tiny" in out and whole["b.txt"]["id"] in out and "tags x, y" in out, out
-    refused("show", "c", "--store", store, says=("there is no document c in", "it has a.txt, b.txt, small"))
+    refused("show", "c", "--store", store, says="there is no document 'c': there are 'a.txt', 'b.txt', 'small'")
+    refused("show", "b.tx", "--store", store, says="there is no document 'b.tx': did you mean 'b.txt'? There are 'a.txt', ")
 
     docs("export", "b.txt", "-o", FOLDER / "b.doc", "--store", store)
     docs("rm", "b.txt", "--store", store)
@@ -420,14 +421,14 @@ def test_concurrency(store, model):
         removers = [subprocess.Popen([WINNOW, "docs", "rm", "gone.txt", "--store", store], env=environment(), stderr=subprocess.PIPE, text=True) for _ in range(2)]
         asker = subprocess.run([WINNOW, "docs", "ask", "-m", model, "--threads", "1", "--raw", "-n", "1", "--store", store, "--doc", "gone.txt", "-p", " three"], capture_output=True,
                                text=True, env=environment())  # fmt: skip
-        assert asker.returncode == 0 or "there is no document gone.txt" in asker.stderr or "is gone" in asker.stderr, asker.stderr
+        assert asker.returncode == 0 or "there is no document 'gone.txt'" in asker.stderr or "is gone" in asker.stderr, asker.stderr
         reader = subprocess.run([WINNOW, "docs", "export", "gone.txt", "-o", FOLDER / "gone.doc", "--store", store], capture_output=True, text=True, env=environment())
-        assert reader.returncode == 0 or "there is no document gone.txt" in reader.stderr or "is gone" in reader.stderr, reader.stderr
+        assert reader.returncode == 0 or "there is no document 'gone.txt'" in reader.stderr or "is gone" in reader.stderr, reader.stderr
         codes = []
         for process in removers:
             errors = process.communicate()[1]
             codes.append(process.returncode)
-            assert process.returncode == 0 or "there is no document gone.txt" in errors, errors
+            assert process.returncode == 0 or "there is no document 'gone.txt'" in errors, errors
         assert sorted(codes) == [0, 1], "one of the two has removed it"
     for process in adders:
         errors = process.communicate()[1]

@@ -149,6 +149,7 @@ SPECS = [
     ({"protocol": "both"}, "winnow.protocol", "question-agnostic"),
     ({"kx": "snapkv"}, "winnow.kx", "did you mean kv?"),
     ({"budgett": 5}, "winnow.budgett", "did you mean budget?"),
+    ({"method": "snapkv"}, "winnow.method", "no field method: there are ask, budget, documents, kv, "),
 ]
 
 
