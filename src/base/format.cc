@@ -16,4 +16,8 @@ std::string format_bytes(std::size_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string format_at_least(std::size_t bytes) {
+  return fmt::format("{}KiB", bytes / 1024 + (bytes % 1024 > 0 ? 1 : 0));
+}
+
 }  // namespace winnow

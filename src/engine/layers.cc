@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "cache/lane_storage.h"
 #include "policy/sequence_layer.h"
+#include "winnow/budget_error.h"
 #include "winnow/error.h"
 
 namespace winnow::engine {
@@ -134,8 +135,8 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
   const auto bytes = window_bytes(options, hparams, tokens);
   const auto& budget = *options.budget;
   if (budget.unit() == Budget::Unit::bytes && budget.amount() < static_cast<double>(bytes)) {
-    throw UsageError(fmt::format("a budget of {} is too small: the windows of {} layers take {} of {} tokens",
-                                 budget.print(), hparams.n_layer - hparams.n_global, format_bytes(bytes), tokens));
+    throw BudgetError(fmt::format("a budget of {} is too small: the windows of {} layers take {} of {} tokens",
+                                  budget.print(), hparams.n_layer - hparams.n_global, format_bytes(bytes), tokens));
   }
 }
 
@@ -150,11 +151,26 @@ void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
                   options.spec.print(), hparams.architecture->name));
 }
 
+/// That a budget of bytes is enough for the method, beside the windows: the method itself counts entries.
+void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  const auto& method = options.spec.method();
+  if (!method.needs_budget() || options.budget->unit() != Budget::Unit::bytes) return;
+  const int least = least_budget(method, hparams, tokens);
+  const int entries = budget_entries(options, hparams, tokens);
+  if (entries >= least) return;
+  const std::size_t bytes = as_size(least) * entry_bytes(options, hparams) + window_bytes(options, hparams, tokens);
+  throw BudgetError(
+      fmt::format("a budget of {} has room for {} entries per KV head: {} needs at least {} for {} tokens, "
+                  "and so {}",
+                  options.budget->print(), entries, method.name, least, tokens, format_at_least(bytes)));
+}
+
 }  // namespace
 
 std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   check_turning(options, hparams);
   check_windows(options, hparams, tokens);
+  check_bytes(options, hparams, tokens);
   std::vector<policy::LayerBudget> global;
   if (hparams.n_global > 0)
     global = policy::spread_over_layers(options.spec.method(), budget_entries(options, hparams, tokens),

@@ -10,7 +10,7 @@
 
 #include "policy/apportion.h"
 #include "policy/top.h"
-#include "winnow/error.h"
+#include "winnow/budget_error.h"
 
 namespace winnow::policy {
 
@@ -31,7 +31,7 @@ void check_spread(const std::string& method, std::span<const int> numbers, int c
 void check_budget(const Method& method, int budget, const LayerPrompt& prompt) {
   const int least = least_budget(method, prompt);
   if (budget < least) {
-    throw UsageError(
+    throw BudgetError(
         fmt::format("{} cannot work with a budget of {} entries per KV head: at least {} are needed for {} tokens",
                     method.name, budget, least, prompt.tokens));
   }

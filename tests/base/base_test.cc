@@ -65,6 +65,9 @@ TEST(Format, bytes) {
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(1536), "1.5 KiB");
   EXPECT_EQ(format_bytes(std::size_t{3} << 30U), "3.0 GiB");
+  EXPECT_EQ(format_at_least(0), "0KiB");
+  EXPECT_EQ(format_at_least(1024), "1KiB");
+  EXPECT_EQ(format_at_least(1025), "2KiB");
 }
 
 class RopeTest : public testing::TestWithParam<Rope::Pairing> {

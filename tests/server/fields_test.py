@@ -2,6 +2,7 @@
 """What a request says is read by type and range; what cannot be is refused with the field's name, and ends nothing."""
 
 import json
+import re
 
 import pytest
 from service import sentence
@@ -157,6 +158,18 @@ SPECS = [
 def test_a_cache_that_cannot_be_is_refused_as_by_the_command(server, keeping, field, words):
     error = refused(server, CHAT, {**GOOD[CHAT], "winnow": keeping})
     assert error["param"] == field and words in error["message"], error
+
+
+def test_a_budget_of_too_few_bytes_says_how_many_are_needed(server):
+    def body(budget):
+        return {"prompt": [5] * 60, "max_tokens": 2, "winnow": {"kv": "snapkv", "budget": budget}}
+
+    error = refused(server, COMPLETION, body("1KiB"))
+    assert error["param"] == "winnow.budget" and "a budget of 1KiB has room for 0 entries per KV head" in error["message"], error
+    least = int(re.search(r" and so (\d+)KiB$", error["message"])[1])
+    assert refused(server, COMPLETION, body(f"{least - 1}KiB"))["param"] == "winnow.budget"
+    assert server.good(COMPLETION, body(f"{least}KiB"))["winnow"]["entries_per_head"] >= 17
+    assert refused(server, COMPLETION, body(5))["param"] == "winnow.budget"
 
 
 MESSAGES = [

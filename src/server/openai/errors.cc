@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "server/engine_thread.h"
 #include "server/openai/answer.h"
+#include "winnow/budget_error.h"
 #include "winnow/documents.h"
 
 namespace winnow::server {
@@ -50,6 +51,8 @@ ApiError api_error(const std::exception_ptr& error) {
     return {429, e.what(), {}, "rate_limit_exceeded"};
   } catch (const ShuttingDown& e) {
     return {503, e.what()};
+  } catch (const BudgetError& e) {
+    return {400, e.what(), "winnow.budget"};
   } catch (const UsageError& e) {
     return {400, e.what()};
   } catch (const UnknownDocument& e) {
