@@ -17,6 +17,8 @@ namespace winnow {
 
 namespace {
 
+constexpr const char* kLine = "%^%l%$: %*";
+
 /// What is logged may hold text from outside.
 class PrintableText : public spdlog::custom_flag_formatter {
  public:
@@ -37,9 +39,9 @@ class JsonText : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonText>(); }
 };
 
-std::unique_ptr<spdlog::formatter> formatter() {
+std::unique_ptr<spdlog::formatter> formatter(const std::string& pattern) {
   auto out = std::make_unique<spdlog::pattern_formatter>();
-  out->add_flag<PrintableText>('*').set_pattern("%^%l%$: %*");
+  out->add_flag<PrintableText>('*').set_pattern(pattern);
   return out;
 }
 
@@ -51,11 +53,13 @@ spdlog::logger& log() {
     auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(plain ? spdlog::color_mode::never
                                                                             : spdlog::color_mode::automatic);
     auto out = std::make_shared<spdlog::logger>("winnow", std::move(sink));
-    out->set_formatter(formatter());
+    out->set_formatter(formatter(kLine));
     return out;
   }();
   return *logger;
 }
+
+void log_with_time() { log().set_formatter(formatter(std::string("%Y-%m-%dT%H:%M:%S.%e%z ") + kLine)); }
 
 void log_as_json() {
   auto json = std::make_unique<spdlog::pattern_formatter>();

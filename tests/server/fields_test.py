@@ -239,9 +239,11 @@ def test_unknown_fields_are_ignored_and_named_once(model):
 
     with Server(model) as one:
         for _ in range(3):
-            one.good(CHAT, {**GOOD[CHAT], "frobnicate": 1, "\x1b[31m": 2})
+            one.good(CHAT, {**GOOD[CHAT], "frobnicate": 1, "suffix": "x", "\x1b[31m": 2})
         code, said = one.end()
-    assert code == 0 and said.count("frobnicate") == 1 and "\\x1b[31m" in said and "\x1b" not in said, said
+    assert code == 0 and said.count("frobnicate") == 1 and said.count("suffix") == 1 and "\\x1b[31m" in said and "\x1b" not in said, said
+    time = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d "
+    assert all(re.match(time, line) for line in said.splitlines()[1:]), said
 
 
 @pytest.mark.parametrize("path", [CHAT, COMPLETION])

@@ -23,6 +23,10 @@ namespace {
 /// Long enough for most answers, and short enough that what they may take can be promised to many at once.
 constexpr int kAnswerTokens = 1024;
 
+constexpr const char* kStoreForm =
+    "a folder, or redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], where WINNOW_REDIS_PASSWORD may have the "
+    "password (default: nowhere)";
+
 /// What CLI11 fills in before it can be checked.
 struct Raw {
   ServeOptions options;
@@ -62,17 +66,15 @@ void add_log_options(CLI::App& serve, Raw& r) {
       ->check(CLI::IsMember({"text", "json"}));
 }
 
-void add_document_options(CLI::App& serve, Raw& r) {
-  serve.add_option("--documents", r.options.server.documents,
-                   "keep documents in a folder, or redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+void add_store_options(CLI::App& serve, Raw& r) {
+  serve.add_option("--documents", r.options.server.documents, fmt::format("where documents are kept: {}", kStoreForm));
+  serve.add_option("--sessions", r.options.server.sessions, fmt::format("where sessions are kept: {}", kStoreForm));
 }
 
 void add_load_options(CLI::App& serve, Raw& r) {
   auto& engine = r.options.server.engine;
   serve.add_option("--memory", r.memory,
                    "what requests may take together, without the weights: 4GiB (default: 80 % of what is there)");
-  serve.add_option("--sessions", r.options.server.sessions,
-                   "where sessions are kept: a folder, or redis[s]://HOST[:PORT][/DATABASE] (default: nowhere)");
   serve.add_option("--prefix-memory", r.prefix_memory,
                    "the part of --memory that keeps texts for later questions: 512MiB (default: a tenth; 0: none)");
   serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait (default: 16)")
@@ -160,6 +162,7 @@ ServeOptions checked(Raw& r) {
                : r.log_format == "json" ? server::RequestLogging::json
                                         : server::RequestLogging::text;
   if (server.log == server::RequestLogging::json) log_as_json();
+  if (server.log == server::RequestLogging::text) log_with_time();
   server.drain_time = std::chrono::seconds(r.drain_timeout);
   server.defaults.keep = o.cache;
   server.defaults.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
@@ -181,7 +184,7 @@ void add_serve(CLI::App& app) {
   add_network_options(*serve, *raw);
   add_log_options(*serve, *raw);
   add_load_options(*serve, *raw);
-  add_document_options(*serve, *raw);
+  add_store_options(*serve, *raw);
   serve->footer(
       "What a request does not say is taken from the options. It may choose its own method and budget:\n"
       "  {\"messages\": [...], \"winnow\": {\"kv\": \"snapkv\", \"budget\": \"10%\"}}\n"

@@ -46,9 +46,8 @@ void read_stream(Fields& fields, AnswerForm& form) {
 void refuse_what_is_missing(Fields& fields, Surface surface) {
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
     throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
-  if (fields.text("suffix") && surface == Surface::completion)
-    throw NotImplemented("suffix", "suffix is not implemented: leave it out");
   if (surface == Surface::chat) return;
+  if (fields.text("suffix")) throw NotImplemented("suffix", "suffix is not implemented: leave it out");
   const RequestJson* const tools = fields.list("tools");
   if (tools != nullptr && !tools->empty())
     throw NotImplemented("tools", "tools are not implemented here: use /v1/chat/completions");
