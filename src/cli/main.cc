@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/last_words.h"
 #include "cli/run/report.h"
+#include "cli/unexpected.h"
 #include "network/bf16_kernel.h"
 #include "winnow/error.h"
 #include "winnow/version.h"
@@ -77,7 +78,8 @@ int run_command_line(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     if (argc == 1) std::fputs(app.help().c_str(), stderr);
-    return fail(kWrongUsage, error.what());
+    const auto unexpected = unexpected_argument(app);
+    return fail(kWrongUsage, unexpected.empty() ? error.what() : unexpected.c_str());
   } catch (const UsageError& error) {
     return fail(kWrongUsage, error.what());
   } catch (const Interrupted&) {

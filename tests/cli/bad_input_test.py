@@ -129,6 +129,26 @@ def test_wrong_usage_of_what_is_asked_for(model, long):
     check_refusal(run(["methods", "nope"]), 2, "nope")
 
 
+UNEXPECTED = [
+    (["serve", "--prot", "80"], "there is no option --prot: did you mean --port? Otherwise see winnow serve --help"),
+    (["serve", "--port", "80", "--hots=x", "--prot", "80", "y"], "there is no option --hots: did you mean --host? Otherwise see winnow serve --help"),
+    (["run", "-z", "5"], "there is no option -z: see winnow run --help"),
+    (["serve", "--frobnicate"], "there is no option --frobnicate: see winnow serve --help"),
+    (["run", "here", "there"], "the argument here is not expected: see winnow run --help"),
+    (["docs", "lst"], "there is no command lst: did you mean list? There are add, ask, "),
+    (["docs", "add", "--stor", "x", "text"], "there is no option --stor: did you mean --store? Otherwise see winnow docs add --help"),
+    (["srve"], "there is no command srve: did you mean serve? There are run, chat, "),
+    (["--vrsion"], "there is no option --vrsion: did you mean --version? Otherwise see winnow --help"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), UNEXPECTED)
+def test_an_argument_that_is_not_known_is_named_with_the_nearest(arguments, sentence):
+    result = run(arguments)
+    check_refusal(result, 2)
+    assert result.stderr.startswith(f"winnow: {sentence}"), result.stderr
+
+
 @pytest.fixture
 def pipe(tmp_path):
     """A text that never comes: what reads it waits for ever."""

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/unexpected.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "policy/suggest.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// Without their dashes.
+std::vector<std::string> names_of_options(const CLI::App& command) {
+  std::vector<std::string> out;
+  for (const auto* const option : command.get_options()) {
+    const auto& words = option->get_lnames();
+    const auto& letters = option->get_snames();
+    out.insert(out.end(), words.begin(), words.end());
+    out.insert(out.end(), letters.begin(), letters.end());
+  }
+  return out;
+}
+
+std::vector<std::string> names_of_commands(const CLI::App& command) {
+  std::vector<std::string> out;
+  for (const auto* const below : command.get_subcommands({})) out.push_back(below->get_name());
+  return out;
+}
+
+/// `called` is the command with those above it, such as `winnow docs`.
+std::string sentence(const CLI::App& command, const std::string& called, const std::string& argument) {
+  if (argument.starts_with('-')) {
+    const auto option = argument.substr(0, argument.find('='));
+    const auto name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+    const auto known = names_of_options(command);
+    const auto* const near = policy::nearest(name, known);
+    const auto hint =
+        near == nullptr ? "" : fmt::format("did you mean {}{}? Otherwise ", near->size() > 1 ? "--" : "-", *near);
+    return fmt::format("there is no option {}: {}see {} --help", option, hint, called);
+  }
+  const auto commands = names_of_commands(command);
+  if (commands.empty()) return fmt::format("the argument {} is not expected: see {} --help", argument, called);
+  return fmt::format("there is no command {}: {}", argument, policy::suggest(argument, commands));
+}
+
+}  // namespace
+
+std::string unexpected_argument(const CLI::App& app) {
+  std::string called;
+  for (const CLI::App* command = &app; command != nullptr;) {
+    called += (called.empty() ? "" : " ") + command->get_name();
+    const auto left = command->remaining();
+    const auto first = std::find_if(left.begin(), left.end(), [](const auto& argument) { return argument != "--"; });
+    if (first != left.end()) return sentence(*command, called, *first);
+    const auto parsed = command->get_subcommands();
+    command = parsed.empty() ? nullptr : parsed.front();
+  }
+  return {};
+}
+
+}  // namespace winnow::cli
