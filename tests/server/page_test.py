@@ -145,6 +145,22 @@ def test_it_streams_and_can_be_cancelled(page, server):
     say(page, "hello")
 
 
+def test_it_says_that_a_prompt_is_being_read_until_an_answer_comes(browser, model):
+    """The reply begins at once, also where the request waits for another."""
+    long = {"prompt": TEXT, "max_tokens": 90_000, "ignore_eos": True, "stream": True}
+    with Server(model, "--context", "100000", "--parallel", "1", "--ignore-eos", "-n", "3000") as one, greeted(browser, one) as page:
+        page.js("window.replies = 0; const real = fetch; window.fetch = async (...a) => { const r = await real(...a); replies += String(a[0]).includes('completions'); return r }")
+        with one.begin_post("/v1/completions", long):
+            wait_for(lambda: one.get("/slots")[1])
+            page.type("#message", "hello")
+            page.press("Enter", 13, "\r")
+            page.wait("replies === 1")
+            assert page.text("#progress") == "Reading the prompt"
+        page.wait("document.getElementById('progress').textContent === 'Answering'")
+        page.click("#cancel")
+        page.wait("document.getElementById('progress').textContent === 'Cancelled'")
+
+
 def test_html_is_text(page, server):
     """In the prompt, in the inspector, and in an answer, which is put in the place of the server's."""
     say(page, HTML)
@@ -235,6 +251,8 @@ def test_what_is_not_remembered_is_a_sentence(page):
 def test_a_phone_needs_no_sideways_scrolling(page, server):
     page.resize(390)
     assert page.js("document.documentElement.scrollWidth") == 390
+    widths = "[...document.querySelectorAll('#composer select')].map(e => { const is = e.offsetWidth; e.style.width = 'max-content'; const needs = e.offsetWidth; e.style.width = ''; return [is, needs] })"
+    assert all(width >= needed for width, needed in page.js(widths)), "no choice is cut"
     say(page, "W" * 300, TEXT)
     kept_of_last(page, server)
     page.js("for (const e of document.querySelectorAll('details')) e.open = true")

@@ -130,9 +130,9 @@ function addFigures(article, answer) {
 
 /** Reads the stream; what is said goes to `shown`, and all to `answer`. */
 async function readAnswer(reply, shown, answer) {
-  byId("progress").textContent = "Answering";
   for await (const event of eventsOf(reply)) {
     const piece = event.choices[0]?.delta.content ?? "";
+    if (piece && !answer.text) byId("progress").textContent = "Answering"; // the reply begins before the prompt is read
     answer.id = event.id;
     answer.text += piece;
     shown.add(piece);
