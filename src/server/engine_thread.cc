@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "base/format.h"
 #include "winnow/error.h"
 #include "winnow/policy/method.h"
 
@@ -29,6 +30,20 @@ struct Group {
   std::size_t ended = 0;
   bool cancelled = false;
 };
+
+/// Throws UsageError where not even the smallest request would ever fit.
+void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
+  Request smallest;
+  smallest.text = {0};
+  smallest.generate.max_tokens = 1;
+  const auto least = scheduler.bytes_of(smallest);
+  if (least <= options.memory) return;
+  throw UsageError(
+      fmt::format("--memory {} is too little: one token with an answer of one takes {} of it, and {} are set "
+                  "aside for kept texts (--prefix-memory)",
+                  format_bytes(options.memory + options.prefix_memory), format_at_least(least),
+                  format_bytes(options.prefix_memory)));
+}
 
 /// How long a request takes, for those that are turned away.
 class ServiceTime {
@@ -108,6 +123,7 @@ void EngineThread::Impl::run(const std::shared_ptr<const Model>& model, const Se
   try {
     session.emplace(model, options);
     own.emplace(*session, limits.scheduler);
+    check_memory(*own, limits.scheduler);
   } catch (...) {
     return ready.set_exception(std::current_exception());
   }

@@ -39,6 +39,9 @@ class Server {
   Ending run(const std::function<void(const std::string&)>& on_listening) {
     listener_.start(site_, options_.http);
     wait_for_signal();
+    if (listener_.reach() == Reach::others && options_.keys.empty())
+      log().warn("other machines that reach {} may use the server, for it has no key: give --api-key or --api-key-file",
+                 options_.host);
     on_listening(listener_.address());
     context_.run();
     engine_.stop();  // before the context ends, to which they post
@@ -65,8 +68,9 @@ class Server {
     draining_since_ = Clock::now();
     site_.drain();
     engine_.close();
-    if (site_.active() > 0)
-      log().info("{} requests are finished first, for up to {} s", site_.active(), options_.drain_time.count());
+    if (const int active = site_.active(); active > 0)
+      log().info("{} {} finished first, for up to {} s; another Ctrl-C or SIGTERM stops at once", active,
+                 active == 1 ? "request is" : "requests are", options_.drain_time.count());
     wait_until_drained();
   }
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -65,6 +66,44 @@ def test_a_model_that_cannot_be_loaded_opens_no_port(work):
         refuse("-m", f"{work}/absent.gguf", "--port", str(taken.getsockname()[1]), code=1, parts=["absent.gguf"])
 
 
+def test_memory_in_which_no_request_fits_is_refused(model):
+    """With what is needed, the smallest request is answered."""
+    options = ["--prefix-memory", "0", "--memory"]
+    result = subprocess.run([WINNOW, "serve", "-m", model, *options, "1KiB"], capture_output=True, text=True, timeout=PATIENCE)
+    check_refusal(result, 2, "--memory 1.0 KiB is too little", "0 B", "--prefix-memory")
+    least = int(re.search(r" takes (\d+)KiB", result.stderr)[1])
+    refuse("-m", model, *options, f"{least - 1}KiB", code=2, parts=[f" takes {least}KiB"])
+    with Server(model, *options, f"{least}KiB") as one:
+        assert one.good(COMPLETION, {"prompt": [5], "max_tokens": 1})["usage"]["completion_tokens"] == 1
+
+
+def test_a_context_beyond_the_models_is_a_warning(model):
+    with Server(model) as one:
+        trained = one.get("/v1/models")[1]["data"][0]["max_model_len"]
+        assert "warning" not in one.said()
+    for context in (trained, trained + 1):
+        with Server(model, "--context", str(context)) as one:
+            said = one.said()
+        assert (f"warning: --context is {context} tokens, the model's context {trained}: " in said) == (context > trained), said
+
+
+@pytest.mark.parametrize("host, reached", [("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])
+def test_the_address_of_all_addresses_can_be_used(model, host, reached):
+    """And that everybody may use the server is said, unless there is a key."""
+    if host == "::" and not socket.has_dualstack_ipv6():
+        pytest.skip("there is no IPv6")
+    for keys in ([], ["--api-key", "secret"]):
+        with Server(model, "--host", host, *keys) as one:
+            said = one.said()
+            assert f"listening on http://{reached}:{one.port}, try: curl http://{reached}:{one.port}/v1/" in said, said
+            one.host = reached.strip("[]")
+            assert one.get("/health") == (200, {"status": "ok"})
+        assert ("warning: " in said and "has no key" in said and host in said) == (not keys), said
+        assert ("-H 'Authorization: Bearer KEY'" in said) == bool(keys) and "secret" not in said, said
+    with Server(model) as one:
+        assert "warning" not in one.said()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_server_ends_at_once(model, number):
     with Server(model) as one:
@@ -79,7 +118,8 @@ def test_running_requests_end_first(model):
     with Server(model, "--context", "100000") as one:
         client, stream = start(one, {**LONG, "max_tokens": 4000})
         one.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: one.get("/health")[0] == 503)
+        wait_for(lambda: "finished first" in one.said())  # no other request is there while they are counted
+        assert one.get("/health")[0] == 503
         assert sentence(one.get("/v1/health")[1], "shutting down")["type"] == "unavailable_error"
         status, headers, body = one.ask("POST", COMPLETION, json.dumps({"prompt": "x"}))
         assert status == 503 and 1 <= int(headers["Retry-After"]) <= 120 and "shutting down" in sentence(json.loads(body))["message"]
@@ -88,7 +128,7 @@ def test_running_requests_end_first(model):
         one.process.wait(timeout=PATIENCE)
         said = one.said()
         client.close()
-    assert one.process.returncode == 0 and "requests are finished first" in said
+    assert one.process.returncode == 0 and re.search(r"^\S+ info: 1 request is finished first, for up to 30 s; another Ctrl-C or SIGTERM stops at once$", said, re.MULTILINE), said
 
 
 def test_requests_that_take_too_long_end_with_an_error(model):

@@ -53,7 +53,7 @@ def plain(server):
 
 
 def test_it_says_where(server):
-    assert server.said().startswith(f"listening on https://127.0.0.1:{server.port}, try: curl https://127.0.0.1:{server.port}/v1/")
+    assert f"\nlistening on https://127.0.0.1:{server.port}, try: curl https://127.0.0.1:{server.port}/v1/" in f"\n{server.said()}"
 
 
 def test_answers_are_those_of_plain_http(server, model):

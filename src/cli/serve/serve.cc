@@ -37,6 +37,13 @@ void choose_memory(ServeOptions& options) {
   scheduler.memory -= scheduler.prefix_memory;
 }
 
+void warn_of_context(const ServeOptions& options, int context) {
+  const int asked = options.server.defaults.context;
+  if (asked > context)
+    log().warn("--context is {} tokens, the model's context {}: longer conversations may get worse answers", asked,
+               context);
+}
+
 }  // namespace
 
 void serve_command(ServeOptions options) {
@@ -44,11 +51,12 @@ void serve_command(ServeOptions options) {
   allow_many_files();
   const auto model = Model::load(options.model, options.loading);
   choose_memory(options);
+  warn_of_context(options, model->info().context);
   const auto say_where = [&options](const std::string& address) {
     const auto where = fmt::format(
-        "listening on {0}, try: curl {0}/v1/chat/completions -d "
+        "listening on {0}, try: curl {0}/v1/chat/completions{1} -d "
         "'{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'",
-        address);
+        address, options.server.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'");
     if (options.server.log == server::RequestLogging::json) log().info(where);
     if (options.server.log == server::RequestLogging::text) tell(where + "\n");
   };

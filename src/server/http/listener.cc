@@ -50,9 +50,15 @@ Listener::Listener(net::io_context& context, const std::string& host, int port, 
 
 std::string Listener::address() const {
   const auto endpoint = acceptor_.local_endpoint();
-  const std::string host = endpoint.address().to_string();
-  return fmt::format("{}://{}:{}", tls_ ? "https" : "http", endpoint.address().is_v6() ? "[" + host + "]" : host,
-                     endpoint.port());
+  auto at = endpoint.address();
+  if (at.is_unspecified() && at.is_v6()) at = net::ip::address_v6::loopback();
+  if (at.is_unspecified()) at = net::ip::address_v4::loopback();
+  const std::string host = at.to_string();
+  return fmt::format("{}://{}:{}", tls_ ? "https" : "http", at.is_v6() ? "[" + host + "]" : host, endpoint.port());
+}
+
+Reach Listener::reach() const {
+  return acceptor_.local_endpoint().address().is_loopback() ? Reach::this_machine : Reach::others;
 }
 
 void Listener::start(HttpHandler& handler, const HttpLimits& limits) {

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,9 @@
 
 namespace winnow::server {
 
+/// Who can reach an address.
+enum class Reach : std::uint8_t { this_machine, others };
+
 /// A port that is listened to. The handler and the limits outlive it.
 class Listener {
  public:
@@ -21,8 +25,9 @@ class Listener {
   /// With files it speaks TLS; throws InputError as tls_context(), before it takes the port.
   Listener(boost::asio::io_context& context, const std::string& host, int port, const std::optional<TlsFiles>& tls);
 
-  /// `http://127.0.0.1:8080`
+  /// Where this machine reaches it, such as `http://127.0.0.1:8080`, also when it listens on all addresses.
   std::string address() const;
+  Reach reach() const;
   /// Accepts connections from now on.
   void start(HttpHandler& handler, const HttpLimits& limits);
 
