@@ -4,7 +4,8 @@
 load.py throughput|latency|prefix|memory --model MODEL.gguf --winnow PROGRAM [--llama-server PROGRAM] [--threads 2] [--repetitions 3]
 
 throughput  CLIENTS requests at once, prompts of 2,000 to 4,000 tokens, 128 new ones: requests per minute
-latency     the time between tokens of 4 streams while a prompt of 8,192 tokens is read
+latency     the time between tokens of 4 streams while a prompt of 8,192 tokens is read, and winnow's longest quantum: its bound is
+            --max-itl and one quantum
 prefix      the time to the first token over a text of 8,000 tokens that the server has kept, and without
 memory      64 requests of 4,000 tokens in the memory of 8 full caches: what each holds, and the peak of the process
 
@@ -39,8 +40,9 @@ def in_turns(arguments, servers, measure):
 
 
 def row(name, *columns):
-    """Least and median of each column's figures."""
-    print(f"| {name} | " + " | ".join(f"{min(c):,.4g} | {statistics.median(c):,.4g}" for c in columns) + " |", flush=True)
+    """Least and median of each column's figures; a server may have none."""
+    cells = ("– | –" if None in c else f"{min(c):,.4g} | {statistics.median(c):,.4g}" for c in columns)
+    print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
 def throughput(arguments, texts):
@@ -89,13 +91,13 @@ def latency(arguments, texts):
         for thread in threads:
             thread.join()
         during = sorted((b - a) * 1e3 for out in times for a, b in out if b > begin and a < end)
-        return statistics.mean(during), during[int(0.99 * (len(during) - 1))], during[-1], end - begin
+        return statistics.mean(during), during[int(0.99 * (len(during) - 1))], during[-1], server.longest_quantum(), end - begin
 
     servers = [winnow(arguments, f"--max-itl {ms}", "--max-itl", str(ms), *arguments.option) for ms in arguments.max_itl]
     servers += [llama(arguments, 5, *options.split()) for options in arguments.flags]
     rows = in_turns(arguments, servers, measure)
-    print("| ms between tokens | mean: least | median | p99: least | median | most: least | median | s to read the prompt: least | median |")
-    print("|---|" + "---:|" * 8)
+    print("| ms between tokens | mean: least | median | p99: least | median | most: least | median | longest quantum: least | median | s to read the prompt: least | median |")
+    print("|---|" + "---:|" * 10)
     for name, figures in rows.items():
         row(name, *zip(*figures))
 

@@ -88,6 +88,12 @@ class Server:
             user, system = file.read().rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
+    def longest_quantum(self):
+        """Milliseconds, of winnow: the longest time that answers have waited for one quantum of a prompt's reading. None for others."""
+        with contextlib.closing(self.connect("GET", "/metrics", None)) as connection:
+            found = re.search(r"^winnow_prefill_longest_quantum_seconds\{.*\} (\S+)$", connection.getresponse().read().decode(), re.MULTILINE)
+        return float(found[1]) * 1e3 if found else None
+
     def peak_bytes(self):
         """The most that was resident, by the kernel's count."""
         with open(f"/proc/{self.process.pid}/status") as status:

@@ -154,6 +154,10 @@ class WINNOW_EXPORT Scheduler {
   /// Bytes that are promised now.
   std::size_t promised() const;
   PrefixUse prefix_use() const;
+  /// The longest time, since the scheduler began, that answers have waited for one quantum of reading, with what is
+  /// done before it (telling of requests that have ended, beginning others). Reading goes on beyond
+  /// SchedulerOptions::max_itl for no longer.
+  double longest_quantum_ms() const;
 
  private:
   struct WINNOW_NO_EXPORT Impl;

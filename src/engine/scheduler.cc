@@ -87,6 +87,7 @@ struct Scheduler::Impl {
   engine::TaskRoom room;
   std::vector<float> logits;  ///< of a step
   PrefixUse use;
+  double longest_quantum_ms = 0;
   engine::Shares shares;
   Id last = 0;
 };
@@ -200,12 +201,15 @@ bool Scheduler::Impl::read_for_a_while(Clock::time_point began) {
   bool has_read = false;
   const auto most = static_cast<double>(options.max_itl.count());
   do {
+    const auto quantum_began = Clock::now();
+    const bool holds_up = is_answering();
     sweep();
     begin_waiting();
     auto* const task = next_to_read();
     if (task == nullptr) return has_read;
     task->read();
     has_read = true;
+    if (holds_up) longest_quantum_ms = std::max(longest_quantum_ms, ms_since(quantum_began));
   } while (is_answering() && ms_since(began) < most);
   return has_read;
 }
@@ -308,6 +312,7 @@ std::vector<RequestState> Scheduler::states() const {
 }
 
 std::size_t Scheduler::promised() const { return impl_->promised(); }
+double Scheduler::longest_quantum_ms() const { return impl_->longest_quantum_ms; }
 
 PrefixUse Scheduler::prefix_use() const {
   PrefixUse out = impl_->use;

@@ -259,7 +259,7 @@ void EngineThread::Impl::withdraw(Group& group) {
 }
 
 void EngineThread::Impl::publish() {
-  EngineLoad now{{}, scheduler->promised(), scheduler->prefix_use()};
+  EngineLoad now{{}, scheduler->promised(), scheduler->prefix_use(), scheduler->longest_quantum_ms()};
   for (const auto& state : scheduler->states()) {
     const auto found = known.find(state.id);
     if (found == known.end()) continue;

@@ -78,6 +78,7 @@ struct EngineLoad {
   std::vector<EngineState> states;
   std::size_t promised = 0;  ///< bytes
   PrefixUse prefixes;
+  double longest_quantum_ms = 0;  ///< Scheduler::longest_quantum_ms()
 };
 
 struct EngineLimits {

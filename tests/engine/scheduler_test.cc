@@ -322,6 +322,7 @@ TEST_F(SchedulerTest, answers_get_on_while_a_long_prompt_is_read) {
   answering.events.on_token = [&](int, const GeneratedToken&, std::string_view) { ++generated; };
   scheduler.add(std::move(answering));
   while (generated == 0) scheduler.advance();
+  EXPECT_EQ(scheduler.longest_quantum_ms(), 0) << "nobody has waited for the first prompt";
   bool read = false;
   auto reading = request_of({options_of("full"), tokens(400, 2), {}, 1}, {});
   reading.events.on_text = [&](const Cache&, std::span<const float>) { read = true; };
@@ -331,6 +332,7 @@ TEST_F(SchedulerTest, answers_get_on_while_a_long_prompt_is_read) {
     EXPECT_EQ(generated, i + 1) << "one token for each quantum";
     EXPECT_FALSE(read);
   }
+  EXPECT_GT(scheduler.longest_quantum_ms(), 0);
 }
 
 TEST_F(SchedulerTest, short_prompts_are_read_before_long_ones) {

@@ -63,7 +63,7 @@ def test_all_of_vllms_names_are_there(server):
     kinds = {name.removeprefix("vllm:"): family.type for name, family in found.items()}
     for name in HISTOGRAMS:
         assert kinds[name] == "histogram", name
-    for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "winnow_kv_bytes"):
+    for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "winnow_kv_bytes", "winnow_prefill_longest_quantum_seconds"):
         assert kinds[name] == "gauge", name
     for name in ("prefix_cache_queries", "prefix_cache_hits", "num_preemptions", "prompt_tokens", "prompt_tokens_cached", "generation_tokens", "request_success"):
         assert kinds[name] == "counter", name
@@ -178,6 +178,20 @@ def test_entries_are_counted_by_spec(server):
         client.close()
         server.wait_until_idle()
     assert all(value == 0 for (name, *_), value in values(server).items() if name == "winnow_kv_entries")
+
+
+def test_the_longest_quantum_is_of_those_that_answers_waited_for(model):
+    """A prompt that is read alone holds nobody up; one that is read beside an answer does, for a part of the time of its reading."""
+    name = "winnow_prefill_longest_quantum_seconds"
+    with Server(model, "--context", "100000") as one:
+        one.good(COMPLETION, {"prompt": "words " * 400, "max_tokens": 1})
+        assert values(one)[name,] == 0
+        client = start(one, LONG)
+        wait_for(lambda: [slot["phase"] for slot in one.get("/slots")[1]] == ["answering"])
+        read_ms = one.good(COMPLETION, {"prompt": "others " * 400, "max_tokens": 1})["timings"]["prompt_ms"]
+        assert 0 < values(one)[name,] < read_ms / 1000, "there are several layers"
+        client.close()
+        one.wait_until_idle()
 
 
 def test_it_needs_a_key(model):

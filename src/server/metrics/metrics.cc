@@ -99,6 +99,8 @@ struct Metrics::Impl {
                                 "for later requests (prefixes).");
   Family<Gauge>& entries =
       gauges("winnow_kv_entries", "Entries that requests hold, over all layers and KV heads, by their spec.");
+  Gauge& longest_quantum = gauge("winnow_prefill_longest_quantum_seconds",
+                                 "The longest time that answers have waited for one quantum of a prompt's reading.");
   Family<Counter>& refused =
       counters("winnow_rejected_total", "Requests that were refused, by the code or type of the error.");
 
@@ -178,6 +180,7 @@ std::string Metrics::text(const EngineLoad& load) {
   const std::lock_guard lock(impl_->show_mutex);
   impl_->show_requests(load);
   impl_->show_prefixes(load.prefixes);
+  impl_->longest_quantum.Set(load.longest_quantum_ms / 1000);
   return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
 }
 
