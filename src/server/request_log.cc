@@ -57,17 +57,16 @@ std::string text_line(const RequestRecord& record) {
 }  // namespace
 
 struct RequestLog::Impl {
-  explicit Impl(RequestLogging f)
-      : format(f),
-        thread(std::make_shared<spdlog::details::thread_pool>(kMostLines, 1)),
-        logger(std::make_shared<spdlog::async_logger>("requests", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
-                                                      thread, spdlog::async_overflow_policy::overrun_oldest)) {
+  explicit Impl(RequestLogging f) : format(f) {
+    thread = std::make_shared<spdlog::details::thread_pool>(kMostLines, 1);
+    logger = std::make_shared<spdlog::async_logger>("requests", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                                    thread, spdlog::async_overflow_policy::overrun_oldest);
     logger->set_pattern(format == RequestLogging::json ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
   }
 
   RequestLogging format;
-  std::shared_ptr<spdlog::details::thread_pool> thread;
   std::shared_ptr<spdlog::async_logger> logger;
+  std::shared_ptr<spdlog::details::thread_pool> thread;  ///< ends first: it writes by the logger
 };
 
 RequestLog::RequestLog(RequestLogging format)
