@@ -58,7 +58,7 @@ void print(const char* what, const Times& times, std::size_t bytes, const Times&
 }
 
 void run(const char* where, const char* name) {
-  const Archive archive(winnow::store::open(where, winnow::store::Missing::is_an_error));
+  const Archive archive(winnow::store::open({where}, winnow::store::Missing::is_an_error));
   std::vector<std::byte> to;
   const auto blocks = every_second_block(*archive.open(name));
   const std::size_t bytes = copy_out(*archive.open(name), blocks, to);
