@@ -228,7 +228,7 @@ def test_a_terminal(model, tmp_path, say):
     terminal.until(r"(\S\s*){100}")
     terminal.type("\x03")
     terminal.until(PROMPT)
-    terminal.type("/nonsense\n")
+    terminal.type("/resett\n")
     assert "did you mean" in terminal.until(PROMPT)
     terminal.type("\x04")
     assert terminal.exit_code() == 0, "what went wrong has been seen"

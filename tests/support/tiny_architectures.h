@@ -86,14 +86,15 @@ struct TinyArchitecture {
   Biases biases = {};                      ///< that files have
   Biases optional_biases = {.qkv = true};  ///< others that are taken where they are
   OutputMatrix output = OutputMatrix::optional;
-  bool heads_fill_width = false;   ///< the heads' dimensions must add up to n_embd
-  bool own_kv_heads = false;       ///< every query head must have its own KV head
-  bool sinks = false;              ///< attn_sinks, of each query head
-  bool half_rotated = false;       ///< RoPE rotates half of a head; llama's rotates all of it
-  int layers = 2;                  ///< the fewest that show all that it does
-  double warmest = 1;              ///< what queries of the tests' texts are multiplied by at the most
-  bool gelu = false;               ///< the activation, which ggml reads from a table
-  std::vector<TinyKey> keys = {};  ///< flags are those of some layers, which are repeated
+  bool heads_fill_width = false;          ///< the heads' dimensions must add up to n_embd
+  bool own_kv_heads = false;              ///< every query head must have its own KV head
+  bool sinks = false;                     ///< attn_sinks, of each query head
+  bool half_rotated = false;              ///< RoPE rotates half of a head; llama's rotates all of it
+  int layers = 2;                         ///< the fewest that show all that it does
+  double warmest = 1;                     ///< what queries of the tests' texts are multiplied by at the most
+  bool gelu = false;                      ///< the activation, which ggml reads from a table
+  std::vector<TinyKey> keys = {};         ///< flags are those of some layers, which are repeated
+  std::vector<TinyKey> unused_keys = {};  ///< that libllama asks for, and that change nothing
 };
 
 /// Every architecture that tiny files can be of.

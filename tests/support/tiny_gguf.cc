@@ -84,6 +84,7 @@ class Writer {
     rope_bases();
     scaling();
     if (m_.experts() > 0) experts();
+    for (const auto& key : arch_.unused_keys) set(key);
     for (const auto& key : arch_.keys) set(of_layers(key));
     for (const auto& key : m_.keys) set(key);
   }

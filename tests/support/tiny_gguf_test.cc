@@ -148,9 +148,10 @@ TEST_P(TinyFile, is_read_by_libllama_and_every_tensor_of_it_matters) {
 INSTANTIATE_TEST_SUITE_P(all, TinyFile, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
-/// Twice as much, the contrary, or another way of scaling RoPE.
+/// Half or twice as much, the contrary, or another way of scaling RoPE.
 decltype(TinyKey::value) another(const decltype(TinyKey::value)& value) {
-  if (const auto* whole = std::get_if<std::uint32_t>(&value)) return 2 * *whole;
+  if (const auto* whole = std::get_if<std::uint32_t>(&value)) return *whole / 2;
+  if (const auto* flag = std::get_if<bool>(&value)) return !*flag;
   if (const auto* number = std::get_if<float>(&value)) return 2 * *number;
   if (const auto* flags = std::get_if<std::vector<bool>>(&value)) {
     auto flipped = *flags;
