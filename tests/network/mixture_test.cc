@@ -176,10 +176,16 @@ class BrokenMixture : public testing::Test {
   }
   std::vector<char> bytes(const std::string& part) const { return TensorFile(path_).bytes(tensor_of(layer_, part)); }
   /// Each expert in the place of the next one.
-  std::vector<char> rotated(const std::string& part) const {
-    auto out = bytes(part);
-    std::rotate(out.begin(), out.end() - static_cast<std::ptrdiff_t>(out.size() / kExperts), out.end());
-    return out;
+  static std::vector<char> rotated(std::vector<char> experts) {
+    std::rotate(experts.begin(), experts.end() - static_cast<std::ptrdiff_t>(experts.size() / kExperts), experts.end());
+    return experts;
+  }
+  double error_with_gate_and_up_swapped() const {
+    const auto gate = bytes("ffn_gate_exps");
+    const auto up = bytes("ffn_up_exps");
+    const auto one = put("ffn_gate_exps", up);
+    const auto other = put("ffn_up_exps", gate);
+    return error();
   }
 
   TempFolder folder_;
@@ -193,17 +199,11 @@ class BrokenMixture : public testing::Test {
 
 TEST_F(BrokenMixture, is_not_what_the_others_begin_with) { EXPECT_LT(error(), tolerance_of(model_)); }
 
-TEST_F(BrokenMixture, is_noticed_with_gate_and_up_swapped) {
-  const auto gate = bytes("ffn_gate_exps");
-  const auto up = bytes("ffn_up_exps");
-  const auto one = put("ffn_gate_exps", up);
-  const auto other = put("ffn_up_exps", gate);
-  EXPECT_GT(error(), noticed_);
-}
+TEST_F(BrokenMixture, is_noticed_with_gate_and_up_swapped) { EXPECT_GT(error_with_gate_and_up_swapped(), noticed_); }
 
 TEST_F(BrokenMixture, is_noticed_with_experts_rotated_by_one) {
   for (const char* part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "ffn_gate_inp"}) {
-    const auto spoilt = put(part, rotated(part));
+    const auto spoilt = put(part, rotated(bytes(part)));
     EXPECT_GT(error(), noticed_) << part;
   }
 }
@@ -267,20 +267,12 @@ TEST_F(BrokenBiases, are_noticed_where_one_is_left_out) {
 
 TEST_F(BrokenBiases, are_noticed_where_they_are_those_of_the_next_expert) {
   for (const char* part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
-    auto bytes = TensorFile(path_).bytes(bias_of(0, part));
-    std::rotate(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(bytes.size() / kExperts), bytes.end());
-    const SpoiltBytes spoilt(path_, bias_of(0, part), 0, bytes);
+    const SpoiltBytes spoilt(path_, bias_of(0, part), 0, rotated(TensorFile(path_).bytes(bias_of(0, part))));
     EXPECT_GT(error(), noticed_) << part;
   }
 }
 
-TEST_F(BrokenBiases, are_noticed_with_gate_and_up_swapped) {
-  const auto gate = bytes("ffn_gate_exps");
-  const auto up = bytes("ffn_up_exps");
-  const auto one = put("ffn_gate_exps", up);
-  const auto other = put("ffn_up_exps", gate);
-  EXPECT_GT(error(), noticed_);
-}
+TEST_F(BrokenBiases, are_noticed_with_gate_and_up_swapped) { EXPECT_GT(error_with_gate_and_up_swapped(), noticed_); }
 
 TEST_F(BrokenBiases, are_noticed_with_another_activation) {
   Network network(path_, 1, 1, kPrompt);
