@@ -146,16 +146,19 @@ float widened_base(const GgufKeys& keys, const Network& network, double base, in
   return static_cast<float>(widened);
 }
 
-/// Layers, from 0, in which nothing is rotated.
-bool is_unrotated(int layer, int layers, const Architecture& architecture, const GgufKeys& keys) {
-  if (architecture.listed_rope) {
-    const auto rotate = keys.integers(std::string(architecture.name) + ".attention.rope_pattern", layers, 0, 1);
-    if (of(rotate, as_size(layer), 1) == 0) return true;
+/// Of each layer whether nothing is rotated in it.
+std::vector<bool> unrotated_layers(const GgufKeys& keys, const Network& network) {
+  const Architecture& a = network.architecture;
+  const std::string arch(a.name);
+  const auto rotate =
+      a.listed_rope ? keys.integers(arch + ".attention.rope_pattern", network.n_layer, 0, 1) : std::nullopt;
+  const bool all = a.finetuned_rope && !keys.flag(arch + ".rope.scaling.finetuned").value_or(true);
+  std::vector<bool> out;
+  for (int layer = 0; layer < network.n_layer; ++layer) {
+    const bool by_place = a.unrotated_every > 0 && (layer + 1) % a.unrotated_every == 0;
+    out.push_back(all || by_place || of(rotate, as_size(layer), 1) == 0);
   }
-  if (architecture.finetuned_rope &&
-      !keys.flag(std::string(architecture.name) + ".rope.scaling.finetuned").value_or(true))
-    return true;
-  return architecture.unrotated_every > 0 && (layer + 1) % architecture.unrotated_every == 0;
+  return out;
 }
 
 /// The base of layers with windows; 0: that of the others.
@@ -176,6 +179,7 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
   const Rotation of_windows = network.architecture.windows.rotation;
   const bool windows = has_windows(specs);
   const double own_base = base_of_windows(keys, network);
+  const auto unrotated = unrotated_layers(keys, network);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto& s = specs[i];
     const bool windowed = s.window > 0;
@@ -185,7 +189,7 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
     s.rope.pairing = network.architecture.pairing;
     if (windows && !windowed && of_windows == Rotation::windows_only) continue;
     const bool unscaled = windowed && (of_windows == Rotation::unscaled || of_windows == Rotation::own_base);
-    if (!is_unrotated(static_cast<int>(i), network.n_layer, network.architecture, keys))
+    if (!unrotated[i])
       set_rope(s, of(dims, i, s.head_dim), unscaled ? RopeScaling{} : network.rope_scaling, network, keys);
   }
 }
