@@ -10,10 +10,11 @@ import select
 import shutil
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
-from program import ADDRESS_SANITIZED, PATIENCE, WINNOW, make_tiny_gguf
+from program import ADDRESS_SANITIZED, PATIENCE, WINNOW, make_tiny_gguf, wait_for
 
 REAL = os.environ.get("WINNOW_TEST_MODEL")
 needs_real_model = pytest.mark.skipif(not REAL, reason="WINNOW_TEST_MODEL is not set")
@@ -174,7 +175,6 @@ class Terminal:
         self.all = ""
 
     def type(self, text):
-        time.sleep(0.1)  # a program that has just shown its prompt sets the terminal up
         os.write(self.fd, text.encode())
 
     def until(self, pattern, patience=PATIENCE):
@@ -191,6 +191,12 @@ class Terminal:
                 return got
         raise AssertionError(f"no {pattern!r} in {got!r}")
 
+    def prompted(self):
+        """What comes up to the prompt. Then keys may be typed: the program has set the terminal up for its line editor."""
+        got = self.until(r"(^|\n|\r)> $")
+        wait_for(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON)
+        return got
+
     def exit_code(self):
         end = time.time() + PATIENCE
         while time.time() < end:
@@ -201,35 +207,32 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-PROMPT = r"(^|\n|\r)> $"
-
-
 @pytest.mark.parametrize("say", ["hello", pytest.param("Tell me a long story.", marks=needs_real_model)])
 def test_a_terminal(model, tmp_path, say):
     folder = tmp_path
     command = [WINNOW, "chat", "--threads", "1", "-m", model if say == "hello" else REAL, "-n", "1000000", "--ignore-eos"]
     terminal = Terminal(command, {"XDG_STATE_HOME": f"{folder}/state"})
-    assert "/help" in terminal.until(PROMPT)
+    assert "/help" in terminal.prompted()
     terminal.type(say + "\n")
     terminal.until(r"(\S\s*){100}")  # it streams: this answer would take hours
     terminal.type("\x03")
-    terminal.until(PROMPT)
+    terminal.prompted()
     terminal.type("/stats\n")
-    stats = terminal.until(PROMPT)
+    stats = terminal.prompted()
     first = seen(stats.replace("\r", ""))
     assert len(first) == 1 and first[0][0] > 10, stats
     terminal.type("given up")
     terminal.until("given up")
     terminal.type("\x03")
-    terminal.until(PROMPT)
+    terminal.prompted()
     terminal.type("/stats\n")
-    assert seen(terminal.until(PROMPT).replace("\r", "")) == first, "a line that was given up is not said"
+    assert seen(terminal.prompted().replace("\r", "")) == first, "a line that was given up is not said"
     terminal.type("\x1b[A\x1b[A\n")  # the history: /stats once, as it repeats, and before it what was said
     terminal.until(r"(\S\s*){100}")
     terminal.type("\x03")
-    terminal.until(PROMPT)
+    terminal.prompted()
     terminal.type("/resett\n")
-    assert "did you mean" in terminal.until(PROMPT)
+    assert "did you mean" in terminal.prompted()
     terminal.type("\x04")
     assert terminal.exit_code() == 0, "what went wrong has been seen"
     with open(f"{folder}/state/winnow/chat_history") as file:
@@ -242,9 +245,9 @@ def test_the_history_is_a_comfort(model, tmp_path):
     with open(f"{folder}/file", "w"):
         pass
     terminal = Terminal([WINNOW, "chat", "-m", model, "-n", "3"], {"XDG_STATE_HOME": f"{folder}/file"})  # a file cannot hold one
-    terminal.until(PROMPT)
+    terminal.prompted()
     terminal.type("hello\n")
-    assert "winnow:" not in terminal.until(PROMPT)
+    assert "winnow:" not in terminal.prompted()
     terminal.type("/exit\n")
     assert terminal.exit_code() == 0
 

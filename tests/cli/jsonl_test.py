@@ -7,10 +7,9 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from program import ADDRESS_SANITIZED, PATIENCE, WINNOW
+from program import ADDRESS_SANITIZED, PATIENCE, WINNOW, wait_for
 
 
 def read(path):
@@ -155,13 +154,6 @@ def test_bad_lines_are_named(f):
     assert "5 of 6 lines" in errors and [r["id"] for r in records(f"{f.path}/of-bad.jsonl")] == ["good"]
 
 
-def wait_for(true, what):
-    end = time.time() + PATIENCE
-    while not true():
-        assert time.time() < end, what
-        time.sleep(0.02)
-
-
 def test_two_writers(f):
     """The prompts of the first come by a pipe that stays open, so that it is certainly still running."""
     pipe, path = f"{f.path}/slow", f"{f.path}/shared.jsonl"
@@ -170,7 +162,7 @@ def test_two_writers(f):
     with open(pipe, "w") as prompts:
         prompts.write(prompts_of(f"text {i}" for i in range(16)))
         prompts.flush()
-        wait_for(lambda: os.path.exists(path) and len(read(path).splitlines()) == 16, "a batch of the first is written")
+        wait_for(lambda: os.path.exists(path) and len(read(path).splitlines()) == 16)
         before = read(path)
         assert "another process" in f.run(f.prompts, path, code=1)
         assert read(path) == before
@@ -190,7 +182,7 @@ def test_interrupt_while_waiting(f):
     os.mkfifo(f"{f.path}/silent")
     for command in (f.command(f"{f.path}/silent", f"{f.path}/none.jsonl"), [WINNOW, "run", "-m", f.model, "--raw", "-f", f"{f.path}/silent"]):
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
-        wait_for(lambda: any(os.path.realpath(f"/proc/{process.pid}/fd/{fd}").endswith("/silent") for fd in os.listdir(f"/proc/{process.pid}/fd")), "it reads")
+        wait_for(lambda: any(os.path.realpath(f"/proc/{process.pid}/fd/{fd}").endswith("/silent") for fd in os.listdir(f"/proc/{process.pid}/fd")))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 130, process.returncode
@@ -210,7 +202,7 @@ def test_interrupt_keeps_what_is_answered(f):
     stop = next(second[i : i + size] for i in range(40, 1000) if second[i : i + size] not in first)
     os.remove(path)
     process = subprocess.Popen(f.command(two, path, *sampled, "-n", "10000000", "--stop", stop), stderr=subprocess.PIPE)
-    wait_for(lambda: cpu_seconds(process.pid) > enough, "it works")
+    wait_for(lambda: cpu_seconds(process.pid) > enough)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, process.returncode

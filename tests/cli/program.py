@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import time
 
 WINNOW = os.environ["WINNOW"]
 TINY = os.environ["MAKE_TINY_GGUF"]
@@ -15,6 +16,13 @@ def make_tiny_gguf(path, *arguments):
     """A small random model: architecture and chat template may follow."""
     subprocess.run([TINY, path, *arguments], check=True)
     return path
+
+
+def wait_for(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, condition
+        time.sleep(0.01)
 
 
 def lines_of(errors):

@@ -5,9 +5,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 
 import pytest
+from program import wait_for
 
 needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
 
@@ -33,12 +33,17 @@ class Redis:
     def start(self):
         self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name, *self.options],
                                         stdout=subprocess.DEVNULL)  # fmt: skip
-        for _ in range(250):
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.02)
+        wait_for(self.answers)
+
+    def answers(self):
+        """Whether it serves commands: one that comes back first loads what it had, and refuses them until then."""
+        assert self.process.poll() is None, "redis-server has ended"
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as client:
+                client.sendall(b"PING\r\n")
+                return client.recv(8) not in (b"", b"-LOADING")
+        except OSError:
+            return False
 
     def stop(self):
         self.process.kill()

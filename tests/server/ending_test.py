@@ -115,8 +115,8 @@ def test_an_idle_server_ends_at_once(model, number):
 
 def test_running_requests_end_first(model):
     """After the signal: unhealthy, no new requests, and an answer that comes to its end."""
-    with Server(model, "--context", "100000") as one:
-        client, stream = start(one, {**LONG, "max_tokens": 4000})
+    with Server(model, "--context", "100000", "--drain-timeout", "120") as one:
+        client, stream = start(one, {**LONG, "max_tokens": 8_000})
         one.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "finished first" in one.said())  # no other request is there while they are counted
         assert one.get("/health")[0] == 503
@@ -128,7 +128,7 @@ def test_running_requests_end_first(model):
         one.process.wait(timeout=PATIENCE)
         said = one.said()
         client.close()
-    assert one.process.returncode == 0 and re.search(r"^\S+ info: 1 request is finished first, for up to 30 s; another Ctrl-C or SIGTERM stops at once$", said, re.MULTILINE), said
+    assert one.process.returncode == 0 and re.search(r"^\S+ info: 1 request is finished first, for up to 120 s; another Ctrl-C or SIGTERM stops at once$", said, re.MULTILINE), said
 
 
 def test_requests_that_take_too_long_end_with_an_error(model):

@@ -145,12 +145,13 @@ def test_slow_headers_are_cut_off_and_idle_clients_are_not_in_the_way(server):
     for client in slow:
         client.sendall(b"GET /health HTTP/1.1\r\nX: ")
     assert server.post(COMPLETION, GOOD)[0] == 200
-    while time.monotonic() - begin < 8:
+    while time.monotonic() - begin < 5:
         for client in slow:
             client.sendall(b"x")
         time.sleep(1)
     for client in slow:
-        assert client.recv(1000) == b"", "it is closed"
+        with contextlib.suppress(ConnectionResetError):  # what it has sent may not have been read
+            assert client.recv(1000) == b"", "it is closed"
         client.close()
     assert time.monotonic() - begin >= 9
 

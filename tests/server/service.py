@@ -10,9 +10,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 
-from program import PATIENCE, WINNOW
+from program import PATIENCE, WINNOW, wait_for
 
 
 class Client:
@@ -103,13 +102,6 @@ class Server(Client):
         """Its exit code, and what it has said on stderr."""
         self.process.send_signal(number)
         return self.process.wait(timeout=PATIENCE), self.said()
-
-
-def wait_for(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def sentence(reply, *parts):
