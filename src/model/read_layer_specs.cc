@@ -17,7 +17,7 @@ namespace {
 // Bounds far beyond any real network, so that products of them cannot overflow.
 constexpr int kMostWidth = 1 << 20;
 constexpr int kMostHeads = 4096;
-constexpr int kMostHeadDim = 256;  // what attention's kernels are tested with
+constexpr int kMostHeadDim = 512;  // what attention's kernels are tested with
 constexpr double kMostScale = 1e6;
 constexpr int kMostFeedForward = 1 << 22;
 constexpr double kLeastBase = 1e-6;
@@ -48,13 +48,26 @@ void check_heads(const LayerSpec& s, int value_dim, const std::string& path) {
         fmt::format("{}: the head dimension is {}, supported are 1 to {}", path, s.head_dim, kMostHeadDim));
 }
 
+/// A key of each layer, of those with windows NAME_swa where their heads are their own; 0: no key says it.
+std::vector<int> of_heads(const GgufKeys& keys, const Network& network, const std::string& key,
+                          const std::vector<LayerSpec>& specs) {
+  const auto said = keys.integers(key, network.n_layer, 0, kMostWidth);
+  const bool own = network.architecture.windows.own_heads;
+  const auto of_windows = own ? keys.integer(key + "_swa", 0, kMostWidth) : std::nullopt;
+  std::vector<int> out;
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    out.push_back(own && specs[i].window > 0 ? of_windows.value_or(0) : of(said, i, 0));
+  return out;
+}
+
+/// REQUIRES: windows have been read.
 void read_heads(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
   const std::string prefix = std::string(network.architecture.name) + ".attention.";
   const int layers = network.n_layer;
   const auto heads = required(keys, prefix + "head_count", layers, kMostHeads);
   const auto kv_heads = keys.integers(prefix + "head_count_kv", layers, 1, kMostHeads);
-  const auto key_dims = keys.integers(prefix + "key_length", layers, 1, kMostWidth);
-  const auto value_dims = keys.integers(prefix + "value_length", layers, 1, kMostWidth);
+  const auto key_dims = of_heads(keys, network, prefix + "key_length", specs);
+  const auto value_dims = of_heads(keys, network, prefix + "value_length", specs);
   const double scale =
       network.architecture.attention_scale ? keys.number(prefix + "scale", 0, kMostScale).value_or(0) : 0;
   const bool of_width = network.architecture.width_scale_layers == layers;
@@ -62,10 +75,11 @@ void read_heads(const GgufKeys& keys, const Network& network, std::vector<LayerS
     auto& s = specs[i];
     s.n_head = heads[i];
     s.n_head_kv = of(kv_heads, i, s.n_head);
-    s.head_dim = of(key_dims, i, network.n_embd / s.n_head);
-    check_heads(s, of(value_dims, i, s.head_dim), keys.path());
+    s.head_dim = key_dims[i] != 0 ? key_dims[i] : network.n_embd / s.n_head;
+    check_heads(s, value_dims[i] != 0 ? value_dims[i] : s.head_dim, keys.path());
     const int scaled_by = of_width ? network.n_embd / s.n_head : s.head_dim;
     s.attention_scale = scale != 0 ? static_cast<float>(scale) : 1.0F / std::sqrt(static_cast<float>(scaled_by));
+    if (network.architecture.unscaled_attention) s.attention_scale = 1;
   }
 }
 
@@ -172,7 +186,7 @@ double base_of_windows(const GgufKeys& keys, const Network& network) {
 void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions& options,
                std::vector<LayerSpec>& specs) {
   const std::string prefix = std::string(network.architecture.name) + ".rope.";
-  const auto dims = keys.integers(prefix + "dimension_count", network.n_layer, 0, kMostWidth);
+  const auto dims = of_heads(keys, network, prefix + "dimension_count", specs);
   if (options.rope_freq_base < 0 || !std::isfinite(options.rope_freq_base))
     throw UsageError(fmt::format("the RoPE frequency base is {}: it must be above 0", options.rope_freq_base));
   const auto bases = keys.numbers(prefix + "freq_base", network.n_layer, kLeastBase, kMostBase);
@@ -190,7 +204,7 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
     if (windows && !windowed && of_windows == Rotation::windows_only) continue;
     const bool unscaled = windowed && (of_windows == Rotation::unscaled || of_windows == Rotation::own_base);
     if (!unrotated[i])
-      set_rope(s, of(dims, i, s.head_dim), unscaled ? RopeScaling{} : network.rope_scaling, network, keys);
+      set_rope(s, dims[i] != 0 ? dims[i] : s.head_dim, unscaled ? RopeScaling{} : network.rope_scaling, network, keys);
   }
 }
 
@@ -216,7 +230,7 @@ struct SharedWidths {
   static SharedWidths read(const GgufKeys& keys, const Architecture& a, int layers) {
     using Shared = Experts::Shared;
     const std::string prefix = std::string(a.name) + ".expert_shared_";
-    if (a.experts.shared == Shared::none) return {};
+    if (a.experts.shared == Shared::none || a.experts.shared == Shared::feed_forward) return {};
     if (a.experts.shared == Shared::counted) return {{}, keys.required(prefix + "count", 0, kMostExperts)};
     return {keys.integers(prefix + "feed_forward_length", layers, 0, kMostFeedForward)};
   }
@@ -228,6 +242,7 @@ struct SharedWidths {
                                    path, count, s.n_ff_expert, kMostFeedForward));
     }
     if (a.experts.shared == Experts::Shared::counted) return count * s.n_ff_expert;
+    if (a.experts.shared == Experts::Shared::feed_forward) return s.n_ff;
     const int width = of(said, i, 0);
     return width == 0 && a.experts.shared == Experts::Shared::gated ? s.n_ff : width;
   }
@@ -280,9 +295,9 @@ std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& net
                                kMostFeedForward);
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].n_ff = widths[i];
   read_experts(keys, network, specs);
+  read_windows(keys, network, specs);
   read_heads(keys, network, specs);
   read_attention(keys, network, specs);
-  read_windows(keys, network, specs);
   read_rope(keys, network, options, specs);
   return specs;
 }

@@ -120,7 +120,7 @@ struct Case {
 /// Every dimension with every group and length; over them the 25 pairs of types take turns.
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (const int d : {64, 80, 96, 128, 256}) {
+  for (const int d : {64, 80, 96, 128, 256, 512}) {
     for (const int group : {1, 3, 7, 8}) {
       for (const int n : {1, 63, 64, 65, 257, 4097}) {
         const std::size_t rotation = out.size() * 7 % 25;

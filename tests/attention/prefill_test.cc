@@ -55,7 +55,7 @@ struct Case {
 /// Every dimension with every group and length; the types take turns, so that each meets each of the others.
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (const int d : {64, 80, 96, 128, 256}) {
+  for (const int d : {64, 80, 96, 128, 256, 512}) {
     for (const int group : {1, 3, 7, 8}) {
       for (const int n : {1, 63, 64, 65, 4097}) out.push_back({d, group, n, kScratchTypes[out.size() % 3]});
     }
@@ -316,7 +316,7 @@ TEST(Prefill, a_window_ends_with_the_querys_own_key) {
 TEST(Prefill, soft_caps_and_sinks_agree_with_double_precision) {
   for (const auto& caps : kCaps) {
     SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
-    for (const auto& [kv_heads, group, d] : {std::tuple(2, 3, 64), {1, 7, 80}, {1, 8, 256}}) {
+    for (const auto& [kv_heads, group, d] : {std::tuple(2, 3, 64), {1, 7, 80}, {1, 8, 256}, {1, 4, 512}}) {
       Prompt prompt(shape_of(kv_heads, group, d), 330, kScratchTypes[z(d) % 3]);
       for (const int window : {0, 70}) {
         prompt.shape.window = window;

@@ -21,7 +21,7 @@ struct Stored {
 };
 
 TEST(PackedRows, products_agree_with_double_precision) {
-  for (const int dim : {1, 8, 64, 80, 256}) {
+  for (const int dim : {1, 8, 64, 80, 256, 512}) {
     for (const int count : {1, 31, 32, 33, 480}) {
       for (const int lefts : {1, 3, 4, 9}) {
         const auto rows = noise(z(count) * z(dim), 1);

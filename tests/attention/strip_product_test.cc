@@ -58,7 +58,7 @@ struct Factors {
 
 void expect_products(void (*multiply)(const StripProduct&, Start)) {
   for (const int rows : {32, 96, 128}) {
-    for (const int depth : {32, 64, 96, 128, 256}) {
+    for (const int depth : {32, 64, 96, 128, 256, 512}) {
       SCOPED_TRACE(std::to_string(rows) + " rows, depth " + std::to_string(depth));
       const Factors factors(rows, depth);
       for (const Start start : {Start::from_zero, Start::from_memory}) {
