@@ -42,8 +42,10 @@ enum class Gating : std::uint8_t {
 struct Experts {
   enum class Presence : std::uint8_t { never, where_counted, always };  ///< where_counted: with the key expert_count
   enum class Width : std::uint8_t { of_feed_forward, own };             ///< own: the key expert_feed_forward_length
-  /// An expert that every row has besides; counted: as wide as expert_shared_count of the others.
-  enum class Shared : std::uint8_t { none, plain, gated, counted };
+  /// An expert that every row has besides; counted: as wide as expert_shared_count of the others. feed_forward: the
+  /// usual feed-forward part; it and the experts have norms of their own before and after (post_ffw_norm_1,
+  /// pre_ffw_norm_2, post_ffw_norm_2).
+  enum class Shared : std::uint8_t { none, plain, gated, counted, feed_forward };
 
   Presence presence = Presence::never;
   Width width = Width::of_feed_forward;
@@ -54,6 +56,8 @@ struct Experts {
   bool choice_bias = false;  ///< on what experts are chosen by
   bool biases = false;       ///< of the router and of experts
   bool leading_dense = false;  ///< the key leading_dense_block_count: so many layers have none
+  bool router_norm = false;    ///< the router reads rows over their rms and sqrt(n_embd), times ffn_gate_inp.scale
+  bool scales = false;         ///< ffn_down_exps.scale multiplies what each gives
   Shared shared = Shared::none;
   bool fused_shared = false;  ///< ffn_up_shexp holds gate and up, in this order
 };
@@ -67,7 +71,8 @@ struct Architecture {
   };
   enum class Output : std::uint8_t { tied_or_not, tied, untied };  ///< the output matrix to the embedding
   enum class LogitScale : std::uint8_t { none, factor, divisor };  ///< what the key logit_scale is
-  enum class RopeFactors : std::uint8_t { none, one, long_and_short, any };
+  /// of_globals: one, which must be there, for the layers without a window alone.
+  enum class RopeFactors : std::uint8_t { none, one, of_globals, long_and_short, any };
   /// Whether a file has the keys embedding_scale and residual_scale; where it need not, 0 says no more than none.
   enum class Scales : std::uint8_t { none, optional, required };
 
@@ -81,10 +86,11 @@ struct Architecture {
       windows_only  ///< those of layers without a window, which rotate nothing
     };
     int every = 0;  ///< of so many layers all but the last have one, unless the file says which; 0: there are none
-    bool listed = false;    ///< the file must say of each layer whether it has one
-    bool required = false;  ///< the key must be there
-    int otherwise = 0;      ///< W where it is not; 0: there are none
-    int only_layers = 0;    ///< only networks of so many layers have them; 0: all
+    bool listed = false;     ///< the file must say of each layer whether it has one
+    bool required = false;   ///< the key must be there
+    int otherwise = 0;       ///< W where it is not; 0: there are none
+    int only_layers = 0;     ///< only networks of so many layers have them; 0: all
+    bool own_heads = false;  ///< key_length_swa, value_length_swa and rope.dimension_count_swa say what their heads are
     Rotation rotation = Rotation::as_global;
 
     bool possible() const { return every > 0 || listed; }
@@ -122,7 +128,11 @@ struct Architecture {
   bool yarn_keys = false;       ///< rope.scaling.yarn_log_multiplier, yarn_beta_fast and yarn_beta_slow have a meaning
   bool alpha_base = false;      ///< the base is that of the file times rope.scaling.alpha^(d / (d - 2))
   Scales scales = Scales::none;
-  bool attention_scale = false;  ///< the key attention.scale, where it is not 0
+  bool attention_scale = false;     ///< the key attention.scale, where it is not 0
+  bool unscaled_attention = false;  ///< q·k is not divided by sqrt(d)
+  bool value_norm = false;          ///< each head's values are normalised, without weights
+  bool keys_as_values = false;      ///< a layer without attn_v has its keys, as they are before their norm, as values
+  bool layer_scales = false;        ///< layer_output_scale may multiply what a layer gives
   LogitScale logit_scale = LogitScale::none;
   bool ignored_window = false;  ///< attention.sliding_window has no meaning, as in llama.cpp
   Windows windows = {};

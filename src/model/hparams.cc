@@ -47,6 +47,14 @@ void refuse_unknown_keys(const GgufKeys& keys, const Architecture& architecture)
   }
 }
 
+/// Parts of Gemma 4's smaller models.
+void refuse_what_is_to_come(const GgufKeys& keys, const std::string& arch) {
+  for (const char* name : {".embedding_length_per_layer_input", ".attention.shared_kv_layers"}) {
+    const int value = keys.integer(arch + name, 0, kMostWidth).value_or(0);
+    if (value > 0) throw ModelError(fmt::format("{}: key {}{} is {}, supported is 0", keys.path(), arch, name, value));
+  }
+}
+
 float norm_eps(const GgufKeys& keys, const Architecture& architecture) {
   const char* const name = architecture.norm == Norm::rms ? "layer_norm_rms_epsilon" : "layer_norm_epsilon";
   return static_cast<float>(keys.number(fmt::format("{}.attention.{}", architecture.name, name), 0, 1).value_or(1e-5));
@@ -127,6 +135,7 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Mo
   h.routing = read_routing(keys, *h.architecture);
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));
   if (h.n_vocab < 1) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
+  if (arch == "gemma4") refuse_what_is_to_come(keys, arch);
   refuse_unknown_keys(keys, *h.architecture);
   return h;
 }

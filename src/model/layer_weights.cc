@@ -31,6 +31,8 @@ class LayerLoader {
     w_.ffn_norm = norm(a.ffn_norm);
     feed_forward();
     w_.ffn_post_norm = norm(a.ffn_post_norm);
+    if (a.layer_scales && loader_.has(name("layer_output_scale.weight")))
+      w_.scale = loader_.mapped_f32(name("layer_output_scale.weight"), {1});
     return w_;
   }
 
@@ -58,6 +60,8 @@ class LayerLoader {
     const auto biases = one_bias ? loader_.mapped_parts(fused + ".bias", outs) : std::vector<ggml_tensor*>{};
     for (std::size_t i = 0; i < outs.size(); ++i) {
       const std::string own = name(names[i]);
+      const bool optional = parts[i] == &w_.v && h_.architecture->keys_as_values;
+      if (optional && !one && !loader_.has(own + ".weight")) continue;
       parts[i]->weight = one ? matrices[i] : loader_.matrix(own + ".weight", embd_, outs[i]);
       parts[i]->bias = one_bias ? biases[i] : loader_.mapped_if_there(own + ".bias", {outs[i]});
     }
@@ -85,6 +89,10 @@ class LayerLoader {
 
   void feed_forward() {
     if (spec_.n_expert > 0) return experts();
+    dense();
+  }
+
+  void dense() {
     const std::int64_t ff = spec_.n_ff;
     if (h_.architecture->fused_up) {
       gate_and_up("ffn_up.weight", ff);
@@ -114,6 +122,10 @@ class LayerLoader {
     if (!fused) e.gate = expert_matrices("ffn_gate_exps", embd_, ff);
     e.up = fused ? expert_matrices("ffn_gate_up_exps", embd_, 2 * ff) : expert_matrices("ffn_up_exps", embd_, ff);
     e.down = expert_matrices("ffn_down_exps", ff, embd_);
+    if (traits.router_norm) e.router_scale = loader_.mapped_f32(name("ffn_gate_inp.scale"), {embd_});
+    if (traits.scales && loader_.has(name("ffn_down_exps.scale")))
+      e.scales = loader_.mapped_f32(name("ffn_down_exps.scale"), {count});
+    if (traits.shared == Experts::Shared::feed_forward) return beside_feed_forward();
     if (spec_.n_ff_shared > 0) shared_expert();
   }
 
@@ -122,6 +134,14 @@ class LayerLoader {
     ExpertMatrices matrices = loader_.experts(base + ".weight", {in, out, spec_.n_expert});
     if (h_.architecture->experts.biases) matrices.bias = loader_.mapped_f32(base + ".bias", {out, spec_.n_expert});
     return matrices;
+  }
+
+  void beside_feed_forward() {
+    auto& e = w_.experts;
+    e.norm = norm("pre_ffw_norm_2");
+    e.post_norm = norm("post_ffw_norm_2");
+    e.shared_post_norm = norm("post_ffw_norm_1");
+    dense();
   }
 
   void shared_expert() {
@@ -174,6 +194,9 @@ std::vector<const ggml_tensor*> LayerWeights::all() const {
                       attention_post_norm.bias,
                       ffn_norm.weight,
                       ffn_norm.bias,
+                      experts.norm.weight,
+                      experts.norm.bias,
+                      experts.router_scale,
                       experts.router.weight,
                       experts.router.bias,
                       experts.choice_bias,
@@ -183,7 +206,12 @@ std::vector<const ggml_tensor*> LayerWeights::all() const {
                       experts.up.bias,
                       experts.down.of_many_rows,
                       experts.down.bias,
+                      experts.scales,
+                      experts.post_norm.weight,
+                      experts.post_norm.bias,
                       experts.shared_gate,
+                      experts.shared_post_norm.weight,
+                      experts.shared_post_norm.bias,
                       gate.weight,
                       gate.bias,
                       up.weight,
@@ -191,7 +219,8 @@ std::vector<const ggml_tensor*> LayerWeights::all() const {
                       down.weight,
                       down.bias,
                       ffn_post_norm.weight,
-                      ffn_post_norm.bias});
+                      ffn_post_norm.bias,
+                      scale});
 }
 
 std::vector<const ggml_tensor*> LayerWeights::matrices() const {

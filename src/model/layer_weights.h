@@ -20,11 +20,16 @@ struct Affine {
 
 /// What chooses and holds the experts of a layer; null where it has none.
 struct ExpertWeights {
-  Affine router;                       ///< [n_embd, n_expert]
-  ggml_tensor* choice_bias = nullptr;  ///< [n_expert], on what experts are chosen by; their weights do not have it
-  ExpertMatrices gate;                 ///< [n_embd, n_ff_expert]; null: `up` holds gate and up, in this order
+  Affine norm;                          ///< of what they read; none: the norm of the feed-forward part
+  Affine post_norm;                     ///< of what they give
+  Affine shared_post_norm;              ///< of what the shared expert gives
+  Affine router;                        ///< [n_embd, n_expert]
+  ggml_tensor* router_scale = nullptr;  ///< [n_embd]: the router reads rows that are normalised by it alone
+  ggml_tensor* choice_bias = nullptr;   ///< [n_expert], on what experts are chosen by; their weights do not have it
+  ExpertMatrices gate;                  ///< [n_embd, n_ff_expert]; null: `up` holds gate and up, in this order
   ExpertMatrices up;
   ExpertMatrices down;                 ///< [n_ff_expert, n_embd]
+  ggml_tensor* scales = nullptr;       ///< [n_expert] on what each gives
   ggml_tensor* shared_gate = nullptr;  ///< [n_embd], of how much the shared expert adds; null: all
 };
 
@@ -34,7 +39,7 @@ struct LayerWeights {
   Affine attention_norm;  ///< none: attention reads the hidden states as they are
   Affine q;
   Affine k;
-  Affine v;
+  Affine v;  ///< none: the keys, as they are before their norm, are the values
   Affine o;
   ggml_tensor* q_norm = nullptr;
   ggml_tensor* k_norm = nullptr;
@@ -45,6 +50,7 @@ struct LayerWeights {
   Affine up;
   Affine down;
   Affine ffn_post_norm;
+  ggml_tensor* scale = nullptr;  ///< [1] on what the layer gives
 
   /// Those that are there.
   std::vector<const ggml_tensor*> all() const;

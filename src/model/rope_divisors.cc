@@ -29,11 +29,16 @@ Factors choose(const Hparams& h) {
   return h.ctx_train > scaling.original_context ? Factors::of_long_texts : Factors::of_short_texts;
 }
 
-/// Pairs that turn in all layers, which must be equally many where a tensor has one factor for each.
+/// Whether a file's factors are for layers of this kind.
+bool takes_factors(const Hparams& h, const LayerSpec& kind) {
+  return h.architecture->rope_factors != Architecture::RopeFactors::of_globals || kind.window == 0;
+}
+
+/// Pairs that turn in all these layers, which must be equally many where a tensor has one factor for each.
 std::int64_t pairs_of(const Hparams& h, const std::string& path) {
   std::int64_t pairs = 0;
   for (const auto& kind : h.kinds) {
-    const auto own = static_cast<std::int64_t>(kind.rope.frequency.size());
+    const auto own = takes_factors(h, kind) ? static_cast<std::int64_t>(kind.rope.frequency.size()) : 0;
     if (own != 0 && pairs != 0 && own != pairs)
       throw ModelError(
           fmt::format("{}: one tensor of RoPE factors is for layers that turn {} pairs and {}", path, own, pairs));
@@ -49,7 +54,9 @@ void divide_all(Hparams& h, const ggml_tensor& tensor, const std::string& path) 
       throw ModelError(fmt::format("{}: tensor {} holds {}, which no frequency can be divided by", path,
                                    ggml_get_name(&tensor), factors[i]));
   }
-  for (auto& kind : h.kinds) divide(kind.rope, factors);
+  for (auto& kind : h.kinds) {
+    if (takes_factors(h, kind)) divide(kind.rope, factors);
+  }
 }
 
 }  // namespace
@@ -60,7 +67,8 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
   const bool two = loader.has(kOfLong) && allowed >= Allowed::long_and_short;
   if (!two && hparams.rope_scaling.factors != Factors::by_context)
     throw UsageError(fmt::format("{} has no RoPE factors for long and short texts to choose from", path));
-  const bool one = loader.has(kOfAll) && (allowed == Allowed::one || allowed == Allowed::any);
+  const bool required = allowed == Allowed::of_globals && hparams.n_global > 0;
+  const bool one = required || (loader.has(kOfAll) && (allowed == Allowed::one || allowed == Allowed::any));
   if (!two && !one) return;
   const std::int64_t pairs = pairs_of(hparams, path);
   if (one) divide_all(hparams, *loader.mapped(kOfAll, {pairs}), path);

@@ -83,7 +83,7 @@ void check_scores(const Value& scores, const std::string& path) {
   }
 }
 
-/// SentencePiece models fall back on bytes: without them some text could not be tokenised.
+/// Vocabularies of pieces of text fall back on bytes: without them some text could not be tokenised.
 void check_byte_tokens(const std::vector<std::string_view>& tokens, const std::string& path) {
   const std::unordered_set<std::string_view> all(tokens.begin(), tokens.end());
   for (int byte = 0; byte < 256; ++byte) {
@@ -116,15 +116,20 @@ void VocabularyKeys::check(const std::string& path) const {
   const Value* const model = find("tokenizer.ggml.model");
   if (model == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.model)", path));
   const std::string_view kind = model->texts.front();
-  if (kind != "llama" && kind != "gpt2")
-    throw ModelError(fmt::format("{}: the tokenizer '{}' is not supported (llama and gpt2 are)", path, brief(kind)));
+  if (kind != "llama" && kind != "gpt2" && kind != "gemma4") {
+    throw ModelError(
+        fmt::format("{}: the tokenizer '{}' is not supported (llama, gpt2 and gemma4 are)", path, brief(kind)));
+  }
   const Value* const tokens = find("tokenizer.ggml.tokens");
   if (tokens == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
   check_tokens(tokens->texts, path);
-  if (kind == "llama") check_byte_tokens(tokens->texts, path);
+  if (kind != "gpt2") check_byte_tokens(tokens->texts, path);
   const Value* const merges = find("tokenizer.ggml.merges");
-  if (kind == "gpt2" && merges == nullptr)
+  if (kind != "llama" && merges == nullptr)
     throw ModelError(fmt::format("{}: the vocabulary has no merges (tokenizer.ggml.merges)", path));
+  // With this tokenizer every text begins with it, whatever add_bos_token says, and it has no usual number.
+  if (kind == "gemma4" && find("tokenizer.ggml.bos_token_id") == nullptr)
+    throw ModelError(fmt::format("{}: key tokenizer.ggml.bos_token_id is missing, which a text begins with", path));
   if (merges != nullptr) check_merges(*merges, path);
   for (const char* key : {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"}) {
     const Value* const list = find(key);

@@ -110,15 +110,28 @@ struct Projections {
 
   const model::LayerWeights& w() const { return weights.layer(layer); }
   ggml_tensor* queries() const {
-    return tempered(context, weights.hparams().layer(layer).temperature, heads(w().q, w().q_norm), positions);
+    ggml_tensor* const q = heads(linear(context, products, w().q, x), w().q_norm);
+    return tempered(context, weights.hparams().layer(layer).temperature, q, positions);
   }
-  ggml_tensor* keys() const { return heads(w().k, w().k_norm); }
-  ggml_tensor* values() const { return linear(context, products, w().v, x); }
+
+  struct KeysAndValues {
+    ggml_tensor* keys;
+    ggml_tensor* values;  ///< [heads * d, rows]
+  };
+  KeysAndValues keys_and_values() const {
+    ggml_tensor* const k = linear(context, products, w().k, x);
+    ggml_tensor* v = w().v.weight == nullptr ? k : linear(context, products, w().v, x);
+    if (const auto& h = weights.hparams(); h.architecture->value_norm) {
+      const int d = h.layer(layer).head_dim;
+      v = normalised(context, h, Norm::rms, ggml_reshape_3d(context, v, d, v->ne[0] / d, v->ne[1]));
+      v = ggml_reshape_2d(context, v, k->ne[0], k->ne[1]);
+    }
+    return {heads(k, w().k_norm), v};
+  }
 
   /// Normalised where the model does that, rotated, [d, heads, rows] contiguous.
-  ggml_tensor* heads(const Affine& by, ggml_tensor* head_norm) const {
+  ggml_tensor* heads(ggml_tensor* projected, ggml_tensor* head_norm) const {
     const auto& h = weights.hparams();
-    ggml_tensor* const projected = linear(context, products, by, x);
     ggml_tensor* const turned = rotated(
         context, weights, layer, normed_heads(context, h, h.layer(layer).head_dim, projected, head_norm), positions);
     if (h.qk_norm() != QkNorm::head_rotated) return turned;
@@ -166,16 +179,27 @@ ggml_tensor* dense(ggml_context* context, Linear& products, const model::Hparams
   return linear(context, products, w.down, activated(context, h.architecture->activation, gate, up));
 }
 
+/// What a router reads: rows over their rms and sqrt(n_embd), times its own weights.
+ggml_tensor* for_router(ggml_context* context, const model::Hparams& h, ggml_tensor* hidden, ggml_tensor* weights) {
+  ggml_tensor* const x = normalised(context, h, Norm::rms, hidden);
+  return ggml_mul_inplace(context, scaled(context, x, 1 / std::sqrt(static_cast<float>(h.n_embd))), weights);
+}
+
+/// Of rows x that its norm has made of `hidden`.
 ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
-                          ggml_tensor* x) {
+                          ggml_tensor* hidden, ggml_tensor* x) {
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);
-  if (w.experts.router.weight == nullptr) return dense(context, products, h, w, x);
-  ggml_tensor* const sum = mixture(context, products, h, w, h.layer(layer), x);
+  const auto& e = w.experts;
+  if (e.router.weight == nullptr) return dense(context, products, h, w, x);
+  ggml_tensor* const read = e.norm.weight == nullptr ? x : norm(context, h, hidden, e.norm);
+  ggml_tensor* const routed = e.router_scale == nullptr ? read : for_router(context, h, hidden, e.router_scale);
+  ggml_tensor* const mixed = mixture(context, products, h, w, h.layer(layer), {read, routed});
+  ggml_tensor* const sum = norm(context, h, mixed, e.post_norm);
   if (w.up.weight == nullptr) return sum;
   ggml_tensor* shared = dense(context, products, h, w, x);
-  if (w.experts.shared_gate != nullptr) shared = gated(context, products, shared, w.experts.shared_gate, x);
-  return ggml_add_inplace(context, sum, shared);
+  if (e.shared_gate != nullptr) shared = gated(context, products, shared, e.shared_gate, x);
+  return ggml_add_inplace(context, sum, norm(context, h, shared, e.shared_post_norm));
 }
 
 }  // namespace
@@ -193,25 +217,24 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
   ggml_tensor* const x = norm(context, h, hidden, w.attention_norm);
   const Projections from{context, products, weights, layer, positions, x};
   ggml_tensor* const q = from.queries();
-  ggml_tensor* const k = from.keys();
-  ggml_tensor* const v = from.values();
+  const auto [k, v] = from.keys_and_values();
   ggml_tensor* const attended = add_attention(context, h.layer(layer), slot, q, k, v);
   ggml_tensor* const attention = linear(context, products, w.o, attended);
   if (h.architecture->feed_forward == model::Architecture::FeedForward::beside_attention) {
-    add(ggml_add_inplace(context, attention, feed_forward(context, products, weights, layer, x)), {});
+    add(ggml_add_inplace(context, attention, feed_forward(context, products, weights, layer, hidden, x)), {});
     return hidden;
   }
   add(attention, w.attention_post_norm);
-  add(feed_forward(context, products, weights, layer, norm(context, h, hidden, w.ffn_norm)), w.ffn_post_norm);
-  return hidden;
+  ggml_tensor* const between = norm(context, h, hidden, w.ffn_norm);
+  add(feed_forward(context, products, weights, layer, hidden, between), w.ffn_post_norm);
+  return w.scale == nullptr ? hidden : ggml_mul_inplace(context, hidden, w.scale);
 }
 
 ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                                  ggml_tensor* hidden, ggml_tensor* positions) {
   ggml_tensor* const x = norm(context, weights.hparams(), hidden, weights.layer(layer).attention_norm);
   const Projections from{context, products, weights, layer, positions, x};
-  ggml_tensor* const k = from.keys();
-  ggml_tensor* const v = from.values();
+  const auto [k, v] = from.keys_and_values();
   return ggml_concat(context, ggml_reshape_2d(context, k, v->ne[0], v->ne[1]), v, 0);
 }
 

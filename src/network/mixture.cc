@@ -98,12 +98,15 @@ void choose_rows(ggml_tensor* out, int index, int count, void* routing) {
 
 void weigh_rows(ggml_tensor* out, int index, int count, void* routing_pointer) {
   const auto& routing = *static_cast<const model::Routing*>(routing_pointer);
+  const ggml_tensor* const of_experts = out->src[2];  // scales
   for (std::int64_t row = part(out->ne[1], index, count); row < part(out->ne[1], index + 1, count); ++row) {
     Scores scores(routing.gating, row_of<const float>(*out->src[0], row));
     const auto chosen = row_of<const std::int32_t>(*out->src[1], row);
     const auto weights = row_of<float>(*out, row);
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = scores.all()[as_size(chosen[i])];
     if (routing.normed) norm(weights);
+    for (std::size_t i = 0; of_experts != nullptr && i < weights.size(); ++i)
+      weights[i] *= row_of<const float>(*of_experts, 0)[as_size(chosen[i])];
     if (routing.scale == 1) continue;
     for (float& weight : weights) weight *= routing.scale;
   }
@@ -144,17 +147,19 @@ std::array<ggml_tensor*, 2> halves(ggml_context* context, ggml_tensor* both) {
 }  // namespace
 
 ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hparams& hparams,
-                     const model::LayerWeights& weights, const model::LayerSpec& layer, ggml_tensor* x) {
+                     const model::LayerWeights& weights, const model::LayerSpec& layer, const RowsOfExperts& read) {
   const auto& e = weights.experts;
   const auto& routing = hparams.routing;
+  ggml_tensor* const x = read.x;
   const std::int64_t rows = x->ne[1];
-  ggml_tensor* logits = products.exact_product(context, e.router.weight, x);
+  ggml_tensor* logits = products.exact_product(context, e.router.weight, read.routed);
   if (e.router.bias != nullptr) logits = ggml_add_inplace(context, logits, e.router.bias);
   ggml_tensor* choice[] = {logits, e.choice_bias};
   ggml_tensor* const chosen = custom(context, GGML_TYPE_I32, layer.n_expert_used, rows,
                                      std::span(choice).first(e.choice_bias == nullptr ? 1 : 2), choose_rows, routing);
-  ggml_tensor* routed[] = {logits, chosen};
-  ggml_tensor* const shares = custom(context, GGML_TYPE_F32, layer.n_expert_used, rows, routed, weigh_rows, routing);
+  ggml_tensor* weighed[] = {logits, chosen, e.scales};
+  ggml_tensor* const shares = custom(context, GGML_TYPE_F32, layer.n_expert_used, rows,
+                                     std::span(weighed).first(e.scales == nullptr ? 2 : 3), weigh_rows, routing);
   Chosen experts(context, products.experts(), chosen);
   ggml_tensor* const input = ggml_reshape_3d(context, x, x->ne[0], 1, rows);
   ggml_tensor* const up = experts.product(e.up, input);

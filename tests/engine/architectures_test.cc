@@ -64,6 +64,15 @@ Case learnt_sinks() {
   return out;
 }
 
+/// A Gemma 4 whose layers are all compressed: keys that are values, of heads whose logits are large.
+Case keys_as_values() {
+  Case out = architecture("gemma4");
+  out.name = "keys_as_values";
+  out.model.n_layer = 3;
+  out.model.keys = without_windows({}, out.model.n_layer);
+  return out;
+}
+
 class Architectures : public KeptTest, public testing::WithParamInterface<Case> {
  protected:
   Architectures() : KeptTest(GetParam().model) {}
@@ -106,8 +115,24 @@ INSTANTIATE_TEST_SUITE_P(all, Architectures,
                          testing::Values(architecture("smollm3"), architecture("glm4"), architecture("olmo2"),
                                          architecture("granite"), architecture("command-r"), architecture("starcoder2"),
                                          architecture("qwen2moe"), architecture("granitemoe"), architecture("mistral3"),
-                                         soft_caps(), learnt_sinks(), yarn(), partial_longrope()),
+                                         soft_caps(), learnt_sinks(), keys_as_values(), yarn(), partial_longrope()),
                          [](const auto& test) { return test.param.name; });
+
+/// A Gemma 4, whose layers with windows have other heads than those without.
+class HeadsByWindows : public KeptTest {
+ protected:
+  HeadsByWindows() : KeptTest(tiny_of("gemma4")) {}
+};
+
+TEST_F(HeadsByWindows, reading_and_decoding_are_those_of_the_network_in_double_precision) {
+  expect_the_network_s_logits();
+}
+TEST_F(HeadsByWindows, steps_read_what_each_method_has_kept) { expect_steps_over_what_each_method_has_kept(); }
+TEST_F(HeadsByWindows, the_bytes_that_are_foretold_suffice) { expect_that_the_bytes_foretold_suffice(); }
+TEST_F(HeadsByWindows, what_is_saved_goes_on_as_if_it_had_not_been) { expect_that_what_is_saved_goes_on(); }
+TEST_F(HeadsByWindows, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
+  expect_that_compressed_turns_keep_what_a_prompt_would();
+}
 
 /// A network that norms queries and keys after they are rotated.
 class NormedAfterRotation : public KeptTest {

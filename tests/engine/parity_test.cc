@@ -146,6 +146,7 @@ std::vector<Case> all_cases() {
                            shape("qwen2_gqa7", "qwen2", 7, 1, 64),
                            shape("qwen3_128", "qwen3", 8, 2, 128),
                            shape("gemma_256", "gemma", 4, 1, 256),
+                           shape("gemma4_512", "gemma4", 4, 1, 512),
                            weights_of(GGML_TYPE_Q8_0),
                            weights_of(GGML_TYPE_Q4_1),
                            yarn("llama_yarn", "llama"),

@@ -126,7 +126,7 @@ TEST_F(BadModel, layers_that_do_not_fit) {
   expect_in("key llama.feed_forward_length has 3 values for 2 layers",
             error_of_layers([](auto& layers) { layers.resize(3); }));
   expect_in("5 query heads cannot share 2 KV heads", error_of_layers([](auto& layers) { layers[1].n_head = 5; }));
-  expect_in("the head dimension is 288", error_of_layers([](auto& layers) { layers[1].head_dim = 288; }));
+  expect_in("the head dimension is 520", error_of_layers([](auto& layers) { layers[1].head_dim = 520; }));
   expect_in("key llama.rope.freq_base is 0 in layer 1, expected 1e-06 to 1e+30",
             error_of_layers([](auto& layers) { layers[1].rope_freq_base = 0; }));
   expect_in("rope.dimension_count is 66, expected an even number from 2 to 64",
@@ -208,6 +208,28 @@ TEST_F(BadModel, windows) {
             error_of_windows("granite_swa", {{pattern, 2U}}));
   expect_in("key granite_swa.attention.rope_pattern has 4 values for 5 layers",
             error_of_windows("granite_swa", {{".attention.rope_pattern", std::vector<bool>(4)}}));
+}
+
+TEST_F(BadModel, shapes_of_layers_with_windows) {
+  const auto error_of_keys = [&](const std::vector<test::TinyKey>& keys) {
+    test::TinyModel model = test::tiny_of("gemma4");
+    model.keys = keys;
+    test::write_tiny_gguf(model, path_);
+    return error();
+  };
+  EXPECT_EQ(error_of_keys({}), "");
+  const auto loaded = Model::load(path_);
+  const auto& layers = loaded->info().layers;
+  EXPECT_EQ(std::tie(layers[0].n_head_kv, layers[0].head_dim, layers[0].window), std::tuple(4, 32, 8));
+  EXPECT_EQ(std::tie(layers[2].n_head_kv, layers[2].head_dim, layers[2].window), std::tuple(2, 64, 0));
+  expect_in("keys of 16 and values of 32 dimensions", error_of_keys({{".attention.key_length_swa", 16U}}));
+  expect_in("the head dimension is 520, supported are 1 to 512",
+            error_of_keys({{".attention.key_length", 520U}, {".attention.value_length", 520U}}));
+  expect_in("rope.dimension_count is 34, expected an even number from 2 to 32",
+            error_of_keys({{".rope.dimension_count_swa", 34U}}));
+  expect_in("tensor rope_freqs.weight", error_of_keys({{".rope.dimension_count", 32U}}));
+  expect_in("key gemma4.attention.sliding_window_pattern is missing",
+            error_of_keys({{".attention.sliding_window_pattern", 2U}}));
 }
 
 TEST_F(BadModel, caps_sinks_and_temperatures) {

@@ -184,6 +184,37 @@ TEST_F(ModelFileTest, numbers_of_tensors_and_scores_that_are_none) {
   expect_error("the score of token 17 is not a number");
 }
 
+/// The last tokens are pieces of text that merges make; others are spelled in bytes.
+TEST_F(ModelFileTest, tokenizers_that_merge_pieces_and_fall_back_on_bytes) {
+  std::vector<const char*> merges = {"a b", "\u2581 ab"};
+  const std::vector<std::string> pieces = {"a", "b", "ab", "\u2581", "\u2581ab"};
+  const auto become = [&](gguf_context* gguf) {
+    const auto key = gguf_find_key(gguf, "tokenizer.ggml.tokens");
+    std::vector<std::string> tokens;
+    for (std::size_t i = 0; i < gguf_get_arr_n(gguf, key); ++i) tokens.emplace_back(gguf_get_arr_str(gguf, key, i));
+    std::copy(pieces.begin(), pieces.end(), tokens.end() - std::ssize(pieces));
+    std::vector<const char*> all;
+    for (const auto& token : tokens) all.push_back(token.c_str());
+    gguf_set_arr_str(gguf, "tokenizer.ggml.tokens", all.data(), all.size());
+    gguf_set_val_str(gguf, "tokenizer.ggml.model", "gemma4");
+  };
+  edit(become);
+  expect_error("the vocabulary has no merges (tokenizer.ggml.merges)");
+  edit([&](gguf_context* gguf) { gguf_set_arr_str(gguf, "tokenizer.ggml.merges", merges.data(), merges.size()); });
+  {
+    const auto model = Model::load(path_);
+    constexpr Token kFirst = 288 - 5;
+    constexpr Token kBytes = 3;
+    EXPECT_EQ(model->tokenize("ab"), (std::vector<Token>{kFirst + 2}));
+    EXPECT_EQ(model->tokenize("b ab"), (std::vector<Token>{kFirst + 1, kFirst + 4}));
+    EXPECT_EQ(model->tokenize("\u00e9\n"), (std::vector<Token>{kBytes + 0xC3, kBytes + 0xA9, kBytes + '\n'}));
+    EXPECT_EQ(model->piece(kFirst + 4), " ab");
+    EXPECT_EQ(model->piece(kBytes + 0xC3), "\xC3");
+  }
+  edit([&](gguf_context* gguf) { gguf_remove_key(gguf, "tokenizer.ggml.bos_token_id"); });
+  expect_error("key tokenizer.ggml.bos_token_id is missing, which a text begins with");
+}
+
 TEST_F(ModelFileTest, sizes_whose_sum_overflows) {
   // 2^13 tensors of 2^48 doubles: their sizes add up to 2^64, which is 0.
   constexpr int kTensors = 8192;

@@ -155,6 +155,26 @@ void add_caps(std::vector<Case>& out) {
   out.push_back(case_of("_base_of_windows", base));
 }
 
+/// Heads of 512 and 256 dimensions as real models have them; windows' keys; all layers with matrices of values.
+void add_gemma4(std::vector<Case>& out) {
+  out.push_back(shape("gemma4", 4, 1, 512));
+  TinyModel changed = tiny_of_heads("gemma4", 6, 2, 64);
+  changed.all_values = true;
+  out.push_back(case_of("_all_values", changed));
+  changed.keys = {{".rope.freq_base_swa", 500.0F}};
+  out.push_back(case_of("_base_of_windows", changed));
+  changed.keys = {{".rope.dimension_count_swa", 16U}};
+  out.push_back(case_of("_half_rotated_windows", changed));
+  changed.scaling = {"linear", 4};
+  out.push_back(case_of("_linear", changed));
+  TinyModel experts = tiny_of_heads("gemma4", 6, 2, 64);
+  experts.n_expert = 8;
+  experts.router_scale = 32;  // of rows that have been divided by sqrt(n_embd)
+  out.push_back(case_of("_experts", experts));
+  experts.gate_up_experts = true;
+  out.push_back(case_of("_gate_up_experts", experts));
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> out;
   for (const auto& row : tiny_architectures()) add_files(row, out);
@@ -163,6 +183,7 @@ std::vector<Case> all_cases() {
   out.push_back(without_norms_of_heads());
   add_schemes(out);
   add_caps(out);
+  add_gemma4(out);
   out.push_back(weights_of(GGML_TYPE_F16, half_tolerance(10, 2)));
   out.push_back(weights_of(GGML_TYPE_BF16, half_tolerance(7, 2)));
   for (const auto type :

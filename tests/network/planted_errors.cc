@@ -170,6 +170,34 @@ void add_attention(std::vector<PlantedError>& out) {
   out.push_back(by_key("temperature_a_token_late", mistral, {".rope.scaling.original_context_length", 9U}));
 }
 
+/// All values of a tensor in all blocks times a number.
+GgufChanges multiplied(const std::string& name, float by) {
+  return edited(name, [by](std::span<float> values) {
+    for (float& value : values) value *= by;
+  });
+}
+
+void add_gemma4(std::vector<PlantedError>& out) {
+  const TinyModel gemma = tiny_of("gemma4");
+  const auto ones = [](std::span<float> values) { std::fill(values.begin(), values.end(), 1.0F); };
+  out.push_back(by_changes("scale_of_a_layer_left_out", gemma, edited("layer_output_scale.weight", ones)));
+  out.push_back(by_changes("pairs_that_stand_still_turned", gemma, edited("rope_freqs.weight", ones)));
+  out.push_back(by_changes("logits_of_normed_heads_divided", gemma, multiplied("attn_q_norm.weight", 1.0F / 8)));
+  out.push_back(by_key("base_of_windows_of_all_layers", gemma, {".rope.freq_base_swa", 1e6F}));
+  out.push_back(by_key("cap_of_logits_left_out", gemma, {".final_logit_softcapping", 1e5F}));
+  TinyModel experts = gemma;
+  experts.n_expert = 8;
+  experts.n_expert_used = 8;
+  experts.router_scale = 32;
+  out.push_back(by_changes("scales_of_experts_left_out", experts, edited("ffn_down_exps.scale", ones)));
+  out.push_back(by_changes("router_not_divided_by_the_width", experts, multiplied("ffn_gate_inp.scale", 8)));
+  out.push_back(by_changes("router_without_its_scale", experts, edited("ffn_gate_inp.scale", ones)));
+  out.push_back(by_changes("norms_of_branches_swapped", experts,
+                           {"", {{"post_ffw_norm_1", "post_ffw_norm_2"}, {"post_ffw_norm_2", "post_ffw_norm_1"}}}));
+  out.push_back(by_changes("experts_read_what_the_feed_forward_part_reads", experts,
+                           {"", {{"ffn_norm", "pre_ffw_norm_2"}, {"pre_ffw_norm_2", "ffn_norm"}}}));
+}
+
 }  // namespace
 
 std::vector<PlantedError> planted_errors() {
@@ -179,6 +207,7 @@ std::vector<PlantedError> planted_errors() {
   add_rotations(out);
   add_schemes(out);
   add_attention(out);
+  add_gemma4(out);
   return out;
 }
 

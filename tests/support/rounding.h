@@ -54,8 +54,11 @@ inline double magnitude_of(const TinyScaling& scaling) {
 /// norm's weights from 0.5 to 1.5. Biases from -1 to 1 add 1/3, those of queries and keys after the product and those
 /// of the norm before it. RoPE's magnitude multiplies queries and keys, a temperature the queries. (Norms of queries
 /// and keys, and smaller scales of their products, only make the gain smaller.)
+/// Where logits are q·k of normed heads, without 1 / sqrt(d), the gain is sqrt(d) times the mean square of their norms'
+/// weights, which are few, and so some more.
 inline double largest_gain(const TinyModel& model) {
   const TinyArchitecture& row = tiny_architecture(model.arch);
+  if (row.unscaled_attention) return 1.5 * 13.0 / 12 * std::sqrt(model.head_dim);
   const bool qkv_bias = row.biases.qkv || (model.optional_biases && row.optional_biases.qkv);
   const double usual = 4 * 13.0 / 12;
   const double variance = usual + (row.norm == NormKind::layer_with_bias ? 4 / 3.0 : 0) + (qkv_bias ? 1 / 3.0 : 0);

@@ -36,8 +36,9 @@ enum class FfnKind : std::uint8_t {
 enum class SharedExpert : std::uint8_t {
   none,
   plain,
-  gated,    ///< ffn_gate_inp_shexp says how much it adds
-  counted,  ///< as wide as two of the others, by the key expert_shared_count
+  gated,         ///< ffn_gate_inp_shexp says how much it adds
+  counted,       ///< as wide as two of the others, by the key expert_shared_count
+  feed_forward,  ///< the usual feed-forward part; it and the experts have norms of their own
 };
 
 enum class OutputMatrix : std::uint8_t {
@@ -76,19 +77,26 @@ struct TinyArchitecture {
   bool qk_norm_optional = false;  ///< not all files have them
   bool fused_qkv = false;         ///< files have attn_qkv, although attn_q, attn_k and attn_v would do
   FfnKind ffn = FfnKind::gated;
-  int experts = 0;             ///< in place of the feed-forward part, unless a model says how many
-  bool expert_width = false;   ///< the key expert_feed_forward_length is read
-  bool expert_biases = false;  ///< of the router and of experts
-  bool choice_bias = false;    ///< exp_probs_b
-  int leading_dense = 0;       ///< layers without experts, by the key leading_dense_block_count
+  int experts = 0;              ///< in place of the feed-forward part, unless a model says how many
+  bool expert_width = false;    ///< the key expert_feed_forward_length is read
+  bool expert_biases = false;   ///< of the router and of experts
+  bool choice_bias = false;     ///< exp_probs_b
+  bool scaled_experts = false;  ///< ffn_gate_inp.scale and ffn_down_exps.scale
+  int leading_dense = 0;        ///< layers without experts, by the key leading_dense_block_count
   SharedExpert shared = SharedExpert::none;
   bool fused_shared = false;               ///< its ffn_up_shexp holds the gate before itself
   Biases biases = {};                      ///< that files have
   Biases optional_biases = {.qkv = true};  ///< others that are taken where they are
   OutputMatrix output = OutputMatrix::optional;
-  bool heads_fill_width = false;          ///< the heads' dimensions must add up to n_embd
-  bool own_kv_heads = false;              ///< every query head must have its own KV head
-  bool sinks = false;                     ///< attn_sinks, of each query head
+  bool heads_fill_width = false;  ///< the heads' dimensions must add up to n_embd
+  bool own_kv_heads = false;      ///< every query head must have its own KV head
+  bool sinks = false;             ///< attn_sinks, of each query head
+  /// Heads of layers with windows have half as many dimensions, by keys of their own, and share no KV heads.
+  bool own_window_heads = false;
+  bool rope_of_globals = false;           ///< rope_freqs, for layers without windows, of which it lets a quarter turn
+  bool keys_as_values = false;            ///< layers without windows need no attn_v
+  bool layer_scales = false;              ///< layer_output_scale
+  bool unscaled_attention = false;        ///< of normed heads
   bool half_rotated = false;              ///< RoPE rotates half of a head; llama's rotates all of it
   int layers = 2;                         ///< the fewest that show all that it does
   double warmest = 1;                     ///< what queries of the tests' texts are multiplied by at the most

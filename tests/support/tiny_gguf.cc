@@ -28,6 +28,13 @@ std::size_t bytes_of(const TinyModel& m) {
   return kBesides + rows * m.n_embd * ggml_type_size(m.type) / ggml_blck_size(m.type);
 }
 
+/// A row's flags of layers, repeated or cut to as many as there are.
+std::vector<bool> repeated(const std::vector<bool>& flags, int layers) {
+  std::vector<bool> out;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(layers); ++i) out.push_back(flags[i % flags.size()]);
+  return out;
+}
+
 class Writer {
  public:
   explicit Writer(const TinyModel& model)
@@ -55,8 +62,13 @@ class Writer {
   /// One number, or an array where layers are given one by one.
   void numbers(const std::string& key, int TinyLayer::*of) {
     if (m_.layers.empty()) return number(key, m_.layer(0).*of);
+    each(key, of);
+  }
+
+  void each(const std::string& key, int TinyLayer::*of) {
     std::vector<std::int32_t> values;
-    for (const auto& layer : m_.layers) values.push_back(layer.*of);
+    const int count = m_.layers.empty() ? m_.n_layer : static_cast<int>(m_.layers.size());
+    for (int i = 0; i < count; ++i) values.push_back(m_.layer(i).*of);
     gguf_set_arr_data(gguf_.get(), (m_.arch + key).c_str(), GGUF_TYPE_INT32, values.data(), values.size());
   }
 
@@ -76,10 +88,14 @@ class Writer {
     number(".embedding_length", m_.n_embd);
     numbers(".feed_forward_length", &TinyLayer::n_ff);
     numbers(".attention.head_count", &TinyLayer::n_head);
-    numbers(".attention.head_count_kv", &TinyLayer::n_head_kv);
-    numbers(".attention.key_length", &TinyLayer::head_dim);
-    numbers(".attention.value_length", &TinyLayer::head_dim);
-    numbers(".rope.dimension_count", &TinyLayer::n_rot);
+    if (arch_.own_window_heads) {
+      heads_by_windows();
+    } else {
+      numbers(".attention.head_count_kv", &TinyLayer::n_head_kv);
+      numbers(".attention.key_length", &TinyLayer::head_dim);
+      numbers(".attention.value_length", &TinyLayer::head_dim);
+      numbers(".rope.dimension_count", &TinyLayer::n_rot);
+    }
     real(arch_.norm == NormKind::rms ? ".attention.layer_norm_rms_epsilon" : ".attention.layer_norm_epsilon", 1e-5F);
     rope_bases();
     scaling();
@@ -89,13 +105,21 @@ class Writer {
     for (const auto& key : m_.keys) set(key);
   }
 
+  void heads_by_windows() {
+    each(".attention.head_count_kv", &TinyLayer::n_head_kv);
+    for (const char* key : {".attention.key_length", ".attention.value_length", ".rope.dimension_count"}) {
+      number(key, m_.head_dim);
+      number(key + std::string("_swa"), m_.head_dim / 2);
+    }
+  }
+
   void experts() {
     number(".expert_count", m_.experts());
     number(".expert_used_count", m_.n_expert_used);
     if (arch_.expert_width) number(".expert_feed_forward_length", m_.n_ff_expert);
     if (arch_.shared == SharedExpert::counted) {
       number(".expert_shared_count", kSharedCount);
-    } else if (m_.shared_width() > 0) {
+    } else if (m_.shared_width() > 0 && arch_.shared != SharedExpert::feed_forward) {
       number(".expert_shared_feed_forward_length", m_.shared_width());
     }
     if (arch_.leading_dense > 0) number(".leading_dense_block_count", arch_.leading_dense);
@@ -109,13 +133,8 @@ class Writer {
     if (scaling.attn_factor != 0) real(".rope.scaling.attn_factor", scaling.attn_factor);
   }
 
-  /// A row's flags of layers, repeated or cut to as many as there are.
   TinyKey of_layers(TinyKey key) const {
-    if (auto* const flags = std::get_if<std::vector<bool>>(&key.value)) {
-      const auto all = *flags;
-      flags->resize(static_cast<std::size_t>(m_.n_layer));
-      for (std::size_t i = 0; i < flags->size(); ++i) (*flags)[i] = all[i % all.size()];
-    }
+    if (auto* const flags = std::get_if<std::vector<bool>>(&key.value)) *flags = repeated(*flags, m_.n_layer);
     return key;
   }
 
@@ -183,13 +202,32 @@ int TinyModel::expert_width() const { return tiny_architecture(arch).expert_widt
 int TinyModel::shared_width() const {
   const SharedExpert shared = tiny_architecture(arch).shared;
   if (shared == SharedExpert::none) return 0;
+  if (shared == SharedExpert::feed_forward) return n_ff;
   return shared == SharedExpert::counted ? kSharedCount * expert_width() : n_ff_shared;
 }
 
 bool TinyModel::has_experts(int layer) const { return experts() > 0 && layer >= tiny_architecture(arch).leading_dense; }
 
+bool TinyModel::has_values(int layer) const {
+  return all_values || !tiny_architecture(arch).keys_as_values || has_window(layer);
+}
+
+bool TinyModel::has_window(int layer) const {
+  bool found = false;
+  for (const auto* const from : {&tiny_architecture(arch).keys, &keys}) {
+    for (const auto& key : *from) {
+      const auto* const flags = std::get_if<std::vector<bool>>(&key.value);
+      if (flags != nullptr && key.name == ".attention.sliding_window_pattern")
+        found = repeated(*flags, n_layer)[static_cast<std::size_t>(layer)];
+    }
+  }
+  return found;
+}
+
 TinyLayer TinyModel::layer(int i) const {
   if (!layers.empty()) return layers[i];
+  if (tiny_architecture(arch).own_window_heads && has_window(i))
+    return {n_head, n_head, head_dim / 2, rotated() / 2, 10000, n_ff};
   return {n_head, n_head_kv, head_dim, rotated(), 10000, n_ff};
 }
 

@@ -59,6 +59,7 @@ struct TinyModel {
   bool optional_norms = true;    ///< of queries and keys, where not all files have them
   bool optional_biases = false;  ///< all that the architecture may have
   bool rope_factors = false;     ///< a rope_freqs tensor, as Llama 3.1 has
+  bool all_values = false;       ///< attn_v in layers that would do without
   bool longrope = false;         ///< rope_factors_long and rope_factors_short, as Phi-3 has
   TinyScaling scaling = {};
   std::vector<TinyKey> keys = {};  ///< besides the architecture's, or values in their place
@@ -73,6 +74,10 @@ struct TinyModel {
   int shared_width() const;  ///< 0: the model has no shared expert
   /// Whether a layer has experts.
   bool has_experts(int layer) const;
+  /// Whether a layer has a matrix of values.
+  bool has_values(int layer) const;
+  /// Whether flags of layers, here or of the architecture, give it a window.
+  bool has_window(int layer) const;
   TinyLayer layer(int i) const;
 };
 

@@ -81,7 +81,7 @@ std::vector<Case> all_cases() {
     model.rope_factors = true;
     add(model, "_rope_factors");
   }
-  for (const char* arch : {"llama", "granite", "granite_swa", "mistral3"}) {
+  for (const char* arch : {"llama", "granite", "granite_swa", "mistral3", "gemma4"}) {
     TinyModel model = tiny_of(arch);
     model.n_expert = 8;
     add(model, "_experts");
@@ -122,10 +122,16 @@ class TinyFile : public testing::TestWithParam<Case> {
     return out;
   }
 
-  /// The values of an f32 tensor, the last one first.
+  /// The values of an f32 tensor, the last one first; one alone with the other sign.
   std::vector<char> reversed(const std::string& tensor) const {
     const auto bytes = bytes_of(tensor);
     std::vector<char> out;
+    if (bytes.size() == sizeof(float)) {
+      constexpr char kSign = '\x80';
+      out = bytes;
+      out.back() = static_cast<char>(out.back() ^ kSign);
+      return out;
+    }
     for (std::size_t end = bytes.size(); end > 0; end -= sizeof(float))
       out.insert(out.end(), bytes.begin() + static_cast<std::ptrdiff_t>(end - sizeof(float)),
                  bytes.begin() + static_cast<std::ptrdiff_t>(end));
@@ -183,6 +189,7 @@ TEST(TinyFusedMatrices, are_the_separate_ones) {
   for (const auto& row : tiny_architectures()) {
     TinyModel model = tiny_of(std::string(row.name));
     model.optional_biases = true;
+    model.all_values = true;
     model.qkv = QkvTensors::separate;
     const auto separate = logits_of(model);
     model.qkv = QkvTensors::fused;

@@ -28,6 +28,7 @@ class Tensors {
     if (arch_.output == OutputMatrix::untied || !m_.tied) matrix("output.weight", m_.n_embd, {{m_.n_vocab, 1}});
     if (has_bias(&Biases::output)) bias("output.bias", m_.n_vocab);
     const int pairs = m_.rotated() / 2;
+    if (arch_.rope_of_globals) rope_of_globals(pairs);
     if (m_.rope_factors) vector("rope_freqs.weight", {pairs}, 1, 8);
     if (m_.longrope) {
       vector("rope_factors_long.weight", {pairs}, 1, 8);
@@ -35,13 +36,21 @@ class Tensors {
     }
     for (int i = 0; i < m_.n_layer; ++i) {
       const std::string block = "blk." + std::to_string(i) + ".";
-      attention(block, m_.layer(i));
+      attention(block, m_.layer(i), i);
       feed_forward(block, i);
+      if (arch_.layer_scales) vector(block + "layer_output_scale.weight", {1}, kLeastNorm, kMostNorm);
     }
   }
 
  private:
-  void attention(const std::string& block, const TinyLayer& layer) {
+  /// The others are divided by so much that they stand still.
+  void rope_of_globals(int pairs) {
+    std::vector<float> factors(static_cast<std::size_t>(pairs), 1e30F);
+    std::fill_n(factors.begin(), pairs / 4, 1.0F);
+    add(filled(ggml_new_tensor_1d(context_, GGML_TYPE_F32, pairs), factors), "rope_freqs.weight");
+  }
+
+  void attention(const std::string& block, const TinyLayer& layer, int number) {
     const int q = layer.n_head * layer.head_dim;
     const int kv = layer.n_head_kv * layer.head_dim;
     const bool fused = m_.qkv == QkvTensors::fused || (m_.qkv == QkvTensors::as_usual && arch_.fused_qkv);
@@ -52,7 +61,7 @@ class Tensors {
     } else {
       matrix(block + "attn_q.weight", m_.n_embd, {{q, 2}});
       matrix(block + "attn_k.weight", m_.n_embd, {{kv, 2}});
-      matrix(block + "attn_v.weight", m_.n_embd, {{kv, 1}});
+      if (m_.has_values(number)) matrix(block + "attn_v.weight", m_.n_embd, {{kv, 1}});
     }
     matrix(block + "attn_output.weight", q, {{m_.n_embd, 1}});
     if (has_bias(&Biases::qkv)) {
@@ -76,7 +85,8 @@ class Tensors {
   void feed_forward(const std::string& block, int layer) {
     const int n_ff = m_.layer(layer).n_ff;
     norm_if_any(block, arch_.pre_ffn);
-    if (m_.has_experts(layer)) return experts(block);
+    if (m_.has_experts(layer)) experts(block);
+    if (m_.has_experts(layer) && arch_.shared != SharedExpert::feed_forward) return;
     if (arch_.ffn == FfnKind::gated) matrix(block + "ffn_gate.weight", m_.n_embd, {{n_ff, 1}});
     if (arch_.ffn == FfnKind::fused) {
       matrix(block + "ffn_up.weight", m_.n_embd, {{n_ff, 1}, {n_ff, 1}});
@@ -104,6 +114,14 @@ class Tensors {
     of_experts(block + "ffn_down_exps.weight", ff, m_.n_embd);
     if (arch_.expert_biases) expert_biases(block, ff);
     if (arch_.choice_bias) bias(block + "exp_probs_b.bias", m_.experts());
+    if (arch_.scaled_experts) {
+      vector(block + "ffn_gate_inp.scale", {m_.n_embd}, kLeastNorm, kMostNorm);
+      vector(block + "ffn_down_exps.scale", {m_.experts()}, kLeastNorm, kMostNorm);
+    }
+    if (arch_.shared == SharedExpert::feed_forward) {
+      for (const char* name : {"post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"}) norm(block + name);
+      return;
+    }
     const int shared = m_.shared_width();
     if (shared == 0) return;
     if (arch_.shared == SharedExpert::gated) vector(block + "ffn_gate_inp_shexp.weight", {m_.n_embd}, -1, 1);
