@@ -198,7 +198,7 @@ void TensorLoader::check_f32(const std::string& name, const Info& info) const {
 ggml_tensor* TensorLoader::map(const std::string& name, const Info& info) {
   ggml_tensor* const tensor = make(mapped_, name, info.type, info.shape);
   ggml_backend_tensor_alloc(info.buffer, tensor, info.data());
-  out_.bytes += ggml_nbytes(tensor);
+  if (counted_.insert(info.data()).second) out_.bytes += ggml_nbytes(tensor);
   return tensor;
 }
 

@@ -102,6 +102,7 @@ class TensorLoader {
   ggml_context* mapped_ = nullptr;
   std::map<ggml_backend_buffer_type_t, Repacked> repacked_;
   std::set<std::string> used_;
+  std::set<const std::byte*> counted_;  ///< what is mapped, which several tensors may share
 };
 
 }  // namespace winnow::model

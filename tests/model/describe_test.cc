@@ -32,6 +32,12 @@ class Described : public testing::Test {
     gguf_set_val_str(out.get(), key, value);
     ASSERT_TRUE(gguf_write_to_file(out.get(), path_.c_str(), false));
   }
+  std::size_t bytes_of_tensors() const {
+    const gguf_context_ptr gguf(gguf_init_from_file(path_.c_str(), {true, nullptr}));
+    std::size_t bytes = 0;
+    for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf.get()); ++i) bytes += gguf_get_tensor_size(gguf.get(), i);
+    return bytes;
+  }
   static void expect_in(const std::string& part, const std::string& whole) {
     EXPECT_NE(whole.find(part), std::string::npos) << whole;
   }
@@ -79,10 +85,12 @@ TEST_F(Described, an_unknown_architecture_by_the_usual_keys) {
             std::tuple(2, 64, 4, 2, 64));
   EXPECT_EQ(std::tie(d.info.n_expert, d.info.n_expert_used, d.info.n_vocab, d.info.context, d.window),
             std::tuple(8, 2, 288, 256, 16));
-  const gguf_context_ptr gguf(gguf_init_from_file(path_.c_str(), {true, nullptr}));
-  std::size_t bytes = 0;
-  for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf.get()); ++i) bytes += gguf_get_tensor_size(gguf.get(), i);
-  EXPECT_EQ(d.info.weight_bytes, bytes);
+  EXPECT_EQ(d.info.weight_bytes, bytes_of_tensors());
+}
+
+TEST_F(Described, an_embedding_matrix_that_is_the_output_too_is_held_once) {
+  const std::size_t held = of({}).info.weight_bytes;  // f32: its matrices stay as the file has them
+  EXPECT_EQ(held, bytes_of_tensors());
 }
 
 TEST_F(Described, a_key_or_a_tensor_is_the_reason) {
