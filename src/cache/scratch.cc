@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <stdexcept>
 
 #include "base/as_size.h"
@@ -44,6 +45,26 @@ void LayerScratch::store(int row, const float* keys, const float* values) {
     const std::size_t from = as_size(head) * dim;
     encode_row(type_, {keys + from, dim}, keys_.data() + at);
     encode_row(type_, {values + from, dim}, values_.data() + at);
+  }
+}
+
+std::size_t LayerScratch::bytes_of_rows(int count) const {
+  return 2 * as_size(heads_.count) * as_size(count) * row_bytes(type_, heads_.dim);
+}
+
+void LayerScratch::copy_rows(int first, int count, std::byte* to) const {
+  const std::size_t row = row_bytes(type_, heads_.dim);
+  for (const auto* const from : {&keys_, &values_}) {
+    for (int head = 0; head < heads_.count; ++head, to += as_size(count) * row)
+      std::memcpy(to, from->data() + (as_size(head) * as_size(capacity_) + as_size(first)) * row, as_size(count) * row);
+  }
+}
+
+void LayerScratch::put_rows(int first, int count, const std::byte* from) {
+  const std::size_t row = row_bytes(type_, heads_.dim);
+  for (auto* const to : {&keys_, &values_}) {
+    for (int head = 0; head < heads_.count; ++head, from += as_size(count) * row)
+      std::memcpy(to->data() + (as_size(head) * as_size(capacity_) + as_size(first)) * row, from, as_size(count) * row);
   }
 }
 

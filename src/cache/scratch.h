@@ -35,6 +35,12 @@ class LayerScratch {
   /// Fills row `row` of every head from one token's keys and values [H_kv][d] f32. Threads may store different rows.
   void store(int row, const float* keys, const float* values);
 
+  /// Bytes of so many rows, keys and values of all heads.
+  std::size_t bytes_of_rows(int count) const;
+  /// Copies rows [first, first + count) to and from elsewhere.
+  void copy_rows(int first, int count, std::byte* to) const;
+  void put_rows(int first, int count, const std::byte* from);
+
   Rows keys(int head) const;
   Rows values(int head) const;
   std::span<const std::int32_t> positions() const { return positions_; }

@@ -85,6 +85,16 @@ void check_windows(const ModelInfo& info) {
                                info.window_layers(), info.n_layer, info.path));
 }
 
+/// The layers of a document are put together one by one.
+void check_shared_keys(const Model& model) {
+  const auto& hparams = model.impl().weights->hparams();
+  const int readers = hparams.n_layer - hparams.n_kv_layer;
+  if (readers == 0) return;
+  throw UsageError(fmt::format(
+      "documents need a model whose layers have keys of their own: {} of the {} layers of {} read those of others",
+      readers, hparams.n_layer, model.info().path));
+}
+
 /// A document's keys are turned by its place among the others.
 void check_turning(const Model& model) {
   if (model.impl().weights->hparams().keys_turn()) return;
@@ -117,6 +127,7 @@ Ingestion::Ingestion(const Model& model, DocumentText text, const CacheOptions& 
     : text_(std::move(text)), options_(options) {
   options_.check();
   check_windows(model.info());
+  check_shared_keys(model);
   check_turning(model);
   check_method(options_);
   text_.tokens = tokens_of(model, text_);

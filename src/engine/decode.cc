@@ -48,7 +48,7 @@ std::vector<Watched> Stepper::place_probabilities(std::span<const StepRow> rows)
     const auto& method = row.sequence->method();
     const bool watches = method.decoding.step && method.decoding.step_sees_attention;
     const auto& place = out.emplace_back(Watched{floats, watches ? longest_lane(*row.sequence) + 1 : 0});
-    floats += std::ptrdiff_t{2} * most_heads(hparams_).query * place.stride;
+    floats += std::ptrdiff_t{places_of_probabilities(hparams_)} * most_heads(hparams_).query * place.stride;
   }
   const auto bytes = as_size(floats) * sizeof(float);
   if (probabilities_.size() < bytes)

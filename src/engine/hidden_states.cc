@@ -24,6 +24,7 @@ HiddenStates::HiddenStates(network::Executor& executor, const model::Hparams& hp
       hparams_(hparams),
       states_(account, hidden_bytes(hparams, tokens.size()), purpose),
       rows_(static_cast<int>(tokens.size())) {
+  if (hparams.n_embd_layer > 0) tokens_.assign(tokens.begin(), tokens.end());
   executor_.embed(tokens, row(0));
 }
 
@@ -33,7 +34,8 @@ float* HiddenStates::row(int i) {
 
 void HiddenStates::run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
                              TeamAttention& attention) {
-  executor_.run_layer(pass, layer, row(first), positions, attention);
+  const auto own = tokens_.empty() ? std::span<const Token>() : std::span(tokens_).subspan(first, positions.size());
+  executor_.run_layer(pass, layer, row(first), positions, attention, own);
   attention.rethrow();
 }
 
@@ -41,6 +43,7 @@ void HiddenStates::keep(std::span<const int> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const int to = static_cast<int>(i);
     if (to != rows[i]) std::memcpy(row(to), row(rows[i]), hidden_bytes(hparams_, 1));
+    if (!tokens_.empty()) tokens_[i] = tokens_[rows[i]];
   }
   rows_ = static_cast<int>(rows.size());
 }

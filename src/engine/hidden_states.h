@@ -51,6 +51,7 @@ class HiddenStates {
   network::Executor& executor_;
   const model::Hparams& hparams_;
   Buffer states_;
+  std::vector<Token> tokens_;  ///< where layers embed them, too
   int rows_;
 };
 

@@ -14,6 +14,16 @@ int end_of_sequence(std::span<const StepRow> rows, int row) {
   return end;
 }
 
+namespace {
+
+constexpr int kSums = 2;  ///< the place of sums over layers
+
+}  // namespace
+
+int places_of_probabilities(const model::Hparams& hparams) {
+  return hparams.n_kv_layer < hparams.n_layer ? kSums + 1 : kSums;
+}
+
 LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams,
                              std::span<const StepRow> rows, std::span<const Watched> watched, float* probabilities)
     : attention_(attention),
@@ -22,7 +32,8 @@ LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model:
       rows_(rows),
       watched_(watched),
       probabilities_(probabilities),
-      plans_(rows.size() * as_size(most_heads_.kv)) {
+      plans_(hparams.n_kv_layer < hparams.n_layer ? 3 : 1,
+             std::vector<cache::AttendPlan>(rows.size() * as_size(most_heads_.kv))) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const auto& method = rows[row].sequence->method();
     const int together = method.one_set_per_layer ? most_heads_.kv : 1;
@@ -33,6 +44,7 @@ LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model:
 
 /// Each lane changes by itself, so the threads take heads in turn.
 void LaneAttention::store(const Tensors& tensors, Worker worker) {
+  if (tensors.k == nullptr) return;  // the layer whose keys it reads has stored them
   const int heads = spec_of(tensors.layer).n_head_kv;
   int task = 0;
   for (int row = 0; row < tensors.rows;) {
@@ -91,9 +103,11 @@ void LaneAttention::enter(const Tensors& tensors, int row, int head) {
   }
 }
 
-std::span<cache::AttendPlan> LaneAttention::plans_of(int row) {
+/// Of layers that share their keys the last two are kept while others run, see Hparams::kv_layer().
+std::span<cache::AttendPlan> LaneAttention::plans_of(int kv_layer, int row) {
   const auto heads = as_size(most_heads_.kv);
-  return std::span(plans_).subspan(as_size(row) * heads, heads);
+  auto& plans = plans_[is_shared(kv_layer) ? as_size(hparams_.n_kv_layer - kv_layer) : 0];
+  return std::span(plans).subspan(as_size(row) * heads, heads);
 }
 
 void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int end_head) {
@@ -101,7 +115,7 @@ void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int en
   const auto& lanes = layer.lanes();
   const auto& method = layer.method();
   const std::int32_t position = rows_[row].position;
-  const auto plans = plans_of(row);
+  const auto plans = plans_of(tensors.layer, row);
   for (int head = first_head; head < end_head; ++head) plans[head].clear();
   if (method.decoding.attend) {
     const auto shape = shape_of(hparams_, tensors.layer);
@@ -120,7 +134,7 @@ void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int en
 }
 
 void LaneAttention::read(int layer, int row) {
-  const auto plans = plans_of(row);
+  const auto plans = plans_of(hparams_.kv_layer(layer), row);
   for (int head = 0; head < spec_of(layer).n_head_kv; ++head) {
     for (const auto& range : plans[head]) read_range(layer, row, head, range);
   }
@@ -129,14 +143,15 @@ void LaneAttention::read(int layer, int row) {
 void LaneAttention::read_range(int layer, int row, int head, const cache::AttendRange& range) {
   const Watched& watched = watched_[row];
   auto& sequence = *rows_[row].sequence;
-  const bool counts = sequence.counts(layer) && row + 1 == end_of_sequence(rows_, row);
+  const int kv_layer = hparams_.kv_layer(layer);
+  const bool counts = kv_layer == layer && sequence.counts(layer) && row + 1 == end_of_sequence(rows_, row);
   const bool is_watched = watched.stride > 0 && spec_of(layer).window == 0;
   pieces_.clear();
-  sequence.lanes(layer).pieces(head, range, pieces_);
+  sequence.lanes(kv_layer).pieces(head, range, pieces_);
   for (const auto& piece : pieces_) {
     attention::DecodeRead read{row, head, piece};
     if (is_watched) {
-      read.probabilities = probabilities_of(watched, layer, head) + piece.first;
+      read.probabilities = probabilities_of(watched, layer % 2, head, spec_of(layer).group()) + piece.first;
       read.probabilities_stride = watched.stride;
     }
     if (counts) sequence.attended += piece.entries();
@@ -144,19 +159,35 @@ void LaneAttention::read_range(int layer, int row, int head, const cache::Attend
   }
 }
 
-float* LaneAttention::probabilities_of(const Watched& watched, int layer, int kv_head) const {
-  const int group = spec_of(layer).group();
-  const std::ptrdiff_t place = layer % 2 * static_cast<std::ptrdiff_t>(most_heads_.query) * watched.stride;
-  return probabilities_ + watched.first + place + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
+float* LaneAttention::probabilities_of(const Watched& watched, int place, int kv_head, int group) const {
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(place) * most_heads_.query * watched.stride;
+  return probabilities_ + watched.first + at + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
 }
 
-void LaneAttention::step(int layer, const Stepping& stepping) const {
+/// What has not been read is no number, and nobody looks at its sum.
+void LaneAttention::add_probabilities(int reader, const Stepping& stepping) const {
+  const Watched& watched = watched_[stepping.row];
+  const auto& spec = spec_of(reader);
+  const bool is_first = hparams_.kv_layer(reader) == reader;
+  const int end = std::min(stepping.end_head, spec.n_head_kv) * spec.group();
+  for (int head = stepping.first_head * spec.group(); head < end; ++head) {
+    const float* const from = probabilities_of(watched, reader % 2, head, 1);
+    float* const to = probabilities_of(watched, kSums, head, 1);
+    for (int i = 0; i < watched.stride; ++i) to[i] = is_first ? from[i] : to[i] + from[i];
+  }
+}
+
+void LaneAttention::step(int reader, const Stepping& stepping) const {
+  const int layer = hparams_.kv_layer(reader);
   const auto shape = shape_of(hparams_, layer);
   if (shape.window > 0 || stepping.first_head >= shape.kv_heads) return;
+  if (is_shared(layer)) add_probabilities(reader, stepping);
+  if (hparams_.last_reader(layer) != reader) return;
   const auto& row = rows_[stepping.row];
   auto& kept = row.sequence->layer(layer);
   const Watched& watched = watched_[stepping.row];
-  const float* const probabilities = watched.stride == 0 ? nullptr : probabilities_of(watched, layer, 0);
+  const float* const probabilities =
+      watched.stride == 0 ? nullptr : probabilities_of(watched, is_shared(layer) ? kSums : layer % 2, 0, 1);
   kept.method().decoding.step.call({hparams_.place_of[layer], shape, kept.lanes(), row.position, kept.terms(),
                                     kept.limit(), stepping.first_head, std::min(stepping.end_head, shape.kv_heads),
                                     probabilities, watched.stride, layer});

@@ -24,11 +24,15 @@ struct StepRow {
 /// The row after the last one of `row`'s sequence.
 int end_of_sequence(std::span<const StepRow> rows, int row);
 
-/// Where the probabilities of one row lie, [2][H_q][stride]; stride 0: its method does not look at them.
+/// Where the probabilities of one row lie, [2][H_q][stride], and then the sums [H_q][stride] of all layers that read
+/// the same keys, where a model has such layers; stride 0: its method does not look at them.
 struct Watched {
   std::ptrdiff_t first = 0;
   int stride = 0;
 };
+
+/// Of how many layers' probabilities there are places for.
+int places_of_probabilities(const model::Hparams& hparams);
 
 /// Attention of a step, in every layer in turn: rows of any sequences, each over the lanes of its own.
 class LaneAttention : public TeamAttention {
@@ -52,21 +56,27 @@ class LaneAttention : public TeamAttention {
   void observe(const Tensors& tensors, Worker worker) override;
 
   const model::LayerSpec& spec_of(int layer) const { return hparams_.layer(layer); }
+  /// REQUIRES: one with keys and values.
   policy::SequenceLayer& layer_of(int row, int layer) const { return rows_[row].sequence->layer(layer); }
+  bool is_shared(int kv_layer) const { return hparams_.last_reader(kv_layer) != kv_layer; }
 
   /// The rows of one sequence enter the lanes of some heads, and each plans what it reads before the next one enters.
   void store_heads(const Tensors& tensors, int row, int end_row, int first_head, int end_head);
   void enter(const Tensors& tensors, int row, int head);
   bool is_first_of_sequence(int row) const { return row == 0 || rows_[row - 1].sequence != rows_[row].sequence; }
   void plan(const Tensors& tensors, int row, int first_head, int end_head);
-  std::span<cache::AttendPlan> plans_of(int row);
+  /// Those that all layers which read a layer's keys go by.
+  std::span<cache::AttendPlan> plans_of(int kv_layer, int row);
 
   void read(int layer, int row);
   void read_range(int layer, int row, int head, const cache::AttendRange& range);
   /// Two layers in turn have places of their own: the probabilities of one are still in use while the next one attends.
-  float* probabilities_of(const Watched& watched, int layer, int kv_head) const;
+  float* probabilities_of(const Watched& watched, int place, int kv_head, int group) const;
+  /// Adds a layer's probabilities to those of the layers before it that read the same keys.
+  void add_probabilities(int reader, const Stepping& stepping) const;
 
-  void step(int layer, const Stepping& stepping) const;
+  /// After a layer has read: the step part of the method, of what all layers that read the same keys have attended to.
+  void step(int reader, const Stepping& stepping) const;
 
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
@@ -76,8 +86,8 @@ class LaneAttention : public TeamAttention {
   float* probabilities_;
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
-  std::vector<cache::AttendPlan> plans_;  ///< [rows][most KV heads of a layer]
-  std::vector<Stepping> stepping_;        ///< in the layer with the most KV heads; other layers skip some
+  std::vector<std::vector<cache::AttendPlan>> plans_;  ///< [layer that shares keys, or any other][rows][most KV heads]
+  std::vector<Stepping> stepping_;                     ///< in the layer with the most KV heads; other layers skip some
   WorkQueue to_step_;
 };
 

@@ -40,7 +40,7 @@ const policy::Method& method_of(const CacheOptions& options, const model::LayerS
 }
 
 int first_global(const model::Hparams& hparams) {
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     if (hparams.layer(layer).window == 0) return layer;
   }
   return 0;
@@ -48,7 +48,7 @@ int first_global(const model::Hparams& hparams) {
 
 policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch) {
   const auto& spec = hparams.layer(layer);
-  const int alike = spec.window == 0 ? hparams.n_global : hparams.n_layer - hparams.n_global;
+  const int alike = spec.window == 0 ? hparams.n_global : hparams.n_windowed();
   return {hparams.place_of[layer], alike, shape_of(hparams, layer), &scratch, {}, nullptr, &spec.rope, nullptr, layer};
 }
 
@@ -63,7 +63,7 @@ namespace {
 template <class Each>
 std::size_t over_windows(const CacheOptions& options, const model::Hparams& hparams, const Each& each) {
   std::size_t bytes = 0;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     if (spec.window > 0) bytes += each(spec, as_size(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec)));
   }
@@ -74,7 +74,7 @@ std::size_t over_windows(const CacheOptions& options, const model::Hparams& hpar
 
 std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams) {
   std::size_t bytes = 0;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     if (spec.window == 0) bytes += as_size(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec));
   }
@@ -101,7 +101,7 @@ policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens) {
 
 std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens) {
   std::vector<policy::LayerPrompt> out;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     if (hparams.layer(layer).window == 0) out.push_back(prompt_of(hparams.layer(layer), tokens));
   }
   return out;
@@ -110,7 +110,7 @@ std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int t
 std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const int budget = budget_entries(options, hparams, tokens);
   std::vector<policy::Terms> out;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     const auto& selection = method_of(options, spec).selection;
     const auto prompt = prompt_of(spec, tokens);
@@ -125,7 +125,7 @@ namespace {
 
 /// That there is something to evict from, and room for the windows in a budget of bytes.
 void check_windows(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  if (!options.spec.method().needs_budget() || hparams.n_global == hparams.n_layer) return;
+  if (!options.spec.method().needs_budget() || hparams.n_windowed() == 0) return;
   if (hparams.n_global == 0) {
     throw UsageError(
         fmt::format("all {} layers of the model have windows, of which nothing is evicted: {} cannot run, "
@@ -136,7 +136,7 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
   const auto& budget = *options.budget;
   if (budget.unit() == Budget::Unit::bytes && budget.amount() < static_cast<double>(bytes)) {
     throw BudgetError(fmt::format("a budget of {} is too small: the windows of {} layers take {} of {} tokens",
-                                  budget.print(), hparams.n_layer - hparams.n_global, format_bytes(bytes), tokens));
+                                  budget.print(), hparams.n_windowed(), format_bytes(bytes), tokens));
   }
 }
 
@@ -149,6 +149,14 @@ void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
       fmt::format("{} cannot run with the architecture {}: it turns keys or queries to other positions, where norms "
                   "after the rotation do not let them be turned",
                   options.spec.print(), hparams.architecture->name));
+}
+
+/// That a method chooses what is read by the query of each layer that reads it.
+void check_choosing(const CacheOptions& options, const model::Hparams& hparams) {
+  if (!options.spec.method().retrieves || hparams.n_kv_layer == hparams.n_layer) return;
+  throw UsageError(
+      fmt::format("{} cannot run yet with a model of which {} layers read other layers' keys: it chooses keys for one",
+                  options.spec.print(), hparams.n_layer - hparams.n_kv_layer));
 }
 
 /// That a budget of bytes is enough for the method, beside the windows: the method itself counts entries.
@@ -169,6 +177,7 @@ void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int
 
 std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   check_turning(options, hparams);
+  check_choosing(options, hparams);
   check_windows(options, hparams, tokens);
   check_bytes(options, hparams, tokens);
   std::vector<policy::LayerBudget> global;
@@ -176,7 +185,7 @@ std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, cons
     global = policy::spread_over_layers(options.spec.method(), budget_entries(options, hparams, tokens),
                                         prompts_of(hparams, tokens));
   std::vector<policy::LayerBudget> out;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const int window = hparams.layer(layer).window;
     out.push_back(window > 0 ? policy::LayerBudget{window, {}} : global[as_size(hparams.place_of[layer])]);
   }

@@ -55,7 +55,7 @@ ModelInfo info_of(const model::ModelFile& file, const model::Hparams& h) {
   for (int layer = 0; layer < h.n_layer; ++layer) {
     const auto& spec = h.layer(layer);
     info.layers.push_back({spec.n_head, spec.n_head_kv, spec.head_dim, spec.window});
-    if (spec.window == 0) info.kv_bytes_per_token += kv_bytes(info.layers.back());
+    if (spec.window == 0 && layer < h.n_kv_layer) info.kv_bytes_per_token += kv_bytes(info.layers.back());
   }
   return info;
 }

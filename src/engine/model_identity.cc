@@ -59,7 +59,7 @@ void check_heads(const SavedHeads& heads, const ByteCursor& from) {
 
 std::vector<SavedHeads> heads_of(const model::Hparams& hparams) {
   std::vector<SavedHeads> heads;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     heads.push_back({spec.n_head_kv, spec.group(), spec.head_dim, spec.window});
   }
@@ -115,9 +115,9 @@ ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash
     rope.add(std::as_bytes(std::span(kind.rope.frequency)));
     rope.add(std::as_bytes(std::span(&kind.rope.magnitude, 1)));
   }
-  return {hparams.name,    std::string(hparams.architecture->name),
-          file_hash,       rope.value(),
-          hparams.n_layer, heads_of(hparams),
+  return {hparams.name,       std::string(hparams.architecture->name),
+          file_hash,          rope.value(),
+          hparams.n_kv_layer, heads_of(hparams),
           hparams.n_vocab};
 }
 

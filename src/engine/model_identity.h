@@ -25,9 +25,9 @@ struct SavedHeads {
 struct ModelIdentity {
   std::string name;
   std::string arch;
-  std::uint64_t file = 0;  ///< hash of its bytes
-  std::uint64_t rope = 0;  ///< hash of the RoPE frequencies, which options can change
-  std::int32_t layers = 0;
+  std::uint64_t file = 0;         ///< hash of its bytes
+  std::uint64_t rope = 0;         ///< hash of the RoPE frequencies, which options can change
+  std::int32_t layers = 0;        ///< that have keys and values
   std::vector<SavedHeads> heads;  ///< [layer], or one for all layers where they are equal
   std::int32_t vocabulary = 0;
 

@@ -20,18 +20,12 @@ struct Prefill::Replay {
   attention::Observation observation;
 };
 
-/// One prompt of the pass, and the caches that it fills.
-struct Prefill::Branch {
-  int tokens = 0;       ///< of the whole prompt
-  int last_row = 0;     ///< of it in the hidden states
-  std::size_t end = 0;  ///< chunks that have passed through a layer when it is complete there
-  std::vector<Cache> caches;
+/// What is seen of a prompt in the layers that read the same keys.
+struct Prefill::Look {
   std::vector<std::vector<std::size_t>> observed;    ///< [cache] indices into observations, in the method's order
-  std::vector<attention::Observation> observations;  ///< of the layer that is being read, without repeats
+  std::vector<attention::Observation> observations;  ///< without repeats
   std::map<int, attention::QueryMoments> moments;    ///< by the prompt's first token that enters them
-  std::vector<Replay> replays;                       ///< without repeats
-  std::vector<std::size_t> replay_of;                ///< [cache] index into replays; beyond them: none
-  int longest_passage = 0;                           ///< rows
+
   Watchers watchers() {
     Watchers out;
     for (auto& o : observations) out.observations.push_back(&o);
@@ -39,6 +33,26 @@ struct Prefill::Branch {
     return out;
   }
 
+  /// The index of an observation of a prompt of so many tokens.
+  std::size_t observe(const attention::Observe& what, int query_heads, int tokens) {
+    const auto found =
+        std::find_if(observations.begin(), observations.end(), [&](const auto& o) { return o.what() == what; });
+    const auto index = as_size(found - observations.begin());
+    if (found == observations.end()) observations.emplace_back(what, query_heads, tokens);
+    return index;
+  }
+};
+
+/// One prompt of the pass, and the caches that it fills.
+struct Prefill::Branch {
+  int tokens = 0;       ///< of the whole prompt
+  int last_row = 0;     ///< of it in the hidden states
+  std::size_t end = 0;  ///< chunks that have passed through a layer when it is complete there
+  std::vector<Cache> caches;
+  std::map<int, Look> looks;           ///< by the layer whose keys are read
+  std::vector<Replay> replays;         ///< without repeats
+  std::vector<std::size_t> replay_of;  ///< [cache] index into replays; beyond them: none
+  int longest_passage = 0;             ///< rows
   void add(const CacheOptions& options, const PrefillContext& context) {
     caches.emplace_back(std::make_unique<Sequence>(options, context.hparams, context.account, tokens));
     add_replay(passages_of(options, context.hparams, tokens));
@@ -61,29 +75,20 @@ struct Prefill::Branch {
 
   /// `past` tokens come before the prompt.
   void begin_layer(int layer, const model::LayerSpec& spec, int past) {
-    observations.clear();
-    observed.clear();
-    moments.clear();
+    Look look;
     if (spec.window == 0) {
       for (auto& replay : replays) replay.observation.begin_layer(spec.n_head);
     }
     for (const auto& cache : caches) {
       const auto& of_layer = cache.impl().layer(layer);
       const auto& method = of_layer.method();
-      auto& indices = observed.emplace_back();
-      for (const auto& what : observed_by(method, of_layer.terms())) indices.push_back(observe(what, spec.n_head));
+      auto& indices = look.observed.emplace_back();
+      for (const auto& what : observed_by(method, of_layer.terms()))
+        indices.push_back(look.observe(what, spec.n_head, tokens));
       const int first = method.reading.query_moments_from;
-      if (first >= 0) moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
+      if (first >= 0) look.moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
     }
-  }
-
-  /// The index of an observation.
-  std::size_t observe(const attention::Observe& what, int query_heads) {
-    const auto found =
-        std::find_if(observations.begin(), observations.end(), [&](const auto& o) { return o.what() == what; });
-    const auto index = as_size(found - observations.begin());
-    if (found == observations.end()) observations.emplace_back(what, query_heads, tokens);
-    return index;
+    looks.insert_or_assign(layer, std::move(look));
   }
 };
 
@@ -176,8 +181,9 @@ bool Prefill::advance() {
   const CountingScope counting(context_.account);
   if (next_ == 0) begin_layer();
   run(chunks_[next_++]);
+  const bool is_last = context_.hparams.last_reader(kv_layer()) == layer_;
   for (auto& branch : branches_) {
-    if (branch.end == next_) compress(branch);
+    if (is_last && branch.end == next_) compress(branch);
   }
   if (next_ == chunks_.size()) {
     next_ = 0;
@@ -188,17 +194,42 @@ bool Prefill::advance() {
 
 void Prefill::begin_layer() {
   const auto& spec = context_.hparams.layer(layer_);
-  for (auto& branch : branches_) branch.begin_layer(layer_, spec, past_tokens());
   if (context_.watcher != nullptr) more_ = context_.watcher->begin_layer(layer_);
-  scratch_.begin_layer(kv_heads_of(spec));
+  if (kv_layer() != layer_) return;
+  for (auto& branch : branches_) branch.begin_layer(layer_, spec, past_tokens());
+  if (is_shared(layer_))
+    shared_.try_emplace(layer_, context_.account, scratch_.type(), spec.n_head_kv, spec.head_dim, scratch_.capacity());
+  scratch_of(layer_).begin_layer(kv_heads_of(spec));
+}
+
+cache::LayerScratch& Prefill::scratch_of(int kv_layer) {
+  const auto found = shared_.find(kv_layer);
+  return found == shared_.end() ? scratch_ : found->second;
+}
+
+void Prefill::put_rows(const Chunk& chunk, std::size_t number) {
+  const auto rows = aside_.find({kv_layer(), number});
+  if (rows != aside_.end()) scratch_of(kv_layer()).put_rows(chunk.position, chunk.rows.count, rows->second.data());
+}
+
+void Prefill::copy_rows(const Chunk& chunk, std::size_t number) {
+  if (!chunk.branch || kv_layer() != layer_ || !is_shared(layer_)) return;
+  const auto& scratch = scratch_of(layer_);
+  Buffer rows(context_.account, scratch.bytes_of_rows(chunk.rows.count), "keys and values of a question");
+  scratch.copy_rows(chunk.position, chunk.rows.count, rows.data());
+  aside_.insert_or_assign({layer_, number}, std::move(rows));
 }
 
 void Prefill::run(const Chunk& chunk) {
   std::vector<std::int32_t> positions(chunk.rows.count);
   std::iota(positions.begin(), positions.end(), past_tokens() + chunk.position);
-  scratch_.truncate(chunk.position);
-  scratch_.extend(positions);
+  auto& scratch = scratch_of(kv_layer());
+  scratch.truncate(chunk.position);
+  scratch.extend(positions);
+  const auto number = as_size(&chunk - chunks_.data());
+  put_rows(chunk, number);
   hidden_.run_layer(context_.pass, layer_, chunk.rows.first, positions, *attention_of(chunk));
+  copy_rows(chunk, number);
   rows_done_ += chunk.rows.count;
   if (context_.progress) context_.progress(done());
 }
@@ -213,34 +244,38 @@ Watchers Prefill::watchers_of(const Chunk& chunk) {
   }
   Watchers out = more_;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
-    if (!chunk.branch || *chunk.branch == i) out.add(branches_[i].watchers());
+    if (!chunk.branch || *chunk.branch == i) out.add(branches_[i].looks.at(kv_layer()).watchers());
   }
   return out;
 }
 
 std::unique_ptr<PromptAttention> Prefill::attention_of(const Chunk& chunk) {
   auto watchers = watchers_of(chunk);
+  auto& scratch = scratch_of(kv_layer());
   if (context_.past != nullptr)
-    return std::make_unique<LaterAttention>(*context_.past, layer_, scratch_, chunk.position, std::move(watchers));
-  return std::make_unique<ChunkAttention>(context_.attention, shape_of(context_.hparams, layer_), scratch_,
+    return std::make_unique<LaterAttention>(*context_.past, layer_, scratch, chunk.position, std::move(watchers));
+  return std::make_unique<ChunkAttention>(context_.attention, shape_of(context_.hparams, layer_), scratch,
                                           chunk.position, std::move(watchers));
 }
 
 void Prefill::compress(Branch& branch) {
-  scratch_.truncate(branch.tokens);
-  if (context_.watcher != nullptr) context_.watcher->end_layer(layer_, scratch_);
+  const int of = kv_layer();
+  auto& scratch = scratch_of(of);
+  scratch.truncate(branch.tokens);
+  if (context_.watcher != nullptr) context_.watcher->end_layer(of, scratch);
+  const Look& look = branch.looks.at(of);
   for (std::size_t i = 0; i < branch.caches.size(); ++i) {
-    auto& sequence = branch.caches[i].impl();
-    auto& layer = sequence.layer(layer_);
-    auto view = view_of(context_.hparams, layer_, scratch_);
-    for (const auto index : branch.observed[i]) view.observations.add(branch.observations[index]);
-    const auto moments = branch.moments.find(layer.method().reading.query_moments_from);
-    if (moments != branch.moments.end()) view.moments = &moments->second;
+    auto& layer = branch.caches[i].impl().layer(of);
+    auto view = view_of(context_.hparams, of, scratch);
+    for (const auto index : look.observed[i]) view.observations.add(look.observations[index]);
+    const auto moments = look.moments.find(layer.method().reading.query_moments_from);
+    if (moments != look.moments.end()) view.moments = &moments->second;
     view.replayed = branch.replayed(i);
     const auto plan = policy::plan(layer.method(), view, layer.terms().budget, layer.budget());
     const Charge counted(context_.account, plan.bytes());
     layer.commit(plan, view);
   }
+  branch.looks.erase(of);
 }
 
 std::span<const Cache> Prefill::caches(std::size_t prompt) const { return branches_[prompt].caches; }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "attention/attention.h"
@@ -50,6 +52,8 @@ struct PrefillContext {
 /// question in turn over the text's keys and values (rows of the scratch are given back in between), then what its
 /// methods read again, passage by passage in the same way, and each finished prompt is compressed at once. So a layer's
 /// full cache is all that is ever held, for any number of questions and cache options.
+/// Keys and values that later layers read, too, stay until the last of them has passed, each in a scratch of its own;
+/// of questions and passages, whose rows take turns in it, they are put aside.
 class Prefill {
  public:
   Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
@@ -74,6 +78,7 @@ class Prefill {
 
  private:
   struct Replay;
+  struct Look;
   struct Branch;
   /// Rows that pass through every layer together.
   struct Chunk {
@@ -99,11 +104,20 @@ class Prefill {
   void run(const Chunk& chunk);
   Watchers watchers_of(const Chunk& chunk);
   std::unique_ptr<PromptAttention> attention_of(const Chunk& chunk);
+  /// Keys and values of a layer that the layer being read reads.
+  cache::LayerScratch& scratch_of(int kv_layer);
+  int kv_layer() const { return context_.hparams.kv_layer(layer_); }
+  bool is_shared(int kv_layer) const { return context_.hparams.last_reader(kv_layer) != kv_layer; }
+  /// Rows that a later chunk overwrites come and go where later layers read them.
+  void put_rows(const Chunk& chunk, std::size_t number);
+  void copy_rows(const Chunk& chunk, std::size_t number);
   void compress(Branch& branch);
 
   PrefillContext context_;
   std::vector<Branch> branches_;
   cache::LayerScratch scratch_;
+  std::map<int, cache::LayerScratch> shared_;            ///< of layers whose keys others read
+  std::map<std::pair<int, std::size_t>, Buffer> aside_;  ///< of such a layer and a chunk
   std::vector<Chunk> chunks_;
   HiddenStates hidden_;   ///< of the text, then of each question with its passages
   Watchers more_;         ///< for the context's watcher

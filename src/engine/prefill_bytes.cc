@@ -37,7 +37,7 @@ std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& opti
 std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto budgets = layer_budgets(options, hparams, tokens);
   std::vector<int> out;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const int heads = hparams.layer(layer).n_head_kv;
     const bool evicts = method_of(options, hparams.layer(layer)).evicts();
     out.push_back(evicts ? std::min(heads * tokens, budgets[layer].total(heads)) : heads * tokens);
@@ -49,7 +49,7 @@ std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams
 std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto entries = layer_entries(options, hparams, tokens);
   std::size_t most = 0;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     const auto& method = method_of(options, spec);
     most = std::max(most, policy::plan_bytes(method, shape_of(hparams, layer), tokens, entries[layer]));
@@ -117,11 +117,21 @@ std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type) {
   return most;
 }
 
+/// The same of all layers whose keys others read, and so stay.
+std::size_t shared_scratch_bytes(const model::Hparams& hparams, ElementType type) {
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+    const auto heads = kv_heads_of(hparams.layer(layer));
+    if (hparams.last_reader(layer) != layer) bytes += 2 * as_size(heads.count) * cache::row_bytes(type, heads.dim);
+  }
+  return bytes;
+}
+
 std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& lanes = options.spec.method().lanes;
   if (lanes.summary_rows == 0) return 0;
   std::size_t bytes = 0;
-  for (int layer = 0; layer < hparams.n_layer; ++layer)
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer)
     bytes += cache::Summaries::bytes(lane_shape(options, hparams.layer(layer)), tokens / lanes.summary_block + 1);
   return bytes;
 }
@@ -129,7 +139,7 @@ std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hpa
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto entries = layer_entries(options, hparams, tokens);
   std::size_t bytes = summary_bytes(options, hparams, tokens);
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
     const double evicted = shape.kv_heads * tokens - entries[layer];
     shape.merged_entries = std::min(shape.merged_entries, evicted / std::max(1, entries[layer]));  // no more is left
@@ -157,8 +167,10 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   for (const auto& kind : hparams.kinds) {
     if (kind.window == 0) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches));
   }
-  const std::size_t scratch = scratch_bytes(hparams, scratch_type(options.precision, caches)) * as_size(longest);
-  return hidden_bytes(hparams, as_size(rows)) + scratch + most.observed + most.work + planned + lanes;
+  const ElementType type = scratch_type(options.precision, caches);
+  const std::size_t scratch = scratch_bytes(hparams, type) * as_size(longest);
+  const std::size_t shared_scratch = shared_scratch_bytes(hparams, type) * as_size(longest + rows - shared);
+  return hidden_bytes(hparams, as_size(rows)) + scratch + shared_scratch + most.observed + most.work + planned + lanes;
 }
 
 }  // namespace winnow::engine

@@ -24,7 +24,7 @@ constexpr int kMergedTogether = 8;  ///< merged entries of a lane whose memory i
 /// Bytes of the merged entries that lanes can gain when so many tokens come: each evicts one entry, which is merged.
 std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hparams, int budget, int more) {
   std::size_t bytes = 0;
-  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto shape = lane_shape(options, hparams.layer(layer));
     if (shape.merged_entries == 0) continue;
     const double most = std::min<double>(more, shape.merged_entries * budget) + kMergedTogether;

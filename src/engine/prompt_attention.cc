@@ -11,6 +11,7 @@
 namespace winnow::engine {
 
 void PromptAttention::store(const Tensors& tensors, Worker worker) {
+  if (tensors.k == nullptr) return;  // the scratch has what another layer has stored
   const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
   for (int row = worker.index; row < tensors.rows; row += worker.count)
     scratch_.store(first_ + row, tensors.k + row * width, tensors.v + row * width);
@@ -37,7 +38,7 @@ void ChunkAttention::begin(const Tensors& tensors) {
 
 const cache::LayerLanes& PastLanes::lanes(int layer) const {
   const auto& hparams = sequence.hparams();
-  if (windows == nullptr || hparams.layer(layer).window == 0) return sequence.lanes(layer);
+  if (windows == nullptr || hparams.layer(layer).window == 0) return sequence.lanes(hparams.kv_layer(layer));
   return windows->lanes[as_size(hparams.place_of[layer])];
 }
 

@@ -14,7 +14,7 @@ Sequence::Sequence(const CacheOptions& options, const model::Hparams& hparams, M
       account_(std::make_unique<MemoryAccount>(parent_)) {
   const auto budgets = layer_budgets(options, hparams, tokens);
   const auto terms = terms_of(options, hparams, tokens);
-  for (int l = 0; l < hparams.n_layer; ++l)
+  for (int l = 0; l < hparams.n_kv_layer; ++l)
     layers_.emplace_back(*account_, method_of(options_, hparams.layer(l)), lane_shape(options, hparams.layer(l)),
                          terms[l], budgets[l]);
 }
@@ -57,7 +57,7 @@ void Sequence::put_from(int position, Sequence&& others) {
 }
 
 std::shared_ptr<const WindowLanes> Sequence::copy_windows() const {
-  if (hparams_->n_global == hparams_->n_layer) return nullptr;
+  if (hparams_->n_windowed() == 0) return nullptr;
   const std::shared_ptr<WindowLanes> out(new WindowLanes{MemoryAccount(parent_), {}});
   for (int l = 0; l < layers(); ++l) {
     if (hparams_->layer(l).window > 0) out->lanes.push_back(lanes(l).clone(out->account));

@@ -34,6 +34,7 @@ class Sequence {
   /// Whether figures of what is kept and read are of this layer, too: not where a window says it.
   bool counts(int l) const { return hparams_->layer(l).window == 0 || hparams_->n_global == 0; }
 
+  /// Those that have keys and values: numbers here are below that.
   int layers() const { return static_cast<int>(layers_.size()); }
   policy::SequenceLayer& layer(int l) { return layers_[l]; }
   const policy::SequenceLayer& layer(int l) const { return layers_[l]; }

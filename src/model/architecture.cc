@@ -39,7 +39,7 @@ constexpr Architecture kArchitectures[] = {
      .experts = {.presence = kWhereCounted, .width = Experts::Width::own, .router_norm = true, .scales = true,
                  .shared = Experts::Shared::feed_forward},
      .rope_factors = A::RopeFactors::of_globals, .sqrt_embedding = true, .unscaled_attention = true,
-     .value_norm = true, .keys_as_values = true, .layer_scales = true,
+     .value_norm = true, .keys_as_values = true, .shared_keys = true, .layer_embeddings = true, .layer_scales = true,
      .windows = {.listed = true, .required = true, .own_heads = true, .rotation = A::Windows::Rotation::own_base},
      .final_cap = {true, 30}},
     {.name = "gemma2", .pairing = kHalves, .attention_post_norm = "post_attention_norm",

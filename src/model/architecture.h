@@ -132,6 +132,8 @@ struct Architecture {
   bool unscaled_attention = false;  ///< q·k is not divided by sqrt(d)
   bool value_norm = false;          ///< each head's values are normalised, without weights
   bool keys_as_values = false;      ///< a layer without attn_v has its keys, as they are before their norm, as values
+  bool shared_keys = false;         ///< attention.shared_kv_layers: so many last layers read the keys of others
+  bool layer_embeddings = false;    ///< the key embedding_length_per_layer_input: layers may embed tokens, too
   bool layer_scales = false;        ///< layer_output_scale may multiply what a layer gives
   LogitScale logit_scale = LogitScale::none;
   bool ignored_window = false;  ///< attention.sliding_window has no meaning, as in llama.cpp

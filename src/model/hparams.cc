@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 
 #include "base/printable.h"
 #include "model/gguf_file.h"
@@ -47,12 +48,37 @@ void refuse_unknown_keys(const GgufKeys& keys, const Architecture& architecture)
   }
 }
 
-/// Parts of Gemma 4's smaller models.
-void refuse_what_is_to_come(const GgufKeys& keys, const std::string& arch) {
-  for (const char* name : {".embedding_length_per_layer_input", ".attention.shared_kv_layers"}) {
-    const int value = keys.integer(arch + name, 0, kMostWidth).value_or(0);
-    if (value > 0) throw ModelError(fmt::format("{}: key {}{} is {}, supported is 0", keys.path(), arch, name, value));
+/// Layers that have keys and values.
+int kv_layers(const GgufKeys& keys, const Architecture& architecture, int layers) {
+  if (!architecture.shared_keys) return layers;
+  constexpr int kOwners = 2;  // whose keys others read
+  const int most = std::max(0, layers - kOwners);
+  return layers - keys.integer(std::string(architecture.name) + ".attention.shared_kv_layers", 0, most).value_or(0);
+}
+
+/// That layers have the shapes of those whose keys they read.
+void check_shared_keys(const Hparams& h, const std::string& path) {
+  for (int l = h.n_kv_layer; l < h.n_layer; ++l) {
+    const auto& reader = h.layer(l);
+    const auto& owner = h.layer(h.kv_layer(l));
+    const auto shape = [](const LayerSpec& s) { return std::tie(s.n_head, s.n_head_kv, s.head_dim, s.window, s.rope); };
+    if (shape(reader) == shape(owner)) continue;
+    throw ModelError(fmt::format(
+        "{}: layer {} has {} query heads, {} KV heads of {} dimensions and a window of {}, and reads the keys of layer "
+        "{}, which has {}, {} of {} and {}",
+        path, l, reader.n_head, reader.n_head_kv, reader.head_dim, reader.window, h.kv_layer(l), owner.n_head,
+        owner.n_head_kv, owner.head_dim, owner.window));
   }
+}
+
+/// 0: its layers have no embeddings of their own.
+int layer_embedding_length(const GgufKeys& keys, const Architecture& architecture) {
+  if (!architecture.layer_embeddings) return 0;
+  const std::string key = std::string(architecture.name) + ".embedding_length_per_layer_input";
+  const int length = keys.required(key, 0, kMostWidth);
+  if (length % 8 != 0)
+    throw ModelError(fmt::format("{}: key {} is {}, expected a multiple of 8", keys.path(), key, length));
+  return length;
 }
 
 float norm_eps(const GgufKeys& keys, const Architecture& architecture) {
@@ -106,11 +132,24 @@ Routing read_routing(const GgufKeys& keys, const Architecture& architecture) {
 
 }  // namespace
 
+int Hparams::last_reader(int l) const {
+  int last = l;
+  for (int other = n_kv_layer; other < n_layer; ++other) {
+    if (kv_layer(other) == l) last = other;
+  }
+  return last;
+}
+
 void Hparams::add(const LayerSpec& layer) {
-  place_of.push_back(layer.window == 0 ? n_global++ : static_cast<int>(kind_of.size()) - n_global);
+  const int number = static_cast<int>(kind_of.size());
   const auto found = std::find(kinds.begin(), kinds.end(), layer);
   kind_of.push_back(static_cast<int>(found - kinds.begin()));
   if (found == kinds.end()) kinds.push_back(layer);
+  if (number >= n_kv_layer) {
+    place_of.push_back(place_of[as_size(kv_layer(number))]);
+  } else {
+    place_of.push_back(layer.window == 0 ? n_global++ : number - n_global);
+  }
 }
 
 Hparams read_hparams(const gguf_context* gguf, const std::string& path, const ModelOptions& options) {
@@ -125,17 +164,19 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Mo
   h.n_embd = keys.required(arch + ".embedding_length", 1, kMostWidth);
   if (h.n_embd % 8 != 0)
     throw ModelError(fmt::format("{}: the embedding length is {}, expected a multiple of 8", path, h.n_embd));
+  h.n_embd_layer = layer_embedding_length(keys, *h.architecture);
   h.ctx_train = keys.required(arch + ".context_length", 1, kLongestContext);
   h.rope_scaling = read_rope_scaling(keys, *h.architecture, h.ctx_train, options);
   const auto specs = read_layer_specs(keys, {*h.architecture, h.n_block, h.n_embd, h.rope_scaling}, options);
+  h.n_kv_layer = kv_layers(keys, *h.architecture, h.n_layer);
   for (int layer = 0; layer < h.n_layer; ++layer) h.add(specs[as_size(layer)]);
+  check_shared_keys(h, path);
   h.context = static_cast<int>(std::min(h.rope_scaling.context(h.ctx_train), double{kLongestContext}));
   h.norm_eps = norm_eps(keys, *h.architecture);
   read_scales(keys, h);
   h.routing = read_routing(keys, *h.architecture);
   h.n_vocab = static_cast<int>(keys.array_length("tokenizer.ggml.tokens").value_or(0));
   if (h.n_vocab < 1) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
-  if (arch == "gemma4") refuse_what_is_to_come(keys, arch);
   refuse_unknown_keys(keys, *h.architecture);
   return h;
 }

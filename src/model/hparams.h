@@ -28,7 +28,9 @@ struct Hparams {
   std::string name;
   int n_block = 0;  ///< of the file; those from n_layer on predict further tokens and are not used
   int n_layer = 0;
+  int n_kv_layer = 0;  ///< the first layers, which have keys and values; the others read those of kv_layer()
   int n_embd = 0;
+  int n_embd_layer = 0;  ///< of each layer's own embedding of tokens; 0: they have none
   int n_vocab = 0;
   int ctx_train = 0;
   int context = 0;  ///< tokens that it reads: ctx_train, or more with a scaling of RoPE
@@ -41,13 +43,23 @@ struct Hparams {
   RopeScaling rope_scaling;
   std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
   std::vector<int> kind_of;      ///< [n_layer]
-  int n_global = 0;              ///< layers without a window
+  int n_global = 0;              ///< layers without a window that have keys and values
   /// [n_layer][H_q] logits of learnt attention sinks, which are tensors; empty: there are none.
   std::vector<std::vector<float>> sink_logits;
   std::vector<int> place_of;  ///< [n_layer] which of the layers with a window, or of those without one, it is
 
   const LayerSpec& layer(int l) const { return kinds[as_size(kind_of[l])]; }
-  /// Adds the last layer so far.
+  /// Whose keys and values a layer reads: of those that have some its own, else those of the last one, or with a window
+  /// those of the last but one.
+  int kv_layer(int l) const {
+    if (l < n_kv_layer) return l;
+    return n_kv_layer - (layer(l).window > 0 ? 2 : 1);
+  }
+  /// The last layer that reads a layer's keys and values.
+  int last_reader(int l) const;
+  /// Layers with a window that have keys and values.
+  int n_windowed() const { return n_kv_layer - n_global; }
+  /// Adds the last layer so far. REQUIRES: n_kv_layer.
   void add(const LayerSpec& layer);
   /// Whether a stored key can be turned to another position: not where it has been normed, with weights, after it was
   /// rotated.

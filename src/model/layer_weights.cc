@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/as_size.h"
 #include "model/tensor_loader.h"
 
 namespace winnow::model {
@@ -21,7 +22,8 @@ class LayerLoader {
         q_(std::int64_t{spec_.n_head} * spec_.head_dim),
         kv_(std::int64_t{spec_.n_head_kv} * spec_.head_dim) {}
 
-  LayerWeights load() {
+  LayerWeights load(const LayerEmbedding& embedding_of_all) {
+    w_.embedding = embedding_of_all;
     const Architecture& a = *h_.architecture;
     w_.attention_norm = norm(a.attention_norm);
     queries_keys_values();
@@ -31,6 +33,7 @@ class LayerLoader {
     w_.ffn_norm = norm(a.ffn_norm);
     feed_forward();
     w_.ffn_post_norm = norm(a.ffn_post_norm);
+    if (h_.n_embd_layer > 0) embedding();
     if (a.layer_scales && loader_.has(name("layer_output_scale.weight")))
       w_.scale = loader_.mapped_f32(name("layer_output_scale.weight"), {1});
     return w_;
@@ -50,6 +53,10 @@ class LayerLoader {
 
   /// One matrix for all three, or three; the same of their biases.
   void queries_keys_values() {
+    if (layer_ >= h_.n_kv_layer) {
+      w_.q = {loader_.matrix(name("attn_q.weight"), embd_, q_), loader_.mapped_if_there(name("attn_q.bias"), {q_})};
+      return;
+    }
     Affine* const parts[] = {&w_.q, &w_.k, &w_.v};
     const char* const names[] = {"attn_q", "attn_k", "attn_v"};
     const std::vector<std::int64_t> outs{q_, kv_, kv_};
@@ -72,7 +79,7 @@ class LayerLoader {
     if (h_.architecture->qk_norm_optional && !loader_.has(name("attn_q_norm.weight"))) return;
     const auto load = [this](const TensorLoader::Shape& of_q, const TensorLoader::Shape& of_k) {
       w_.q_norm = loader_.mapped_f32(name("attn_q_norm.weight"), of_q);
-      w_.k_norm = loader_.mapped_f32(name("attn_k_norm.weight"), of_k);
+      if (layer_ < h_.n_kv_layer) w_.k_norm = loader_.mapped_f32(name("attn_k_norm.weight"), of_k);
     };
     switch (h_.qk_norm()) {
       case QkNorm::none:
@@ -134,6 +141,12 @@ class LayerLoader {
     ExpertMatrices matrices = loader_.experts(base + ".weight", {in, out, spec_.n_expert});
     if (h_.architecture->experts.biases) matrices.bias = loader_.mapped_f32(base + ".bias", {out, spec_.n_expert});
     return matrices;
+  }
+
+  void embedding() {
+    w_.embedding.gate = loader_.matrix(name("inp_gate.weight"), embd_, h_.n_embd_layer);
+    w_.embedding.out = loader_.matrix(name("proj.weight"), h_.n_embd_layer, embd_);
+    w_.embedding.post_norm = norm("post_norm");
   }
 
   void beside_feed_forward() {
@@ -220,15 +233,36 @@ std::vector<const ggml_tensor*> LayerWeights::all() const {
                       down.bias,
                       ffn_post_norm.weight,
                       ffn_post_norm.bias,
+                      embedding.of_embedding,
+                      embedding.norm,
+                      embedding.gate,
+                      embedding.out,
+                      embedding.post_norm.weight,
+                      embedding.post_norm.bias,
                       scale});
 }
 
 std::vector<const ggml_tensor*> LayerWeights::matrices() const {
-  return those_there({q.weight, k.weight, v.weight, o.weight, gate.weight, up.weight, down.weight});
+  return those_there({q.weight, k.weight, v.weight, o.weight, gate.weight, up.weight, down.weight,
+                      embedding.of_embedding, embedding.gate, embedding.out});
 }
 
-LayerWeights load_layer(TensorLoader& loader, const Hparams& hparams, int layer) {
-  return LayerLoader(loader, hparams, layer).load();
+LayerWeights load_layer(TensorLoader& loader, const Hparams& hparams, int layer, const LayerEmbedding& embedding) {
+  return LayerLoader(loader, hparams, layer).load(embedding);
+}
+
+std::vector<LayerEmbedding> load_layer_embeddings(TensorLoader& loader, const Hparams& hparams) {
+  const std::int64_t length = hparams.n_embd_layer;
+  if (length == 0) return {};
+  const auto products = loader.matrices("per_layer_model_proj.weight", hparams.n_embd,
+                                        std::vector<std::int64_t>(as_size(hparams.n_layer), length));
+  ggml_tensor* const norm = loader.mapped_f32("per_layer_proj_norm.weight", {length});
+  std::vector<LayerEmbedding> out;
+  for (ggml_tensor* const product : products) {
+    out.emplace_back().of_embedding = product;
+    out.back().norm = norm;
+  }
+  return out;
 }
 
 Affine load_norm(TensorLoader& loader, const Hparams& hparams, const std::string& name) {

@@ -33,12 +33,21 @@ struct ExpertWeights {
   ggml_tensor* shared_gate = nullptr;  ///< [n_embd], of how much the shared expert adds; null: all
 };
 
+/// A layer's own embedding of tokens, which is added to what the layer gives; null where the network has none.
+struct LayerEmbedding {
+  ggml_tensor* of_embedding = nullptr;  ///< [n_embd, n_embd_layer], of the network's embedding of the token
+  ggml_tensor* norm = nullptr;          ///< [n_embd_layer], of what that gives; the same for all layers
+  ggml_tensor* gate = nullptr;          ///< [n_embd, n_embd_layer], of the hidden states
+  ggml_tensor* out = nullptr;           ///< [n_embd_layer, n_embd]
+  Affine post_norm;
+};
+
 /// Tensors of one layer; null where the network has none. ggml's shapes: ne[0] is the input dimension. What a file
 /// fuses (queries, keys and values; gate and up) are matrices of their own here.
 struct LayerWeights {
   Affine attention_norm;  ///< none: attention reads the hidden states as they are
   Affine q;
-  Affine k;
+  Affine k;  ///< none, nor v: the layer reads another one's keys and values
   Affine v;  ///< none: the keys, as they are before their norm, are the values
   Affine o;
   ggml_tensor* q_norm = nullptr;
@@ -50,6 +59,7 @@ struct LayerWeights {
   Affine up;
   Affine down;
   Affine ffn_post_norm;
+  LayerEmbedding embedding;
   ggml_tensor* scale = nullptr;  ///< [1] on what the layer gives
 
   /// Those that are there.
@@ -59,7 +69,11 @@ struct LayerWeights {
 };
 
 /// Throws ModelError: a tensor is missing, or has another shape or type than its network asks for.
-LayerWeights load_layer(TensorLoader& loader, const Hparams& hparams, int layer);
+LayerWeights load_layer(TensorLoader& loader, const Hparams& hparams, int layer, const LayerEmbedding& embedding = {});
+
+/// What all layers' embeddings share, [layer]: products of the network's embedding, and their norm. Empty: there are
+/// none.
+std::vector<LayerEmbedding> load_layer_embeddings(TensorLoader& loader, const Hparams& hparams);
 
 /// A norm's tensors, NAME.weight and, where the network's norms have biases, NAME.bias.
 Affine load_norm(TensorLoader& loader, const Hparams& hparams, const std::string& name);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/as_size.h"
 #include "base/hash.h"
 #include "model/mapped_file.h"
 #include "model/rope_divisors.h"
@@ -30,6 +31,7 @@ struct Weights::Impl {
   Hparams hparams;
   std::vector<LayerWeights> layers;
   ggml_tensor* token_embedding = nullptr;
+  ggml_tensor* layer_embedding = nullptr;
   Affine output_norm;
   Affine output;
   std::optional<RopeDivisors> rope_divisors;
@@ -46,17 +48,38 @@ Affine load_output(TensorLoader& loader, const Hparams& h) {
           a.output_bias ? loader.mapped_if_there("output.bias", {h.n_vocab}) : nullptr};
 }
 
+/// The table of which each layer reads its part of a row, which begins with a block of values.
+ggml_tensor* load_layer_embedding(TensorLoader& loader, const Hparams& h, const std::string& path) {
+  if (h.n_embd_layer == 0) return nullptr;
+  ggml_tensor* const table =
+      loader.mapped("per_layer_token_embd.weight", {std::int64_t{h.n_layer} * h.n_embd_layer, h.n_vocab});
+  if (const auto block = ggml_blck_size(table->type); h.n_embd_layer % block != 0) {
+    throw ModelError(
+        fmt::format("{}: tensor per_layer_token_embd.weight is of type {}, in blocks of {} values: layers' "
+                    "embeddings of {} are no blocks",
+                    path, ggml_type_name(table->type), block, h.n_embd_layer));
+  }
+  return table;
+}
+
 /// Which block a tensor belongs to; -1: none.
 int block_of(const std::string& name) {
   int block = -1;
   return std::sscanf(name.c_str(), "blk.%d.", &block) == 1 ? block : -1;
 }
 
+/// Of a layer that reads another one's keys: the file may have its own, which nobody reads.
+bool is_of_unread_keys(const std::string& name, int block, const Hparams& h) {
+  if (block < h.n_kv_layer || block >= h.n_layer) return false;
+  const auto part = name.substr(name.find('.', name.find('.') + 1) + 1);
+  return part == "attn_k.weight" || part == "attn_v.weight" || part == "attn_k_norm.weight";
+}
+
 /// A tensor that is not used would change what the network computes, except in the blocks that predict further tokens.
 void refuse_unused(const TensorLoader& loader, const Hparams& h, const std::string& path) {
   for (const auto& name : loader.unused()) {
     const int block = block_of(name);
-    if (block >= h.n_layer && block < h.n_block) continue;
+    if ((block >= h.n_layer && block < h.n_block) || is_of_unread_keys(name, block, h)) continue;
     throw ModelError(
         fmt::format("{}: tensor {} is not supported for the architecture {}", path, name, h.architecture->name));
   }
@@ -72,7 +95,10 @@ void place(Weights::Impl& w, TensorLoader& loader, const ModelFile& file, const 
   apply_rope_factors(loader, h, file.path());
   w.rope_divisors.emplace(h);
   read_sinks(loader, h, file.path());
-  for (int i = 0; i < h.n_layer; ++i) w.layers.push_back(load_layer(loader, h, i));
+  w.layer_embedding = load_layer_embedding(loader, h, file.path());
+  const auto embeddings = load_layer_embeddings(loader, h);
+  for (int i = 0; i < h.n_layer; ++i)
+    w.layers.push_back(load_layer(loader, h, i, embeddings.empty() ? LayerEmbedding{} : embeddings[as_size(i)]));
   refuse_unused(loader, h, file.path());
   w.tensors.bytes = loader.bytes();
 }
@@ -114,6 +140,7 @@ std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelO
 const Hparams& Weights::hparams() const { return impl_->hparams; }
 const LayerWeights& Weights::layer(int l) const { return impl_->layers[l]; }
 ggml_tensor* Weights::token_embedding() const { return impl_->token_embedding; }
+ggml_tensor* Weights::layer_embedding() const { return impl_->layer_embedding; }
 const Affine& Weights::output_norm() const { return impl_->output_norm; }
 const Affine& Weights::output() const { return impl_->output; }
 ggml_tensor* Weights::rope_divisors(int layer) const {

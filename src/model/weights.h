@@ -38,6 +38,8 @@ class Weights {
   const Hparams& hparams() const;
   const LayerWeights& layer(int l) const;
   ggml_tensor* token_embedding() const;
+  /// Of all layers, [n_layer * n_embd_layer, n_vocab], times sqrt(n_embd_layer); null: they have none.
+  ggml_tensor* layer_embedding() const;
   const Affine& output_norm() const;
   const Affine& output() const;  ///< [n_embd, n_vocab], a repacked copy of the embedding where they are tied
   ggml_tensor* rope_divisors(int layer) const;  ///< of the layer's unscaled frequencies, [pairs]; null: all are 1

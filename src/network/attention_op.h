@@ -15,7 +15,8 @@ class AttentionOp {
 
   virtual ~AttentionOp() = default;
 
-  /// All pointers are f32: q and out [rows][H_q][d], k and v [rows][H_kv][d], valid during the layer.
+  /// All pointers are f32: q and out [rows][H_q][d], k and v [rows][H_kv][d], valid during the layer. k and v are null
+  /// where the layer reads what another one has stored (model::Hparams::kv_layer()).
   struct Tensors {
     int layer = 0;
     int rows = 0;

@@ -23,7 +23,7 @@ namespace winnow::network {
 /// A graph with the memory of its intermediate results, counted. A graph for the same rows is kept from call to call.
 class ComputeGraph {
  public:
-  static constexpr int kNodesPerLayer = 80;  // a layer has up to 70
+  static constexpr int kNodesPerLayer = 112;  // a layer has up to 100
   static constexpr int kNodesAround = 16;
 
   ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers)

@@ -5,8 +5,10 @@
 #include <ggml.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -91,20 +93,65 @@ struct Executor::Impl {
     std::memcpy(positions.data(), values.data(), values.size_bytes());
   }
 
+  /// Columns [first, first + count) of the tokens' rows, scaled.
+  struct Columns {
+    int first = 0;
+    int count = 0;
+    float scale = 1;
+  };
+  static void look_up(const ggml_tensor& table, std::span<const std::int32_t> tokens, const Columns& columns,
+                      float* out) {
+    const auto to_float = ggml_get_type_traits(table.type)->to_float;
+    for (const auto token : tokens) {
+      const auto* const row = static_cast<const std::byte*>(table.data) + as_size(token) * table.nb[1] +
+                              ggml_row_size(table.type, columns.first);
+      if (to_float == nullptr) {
+        std::memcpy(out, row, as_size(columns.count) * sizeof(float));
+      } else {
+        to_float(row, out, columns.count);
+      }
+      for (int i = 0; i < columns.count; ++i) out[i] *= columns.scale;
+      out += columns.count;
+    }
+  }
+
   void embed(std::span<const std::int32_t> tokens, float* out) const {
     const auto& h = weights.hparams();
-    const ggml_tensor* const table = weights.token_embedding();
-    const auto to_float = ggml_get_type_traits(table->type)->to_float;
-    for (const auto token : tokens) {
-      const auto* const row = static_cast<const std::byte*>(table->data) + as_size(token) * table->nb[1];
-      if (to_float == nullptr) {
-        std::memcpy(out, row, as_size(h.n_embd) * sizeof(float));
-      } else {
-        to_float(row, out, h.n_embd);
-      }
-      for (int i = 0; i < h.n_embd; ++i) out[i] *= h.embedding_scale;
-      out += h.n_embd;
-    }
+    look_up(*weights.token_embedding(), tokens, {0, h.n_embd, h.embedding_scale}, out);
+  }
+
+  /// Rows of layers [first, end), where layers embed tokens: their embeddings, and each layer's own.
+  struct LayerEmbeddings {
+    Buffer embedded;  ///< [rows][n_embd]
+    Buffer own;       ///< [end - first][rows][n_embd_layer]
+  };
+  /// Memory for so many rows and layers; what it was is kept if that is enough.
+  void make_room(LayerEmbeddings& of, int rows, int layers) {
+    const auto& h = weights.hparams();
+    if (h.n_embd_layer == 0) return;
+    const char* const purpose = "the layers' embeddings";
+    const auto bytes = as_size(rows) * as_size(h.n_embd) * sizeof(float);
+    if (of.embedded.size() < bytes) of.embedded = Buffer(account, bytes, purpose);
+    const auto own = as_size(layers) * as_size(rows) * as_size(h.n_embd_layer) * sizeof(float);
+    if (of.own.size() < own) of.own = Buffer(account, own, purpose);
+  }
+  void fill(LayerEmbeddings& of, std::span<const std::int32_t> tokens, int first, int end) const {
+    const auto& h = weights.hparams();
+    if (h.n_embd_layer == 0) return;
+    embed(tokens, of.embedded.as<float>().data());
+    const int n = h.n_embd_layer;
+    float* out = of.own.as<float>().data();
+    for (int layer = first; layer < end; ++layer, out += tokens.size() * as_size(n))
+      look_up(*weights.layer_embedding(), tokens, {layer * n, n, std::sqrt(static_cast<float>(n))}, out);
+  }
+  /// `place`: of the layer among those.
+  LayerRows rows_of(ComputeGraph& graph, LayerEmbeddings& of, int place, ggml_tensor* x, ggml_tensor* p) const {
+    const auto& h = weights.hparams();
+    const std::int64_t rows = x->ne[1];
+    if (h.n_embd_layer == 0) return {x, p};
+    float* const own = of.own.as<float>().data() + place * rows * h.n_embd_layer;
+    return {x, p, graph.wrap(GGML_TYPE_F32, h.n_embd, rows, of.embedded.data()),
+            graph.wrap(GGML_TYPE_F32, h.n_embd_layer, rows, own)};
   }
 
   /// A graph whose result is the logits of the last `wanted` rows.
@@ -119,8 +166,11 @@ struct Executor::Impl {
     ggml_context* const context = step_graph.begin(products_of_step);
     ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
     ggml_tensor* const p = step_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
-    for (int layer = 0; layer < h.n_layer; ++layer)
-      x = add_layer(context, step_graph.linear(), weights, layer, x, p, step_graph.slot(layer, &attention, watch));
+    make_room(of_step, rows, h.n_layer);
+    for (int layer = 0; layer < h.n_layer; ++layer) {
+      x = add_layer(context, step_graph.linear(), weights, layer, rows_of(step_graph, of_step, layer, x, p),
+                    step_graph.slot(layer, &attention, watch));
+    }
     step_wanted = wanted;
     if (wanted == 0) return step_graph.finish(x, rows);
     if (wanted < rows) x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], as_size(rows - wanted) * x->nb[1]);
@@ -144,6 +194,8 @@ struct Executor::Impl {
   const std::byte* step_positions = nullptr;  ///< where the kept step graph reads them
   int step_wanted = 0;                        ///< rows whose logits it gives
   Buffer hidden;                              ///< of a step
+  LayerEmbeddings of_step;
+  LayerEmbeddings of_rows;
   AttentionOp* attention = nullptr;
   FiniteWatch watch;
   std::function<bool()> stop;
@@ -169,16 +221,21 @@ Pass Executor::begin_pass(int rows, std::size_t spare) { return impl_->packs.beg
 void Executor::embed(std::span<const std::int32_t> tokens, float* hidden) { impl_->embed(tokens, hidden); }
 
 void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
-                         AttentionOp& attention) {
+                         AttentionOp& attention, std::span<const std::int32_t> tokens) {
   auto& s = *impl_;
   s.attention = &attention;
   s.set_positions(positions);
   const int rows = static_cast<int>(positions.size());
+  if (s.weights.hparams().n_embd_layer > 0 && tokens.size() != positions.size())
+    throw std::logic_error("the layer embeds tokens, which it was not given");
+  s.make_room(s.of_rows, rows, 1);
+  s.fill(s.of_rows, tokens, layer, layer + 1);
   ggml_context* const context = s.layer_graph.begin({.packed = s.packs.of_layer(pass, layer)});
   ggml_tensor* const x = s.layer_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
   ggml_tensor* const p = s.layer_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.layer_graph.finish(
-      add_layer(context, s.layer_graph.linear(), s.weights, layer, x, p, s.layer_graph.slot(0, &s.attention, s.watch)),
+      add_layer(context, s.layer_graph.linear(), s.weights, layer, s.rows_of(s.layer_graph, s.of_rows, 0, x, p),
+                s.layer_graph.slot(0, &s.attention, s.watch)),
       rows);
   s.compute(s.layer_graph);
 }
@@ -216,6 +273,7 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   s.attention = &attention;
   s.set_positions(positions);
   s.embed(tokens, s.hidden.as<float>().data());
+  s.fill(s.of_step, tokens, 0, s.weights.hparams().n_layer);
   s.compute(s.step_graph);
   if (!logits.empty()) std::memcpy(logits.data(), s.step_graph.result(), logits.size_bytes());
   s.check_logits(logits);

@@ -41,9 +41,10 @@ class Executor {
 
   /// One layer over some rows of a pass: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
   /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less. Throws ModelError, here and below, when
-  /// values are not finite: it names the tensor to blame, or the layer.
+  /// values are not finite: it names the tensor to blame, or the layer. `tokens` are the rows': networks whose layers
+  /// embed tokens, too, read them.
   void run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
-                 AttentionOp& attention);
+                 AttentionOp& attention, std::span<const std::int32_t> tokens = {});
 
   /// The keys, rotated to `positions`, and values that a layer makes of some rows, [n][H_kv][d] each; `hidden` stays as
   /// it is.

@@ -39,6 +39,7 @@ std::vector<const ggml_tensor*> tensors_before(const model::Weights& weights, in
     out.insert(out.end(), more.begin(), more.end());
   };
   add(layer == 0 ? std::vector<const ggml_tensor*>{weights.token_embedding()} : weights.layer(layer - 1).all());
+  if (layer > 0 && weights.layer_embedding() != nullptr) add({weights.layer_embedding()});
   if (layer < weights.hparams().n_layer) {
     add(weights.layer(layer).all());
   } else {

@@ -118,7 +118,9 @@ struct Projections {
     ggml_tensor* keys;
     ggml_tensor* values;  ///< [heads * d, rows]
   };
+  /// Null where the layer reads another one's.
   KeysAndValues keys_and_values() const {
+    if (w().k.weight == nullptr) return {nullptr, nullptr};
     ggml_tensor* const k = linear(context, products, w().k, x);
     ggml_tensor* v = w().v.weight == nullptr ? k : linear(context, products, w().v, x);
     if (const auto& h = weights.hparams(); h.architecture->value_norm) {
@@ -141,6 +143,7 @@ struct Projections {
 
 void watch(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
   for (const auto* const from : {node.src[0], node.src[1], node.src[2]}) {
+    if (from == nullptr) continue;
     const auto size = as_size(ggml_nelements(from));
     slot.watch->look(slot.tensors.layer, {static_cast<const float*>(from->data), size}, worker);
   }
@@ -152,22 +155,28 @@ void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   const int first = stage.number == 0 ? 0 : 1;  // later stages have the node before them as source 0
   auto tensors = stage.slot->tensors;
   tensors.q = static_cast<const float*>(node->src[first]->data);
-  tensors.k = static_cast<const float*>(node->src[first + 1]->data);
-  tensors.v = static_cast<const float*>(node->src[first + 2]->data);
+  const auto data_of = [&](int i) {
+    const ggml_tensor* const from = node->src[first + i];
+    return from == nullptr ? nullptr : static_cast<const float*>(from->data);
+  };
+  tensors.k = data_of(1);
+  tensors.v = data_of(2);
   tensors.out = static_cast<float*>(node->data);
   if (stage.number == 0) watch(*node, *stage.slot, Worker{index, count});
   (*stage.slot->attention)->stage(stage.number, tensors, Worker{index, count});
 }
 
+/// Without k and v the queries read keys and values that another layer has stored.
 ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, AttentionSlot& slot, ggml_tensor* q,
                            ggml_tensor* k, ggml_tensor* v) {
   ggml_tensor* inputs[] = {q, k, v};
+  const int count = k == nullptr ? 1 : 3;
   ggml_tensor* out = nullptr;
   for (int i = 0; i < AttentionOp::kStages; ++i) {
     slot.stages[i] = {&slot, i};
     out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(s.n_head) * s.head_dim,
-                                  slot.tensors.rows, 1, 1, inputs, 3, run_stage, GGML_N_TASKS_MAX, &slot.stages[i])
-                 : ggml_custom_inplace(context, out, inputs, 3, run_stage, GGML_N_TASKS_MAX, &slot.stages[i]);
+                                  slot.tensors.rows, 1, 1, inputs, count, run_stage, GGML_N_TASKS_MAX, &slot.stages[i])
+                 : ggml_custom_inplace(context, out, inputs, count, run_stage, GGML_N_TASKS_MAX, &slot.stages[i]);
   }
   return out;
 }
@@ -202,10 +211,22 @@ ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::
   return ggml_add_inplace(context, sum, norm(context, h, shared, e.shared_post_norm));
 }
 
+/// What a layer's own embedding of the tokens makes of its hidden states.
+ggml_tensor* of_layer_embedding(ggml_context* context, Linear& products, const model::Hparams& h,
+                                const model::LayerEmbedding& by, const LayerRows& rows, ggml_tensor* hidden) {
+  ggml_tensor* own = products.product(context, by.of_embedding, rows.embedded);
+  own = normalised(context, h, Norm::rms, scaled(context, own, 1 / std::sqrt(static_cast<float>(h.n_embd))));
+  own = ggml_add_inplace(context, ggml_mul_inplace(context, own, by.norm), rows.own);
+  ggml_tensor* const gate = ggml_gelu_inplace(context, products.product(context, by.gate, hidden));
+  ggml_tensor* const gated = ggml_mul_inplace(context, gate, scaled(context, own, std::sqrt(0.5F)));
+  return norm(context, h, products.product(context, by.out, gated), by.post_norm);
+}
+
 }  // namespace
 
 ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
-                       ggml_tensor* hidden, ggml_tensor* positions, AttentionSlot& slot) {
+                       const LayerRows& rows, AttentionSlot& slot) {
+  ggml_tensor* hidden = rows.hidden;
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);
   slot.tensors.layer = layer;
@@ -215,7 +236,7 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
     hidden = ggml_add_inplace(context, hidden, scaled(context, branch, h.residual_scale));
   };
   ggml_tensor* const x = norm(context, h, hidden, w.attention_norm);
-  const Projections from{context, products, weights, layer, positions, x};
+  const Projections from{context, products, weights, layer, rows.positions, x};
   ggml_tensor* const q = from.queries();
   const auto [k, v] = from.keys_and_values();
   ggml_tensor* const attended = add_attention(context, h.layer(layer), slot, q, k, v);
@@ -227,6 +248,8 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
   add(attention, w.attention_post_norm);
   ggml_tensor* const between = norm(context, h, hidden, w.ffn_norm);
   add(feed_forward(context, products, weights, layer, hidden, between), w.ffn_post_norm);
+  if (rows.own != nullptr)
+    hidden = ggml_add_inplace(context, hidden, of_layer_embedding(context, products, h, w.embedding, rows, hidden));
   return w.scale == nullptr ? hidden : ggml_mul_inplace(context, hidden, w.scale);
 }
 

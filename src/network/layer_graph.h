@@ -22,11 +22,20 @@ struct AttentionSlot {
   Stage stages[AttentionOp::kStages];
 };
 
-/// Adds one transformer layer over `hidden` [n_embd, rows] f32, which it changes in place, to a graph under
-/// construction; returns it. Norm, Q, K, V (normalised where the model does that), RoPE, attention, output projection,
-/// norm, feed-forward; architectures leave out, add and reorder norms, biases and scales (model::Architecture).
+/// What passes through a layer, f32.
+struct LayerRows {
+  ggml_tensor* hidden;     ///< [n_embd, rows], changed in place
+  ggml_tensor* positions;  ///< [rows] i32
+  // Null where layers have no embeddings of their own.
+  ggml_tensor* embedded = nullptr;  ///< [n_embd, rows] the tokens' embeddings
+  ggml_tensor* own = nullptr;       ///< [n_embd_layer, rows] the layer's
+};
+
+/// Adds one transformer layer to a graph under construction; returns the hidden states. Norm, Q, K, V (normalised where
+/// the model does that), RoPE, attention, output projection, norm, feed-forward; architectures leave out, add and
+/// reorder norms, biases and scales (model::Architecture).
 ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
-                       ggml_tensor* hidden, ggml_tensor* positions, AttentionSlot& slot);
+                       const LayerRows& rows, AttentionSlot& slot);
 
 /// A layer's keys and values alone, side by side: [2 * H_kv * d, rows].
 ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,

@@ -41,6 +41,17 @@ TEST_F(BorderTest, models_with_windows_are_refused) {
                              "documents need a model without sliding windows: 2 of the 3 layers of ");
 }
 
+TEST_F(BorderTest, models_whose_layers_read_other_layers_keys_are_refused) {
+  const TempFolder folder;
+  TinyModel model = tiny_of("gemma4");
+  model.keys = {{".attention.sliding_window_pattern", std::vector<bool>(static_cast<std::size_t>(model.n_layer))}};
+  model.shared_kv = 2;
+  write_tiny_gguf(model, folder / "tiny.gguf");
+  Session session(Model::load(folder / "tiny.gguf"), {1, Precision::f32});
+  expect_refused<UsageError>([&] { documents::ingest(session, {"a text"}, {}); },
+                             "documents need a model whose layers have keys of their own: 2 of the 6 layers of ");
+}
+
 TEST_F(BorderTest, models_whose_keys_cannot_be_turned_are_refused) {
   const TempFolder folder;
   write_tiny_gguf(tiny_of("hunyuan-dense"), folder / "tiny.gguf");

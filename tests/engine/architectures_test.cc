@@ -73,6 +73,17 @@ Case keys_as_values() {
   return out;
 }
 
+/// A Gemma 4 of which some layers read others' keys, and that embeds tokens in each layer.
+Case shared_keys() {
+  Case out = architecture("gemma4");
+  out.name = "shared_keys";
+  out.model.n_layer = 5;
+  out.model.shared_kv = 2;
+  out.model.layer_embedding = 16;
+  out.model.keys = without_windows({}, out.model.n_layer);
+  return out;
+}
+
 class Architectures : public KeptTest, public testing::WithParamInterface<Case> {
  protected:
   Architectures() : KeptTest(GetParam().model) {}
@@ -115,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(all, Architectures,
                          testing::Values(architecture("smollm3"), architecture("glm4"), architecture("olmo2"),
                                          architecture("granite"), architecture("command-r"), architecture("starcoder2"),
                                          architecture("qwen2moe"), architecture("granitemoe"), architecture("mistral3"),
-                                         soft_caps(), learnt_sinks(), keys_as_values(), yarn(), partial_longrope()),
+                                         soft_caps(), learnt_sinks(), keys_as_values(), shared_keys(), yarn(),
+                                         partial_longrope()),
                          [](const auto& test) { return test.param.name; });
 
 /// A Gemma 4, whose layers with windows have other heads than those without.
@@ -132,6 +144,66 @@ TEST_F(HeadsByWindows, the_bytes_that_are_foretold_suffice) { expect_that_the_by
 TEST_F(HeadsByWindows, what_is_saved_goes_on_as_if_it_had_not_been) { expect_that_what_is_saved_goes_on(); }
 TEST_F(HeadsByWindows, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
   expect_that_compressed_turns_keep_what_a_prompt_would();
+}
+
+/// The same of which some layers read keys of others, with windows and without.
+class SharedKeys : public KeptTest {
+ protected:
+  SharedKeys() : KeptTest(model()) {}
+
+  static TinyModel model() {
+    TinyModel out = tiny_of("gemma4");
+    out.shared_kv = 3;
+    out.layer_embedding = 16;
+    return out;
+  }
+};
+
+TEST_F(SharedKeys, reading_and_decoding_are_those_of_the_network_in_double_precision) { expect_the_network_s_logits(); }
+TEST_F(SharedKeys, steps_read_what_each_method_has_kept) { expect_steps_over_what_each_method_has_kept(); }
+TEST_F(SharedKeys, the_bytes_that_are_foretold_suffice) { expect_that_the_bytes_foretold_suffice(); }
+TEST_F(SharedKeys, what_is_saved_goes_on_as_if_it_had_not_been) { expect_that_what_is_saved_goes_on(); }
+TEST_F(SharedKeys, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
+  expect_that_compressed_turns_keep_what_a_prompt_would();
+}
+
+/// Of three layers that keep entries one has no window.
+TEST_F(SharedKeys, are_held_once) {
+  const auto cache = std::move(prefill(options_of("full", "", "f32")).caches.front());
+  EXPECT_EQ(cache.kept().size(), z(3));
+  EXPECT_EQ(cache.stats().entries_min, kPrompt);
+}
+
+TEST_F(SharedKeys, questions_keep_what_their_prompts_keep) {
+  const auto text = tokens(70);
+  const std::vector<std::vector<Token>> questions = {tokens(20, 5), tokens(33, 6), {}};
+  for (const char* spec : {"full", "snapkv:window=8", "kvzip", "knorm"}) {
+    const auto options = with_budget(spec, 64);
+    const auto together = session_->prefill(text, questions, std::span(&options, 1));
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      auto prompt = text;
+      prompt.insert(prompt.end(), questions[i].begin(), questions[i].end());
+      const auto alone = prefill(options, prompt);
+      EXPECT_LT(distance(together[i].logits, alone.logits), tolerance()) << spec;
+      EXPECT_EQ(together[i].caches.front().kept(), alone.caches.front().kept()) << spec;
+    }
+  }
+}
+
+/// A query of one layer would choose for others.
+TEST_F(SharedKeys, methods_that_choose_what_is_read_are_refused) {
+  std::set<std::string> refused;
+  for (const auto& spec : all_specs()) {
+    try {
+      prefill(with_budget(spec));
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.what(), Spec::parse(spec).print() +
+                                  " cannot run yet with a model of which 3 layers read other "
+                                  "layers' keys: it chooses keys for one");
+      refused.insert(spec);
+    }
+  }
+  EXPECT_EQ(refused, (std::set<std::string>{"infllm", "quest"}));
 }
 
 /// A network that norms queries and keys after they are rotated.

@@ -153,6 +153,15 @@ std::vector<Case> all_cases() {
                            yarn("qwen3_yarn", "qwen3"),
                            longrope("phi3_short_factors", kContext),
                            longrope("phi3_long_factors", kContext / 2)};
+  TinyModel shared = test::tiny_of("gemma4");
+  shared.shared_kv = 3;
+  shared.layer_embedding = 16;
+  out.push_back(case_of("gemma4_shared_keys", shared));
+  TinyModel experts = test::tiny_of("gemma4");
+  experts.n_expert = 8;
+  experts.n_expert_used = 8;
+  experts.router_scale = 32;
+  out.push_back(case_of("gemma4_experts", experts));
   for (const auto& row : test::tiny_architectures()) {
     const std::string arch(row.name);
     out.push_back(case_of(arch, test::tiny_of(arch)));

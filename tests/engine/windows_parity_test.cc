@@ -54,6 +54,9 @@ std::vector<Case> all_cases() {
   out.back().model.scaling = {"linear", 8};
   out.push_back({"gemma4", small("gemma4", 6, {{".rope.freq_base_swa", 500.0F}})});
   out.back().model.scaling = {"linear", 8};
+  out.push_back({"gemma4_shared_keys", small("gemma4", 6, {})});
+  out.back().model.shared_kv = 3;
+  out.back().model.layer_embedding = 16;
   out.push_back({"granite_swa", small("granite_swa", 4, {})});
   out.push_back({"cohere2", small("cohere2", 5, {})});
   out.push_back({"olmo2", small("olmo2", 5, {window})});

@@ -28,6 +28,14 @@ std::string header_of(const TinyModel& model, const std::filesystem::path& path)
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {
   constexpr int kWeightKinds = 3;
+  TinyModel parts = tiny_of("gemma4");  // all that its files may have
+  parts.shared_kv = 3;
+  parts.layer_embedding = 32;
+  parts.n_expert = 4;
+  for (int kind = 0; kind < kWeightKinds; ++kind) {
+    write_seed(folder / ("gemma4-all-parts-" + std::to_string(kind)),
+               static_cast<char>(kind) + header_of(parts, folder / "model"));
+  }
   for (const auto& row : tiny_architectures()) {
     for (const auto type : {GGML_TYPE_F32, GGML_TYPE_Q4_0, GGML_TYPE_BF16}) {
       TinyModel model = tiny_of(std::string(row.name));

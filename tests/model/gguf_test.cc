@@ -232,6 +232,28 @@ TEST_F(BadModel, shapes_of_layers_with_windows) {
             error_of_keys({{".attention.sliding_window_pattern", 2U}}));
 }
 
+TEST_F(BadModel, layers_that_read_other_layers_keys_and_embed_tokens) {
+  const auto error_of = [&](int shared, const std::vector<test::TinyKey>& keys = {}) {
+    test::TinyModel model = test::tiny_of("gemma4");
+    model.shared_kv = shared;
+    model.layer_embedding = 16;
+    model.keys = keys;
+    test::write_tiny_gguf(model, path_);
+    return error();
+  };
+  EXPECT_EQ(error_of(3), "");
+  EXPECT_EQ(Model::load(path_)->info().kv_bytes_per_token, 2U * 2 * 64 * 2) << "of one layer without a window";
+  expect_in("key gemma4.attention.shared_kv_layers is 5, expected 0 to 4", error_of(5));
+  expect_in(
+      "layer 2 has 4 query heads, 2 KV heads of 64 dimensions and a window of 0, and reads the keys of layer 1, which "
+      "has 4, 4 of 32 and 8",
+      error_of(4));
+  const std::string length = ".embedding_length_per_layer_input";
+  expect_in("key gemma4" + length + " is 12, expected a multiple of 8", error_of(3, {{length, 12U}}));
+  expect_in("tensor per_layer_token_embd.weight", error_of(3, {{length, 24U}}));
+  expect_in("is not supported for the architecture gemma4", error_of(3, {{length, 0U}}));
+}
+
 TEST_F(BadModel, caps_sinks_and_temperatures) {
   const auto error_of = [&](const std::string& arch, const test::TinyKey& key) {
     test::TinyModel model = test::tiny_of(arch);

@@ -72,7 +72,7 @@ class DenseAttention : public network::AttentionOp {
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
-    if (number == 0) store(tensors, worker);
+    if (number == 0 && tensors.k != nullptr) store(tensors, worker);
     if (number == 1) {
       const int heads = h_.layer(tensors.layer).n_head;
       for (int item = worker.index; item < tensors.rows * heads; item += worker.count)
@@ -106,8 +106,9 @@ class DenseAttention : public network::AttentionOp {
   void attend(const Tensors& tensors, int row, int head) {
     const Row where = rows_[row];
     const auto& spec = h_.layer(tensors.layer);
-    const auto& keys = keys_[tensors.layer];
-    const auto& values = values_[tensors.layer];
+    const int of = h_.kv_layer(tensors.layer);
+    const auto& keys = keys_[of];
+    const auto& values = values_[of];
     const std::size_t step = width(tensors.layer);
     const auto dim = static_cast<std::size_t>(spec.head_dim);
     const auto place =

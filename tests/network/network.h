@@ -43,7 +43,8 @@ class Network {
         std::vector<DenseAttention::Row> rows;
         for (int i = first; i < std::min(n, first + chunk); ++i) rows.push_back({0, i});
         executor_.run_layer(pass, layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd,
-                            positions_of(rows), attention_);
+                            positions_of(rows), attention_,
+                            tokens.subspan(static_cast<std::size_t>(first), rows.size()));
       }
     }
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));

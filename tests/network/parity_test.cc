@@ -167,6 +167,11 @@ void add_gemma4(std::vector<Case>& out) {
   out.push_back(case_of("_half_rotated_windows", changed));
   changed.scaling = {"linear", 4};
   out.push_back(case_of("_linear", changed));
+  TinyModel embeddings = tiny_of_heads("gemma4", 6, 2, 64);
+  embeddings.layer_embedding = 16;
+  out.push_back(case_of("_layer_embeddings", embeddings));
+  embeddings.shared_kv = 3;
+  out.push_back(case_of("_shared_keys", embeddings));
   TinyModel experts = tiny_of_heads("gemma4", 6, 2, 64);
   experts.n_expert = 8;
   experts.router_scale = 32;  // of rows that have been divided by sqrt(n_embd)

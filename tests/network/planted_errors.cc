@@ -185,6 +185,16 @@ void add_gemma4(std::vector<PlantedError>& out) {
   out.push_back(by_changes("logits_of_normed_heads_divided", gemma, multiplied("attn_q_norm.weight", 1.0F / 8)));
   out.push_back(by_key("base_of_windows_of_all_layers", gemma, {".rope.freq_base_swa", 1e6F}));
   out.push_back(by_key("cap_of_logits_left_out", gemma, {".final_logit_softcapping", 1e5F}));
+  TinyModel embeddings = gemma;
+  embeddings.layer_embedding = 16;
+  out.push_back(by_changes("embeddings_of_layers_without_their_scale", embeddings,
+                           multiplied("per_layer_token_embd.weight", 1.0F / 4)));
+  out.push_back(
+      by_changes("embeddings_of_layers_without_their_norm", embeddings, edited("per_layer_proj_norm.weight", ones)));
+  out.push_back(by_changes(
+      "embeddings_of_the_layer_before", embeddings, edited("per_layer_model_proj.weight", [=](std::span<float> values) {
+        std::rotate(values.begin(), values.begin() + std::ptrdiff_t{16} * embeddings.n_embd, values.end());
+      })));
   TinyModel experts = gemma;
   experts.n_expert = 8;
   experts.n_expert_used = 8;

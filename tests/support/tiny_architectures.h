@@ -95,6 +95,7 @@ struct TinyArchitecture {
   bool own_window_heads = false;
   bool rope_of_globals = false;           ///< rope_freqs, for layers without windows, of which it lets a quarter turn
   bool keys_as_values = false;            ///< layers without windows need no attn_v
+  bool layer_embeddings = false;          ///< the key embedding_length_per_layer_input
   bool layer_scales = false;              ///< layer_output_scale
   bool unscaled_attention = false;        ///< of normed heads
   bool half_rotated = false;              ///< RoPE rotates half of a head; llama's rotates all of it

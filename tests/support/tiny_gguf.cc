@@ -100,6 +100,8 @@ class Writer {
     rope_bases();
     scaling();
     if (m_.experts() > 0) experts();
+    if (m_.shared_kv > 0) number(".attention.shared_kv_layers", m_.shared_kv);
+    if (arch_.layer_embeddings) number(".embedding_length_per_layer_input", m_.layer_embedding);
     for (const auto& key : arch_.unused_keys) set(key);
     for (const auto& key : arch_.keys) set(of_layers(key));
     for (const auto& key : m_.keys) set(key);
@@ -208,7 +210,10 @@ int TinyModel::shared_width() const {
 
 bool TinyModel::has_experts(int layer) const { return experts() > 0 && layer >= tiny_architecture(arch).leading_dense; }
 
+bool TinyModel::has_keys(int layer) const { return layer < n_layer - shared_kv; }
+
 bool TinyModel::has_values(int layer) const {
+  if (!has_keys(layer)) return false;
   return all_values || !tiny_architecture(arch).keys_as_values || has_window(layer);
 }
 

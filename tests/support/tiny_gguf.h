@@ -59,6 +59,8 @@ struct TinyModel {
   bool optional_norms = true;    ///< of queries and keys, where not all files have them
   bool optional_biases = false;  ///< all that the architecture may have
   bool rope_factors = false;     ///< a rope_freqs tensor, as Llama 3.1 has
+  int shared_kv = 0;             ///< last layers that read others' keys and values
+  int layer_embedding = 0;       ///< length of layers' own embeddings of tokens; 0: they have none
   bool all_values = false;       ///< attn_v in layers that would do without
   bool longrope = false;         ///< rope_factors_long and rope_factors_short, as Phi-3 has
   TinyScaling scaling = {};
@@ -74,7 +76,8 @@ struct TinyModel {
   int shared_width() const;  ///< 0: the model has no shared expert
   /// Whether a layer has experts.
   bool has_experts(int layer) const;
-  /// Whether a layer has a matrix of values.
+  /// Whether a layer has a matrix of keys, and one of values.
+  bool has_keys(int layer) const;
   bool has_values(int layer) const;
   /// Whether flags of layers, here or of the architecture, give it a window.
   bool has_window(int layer) const;

@@ -86,6 +86,11 @@ std::vector<Case> all_cases() {
     model.n_expert = 8;
     add(model, "_experts");
   }
+  TinyModel embeddings = tiny_of("gemma4");
+  embeddings.layer_embedding = 16;
+  add(embeddings, "_layer_embeddings");
+  embeddings.shared_kv = 3;
+  add(embeddings, "_shared_keys");
   TinyModel deep = tiny_of("command-r");
   deep.n_layer = tiny_architecture("command-r").qk_norm_from_layers;
   add(deep, "_deep");

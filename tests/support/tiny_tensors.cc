@@ -34,15 +34,30 @@ class Tensors {
       vector("rope_factors_long.weight", {pairs}, 1, 8);
       vector("rope_factors_short.weight", {pairs}, 1, 2);
     }
+    if (m_.layer_embedding > 0) layer_embeddings();
     for (int i = 0; i < m_.n_layer; ++i) {
       const std::string block = "blk." + std::to_string(i) + ".";
       attention(block, m_.layer(i), i);
       feed_forward(block, i);
+      if (m_.layer_embedding > 0) layer_embedding(block);
       if (arch_.layer_scales) vector(block + "layer_output_scale.weight", {1}, kLeastNorm, kMostNorm);
     }
   }
 
  private:
+  void layer_embeddings() {
+    const int all = m_.layer_embedding * m_.n_layer;
+    matrix("per_layer_token_embd.weight", all, {{m_.n_vocab, std::sqrt(static_cast<float>(m_.n_layer))}});
+    matrix("per_layer_model_proj.weight", m_.n_embd, {{all, 1}});
+    vector("per_layer_proj_norm.weight", {m_.layer_embedding}, kLeastNorm, kMostNorm);
+  }
+
+  void layer_embedding(const std::string& block) {
+    matrix(block + "inp_gate.weight", m_.n_embd, {{m_.layer_embedding, 1}});
+    matrix(block + "proj.weight", m_.layer_embedding, {{m_.n_embd, 1}});
+    norm(block + "post_norm");
+  }
+
   /// The others are divided by so much that they stand still.
   void rope_of_globals(int pairs) {
     std::vector<float> factors(static_cast<std::size_t>(pairs), 1e30F);
@@ -60,7 +75,7 @@ class Tensors {
       matrix(block + "attn_qkv.weight", m_.n_embd, {{q, 2}, {kv, 2}, {kv, 1}});
     } else {
       matrix(block + "attn_q.weight", m_.n_embd, {{q, 2}});
-      matrix(block + "attn_k.weight", m_.n_embd, {{kv, 2}});
+      if (m_.has_keys(number)) matrix(block + "attn_k.weight", m_.n_embd, {{kv, 2}});
       if (m_.has_values(number)) matrix(block + "attn_v.weight", m_.n_embd, {{kv, 1}});
     }
     matrix(block + "attn_output.weight", q, {{m_.n_embd, 1}});
@@ -76,7 +91,7 @@ class Tensors {
     if (has_bias(&Biases::attn_output)) bias(block + "attn_output.bias", m_.n_embd);
     if (m_.n_layer >= arch_.qk_norm_from_layers && (m_.optional_norms || !arch_.qk_norm_optional)) {
       qk_norm(block + "attn_q_norm.weight", layer.n_head, layer.head_dim);
-      qk_norm(block + "attn_k_norm.weight", layer.n_head_kv, layer.head_dim);
+      if (m_.has_keys(number)) qk_norm(block + "attn_k_norm.weight", layer.n_head_kv, layer.head_dim);
     }
     if (arch_.sinks) vector(block + "attn_sinks.weight", {layer.n_head}, kLeastSink, kMostSink);
     norm_if_any(block, arch_.post_attention);
