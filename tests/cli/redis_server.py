@@ -13,7 +13,11 @@ needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis
 
 
 class Redis:
-    """Ends with its block. With the option --appendonly yes it comes back as it was when it is started again."""
+    """Ends with its block. With the option --appendonly yes it comes back as it was when it is started again.
+
+    It is killed, so every write must be in its file before it is answered: by default Redis may lose those of the last
+    two seconds.
+    """
 
     def __init__(self, *options):
         self.options = options
@@ -31,7 +35,7 @@ class Redis:
         self.folder.cleanup()
 
     def start(self):
-        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name, *self.options],
+        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendfsync", "always", "--dir", self.folder.name, *self.options],
                                         stdout=subprocess.DEVNULL)  # fmt: skip
         wait_for(self.answers)
 
