@@ -172,7 +172,11 @@ class Page:
     def urls(self):
         return [event["request"]["url"] for event in self.events("Network.requestWillBeSent")]
 
-    def screenshot(self, path, whole=True):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+    def screenshot(self, path):
+        """The whole page. The window is made as high as it: what lies beyond a window is drawn without a scroll bar, and
+        so as wide as the bar was too much."""
+        size = self.js("(e => [innerWidth, e.scrollHeight])(document.documentElement)")
+        self.resize(*size)
+        data = self.call("Page.captureScreenshot", format="png")["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
