@@ -99,7 +99,7 @@ WINNOW_EXPORT void check_exported(const std::string& path, const std::string& na
 /// with one sentence that names it.
 class WINNOW_EXPORT DocumentStore {
  public:
-  /// `where` is a folder, redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] (with the password from
+  /// `where` is a folder, redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE] (with the password from
   /// WINNOW_REDIS_PASSWORD where it has none; rediss by TLS), or empty for the user's data directory. Throws
   /// UsageError, InputError.
   explicit DocumentStore(const std::string& where = "", MissingStore missing = MissingStore::is_created);

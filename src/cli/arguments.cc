@@ -54,7 +54,9 @@ void add_load_option(CLI::App& command, CommonOptions& o) {
 
 void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   auto& g = o.generate;
-  command.add_option("-n,--max-tokens", g.max_tokens, "longest answer, in tokens")->check(counts_from(0));
+  command
+      .add_option("-n,--max-tokens", g.max_tokens, fmt::format("longest answer, in tokens (default: {})", g.max_tokens))
+      ->check(counts_from(0));
   command.add_option("--seed", g.sampling.seed, "seed of the sampler");
   command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
   command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");

@@ -24,12 +24,12 @@ struct RedisAddress {
   /// `the documents in redis://localhost`
   std::string what() const { return "the " + contents + " in " + name; }
 
-  /// Reads redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], with an IPv6 address in brackets and %XX for what would
-  /// end a part. Throws UsageError, without the password.
+  /// Reads redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with an IPv6 address in brackets and %XX for what
+  /// would end a part. Throws UsageError, without the password.
   static RedisAddress parse(const Place& place);
 };
 
-inline constexpr const char* kRedisForm = "redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]";
+inline constexpr const char* kRedisForm = "redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]";
 inline constexpr const char* kPlainScheme = "redis://";
 inline constexpr const char* kTlsScheme = "rediss://";
 

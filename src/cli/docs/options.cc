@@ -12,8 +12,9 @@ namespace winnow::cli {
 
 void add_store_option(CLI::App& command, StoreOptions& options) {
   command
-      .add_option("--store", options.store,
-                  "folder, or redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] (default: the user's data directory)")
+      .add_option(
+          "--store", options.store,
+          "folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE] (default: the user's data directory)")
       ->envname("WINNOW_STORE");
 }
 

@@ -24,7 +24,7 @@ namespace {
 constexpr int kAnswerTokens = 1024;
 
 constexpr const char* kStoreForm =
-    "a folder, or redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], where WINNOW_REDIS_PASSWORD may have the "
+    "a folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], where WINNOW_REDIS_PASSWORD may have the "
     "password (default: nowhere)";
 
 /// What CLI11 fills in before it can be checked.
