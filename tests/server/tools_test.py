@@ -61,9 +61,10 @@ def test_one_call_at_a_time(server):
     assert all(len(calls_of(choice)) == 1 for choice in reply["choices"])
 
 
-def test_the_tool_that_is_named(server):
-    reply = server.good(CHAT, body(tool_choice=NAMED, n=20))
-    assert all(set(calls_of(choice)) == {"get_weather"} for choice in reply["choices"])
+def test_the_tool_that_is_named_is_called_once(server):
+    for several in (None, True):
+        reply = server.good(CHAT, body(tool_choice=NAMED, parallel_tool_calls=several, n=30))
+        assert all(calls_of(choice) == ["get_weather"] for choice in reply["choices"])
 
 
 @pytest.mark.parametrize("choice", [None, "auto"])

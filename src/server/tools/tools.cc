@@ -64,7 +64,7 @@ std::vector<Tool> read_list(const RequestJson& list, const Json& ordered) {
   return out;
 }
 
-/// Leaves the tool that must be called.
+/// Leaves the tool that must be called, once: who names a function asks for one call.
 void choose(Tools& tools, const RequestJson& choice) {
   Fields fields(choice, "tool_choice.");
   check_type(fields);
@@ -75,6 +75,7 @@ void choose(Tools& tools, const RequestJson& choice) {
     throw FieldError(function.path("name"),
                      fmt::format("{} is {}, which is not in tools", function.path("name"), name));
   tools.must_call = true;
+  tools.may_call_several = false;
 }
 
 }  // namespace
