@@ -97,14 +97,14 @@ def test_a_path_that_is_not_encoded(shelf):
 @pytest.mark.parametrize(
     ("body", "field", "parts"),
     [
-        pytest.param({"text": "x"}, "name", ["name is missing"], id="no_name"),
+        pytest.param({"text": "x"}, "name", ["name is missing: give a string"], id="no_name"),
         pytest.param({"name": "a"}, "text", ["text is missing"], id="no_text"),
-        pytest.param({"name": 5, "text": "x"}, "name", ["must be a text"], id="a_number"),
+        pytest.param({"name": 5, "text": "x"}, "name", ["must be a string"], id="a_number"),
         pytest.param({"name": "", "text": "x"}, None, ["1 to 200 bytes"], id="an_empty_name"),
         pytest.param({"name": "a\nb", "text": "x"}, None, ["control characters"], id="two_lines"),
         pytest.param({"name": "a", "text": ""}, None, ["is empty"], id="no_words"),
         pytest.param({"name": "a", "text": "x", "tags": "t"}, "tags", ["must be a list"], id="one_tag"),
-        pytest.param({"name": "a", "text": "x", "tags": ["t", 1]}, "tags[1]", ["must be a text"], id="a_tag"),
+        pytest.param({"name": "a", "text": "x", "tags": ["t", 1]}, "tags[1]", ["must be a string"], id="a_tag"),
         pytest.param({"name": "a", "text": "x", "tags": [""]}, None, ["is no tag"], id="an_empty_tag"),
         pytest.param({"name": "a", "text": "x", "tagz": ["t"]}, "tagz", ["did you mean tags?"], id="a_field"),
         pytest.param({"name": "a", "text": "x", "winnow": {"kv": "snap"}}, "winnow.kv", ["did you mean snapkv?"], id="a_method"),
@@ -282,7 +282,7 @@ def test_an_answer_is_that_of_the_command(shelf, store, model):
     [
         pytest.param({"winnow": {"documents": []}}, 400, "winnow.documents", ["empty list"], id="none"),
         pytest.param({"winnow": {"documents": "a"}}, 400, "winnow.documents", ["must be a list"], id="a_text"),
-        pytest.param({"winnow": {"documents": [1]}}, 400, "winnow.documents[0]", ["must be a text"], id="a_number"),
+        pytest.param({"winnow": {"documents": [1]}}, 400, "winnow.documents[0]", ["must be a string"], id="a_number"),
         pytest.param({"winnow": {"documents": ["a", "bb"]}}, 404, None, ["there is no document 'bb': there are 'a'"], id="unknown"),
         pytest.param({"winnow": {"ask": "samkv"}}, 400, "winnow.ask", ["winnow.documents"], id="no_documents"),
         pytest.param({"winnow": {"documents": ["a"], "ask": "sam"}}, 400, "winnow.ask", ["did you mean samkv?"], id="method"),

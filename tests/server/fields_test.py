@@ -40,8 +40,9 @@ BOTH = {
     "response_format": {"object"},
     "tools": {"list"},
 }
+LEGACY = {"functions": {"list"}, "function_call": {"object"}}
 FIELDS = {
-    CHAT: {**BOTH, "messages": set(), "tool_choice": {"object"}, "parallel_tool_calls": {"boolean"}, "logprobs": {"boolean"}, "top_logprobs": {"number"}, "add_generation_prompt": {"boolean"}, "continue_final_message": {"boolean"}},
+    CHAT: {**BOTH, **LEGACY, "messages": set(), "tool_choice": {"object"}, "parallel_tool_calls": {"boolean"}, "logprobs": {"boolean"}, "top_logprobs": {"number"}, "add_generation_prompt": {"boolean"}, "continue_final_message": {"boolean"}},
     COMPLETION: {**BOTH, "prompt": {"text"}, "logprobs": {"number"}},
 }
 GOOD = {CHAT: {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}, COMPLETION: {"prompt": "hello", "max_tokens": 1}}
@@ -126,6 +127,8 @@ def test_a_whole_number_may_have_a_point(server):
 MISSING = [
     ("echo", True),
     ("best_of", 3),
+    ("functions", [{"name": "clock", "parameters": {"type": "object"}}]),
+    ("function_call", {"name": "clock"}),
 ]
 
 
@@ -135,8 +138,16 @@ def test_what_is_not_there_yet_is_said(server, name, value):
     assert error["param"].startswith(name) and "not implemented" in error["message"], error
 
 
+def test_what_was_called_otherwise_before_is_named_with_its_new_name(server):
+    functions = refused(server, CHAT, {**GOOD[CHAT], "functions": [{"name": "clock"}]}, status=501)
+    assert "tools" in functions["message"]
+    call = {"role": "assistant", "content": None, "function_call": {"name": "clock", "arguments": "{}"}}
+    error = refused(server, CHAT, {"messages": [*GOOD[CHAT]["messages"], call]}, status=501)
+    assert error["param"] == "messages[1].function_call" and "tool_calls" in error["message"], error
+
+
 def test_harmless_forms_of_what_is_not_there_are_taken(server):
-    server.good(CHAT, {**GOOD[CHAT], "echo": False, "best_of": 1, "response_format": {"type": "text"}, "tools": [], "tool_choice": "none"})
+    server.good(CHAT, {**GOOD[CHAT], "echo": False, "best_of": 1, "response_format": {"type": "text"}, "tools": [], "tool_choice": "none", "functions": [], "function_call": "none"})
 
 
 SPECS = [

@@ -225,8 +225,14 @@ def test_a_header_names_the_session_for_balancers(model, where):
         for _ in range(2):
             server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2}, Winnow_Session="by-header")
         assert len(server.get("/v1/sessions/by-header")[1]["messages"]) == 4
-        server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2, "winnow": {"session": "by-body"}}, Winnow_Session="by-header")
-        assert len(server.get("/v1/sessions/by-body")[1]["messages"]) == 2
+        body = {"messages": [user("hello")], "max_tokens": 2}
+        server.good(CHAT, {**body, "winnow": {"session": "by-header"}}, Winnow_Session="by-header")
+        assert len(server.get("/v1/sessions/by-header")[1]["messages"]) == 6
+        for other in ("by-body", ""):
+            status, reply = server.post(CHAT, {**body, "winnow": {"session": other}}, Winnow_Session="by-header")
+            assert status == 400 and sentence(reply, "by-header", "Winnow-Session")["param"] == "winnow.session", "a balancer has gone by the header"
+        assert [s["name"] for s in server.get("/v1/sessions")[1]["data"]] == ["by-header"]
+        assert len(server.get("/v1/sessions/by-header")[1]["messages"]) == 6
 
 
 def test_streams_end_when_the_turn_is_kept(model, where):
@@ -242,7 +248,7 @@ def test_streams_end_when_the_turn_is_kept(model, where):
         (CHAT, {"winnow": {"session": ""}}, "winnow.session", "1 to 200 bytes"),
         (CHAT, {"winnow": {"session": "x" * 201}}, "winnow.session", "201"),
         (CHAT, {"winnow": {"session": "a\nb"}}, "winnow.session", "control"),
-        (CHAT, {"winnow": {"session": 7}}, "winnow.session", "text"),
+        (CHAT, {"winnow": {"session": 7}}, "winnow.session", "string"),
         (CHAT, {"winnow": {"session": "s", "protocol": "question-aware"}}, "winnow.protocol", "question-agnostic"),
         (CHAT, {"n": 2, "winnow": {"session": "s"}}, "n", "2"),
         (CHAT, {"continue_final_message": True, "winnow": {"session": "s"}}, "continue_final_message", "own"),

@@ -57,6 +57,18 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
   out.keep = parsed(fields.path("budget"), [&out] { return documents::cache_of(out.ask); });
 }
 
+/// By the header, or by the object `winnow`; empty: there is none. A balancer knows the header alone, so they must not
+/// differ.
+std::optional<std::string> session_name(const std::string& header, Fields& fields) {
+  const auto name = fields.text("session");
+  if (name && !header.empty() && *name != header)
+    throw FieldError(fields.path("session"), fmt::format("winnow.session is {}, and the header Winnow-Session says {}: "
+                                                         "give one of them, or the same in both",
+                                                         brief(*name), brief(header)));
+  if (name || header.empty()) return name;
+  return header;
+}
+
 /// What a session needs.
 void keep_session(const std::string& name, Keeping& keeping) {
   parsed("winnow.session", [&name] { check_session_name(name); });
@@ -87,14 +99,16 @@ CacheOptions read_cache(Fields& fields, const CacheOptions& defaults) {
 
 Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std::string& session) {
   Keeping out{defaults.keep, defaults.protocol};
-  if (!session.empty()) keep_session(session, out);
   const RequestJson* const object = fields.object("winnow");
-  if (object == nullptr) return out;
+  if (object == nullptr) {
+    if (!session.empty()) keep_session(session, out);
+    return out;
+  }
   Fields inner(*object, "winnow.");
   out.keep = read_cache(inner, defaults.keep);
   const auto protocol = inner.word("protocol", {"question-aware", "question-agnostic"});
   if (protocol) out.protocol = *protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
-  if (const auto name = inner.text("session")) keep_session(*name, out);
+  if (const auto name = session_name(session, inner)) keep_session(*name, out);
   if (out.session && protocol == "question-aware")
     throw FieldError(inner.path("protocol"),
                      "a session is kept for questions that are not known yet: its protocol is question-agnostic");

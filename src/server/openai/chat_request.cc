@@ -40,7 +40,7 @@ std::vector<std::string> read_content(Fields& fields) {
   if (content == nullptr) return {""};
   if (content->is_string()) return {content->get<std::string>()};
   if (!content->is_array() || content->empty())
-    throw FieldError(fields.path("content"), fields.path("content") + " must be a text, or a list of parts");
+    throw FieldError(fields.path("content"), fields.path("content") + " must be a string, or a list of parts");
   std::vector<std::string> out;
   for (std::size_t i = 0; i < content->size(); ++i)
     out.push_back(read_part((*content)[i], fmt::format("{}[{}]", fields.path("content"), i)));
@@ -52,6 +52,9 @@ ChatMessage read_message(const RequestJson& value, const std::string& path) {
   Fields fields(object_at(value, path), path + ".");
   ChatMessage out{role_of(fields), read_content(fields)};
   if (is_result(fields.text("role").value_or(""))) out.parts.insert(out.parts.begin(), kResultOpening);
+  if (fields.object("function_call") != nullptr)
+    throw NotImplemented(fields.path("function_call"),
+                         fields.path("function_call") + " is not implemented: give tool_calls");
   const RequestJson* const calls = fields.list("tool_calls");
   if (calls == nullptr || calls->empty()) return out;
   if (!out.parts.back().empty()) out.parts.back() += "\n";

@@ -41,7 +41,7 @@ Prompt read_one(const RequestJson& value, const std::string& path, const Model& 
 
 std::vector<Prompt> read_prompts(Fields& fields, const Model& model, int context) {
   const RequestJson* const prompt = fields.any(kPrompt);
-  if (prompt == nullptr) throw FieldError(kPrompt, "prompt is missing: give a text, or tokens");
+  if (prompt == nullptr) throw FieldError(kPrompt, "prompt is missing: give a string, or tokens");
   const bool is_list = prompt->is_array() && (prompt->empty() || !prompt->front().is_number());
   if (!is_list) return {read_one(*prompt, kPrompt, model, context)};
   if (prompt->empty() || prompt->size() > kMostPrompts)

@@ -126,7 +126,7 @@ std::int64_t integer_at(const RequestJson& value, const std::string& path, std::
 }
 
 const std::string& text_at(const RequestJson& value, const std::string& path) {
-  if (!value.is_string()) refuse(path, value, "a text");
+  if (!value.is_string()) refuse(path, value, "a string");
   return value.get_ref<const std::string&>();
 }
 

@@ -42,11 +42,22 @@ void read_stream(Fields& fields, AnswerForm& form) {
   form.usage_in_chunks = inner.is_set("continuous_usage_stats");
 }
 
+/// What `tools` and `tool_choice` were called before.
+void refuse_functions(Fields& fields) {
+  const RequestJson* const functions = fields.list("functions");
+  if (functions != nullptr && !functions->empty())
+    throw NotImplemented("functions", "functions is not implemented: give tools, and tool_choice if need be");
+  const RequestJson* const call = fields.any("function_call");
+  if (call != nullptr && call->is_object())
+    throw NotImplemented("function_call", "function_call is not implemented: give tools, and tool_choice");
+  fields.word("function_call", {"none", "auto"});
+}
+
 /// What others can do and winnow cannot is refused: an answer must not look as if it had been done.
 void refuse_what_is_missing(Fields& fields, Surface surface) {
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
     throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
-  if (surface == Surface::chat) return;
+  if (surface == Surface::chat) return refuse_functions(fields);
   if (fields.text("suffix")) throw NotImplemented("suffix", "suffix is not implemented: leave it out");
   const RequestJson* const tools = fields.list("tools");
   if (tools != nullptr && !tools->empty())

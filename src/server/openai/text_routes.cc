@@ -19,7 +19,7 @@ HttpReply reply_of(const Json& json) { return {.body = text_of(json)}; }
 std::vector<Token> tokens_of(const Model& model, Fields& fields) {
   const auto content = fields.text("content");
   const auto prompt = fields.text("prompt");
-  if (!content && !prompt) throw FieldError("prompt", "prompt is missing: give a text");
+  if (!content && !prompt) throw FieldError("prompt", "prompt is missing: give a string");
   const auto special = fields.boolean("add_special_tokens");
   const bool adds = special.value_or(fields.boolean("add_special").value_or(!content.has_value()));
   const auto control = fields.boolean("parse_special").value_or(true) ? ControlTokens::parsed : ControlTokens::as_text;
