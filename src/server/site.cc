@@ -18,6 +18,12 @@ namespace {
 
 constexpr int kWorkers = 2;
 
+ApiError not_remembered(const std::string& id) {
+  return {404, fmt::format("nothing is remembered of a request {}: it is unknown, not finished, too long ago, or its "
+                           "method has no budget",
+                           brief(id))};
+}
+
 }  // namespace
 
 Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http)
@@ -32,6 +38,12 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
       sessions_(options.sessions),
       metrics_(std::make_unique<Metrics>(name_of(*model_), options.engine.scheduler.memory)),
       log_(std::make_unique<RequestLog>(options.log)),
+      documents_({.model = model_,
+                  .engine = engine_,
+                  .observers = {*metrics_, *log_},
+                  .asker_of = [this](const HttpHead& head) { return asker_of(head); },
+                  .answer = [this](Responder& to, const Asker& asker, const auto& work) { answer(to, asker, work); }},
+                 options.documents),
       store_workers_(kWorkers),
       workers_(kWorkers) {
   add_about();
@@ -44,12 +56,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
   add_text_route("/apply-template", apply_template_route);
   add_kept("/winnow/requests/{}/kept");
   add_sessions("/v1/sessions");
-  if (options.documents.empty()) {
-    add_absent_documents(router_);
-  } else {
-    documents_.emplace(model_, options.documents, engine_, keys_);
-    documents_->add_to(router_);
-  }
+  documents_.add_to(router_);
   asking_.emplace(
       AskingRoom{.model = model_,
                  .options = options_,
@@ -59,7 +66,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
                  .observers = {*metrics_, *log_},
                  .finished = finished_,
                  .sessions = sessions_,
-                 .shelf = documents_ ? &documents_->shelf() : nullptr,
+                 .shelf = documents_.shelf(),
                  .store_workers = store_workers_,
                  .answer = [this](Responder& to, const Asker& asker, const auto& work) { answer(to, asker, work); }});
 }
@@ -110,15 +117,13 @@ void Site::add_answers(const std::string& path, Surface surface) {
 void Site::add_kept(const std::string& path) {
   router_.add({"GET", path, Access::key_holders,
                [this](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
-                 const auto found = finished_.find(head.parameter, keys_.owner_of(head));
-                 if (!found) {
-                   return to->send(error_reply(ApiError(
-                       404, fmt::format("nothing is remembered of a request {}: it is unknown, not finished, too long "
-                                        "ago, or its method has no budget",
-                                        brief(head.parameter)))));
-                 }
-                 workers_.post([this, found, to, asker = asker_of(head)] {
-                   answer(*to, asker, [&] { to->send(kept_reply(*model_, *found)); });
+                 const auto asker = asker_of(head);
+                 const auto found = finished_.find(head.parameter, asker.key);
+                 workers_.post([this, found, to, asker, id = head.parameter] {
+                   answer(*to, asker, [&] {
+                     if (!found) throw not_remembered(id);
+                     to->send(kept_reply(*model_, *found));
+                   });
                  });
                }});
 }
@@ -193,7 +198,9 @@ void Site::handle(HttpHead head, std::string body, std::shared_ptr<Responder> to
   const Route& route = *router_.find(head.method, head.path);
   auto parameter = parameter_of(route, head.path);
   if (!parameter)
-    return to->send(refusal(400, fmt::format("{} is not percent-encoded as a path must be", brief(head.path))));
+    return answer(*to, asker_of(head), [&head] {
+      throw ApiError(400, fmt::format("{} is not percent-encoded as a path must be", brief(head.path)));
+    });
   head.parameter = std::move(*parameter);
   route.handler(head, std::move(body), std::move(to));
 }
@@ -205,7 +212,7 @@ HttpReply Site::refusal(int status, const std::string& sentence) const {
 void Site::stop() {
   workers_.stop();
   store_workers_.stop();
-  if (documents_) documents_->stop();
+  documents_.stop();
 }
 
 }  // namespace winnow::server

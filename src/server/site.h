@@ -78,7 +78,7 @@ class Site : public HttpHandler {
   const std::unique_ptr<RequestLog> log_;
   Health health_ = Health::ok;
   int active_ = 0;
-  std::optional<DocumentRoutes> documents_;
+  DocumentRoutes documents_;
   std::optional<Asking> asking_;
   Workers store_workers_;  ///< of their own: others do not wait for a store
   Workers workers_;        ///< the first to end: what they do uses all the rest

@@ -93,6 +93,51 @@ def test_what_was_cancelled_or_refused_has_a_line(model):
     assert cancelled[True]["bytes_held"] > 0 and cancelled[True]["answer_ms"] > 0 and cancelled[False]["queue_ms"] > 0
 
 
+def test_documents_have_lines(model, work):
+    """One for each that is to be kept, and one for each refusal on any of their routes; looking at them has none."""
+    path = "/v1/documents"
+    with Server(model, "--documents", f"{work}/shelf", "--api-key", "a-secret", "--log-format", "json") as one:
+        by = {"X_Api_Key": "a-secret"}
+        added = one.good(path, {"name": "a", "text": "words " * 20, "winnow": {"kv": "snapkv:window=8", "budget": 64}}, **by)
+        one.good(path, {"name": "a", "text": "words " * 20, "winnow": {"kv": "snapkv:window=8", "budget": 64}}, **by)
+        assert one.get(path, **by)[0] == one.get(f"{path}/a", **by)[0] == 200
+        assert one.post(path, {"name": "b"}, **by)[0] == 400
+        assert one.get(f"{path}/b", **by)[0] == one.ask("DELETE", f"{path}/b", **by)[0] == 404
+        assert one.get(f"{path}/%zz", **by)[0] == 400
+        assert one.get("/winnow/requests/chatcmpl-0/kept", **by)[0] == 404
+        assert one.ask("DELETE", f"{path}/a", **by)[0] == 200
+        read, known, *refused = lines_of(one, 7)
+        rejected = [line for line in one.ask("GET", "/metrics", **by)[2].decode().splitlines() if line.startswith("winnow_rejected_total")]
+    expected = {"path": path, "key": "key-1", "status": 200, "finish": "length", "reason": None, "prompt_tokens": added["tokens"], "completion_tokens": 0, "spec": "snapkv:window=8", "budget": "64"}
+    assert {name: read[name] for name in expected} == expected and read["id"].startswith("doc-") and read["bytes_held"] > 0 and read["read_ms"] > 0
+    assert [known[name] for name in ("path", "key", "status", "id", "prompt_tokens")] == [path, "key-1", 200, None, 0]
+    assert [(line["path"], line["key"], line["status"], line["reason"]) for line in refused] == [
+        (path, "key-1", 400, "invalid_request_error"),
+        (f"{path}/b", "key-1", 404, "document_not_found"),
+        (f"{path}/b", "key-1", 404, "document_not_found"),
+        (f"{path}/%zz", "key-1", 400, "invalid_request_error"),
+        ("/winnow/requests/chatcmpl-0/kept", "key-1", 404, "not_found_error"),
+    ]
+    assert sum(float(line.split()[-1]) for line in rejected) == len(refused)
+
+
+def test_a_document_whose_client_goes_has_a_line(model, work):
+    with Server(model, "--documents", f"{work}/gone", "--context", "100000", "--parallel", "1", "--log-format", "json") as one:
+        with one.begin_post(COMPLETION, LONG):
+            wait_for(lambda: [slot["phase"] for slot in one.get("/slots")[1]] == ["answering"])
+            with one.begin_post("/v1/documents", {"name": "a", "text": "words " * 20}):
+                wait_for(lambda: [slot["phase"] for slot in one.get("/slots")[1]] == ["answering", "waiting"])
+            wait_for(lambda: len(one.get("/slots")[1]) == 1)
+            (line,) = lines_of(one, 1)
+    assert (line["path"], line["status"], line["finish"]) == ("/v1/documents", 200, "abort") and line["prompt_tokens"] > 0
+
+
+def test_without_a_store_the_refusal_has_a_line(model):
+    with Server(model, "--log-format", "json") as one:
+        assert one.get("/v1/documents")[0] == one.post("/v1/documents", {})[0] == one.get("/v1/sessions")[0] == 501
+        assert [(line["path"], line["reason"]) for line in lines_of(one, 3)] == [(path, "not_implemented_error") for path in ("/v1/documents", "/v1/documents", "/v1/sessions")]
+
+
 def test_text_is_the_default(model):
     with Server(model) as one:
         reply = one.good("/v1/chat/completions", {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2, "ignore_eos": True})

@@ -21,12 +21,12 @@ constexpr const char* kOne = "/v1/documents/{}";
 
 std::string required(Fields& fields, const char* name) {
   auto out = fields.text(name);
-  if (!out) throw FieldError(name, fmt::format("{} is missing: give a text", name));
+  if (!out) throw FieldError(name, fmt::format("{} is missing: give a string", name));
   return std::move(*out);
 }
 
 /// What is to be added, and how it is kept: as it is, unless the object `winnow` says otherwise.
-std::pair<NewDocument, CacheOptions> read_document(const std::string& body) {
+std::pair<NewDocument, CacheOptions> read_body(const std::string& body) {
   const RequestJson json = parse_body(body);
   Fields fields(json);
   NewDocument out{required(fields, "name"), {}, {required(fields, "text")}};
@@ -66,90 +66,91 @@ class Reporter : public AnswerListener {
   std::shared_ptr<Responder> to_;
 };
 
-}  // namespace
-
-DocumentRoutes::DocumentRoutes(std::shared_ptr<const Model> model, const std::string& where, EngineThread& engine,
-                               const Keys& keys)
-    : model_(std::move(model)), engine_(engine), keys_(keys), shelf_(where), workers_(kWorkers) {}
-
-void DocumentRoutes::post(const std::shared_ptr<Responder>& to, std::function<void()> action) {
-  workers_.post([to, action = std::move(action)] {
-    try {
-      action();
-    } catch (...) {
-      to->send(error_reply(std::current_exception()));
-    }
-  });
-}
-
-void DocumentRoutes::add_to(Router& router) {
-  add_now(router, "GET", kAll, [this](const std::string&) { return list(); });
-  add_now(router, "GET", kOne, [this](const std::string& name) { return info(name); });
-  add_now(router, "DELETE", kOne, [this](const std::string& name) { return remove(name); });
-  router.add({"POST", kAll, Access::key_holders,
-              [this](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
-                post(to,
-                     [this, key = keys_.owner_of(head), body = std::move(body), to] { add_document(key, body, to); });
-              }});
-}
-
-void DocumentRoutes::add_now(Router& router, const std::string& method, const std::string& path,
-                             std::function<HttpReply(const std::string& name)> reply) {
-  router.add({method, path, Access::key_holders,
-              [this, reply = std::move(reply)](const HttpHead& head, const std::string&,
-                                               const std::shared_ptr<Responder>& to) {
-                post(to, [reply, name = head.parameter, to] { to->send(reply(name)); });
-              }});
-}
-
-HttpReply DocumentRoutes::list() {
+HttpReply list(Shelf& shelf, const std::string& /*name*/) {
   Json out{{"object", "list"}, {"data", Json::array()}};
-  for (const auto& document : shelf_.use([](const DocumentStore& store) { return store.list(); }))
+  for (const auto& document : shelf.use([](const DocumentStore& store) { return store.list(); }))
     out["data"].push_back(documents::document_json(document));
   return {.body = text_of(out)};
 }
 
-HttpReply DocumentRoutes::info(const std::string& name) {
-  const auto document = shelf_.use([&](const DocumentStore& store) { return store.info(name); });
+HttpReply info(Shelf& shelf, const std::string& name) {
+  const auto document = shelf.use([&](const DocumentStore& store) { return store.info(name); });
   return {.body = text_of(documents::document_json(document))};
 }
 
-HttpReply DocumentRoutes::remove(const std::string& name) {
-  shelf_.use([&](DocumentStore& store) { store.remove(std::span(&name, 1)); });
+HttpReply remove(Shelf& shelf, const std::string& name) {
+  shelf.use([&](DocumentStore& store) { store.remove(std::span(&name, 1)); });
   return {.body = text_of({{"name", name}, {"deleted", true}})};
 }
 
-void DocumentRoutes::add_document(const std::string& key, const std::string& body,
-                                  const std::shared_ptr<Responder>& to) {
-  const auto [document, keep] = read_document(body);
-  auto adding = std::make_unique<documents::Adding>(*model_, document, keep);
-  if (shelf_.use([&](DocumentStore& store) { return adding->add_known(store.impl().archive); }))
-    return to->send(Reporter::reply_of(adding->added()));
+}  // namespace
+
+DocumentRoutes::DocumentRoutes(DocumentsRoom room, const std::string& where)
+    : room_(std::move(room)), workers_(kWorkers) {
+  if (!where.empty()) shelf_.emplace(where);
+}
+
+void DocumentRoutes::add_to(Router& router) {
+  add_now(router, "GET", kAll, list);
+  add_now(router, "GET", kOne, info);
+  add_now(router, "DELETE", kOne, remove);
+  add(router, "POST", kAll, [this](Shelf& shelf, const Asked& asked) { add_document(shelf, asked); });
+}
+
+void DocumentRoutes::add(Router& router, const std::string& method, const std::string& path, Work work) {
+  router.add({method, path, Access::key_holders,
+              [this, work = std::move(work)](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
+                Asked asked{room_.asker_of(head), head.parameter, std::move(body), std::move(to)};
+                workers_.post([this, work, asked = std::move(asked)] {
+                  room_.answer(*asked.to, asked.asker, [&] { work(open_shelf(), asked); });
+                });
+              }});
+}
+
+void DocumentRoutes::add_now(Router& router, const std::string& method, const std::string& path, Reply reply) {
+  add(router, method, path, [reply](Shelf& shelf, const Asked& asked) { asked.to->send(reply(shelf, asked.name)); });
+}
+
+Shelf& DocumentRoutes::open_shelf() {
+  if (!shelf_) throw no_documents({});
+  return *shelf_;
+}
+
+void DocumentRoutes::add_document(Shelf& shelf, const Asked& asked) {
+  const auto [document, keep] = read_body(asked.body);
+  auto adding = std::make_unique<documents::Adding>(*room_.model, document, keep);
+  if (!shelf.use([&](DocumentStore& store) { return adding->add_known(store.impl().archive); }))
+    return read_document(shelf, asked, std::move(adding), keep);
+  room_.observers.log.write({.path = asked.asker.path, .key = asked.asker.key_name});
+  asked.to->send(Reporter::reply_of(adding->added()));
+}
+
+void DocumentRoutes::read_document(Shelf& shelf, const Asked& asked, std::unique_ptr<documents::Adding> adding,
+                                   const CacheOptions& keep) {
+  const auto& asker = asked.asker;
+  RequestRecord record{.path = asker.path, .id = new_id("doc"), .key = asker.key_name};
+  record.cost.spec = keep.spec.print();
+  record.cost.budget = keep.budget ? keep.budget->print() : "";
+  record.cost.prompt_tokens = static_cast<int>(adding->reading().tokens().size());
   const auto result = std::make_shared<AddingResult>();
   std::vector<Request> requests(1);
   requests.front().source = std::make_shared<AddingSource>(
-      std::move(adding), shelf_, [this] { engine_.wake(); }, result);
+      std::move(adding), shelf, [&engine = room_.engine] { engine.wake(); }, result);
   requests.front().keep = keep;
   requests.front().generate.max_tokens = 0;
-  requests.front().key = key;
-  const auto ticket = engine_.new_ticket();
-  engine_.add(ticket, std::move(requests), new_id("doc"), std::make_shared<Reporter>(result, to));
-  to->on_gone([this, ticket, result] {
-    if (!result->is_writing) engine_.cancel(ticket);
+  requests.front().key = asker.key;
+  const auto ticket = room_.engine.new_ticket();
+  const auto reporter = std::make_shared<Reporter>(result, asked.to);
+  room_.engine.add(ticket, std::move(requests), record.id,
+                   std::make_shared<Observed>(reporter, room_.observers, record, asker.arrived,
+                                              std::vector{record.cost.prompt_tokens}, 1));
+  asked.to->on_gone([&engine = room_.engine, ticket, result] {
+    if (!result->is_writing) engine.cancel(ticket);
   });
 }
 
 ApiError no_documents(const std::string& field) {
   return {501, "this server keeps no documents: start it with --documents and a folder or redis://HOST", field};
-}
-
-void add_absent_documents(Router& router) {
-  for (const auto& [method, path] : {std::pair{"GET", kAll}, {"POST", kAll}, {"GET", kOne}, {"DELETE", kOne}}) {
-    router.add({method, path, Access::key_holders,
-                [](const HttpHead&, const std::string&, const std::shared_ptr<Responder>& to) {
-                  to->send(error_reply(no_documents({})));
-                }});
-  }
 }
 
 }  // namespace winnow::server

@@ -3,51 +3,69 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "documents/adding.h"
+#include "server/asker.h"
 #include "server/documents/shelf.h"
 #include "server/engine_thread.h"
 #include "server/http/router.h"
-#include "server/keys.h"
+#include "server/metrics/observed.h"
 #include "server/openai/errors.h"
 #include "server/workers.h"
 #include "winnow/model.h"
 
 namespace winnow::server {
 
+/// What requests for documents need; all outlive them.
+struct DocumentsRoom {
+  std::shared_ptr<const Model> model;
+  EngineThread& engine;
+  Observers observers;
+  std::function<Asker(const HttpHead&)> asker_of;
+  /// Calls what may throw for a request; an error is its answer.
+  std::function<void(Responder&, const Asker&, const std::function<void()>&)> answer;
+};
+
 /// /v1/documents: the documents that the server keeps for all who have a key.
 class DocumentRoutes {
  public:
-  /// Opens the store that is `where`. Throws UsageError, InputError.
-  DocumentRoutes(std::shared_ptr<const Model> model, const std::string& where, EngineThread& engine, const Keys& keys);
+  /// Opens the store that is `where`; empty: there is none, and the routes say so. Throws UsageError, InputError.
+  DocumentRoutes(DocumentsRoom room, const std::string& where);
 
   void add_to(Router& router);
-  Shelf& shelf() { return shelf_; }
-  /// Does something that may wait for the store, in a worker; what it throws is the answer.
-  void post(const std::shared_ptr<Responder>& to, std::function<void()> action);
+  /// Null where there is no store.
+  Shelf* shelf() { return shelf_ ? &*shelf_ : nullptr; }
   /// Ends the workers.
   void stop() { workers_.stop(); }
 
  private:
-  void add_now(Router& router, const std::string& method, const std::string& path,
-               std::function<HttpReply(const std::string& name)> reply);
-  /// From the body to the store, or to the engine first.
-  void add_document(const std::string& key, const std::string& body, const std::shared_ptr<Responder>& to);
-  HttpReply list();
-  HttpReply info(const std::string& name);
-  HttpReply remove(const std::string& name);
+  struct Asked {
+    Asker asker;
+    std::string name;  ///< in the path
+    std::string body;
+    std::shared_ptr<Responder> to;
+  };
+  using Work = std::function<void(Shelf&, const Asked&)>;
+  using Reply = HttpReply (*)(Shelf&, const std::string& name);
+  /// Work may wait for the store: it is done in a worker.
+  void add(Router& router, const std::string& method, const std::string& path, Work work);
+  void add_now(Router& router, const std::string& method, const std::string& path, Reply reply);
+  /// From the body to the store, where the document may be already.
+  void add_document(Shelf& shelf, const Asked& asked);
+  /// By the engine, which reads it first.
+  void read_document(Shelf& shelf, const Asked& asked, std::unique_ptr<documents::Adding> adding,
+                     const CacheOptions& keep);
+  /// Throws ApiError where there is no store.
+  Shelf& open_shelf();
 
-  std::shared_ptr<const Model> model_;
-  EngineThread& engine_;
-  const Keys& keys_;
-  Shelf shelf_;
+  DocumentsRoom room_;
+  std::optional<Shelf> shelf_;
   Workers workers_;  ///< of their own: others do not wait for the store
 };
 
 /// The error where the server has no store.
 ApiError no_documents(const std::string& field);
-
-/// What the routes say where the server has no store.
-void add_absent_documents(Router& router);
 
 }  // namespace winnow::server

@@ -86,9 +86,10 @@ void Observed::add_to_record(const PromptEnd& end) {
   record_.cost.add_end(end);
   for (const auto& answer : end.answers) reasons_.insert(reason_of_end(end, answer));
   if (end.error) {
-    record_.status = status_of(end.error);
-    record_.reason = reason_of(end.error);
-    record_.message = sentence_of(end.error);
+    const auto error = late_error(end.error);
+    record_.status = status_of(error);
+    record_.reason = reason_of(error);
+    record_.message = sentence_of(error);
   }
   if (++ended_ < prompts_.size()) return;
   for (const auto& reason : reasons_) record_.finish += (record_.finish.empty() ? "" : ",") + reason;
