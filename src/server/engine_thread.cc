@@ -239,8 +239,9 @@ void EngineThread::Impl::ended(Ticket ticket, std::size_t prompt, RequestEnd end
       std::make_shared<PromptEnd>(PromptEnd{std::move(end.answers), std::move(end.prompt_logprobs), end.cached_tokens,
                                             end.error, end.queue_ms, end.read_ms, end.answer_ms});
   const auto tell = group.cancelled ? &AnswerListener::cancelled : &AnswerListener::ended;
-  to_http([listener = group.listener, tell, prompt, told] { ((*listener).*tell)(prompt, std::move(*told)); });
   known.erase(group.requests[prompt]);
+  publish();  // first: who has the end of an answer does not find its request any more
+  to_http([listener = group.listener, tell, prompt, told] { ((*listener).*tell)(prompt, std::move(*told)); });
   if (++group.ended == group.requests.size()) groups.erase(found);
 }
 

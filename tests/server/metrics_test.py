@@ -108,6 +108,26 @@ def test_counters_are_what_usage_says(server):
     assert 0 < in_parts <= change["e2e_request_latency_seconds_sum",]
 
 
+def test_who_has_an_answer_does_not_find_its_request(model):
+    """Also while the engine is busy with others: between two tokens of one it reads another's prompt for long."""
+    with Server(model, "--context", "100000", "--max-itl", "300") as one:
+        with start(one, LONG), one.begin_post(COMPLETION, {"prompt": [5] * 60_000, "max_tokens": 1}):
+            wait_for(lambda: sorted(slot["phase"] for slot in one.get("/slots")[1]) == ["answering", "reading"])
+            for _ in range(3):
+                reply = one.good(COMPLETION, {"prompt": "hello", "max_tokens": 3, "ignore_eos": True})
+                slots = one.get("/slots")[1]
+                assert reply["id"] not in [slot["id"] for slot in slots]
+                assert "reading" in [slot["phase"] for slot in slots], "the engine is still busy"
+        one.wait_until_idle()
+
+
+def test_a_document_is_a_request_without_an_answer(model, work):
+    with Server(model, "--documents", f"{work}/shelf") as one:
+        added, change = changes(one, lambda: one.good("/v1/documents", {"name": "a", "text": "words " * 20}))
+        assert change["prompt_tokens_total",] == change["request_prompt_tokens_sum",] == added["tokens"]
+        assert change["request_success_total", "length"] == 1 and ("generation_tokens_total",) not in change
+
+
 def test_texts_that_are_kept(server):
     message = {"role": "user", "content": [{"type": "text", "text": "words " * 50}, {"type": "text", "text": "Why?"}]}
     body = {"messages": [message], "max_tokens": 2, "winnow": {"protocol": "question-agnostic"}}

@@ -193,6 +193,20 @@ def test_a_running_request_is_listed(page, server):
     page.wait("!document.getElementById('requests-empty').hidden")
 
 
+def test_the_requests_are_shown_anew_when_an_answer_ends(page, server):
+    """Without waiting until it is time to look again: then another one's request would not be seen here."""
+    page.js("const real = setTimeout; window.setTimeout = (action, ms) => ms === 1000 ? 0 : real(action, ms)")
+    page.js("new Promise(done => setTimeout(done, 1100))")  # nobody looks any more
+    with server.begin_post("/v1/completions", {"prompt": TEXT, "max_tokens": 90_000, "stream": True}):
+        wait_for(lambda: len(server.get("/slots")[1]) == 1)
+        assert page.text("#requests-count") == ""
+        say(page, "hello")
+        page.wait("document.getElementById('requests-count').textContent === '1 running, 0 waiting'")
+    server.wait_until_idle()
+    say(page, "hello")
+    page.wait("!document.getElementById('requests-empty').hidden")
+
+
 def size(runs):
     return sum(last - first + 1 for first, last in runs)
 

@@ -191,6 +191,7 @@ async function send() {
   }
   const fromCancel = document.activeElement === byId("cancel");
   setRunning(null);
+  refresh(); // it does not run any more
   if (fromCancel || document.activeElement === document.body) byId("message").focus();
 }
 

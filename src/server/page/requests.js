@@ -38,15 +38,18 @@ function showRequests(slots) {
   byId("memory-meter").value = promised / requests.memory;
 }
 
-async function poll() {
+/** Asks for them, and shows them as they are now. */
+async function refresh() {
   try {
-    if (!document.hidden) {
-      showRequests(await askJson("/slots"));
-      showTrouble(null);
-      if (!chat.methods.size) await greet(); // the server is back, or has got its key
-    }
+    showRequests(await askJson("/slots"));
+    showTrouble(null);
+    if (!chat.methods.size) await greet(); // the server is back, or has got its key
   } catch (error) {
     showTrouble(error);
   }
+}
+
+async function poll() {
+  if (!document.hidden) await refresh();
   setTimeout(poll, POLL);
 }
