@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a model of random weights in the shape of one that people run, so that its speed can be measured without its
 // weights.
-//   winnow_random_model gemma3-1b|qwen3-0.6b|phi4-mini|granite-3b-a800m f16|q8_0|q4_k_m FILE
+//   winnow_random_model gemma3-1b|qwen3-0.6b|phi4-mini|granite-3b-a800m|gpt-oss-2-layers f16|q8_0|q4_k_m|mxfp4 FILE
 // llama.cpp's own quantization chooses the type of each tensor. The largest takes 8 GB of memory, and as many of disk.
 #include <llama.h>
 
@@ -59,12 +59,28 @@ TinyModel granite_3b_a800m() {
   return m;
 }
 
+/// Two of the 24 layers of gpt-oss-20b, one of each kind, with a small vocabulary.
+TinyModel gpt_oss_2_layers() {
+  TinyModel m = winnow::test::tiny_of_heads("gpt-oss", 64, 8, 64);
+  m.n_layer = 2;
+  m.n_embd = 2880;
+  m.n_ff = m.n_ff_expert = 2880;
+  m.n_expert = 32;
+  m.n_expert_used = 4;
+  m.n_vocab = 32000;
+  m.keys = {{".attention.sliding_window", 128U}};
+  return m;
+}
+
 const std::map<std::string, TinyModel (*)()> kShapes = {{"gemma3-1b", gemma3_1b},
                                                         {"qwen3-0.6b", qwen3_06b},
                                                         {"phi4-mini", phi4_mini},
-                                                        {"granite-3b-a800m", granite_3b_a800m}};
-const std::map<std::string, llama_ftype> kTypes = {
-    {"f16", LLAMA_FTYPE_MOSTLY_F16}, {"q8_0", LLAMA_FTYPE_MOSTLY_Q8_0}, {"q4_k_m", LLAMA_FTYPE_MOSTLY_Q4_K_M}};
+                                                        {"granite-3b-a800m", granite_3b_a800m},
+                                                        {"gpt-oss-2-layers", gpt_oss_2_layers}};
+const std::map<std::string, llama_ftype> kTypes = {{"f16", LLAMA_FTYPE_MOSTLY_F16},
+                                                   {"q8_0", LLAMA_FTYPE_MOSTLY_Q8_0},
+                                                   {"q4_k_m", LLAMA_FTYPE_MOSTLY_Q4_K_M},
+                                                   {"mxfp4", LLAMA_FTYPE_MOSTLY_MXFP4_MOE}};
 
 void write(const std::string& shape, llama_ftype type, const std::string& path) {
   TinyModel model = kShapes.at(shape)();

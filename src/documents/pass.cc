@@ -91,6 +91,7 @@ void Pass::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std
                            {of_chunk(plan.leading), of_chunk(plan.own)}, query_sum);
     hidden_.run_layer(packed_, layer, chunk.first, of_chunk(positions_), attention);
   }
+  while (hidden_.advance_layer(packed_, layer)) continue;
 }
 
 void Pass::keep(std::span<const int> rows) {

@@ -22,6 +22,7 @@ HiddenStates::HiddenStates(network::Executor& executor, const model::Hparams& hp
                            std::span<const Token> tokens, const char* purpose)
     : executor_(executor),
       hparams_(hparams),
+      account_(account),
       states_(account, hidden_bytes(hparams, tokens.size()), purpose),
       rows_(static_cast<int>(tokens.size())) {
   if (hparams.n_embd_layer > 0) tokens_.assign(tokens.begin(), tokens.end());
@@ -34,9 +35,16 @@ float* HiddenStates::row(int i) {
 
 void HiddenStates::run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
                              TeamAttention& attention) {
+  const bool later = executor_.packs_experts(pass, layer);
+  if (later && !later_) later_.emplace(account_, hparams_, rows_);
+  if (later) later_->begin_chunk(first);
   const auto own = tokens_.empty() ? std::span<const Token>() : std::span(tokens_).subspan(first, positions.size());
-  executor_.run_layer(pass, layer, row(first), positions, attention, own);
+  executor_.run_layer(pass, layer, row(first), positions, attention, own, later ? &*later_ : nullptr);
   attention.rethrow();
+}
+
+bool HiddenStates::advance_layer(const network::Pass& pass, int layer) {
+  return executor_.packs_experts(pass, layer) && executor_.add_experts(pass, layer, *later_, row(0));
 }
 
 void HiddenStates::keep(std::span<const int> rows) {
@@ -46,6 +54,7 @@ void HiddenStates::keep(std::span<const int> rows) {
     if (!tokens_.empty()) tokens_[i] = tokens_[rows[i]];
   }
   rows_ = static_cast<int>(rows.size());
+  later_.reset();
 }
 
 std::vector<float> HiddenStates::logits(int of) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,9 @@ class HiddenStates {
   /// `attention` has kept.
   void run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
                  TeamAttention& attention);
+  /// When all rows have passed through a layer: the next part of what they have left to do there. Returns false when
+  /// nothing is left.
+  bool advance_layer(const network::Pass& pass, int layer);
   /// Only these rows, ascending, go on.
   void keep(std::span<const int> rows);
   /// Logits of a row after the last layer, [n_vocab].
@@ -50,9 +54,11 @@ class HiddenStates {
  private:
   network::Executor& executor_;
   const model::Hparams& hparams_;
+  MemoryAccount& account_;
   Buffer states_;
   std::vector<Token> tokens_;  ///< where layers embed them, too
   int rows_;
+  std::optional<network::ExpertRows> later_;  ///< once a layer of the pass needs it
 };
 
 }  // namespace winnow::engine

@@ -179,17 +179,21 @@ std::vector<Prefilled> Prefill::run() {
 
 bool Prefill::advance() {
   const CountingScope counting(context_.account);
+  if (next_ == chunks_.size()) return end_layer();
   if (next_ == 0) begin_layer();
   run(chunks_[next_++]);
   const bool is_last = context_.hparams.last_reader(kv_layer()) == layer_;
   for (auto& branch : branches_) {
     if (is_last && branch.end == next_) compress(branch);
   }
-  if (next_ == chunks_.size()) {
-    next_ = 0;
-    ++layer_;
-  }
-  return layer_ < context_.hparams.n_layer;
+  return next_ < chunks_.size() || end_layer();
+}
+
+/// Also after the last chunk, so that a layer without experts costs no turn.
+bool Prefill::end_layer() {
+  if (hidden_.advance_layer(context_.pass, layer_)) return true;
+  next_ = 0;
+  return ++layer_ < context_.hparams.n_layer;
 }
 
 void Prefill::begin_layer() {

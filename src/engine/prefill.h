@@ -62,7 +62,8 @@ class Prefill {
   Prefill(PrefillContext context, std::span<const Token> prompt, const CacheOptions& keep);
   ~Prefill();
 
-  /// The next chunk passes through the layer that is being read. Returns false when no chunk is left in any layer.
+  /// The next chunk passes through the layer that is being read, or some of its experts multiply. Returns false when
+  /// nothing is left in any layer.
   bool advance();
   /// The share of all chunks in all layers that have passed.
   double done() const;
@@ -101,6 +102,7 @@ class Prefill {
   void add_passages(std::size_t branch, std::span<const Token> prompt, std::vector<Token>& rows);
   int past_tokens() const;
   void begin_layer();
+  bool end_layer();
   void run(const Chunk& chunk);
   Watchers watchers_of(const Chunk& chunk);
   std::unique_ptr<PromptAttention> attention_of(const Chunk& chunk);
@@ -144,9 +146,10 @@ std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hpa
 /// Bytes of what is kept of a prompt of so many tokens, with its summaries.
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
-/// Bytes that such a prefill holds at its peak: hidden states, one layer's keys and values, what is observed of its
-/// attention, what one cache's plan takes, the lanes.
+/// Bytes that such a prefill holds at its peak: `row_bytes` for each row on its way through the layers, one layer's
+/// keys and values, what is observed of its attention, what one cache's plan takes, the lanes.
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
-                          int shared, int rows, std::span<const int> prompts, std::span<const CacheOptions> caches);
+                          int shared, int rows, std::size_t row_bytes, std::span<const int> prompts,
+                          std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

@@ -149,7 +149,8 @@ std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hpara
 }
 
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
-                          int shared, int rows, std::span<const int> prompts, std::span<const CacheOptions> caches) {
+                          int shared, int rows, std::size_t row_bytes, std::span<const int> prompts,
+                          std::span<const CacheOptions> caches) {
   int longest = shared;
   std::size_t lanes = 0;
   std::size_t planned = 0;
@@ -170,7 +171,7 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   const ElementType type = scratch_type(options.precision, caches);
   const std::size_t scratch = scratch_bytes(hparams, type) * as_size(longest);
   const std::size_t shared_scratch = shared_scratch_bytes(hparams, type) * as_size(longest + rows - shared);
-  return hidden_bytes(hparams, as_size(rows)) + scratch + shared_scratch + most.observed + most.work + planned + lanes;
+  return as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.work + planned + lanes;
 }
 
 }  // namespace winnow::engine

@@ -121,7 +121,8 @@ void Session::Impl::check(std::span<const Token> tokens) const {
 }
 
 std::size_t Session::Impl::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
-  return engine::prefill_bytes(hparams, model->impl().vocab, options, tokens, tokens, std::span(&tokens, 1), caches);
+  return engine::prefill_bytes(hparams, model->impl().vocab, options, tokens, tokens, executor.row_bytes(tokens),
+                               std::span(&tokens, 1), caches);
 }
 
 void Session::Impl::check_stop() const {
@@ -144,8 +145,9 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
     rows += question.size();
   }
   for (const auto& c : caches) c.check();
-  const auto need = engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()),
-                                          static_cast<int>(rows), prompts, caches);
+  const auto need =
+      engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()),
+                            static_cast<int>(rows), executor.row_bytes(static_cast<int>(rows)), prompts, caches);
   check_memory(need, reading(rows));
   const Stops stops(*this);
   return engine::Prefill(prefill_context(begin_pass(rows, need)), text, questions, caches).run();

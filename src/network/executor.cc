@@ -5,6 +5,7 @@
 #include <ggml.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -16,6 +17,8 @@
 #include "network/compute_graph.h"
 #include "network/finite.h"
 #include "network/layer_graph.h"
+#include "network/mixture.h"
+#include "network/one_expert.h"
 #include "network/single_rows.h"
 #include "network/team.h"
 #include "winnow/error.h"
@@ -38,6 +41,7 @@ struct Executor::Impl {
         kernels(a, n),
         packs(w, a, n, packing, [this](const auto& work) { run_team(work); }),
         layer_graph(a, kernels, 1),
+        expert_graph(a, kernels, 1),
         projection_graph(a, kernels, 1),
         output_graph(a, kernels, 1),
         step_graph(a, kernels, w.hparams().n_layer),
@@ -177,6 +181,17 @@ struct Executor::Impl {
     step_graph.finish(add_output(context, step_graph.linear(), weights, x), rows);
   }
 
+  /// The rows of a group through their expert.
+  void multiply(const Pass& pass, int layer, ExpertRows& rows, const ExpertRows::Group& group, float* hidden_rows) {
+    const auto& h = weights.hparams();
+    expert.be(weights, layer, group.expert);
+    ggml_context* const context =
+        expert_graph.begin({.packed = packs.of_expert(pass, layer, group.expert, expert.matrices(), group.of_expert)});
+    ggml_tensor* const y = network::expert(context, expert_graph.linear(), h, expert.weights(), rows.inputs(context));
+    expert_graph.finish(rows.add(context, y, hidden_rows, h.residual_scale), group.rows);
+    compute(expert_graph);
+  }
+
   /// The weights by which a step's rows are multiplied one by one; null: none.
   const WeightSet* row_by_row_of(Rows whose, int rows) {
     if (whose == Rows::of_one_sequence || rows == 1) return nullptr;
@@ -203,6 +218,8 @@ struct Executor::Impl {
   Packs packs;
   std::optional<WeightSet> row_by_row;  ///< once it was asked for
   ComputeGraph layer_graph;
+  OneExpert expert;
+  ComputeGraph expert_graph;
   ComputeGraph projection_graph;
   ComputeGraph output_graph;
   ComputeGraph step_graph;
@@ -220,8 +237,15 @@ Pass Executor::begin_pass(int rows, std::size_t spare) { return impl_->packs.beg
 
 void Executor::embed(std::span<const std::int32_t> tokens, float* hidden) { impl_->embed(tokens, hidden); }
 
+bool Executor::packs_experts(const Pass& pass, int layer) const { return impl_->packs.packs_experts(pass, layer); }
+
+std::size_t Executor::row_bytes(int rows) const {
+  const auto& h = impl_->weights.hparams();
+  return as_size(h.n_embd) * sizeof(float) + (impl_->packs.packs_experts(rows) ? ExpertRows::bytes(h, 1) : 0);
+}
+
 void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
-                         AttentionOp& attention, std::span<const std::int32_t> tokens) {
+                         AttentionOp& attention, std::span<const std::int32_t> tokens, ExpertRows* later) {
   auto& s = *impl_;
   s.attention = &attention;
   s.set_positions(positions);
@@ -230,7 +254,7 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
     throw std::logic_error("the layer embeds tokens, which it was not given");
   s.make_room(s.of_rows, rows, 1);
   s.fill(s.of_rows, tokens, layer, layer + 1);
-  ggml_context* const context = s.layer_graph.begin({.packed = s.packs.of_layer(pass, layer)});
+  ggml_context* const context = s.layer_graph.begin({.packed = s.packs.of_layer(pass, layer), .later = later});
   ggml_tensor* const x = s.layer_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
   ggml_tensor* const p = s.layer_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.layer_graph.finish(
@@ -238,6 +262,20 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
                 s.layer_graph.slot(0, &s.attention, s.watch)),
       rows);
   s.compute(s.layer_graph);
+}
+
+bool Executor::add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden) {
+  constexpr int kGraphRows = 1024;  // enough for all threads, few enough for a small work space
+  constexpr int kCallRows = 512;    // that each have some experts
+  auto& s = *impl_;
+  const auto& spec = s.weights.hparams().layer(layer);
+  for (int left = kCallRows * spec.n_expert_used; left > 0;) {
+    const auto group = rows.next(spec, std::min(left, kGraphRows));
+    if (group.rows == 0) return false;
+    s.multiply(pass, layer, rows, group, hidden);
+    left -= group.rows;
+  }
+  return true;
 }
 
 void Executor::keys_and_values(const Pass& pass, int layer, const float* hidden,

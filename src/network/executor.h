@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "model/weights.h"
 #include "network/attention_op.h"
+#include "network/expert_rows.h"
 #include "network/packs.h"
 
 namespace winnow::network {
@@ -39,12 +40,22 @@ class Executor {
   /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
   void embed(std::span<const std::int32_t> tokens, float* hidden);
 
+  /// Whether the experts of a layer come after all rows of a pass, packed one at a time.
+  bool packs_experts(const Pass& pass, int layer) const;
+  /// Bytes that each of so many rows of a pass takes: its hidden state, and what is kept for experts.
+  std::size_t row_bytes(int rows) const;
+
   /// One layer over some rows of a pass: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
   /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less. Throws ModelError, here and below, when
   /// values are not finite: it names the tensor to blame, or the layer. `tokens` are the rows': networks whose layers
-  /// embed tokens, too, read them.
+  /// embed tokens, too, read them. With `later`, which has the place of the first of the rows, all but the products of
+  /// experts: those are left to add_experts().
   void run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
-                 AttentionOp& attention, std::span<const std::int32_t> tokens = {});
+                 AttentionOp& attention, std::span<const std::int32_t> tokens = {}, ExpertRows* later = nullptr);
+  /// When all rows of a pass have left what they want of a layer's experts: adds what some of the experts give to
+  /// `hidden`, the states of all rows. About as much work as 512 rows make; returns false when nothing is left.
+  /// REQUIRES: packs_experts(pass, layer).
+  bool add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden);
 
   /// The keys, rotated to `positions`, and values that a layer makes of some rows, [n][H_kv][d] each; `hidden` stays as
   /// it is.

@@ -19,6 +19,8 @@
 
 namespace winnow::network {
 
+class ExpertRows;
+
 /// The bf16 kernels that graphs have asked for so far, with what they need to run and the error that one may have met.
 class Bf16Kernels {
  public:
@@ -64,6 +66,7 @@ struct Products {
   Calls calls = Calls::of_many_rows;
   const WeightSet* row_by_row = nullptr;  ///< by which ggml multiplies each row as if it were alone; null: none
   Experts experts = Experts::together;
+  ExpertRows* later = nullptr;  ///< keep what experts are to multiply, which they do later; null: they multiply at once
   bool operator==(const Products&) const = default;
 };
 
@@ -85,6 +88,8 @@ class Linear {
   /// The same by a weight that is never rounded, such as a router's: a choice between experts may be close.
   ggml_tensor* exact_product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) const;
   Products::Experts experts() const { return products_.experts; }
+  /// Null: experts multiply at once.
+  ExpertRows* later() const { return products_.later; }
 
  private:
   struct Node {

@@ -12,6 +12,7 @@
 #include "base/worker.h"
 #include "network/activation.h"
 #include "network/chosen.h"
+#include "network/expert_rows.h"
 
 namespace winnow::network {
 
@@ -135,13 +136,22 @@ ggml_tensor* custom(ggml_context* context, ggml_type type, std::int64_t columns,
                         GGML_N_TASKS_MAX, const_cast<model::Routing*>(&routing));
 }
 
-/// Gate and up of one tensor [2 n, k, rows], in this order.
+/// Gate and up of one tensor [2 n, …], in this order.
 std::array<ggml_tensor*, 2> halves(ggml_context* context, ggml_tensor* both) {
   const auto half = [&](std::size_t i) {
     return ggml_view_3d(context, both, both->ne[0] / 2, both->ne[1], both->ne[2], both->nb[1], both->nb[2],
                         i * both->nb[1] / 2);
   };
   return {half(0), half(1)};
+}
+
+/// Rows x through experts, whose products with them are `product` (of matrices, x).
+template <class Product>
+ggml_tensor* passed(ggml_context* context, const model::Hparams& hparams, const model::ExpertWeights& e, ggml_tensor* x,
+                    Product&& product) {
+  ggml_tensor* const up = product(e.up, x);
+  const auto [gate, gated] = e.gate.of_many_rows == nullptr ? halves(context, up) : std::array{product(e.gate, x), up};
+  return product(e.down, activated(context, hparams.architecture->activation, gate, gated));
 }
 
 }  // namespace
@@ -160,14 +170,21 @@ ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hpara
   ggml_tensor* weighed[] = {logits, chosen, e.scales};
   ggml_tensor* const shares = custom(context, GGML_TYPE_F32, layer.n_expert_used, rows,
                                      std::span(weighed).first(e.scales == nullptr ? 2 : 3), weigh_rows, routing);
+  if (products.later() != nullptr) return products.later()->keep(context, x, chosen, shares);
   Chosen experts(context, products.experts(), chosen);
   ggml_tensor* const input = ggml_reshape_3d(context, x, x->ne[0], 1, rows);
-  ggml_tensor* const up = experts.product(e.up, input);
-  const auto [gate, gated] =
-      e.gate.of_many_rows == nullptr ? halves(context, up) : std::array{experts.product(e.gate, input), up};
-  ggml_tensor* const middle = activated(context, hparams.architecture->activation, gate, gated);
-  ggml_tensor* sum[] = {experts.product(e.down, middle), shares};
+  ggml_tensor* sum[] = {
+      passed(context, hparams, e, input, [&](const auto& by, ggml_tensor* of) { return experts.product(by, of); }),
+      shares};
   return custom(context, GGML_TYPE_F32, x->ne[0], rows, sum, add_up, routing);
+}
+
+ggml_tensor* expert(ggml_context* context, Linear& products, const model::Hparams& hparams,
+                    const model::ExpertWeights& one, ggml_tensor* x) {
+  return passed(context, hparams, one, x, [&](const model::ExpertMatrices& by, ggml_tensor* of) {
+    ggml_tensor* const out = products.product(context, by.of_many_rows, of);
+    return by.bias == nullptr ? out : ggml_add(context, out, by.bias);
+  });
 }
 
 ggml_tensor* gated(ggml_context* context, Linear& products, ggml_tensor* rows, ggml_tensor* gate, ggml_tensor* x) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,10 +28,12 @@ enum class Packing : std::uint8_t {
 /// The matrices of all layers, and the output matrix.
 std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights);
 
-/// Memory for packed matrices, and which layer's are in it.
+/// Memory for packed matrices, and which are in it: those of a layer that all rows are multiplied by, or those of one
+/// of its experts.
 struct PackedRoom {
   std::optional<PackedSet> set;  ///< none: there was no room
   int layer = -1;                ///< kAllLayers: all; negative: none
+  int expert = -1;
   static constexpr int kAllLayers = 1 << 30;
 };
 
@@ -40,14 +43,18 @@ class Pass {
  public:
   /// Nothing is packed.
   Pass() = default;
-  explicit Pass(std::shared_ptr<PackedRoom> room) : room_(std::move(room)) {}
+  Pass(std::shared_ptr<PackedRoom> room, std::shared_ptr<PackedRoom> experts)
+      : room_(std::move(room)), experts_(std::move(experts)) {}
   Pass(Pass&&) = default;
   Pass& operator=(Pass&&) = default;
 
   PackedRoom* room() const { return room_.get(); }
+  /// Null, or without a set: experts are not packed.
+  PackedRoom* experts() const { return experts_.get(); }
 
  private:
   std::shared_ptr<PackedRoom> room_;
+  std::shared_ptr<PackedRoom> experts_;
 };
 
 /// Chooses what is packed and packs it. Where memory does not allow it, nothing is packed and ggml multiplies.
@@ -70,10 +77,21 @@ class Packs {
   /// The same for steps.
   const PackedSet* of_step() const;
 
+  /// Whether passes of so many rows have experts that are packed one at a time, if there is room.
+  bool packs_experts(int rows) const;
+  /// Whether this pass packs those of a layer.
+  bool packs_experts(const Pass& pass, int layer) const;
+  /// What the matrices of an expert with so many rows are to be looked up in; null: they are not packed. Throws
+  /// Interrupted. REQUIRES: packs_experts(pass, layer).
+  const PackedSet* of_expert(const Pass& pass, int layer, int expert, std::span<const ggml_tensor* const> matrices,
+                             int rows);
+
  private:
   int largest_layer() const;
-  std::shared_ptr<PackedRoom> allocate(std::size_t spare, const std::vector<const ggml_tensor*>& room_for);
-  void fill(PackedRoom& room, int layer);
+  std::size_t largest_expert() const;
+  std::size_t layer_bytes(int rows) const;
+  std::shared_ptr<PackedRoom> allocate(std::size_t spare, std::size_t bytes);
+  void fill(PackedRoom& room, int layer, int expert, std::span<const ggml_tensor* const> matrices);
 
   const model::Weights& weights_;
   MemoryAccount& account_;
@@ -81,7 +99,8 @@ class Packs {
   Packing packing_;
   Team team_;
   std::shared_ptr<PackedRoom> resident_;
-  std::weak_ptr<PackedRoom> room_;  ///< of the passes that there are
+  std::weak_ptr<PackedRoom> room_;     ///< of the passes that there are
+  std::weak_ptr<PackedRoom> experts_;  ///< the same, of experts
 };
 
 }  // namespace winnow::network

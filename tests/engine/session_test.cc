@@ -126,6 +126,54 @@ TEST_F(SessionTest, the_bytes_that_are_foretold_are_needed) {
   }
 }
 
+/// A mixture whose experts are packed one at a time from 128 tokens on.
+class SessionOfExperts : public SessionTest {
+ protected:
+  SessionOfExperts() {
+    test::TinyModel tiny = test::tiny_of("qwen3moe");
+    tiny.n_expert = 8;
+    write_tiny_gguf(tiny, folder_ / "experts.gguf");
+    model_ = Model::load(folder_ / "experts.gguf");
+  }
+};
+
+TEST_F(SessionOfExperts, needs_the_bytes_that_are_foretold) {
+  const auto ids = tokens(700);
+  for (const char* spec : {"full", "snapkv", "kvzip:chunk=100"}) {
+    const auto cache = options_of(spec, "40");
+    for (const auto pack : {Pack::automatic, Pack::layer}) {
+      if (pack == Pack::layer && !network::Bf16Kernel::available()) continue;
+      Session session(model_, {1, Precision::automatic, 32, pack});
+      const auto before = session.memory().held;
+      const auto foretold = session.prefill_bytes(700, std::span(&cache, 1));
+      session.prefill(ids, std::span(&cache, 1));
+      EXPECT_GE(session.memory().peak - before, foretold) << spec;
+      EXPECT_LT(session.memory().peak - before, foretold + (4U << 20)) << spec;  // work space
+    }
+  }
+}
+
+TEST_F(SessionOfExperts, reads_prompts_that_take_turns_as_if_alone) {
+  const std::vector<Token> texts[] = {tokens(300), tokens(200, 4)};
+  const auto keep = options_of("snapkv", "60");
+  Session session(model_, {2, Precision::automatic, 64});
+  const auto begin = [&](const std::vector<Token>& text) {
+    return std::make_unique<engine::Prefill>(session.impl().prefill_context(session.impl().begin_pass(text.size(), 0)),
+                                             text, keep);
+  };
+  std::vector<std::vector<float>> alone;
+  for (const auto& text : texts) alone.push_back(begin(text)->run().front().logits);
+  const auto first = begin(texts[0]);
+  const auto second = begin(texts[1]);
+  for (bool one = true, two = true; one || two;) {
+    if (one) one = first->advance();
+    if (two) two = second->advance();
+    if (two) two = second->advance();
+  }
+  EXPECT_EQ(first->logits(0), alone[0]);
+  EXPECT_EQ(second->logits(0), alone[1]);
+}
+
 TEST_F(SessionTest, questions_after_a_shared_text_are_as_if_alone) {
   const auto text = tokens(90);
   const std::vector<std::vector<Token>> questions = {tokens(7, 2), tokens(40, 3), {}};

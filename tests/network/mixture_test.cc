@@ -6,7 +6,6 @@
 #include <functional>
 #include <stdexcept>
 
-#include "network/bf16_kernel.h"
 #include "network/parity.h"
 #include "network/routing.h"
 #include "support/rounding.h"
@@ -292,29 +291,6 @@ TEST(GateUpExperts, are_the_separate_ones) {
   Network separate(folder / "separate.gguf", 1, 1, kPrompt);
   Network one(folder / "one.gguf", 1, 1, kPrompt);
   EXPECT_EQ(one.prefill(tokens, kPrompt), separate.prefill(tokens, kPrompt));
-}
-
-/// All matrices but the experts and the router. All experts are chosen, since rounding might choose others.
-TEST(PackedMixture, gives_the_logits_of_ggml_but_for_rounding) {
-  if (!network::Bf16Kernel::available()) GTEST_SKIP() << "this build or machine has no bf16 products";
-  const TempFolder folder;
-  const std::string path = folder / "tiny.gguf";
-  TinyModel model = tiny_of("qwen2moe");
-  model.n_ff_shared = 256;
-  model.n_expert = model.n_expert_used = 3;
-  write_tiny_gguf(model, path);
-  const auto tokens = random_tokens(300, 288, 3);
-  Network plain(path, 2, 1, 300);
-  const auto expected = plain.prefill(tokens, 128);
-  for (const auto packing : {network::Packing::by_rows, network::Packing::layer, network::Packing::resident}) {
-    Network packed(path, 2, 1, 300, DenseAttention::grouped, packing);
-    const auto got = packed.prefill(tokens, 128);
-    EXPECT_LT(worst_row(got, expected, static_cast<int>(got.size())), half_tolerance(7, 2));
-    EXPECT_NE(got, expected) << "nothing was packed";
-  }
-  Network by_layer(path, 2, 1, 300, DenseAttention::grouped, network::Packing::layer);
-  // q and o are 256 x 256, k and v 256 x 128, the shared expert's three 256 x 256: 2 bytes a weight.
-  EXPECT_EQ(by_layer.executor().packed_bytes(300), 2U * 256 * (2 * 256 + 2 * 128 + 3 * 256));
 }
 
 TEST(MixtureOnThreads, does_not_depend_on_how_many_there_are) {

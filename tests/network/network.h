@@ -38,14 +38,18 @@ class Network {
     Buffer hidden(account_, tokens.size() * embd * sizeof(float), "hidden states");
     executor_.embed(tokens, hidden.as<float>().data());
     const auto pass = executor_.begin_pass(n, spare);
+    network::ExpertRows later(account_, hparams(), n);
     for (int layer = 0; layer < hparams().n_layer; ++layer) {
+      const bool packs = executor_.packs_experts(pass, layer);
       for (int first = 0; first < n; first += chunk) {
         std::vector<DenseAttention::Row> rows;
         for (int i = first; i < std::min(n, first + chunk); ++i) rows.push_back({0, i});
+        later.begin_chunk(first);
         executor_.run_layer(pass, layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd,
                             positions_of(rows), attention_,
-                            tokens.subspan(static_cast<std::size_t>(first), rows.size()));
+                            tokens.subspan(static_cast<std::size_t>(first), rows.size()), packs ? &later : nullptr);
       }
+      while (packs && executor_.add_experts(pass, layer, later, hidden.as<float>().data())) continue;
     }
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));
     executor_.logits(hidden.as<float>().data(), n, logits.data());

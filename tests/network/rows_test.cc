@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <tuple>
 
 #include "network/bf16_kernel.h"
 #include "network/network.h"
@@ -113,14 +114,24 @@ class Reading {
         sequence_(sequence),
         tokens_(random_tokens(rows, network.hparams().n_vocab, seed)),
         hidden_(network.account(), tokens_.size() * embd() * sizeof(float), "hidden states"),
-        pass_(network.executor().begin_pass(rows, ~std::size_t{0})) {
+        pass_(network.executor().begin_pass(rows, ~std::size_t{0})),
+        later_(network.account(), network.hparams(), rows) {
     network_.executor().embed(tokens_, hidden_.as<float>().data());
   }
 
   bool done() const { return layer_ == network_.hparams().n_layer; }
-  /// The next chunk passes through its layer.
+  /// The next chunk passes through its layer, or some of its experts multiply.
   void advance() {
+    auto& executor = network_.executor();
+    const bool packs = executor.packs_experts(pass_, layer_);
     const int n = static_cast<int>(tokens_.size());
+    if (next_ >= n) {
+      if (!packs || !executor.add_experts(pass_, layer_, later_, hidden_.as<float>().data())) {
+        next_ = 0;
+        ++layer_;
+      }
+      return;
+    }
     std::vector<DenseAttention::Row> rows;
     std::vector<std::int32_t> positions;
     for (int i = next_; i < std::min(n, next_ + kChunk); ++i) {
@@ -128,12 +139,10 @@ class Reading {
       positions.push_back(i);
     }
     network_.attention().set_rows(rows);
-    network_.executor().run_layer(pass_, layer_, hidden_.as<float>().data() + static_cast<std::size_t>(next_) * embd(),
-                                  positions, network_.attention());
+    later_.begin_chunk(next_);
+    executor.run_layer(pass_, layer_, hidden_.as<float>().data() + static_cast<std::size_t>(next_) * embd(), positions,
+                       network_.attention(), {}, packs ? &later_ : nullptr);
     next_ += kChunk;
-    if (next_ < n) return;
-    next_ = 0;
-    ++layer_;
   }
   std::vector<float> result() {
     while (!done()) advance();
@@ -150,14 +159,15 @@ class Reading {
   std::vector<std::int32_t> tokens_;
   Buffer hidden_;
   network::Pass pass_;
+  network::ExpertRows later_;
   int layer_ = 0;
   int next_ = 0;
 };
 
-class Passes : public testing::TestWithParam<Packing> {
+class Passes : public testing::TestWithParam<std::tuple<Packing, const char*>> {
  protected:
   Passes() {
-    TinyModel tiny;
+    TinyModel tiny = tiny_of(std::get<1>(GetParam()));
     tiny.n_layer = 3;
     tiny.n_embd = 256;
     tiny.n_ff = 256;
@@ -167,6 +177,7 @@ class Passes : public testing::TestWithParam<Packing> {
     if (!network::Bf16Kernel::available()) GTEST_SKIP() << "this build or machine has no bf16 products";
   }
   Network network(Packing packing) const { return {path_, 2, 6, 300, DenseAttention::grouped, packing}; }
+  static Packing packing() { return std::get<0>(GetParam()); }
 
   static std::vector<float> decode(Network& network, int position) {
     return network.step(std::vector<std::int32_t>{50 + position, 90 + position}, {{4, position}, {5, position}});
@@ -181,14 +192,14 @@ TEST_P(Passes, that_take_turns_with_decode_steps_give_what_each_gives_alone) {
   std::vector<std::vector<float>> expected;
   std::vector<std::vector<float>> decoded;
   {
-    auto alone = network(GetParam());
+    auto alone = network(packing());
     for (int i = 0; i < 4; ++i) expected.push_back(Reading(alone, i, kRows[i], static_cast<unsigned>(i)).result());
     for (int position = 0; position < 60; ++position) decoded.push_back(decode(alone, position));
     auto plain = network(Packing::none);
     EXPECT_NE(Reading(plain, 0, kRows[0], 0).result(), expected[0]) << "the long prompt was not packed";
-    EXPECT_EQ(Reading(plain, 1, kRows[1], 1).result() == expected[1], GetParam() == Packing::by_rows);
+    EXPECT_EQ(Reading(plain, 1, kRows[1], 1).result() == expected[1], packing() == Packing::by_rows);
   }
-  auto together = network(GetParam());
+  auto together = network(packing());
   std::vector<std::unique_ptr<Reading>> reading;
   std::mt19937 random(5);
   int position = 0;
@@ -209,17 +220,20 @@ TEST_P(Passes, that_take_turns_with_decode_steps_give_what_each_gives_alone) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(reading[i]->result(), expected[i]) << "prompt " << i;
 }
 
-std::string packing_of(const testing::TestParamInfo<Packing>& test) {
+std::string packing_of(const testing::TestParamInfo<std::tuple<Packing, const char*>>& test) {
   constexpr const char* kNames[] = {"none", "by_rows", "layer", "resident"};
-  return kNames[static_cast<int>(test.param)];
+  return std::string(std::get<1>(test.param)) + "_" + kNames[static_cast<int>(std::get<0>(test.param))];
 }
 
-INSTANTIATE_TEST_SUITE_P(all, Passes, testing::Values(Packing::by_rows, Packing::layer, Packing::resident), packing_of);
+INSTANTIATE_TEST_SUITE_P(all, Passes,
+                         testing::Combine(testing::Values(Packing::by_rows, Packing::layer, Packing::resident),
+                                          testing::Values("llama", "qwen3moe")),
+                         packing_of);
 
 class Room : public Passes {};
 
 TEST_P(Room, is_settled_by_the_first_open_pass_and_freed_after_the_last) {
-  auto network = this->network(GetParam());
+  auto network = this->network(packing());
   auto& executor = network.executor();
   const auto before = network.account().held();
   {
@@ -236,7 +250,9 @@ TEST_P(Room, is_settled_by_the_first_open_pass_and_freed_after_the_last) {
   EXPECT_FALSE(executor.begin_pass(300, ~std::size_t{0}).room()->set.has_value()) << "a later pass was luckier";
 }
 
-INSTANTIATE_TEST_SUITE_P(all, Room, testing::Values(Packing::by_rows, Packing::layer), packing_of);
+INSTANTIATE_TEST_SUITE_P(all, Room,
+                         testing::Combine(testing::Values(Packing::by_rows, Packing::layer), testing::Values("llama")),
+                         packing_of);
 
 }  // namespace
 }  // namespace winnow::test
