@@ -78,8 +78,10 @@ TEST_P(Memory, is_what_the_entries_take) {
   }
 }
 
-// Of each kind one: plain, with windows, with windows and caps, with windows, sinks and experts, with experts.
-INSTANTIATE_TEST_SUITE_P(of_models, Memory, testing::Values("llama", "gemma3", "gemma2", "gpt-oss", "qwen3moe"),
+// Of each kind one: plain, with windows, with windows and caps, with windows of other heads, with windows, sinks and
+// experts, with experts.
+INSTANTIATE_TEST_SUITE_P(of_models, Memory,
+                         testing::Values("llama", "gemma3", "gemma2", "gemma4", "gpt-oss", "qwen3moe"),
                          [](const auto& of) { return of.param == std::string("gpt-oss") ? "gpt_oss" : of.param; });
 
 }  // namespace
