@@ -3,10 +3,11 @@
 
 WINNOW=PROGRAM MAKE_TINY_GGUF=PROGRAM random_load.py MINUTES [SEED]
 
-Clients ask for answers, which must be those that they get alone, read slowly, go in the queue, while their prompts are read or answered,
-close one side of their connections, send headers byte by byte, bodies that are too large, no JSON or no UTF-8. At the end no request may be
-left, /metrics must say the same, the server must end with code 0, and its memory must not have grown from the first third of the time to the
-last. For builds with sanitizers, too: what they find ends the server with another code.
+Clients ask for answers, which must be those that they get alone, read slowly, go in the queue, while their prompts
+are read or answered, close one side of their connections, send headers byte by byte, bodies that are too large, no
+JSON or no UTF-8. At the end no request may be left, /metrics must say the same, the server must end with code 0, and
+its memory must not have grown from the second third of the time to the last. For builds with sanitizers, too: what
+they find ends the server with another code.
 """
 
 import collections
