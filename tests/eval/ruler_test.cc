@@ -153,7 +153,7 @@ TEST_F(RulerTest, the_seed_says_all) {
   const auto again = data_.samples("ruler/vt");
   EXPECT_EQ(first[1].prompt.text, again[1].prompt.text);
   EXPECT_NE(first[0].prompt.text, first[1].prompt.text);
-  data_.options().seed = 2;
+  data_.options().seeds = {2};
   EXPECT_NE(data_.samples("ruler/vt")[1].prompt.text, first[1].prompt.text);
 }
 

@@ -97,6 +97,42 @@ TEST_F(TasksTest, keys_stand_at_all_depths) {
   EXPECT_EQ(depths, (std::map<std::string, int>{{"0", 2}, {"25", 2}, {"50", 2}, {"75", 2}, {"100", 2}}));
 }
 
+TEST_F(TasksTest, answers_are_hidden_at_the_depths_that_are_asked_for) {
+  std::string words;
+  for (int i = 0; i < 40; ++i) words += "There is hay in the field. ";
+  data_.write("needle/hay.txt", words);
+  data_.options().lengths = {500};
+  data_.options().depths = {10, 90};
+  std::map<std::string, int> depths;
+  for (const auto& sample : data_.samples("niah")) {
+    const auto place = sample.prompt.text.find(sample.references.front());
+    ASSERT_NE(place, std::string::npos);
+    const double share = static_cast<double>(place) / static_cast<double>(sample.prompt.text.size());
+    // The needle begins after the next sentence, and its answer is in it.
+    EXPECT_NEAR(share, std::stoi(sample.labels.at("depth")) / 100.0, 0.2);
+    ++depths[sample.labels.at("depth")];
+  }
+  EXPECT_EQ(depths, (std::map<std::string, int>{{"10", 5}, {"90", 5}}));
+}
+
+TEST_F(TasksTest, each_seed_makes_samples_of_its_own) {
+  data_.options().lengths = {5};
+  data_.options().limit = 2;
+  data_.options().seeds = {3};
+  const auto alone = data_.samples("kv-retrieval");
+  data_.options().seeds = {1, 3};
+  const auto both = data_.samples("kv-retrieval");
+  ASSERT_EQ(both.size(), 4U);
+  std::set<std::string> ids;
+  for (const auto& sample : both) ids.insert(sample.id);
+  EXPECT_EQ(ids.size(), 4U);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(both[2 + i].id, alone[i].id);
+    EXPECT_EQ(both[2 + i].prompt.text, alone[i].prompt.text);
+    EXPECT_NE(both[i].prompt.text, alone[i].prompt.text);
+  }
+}
+
 TEST_F(TasksTest, keys_come_from_the_papers_files) {
   data_.write("kv-retrieval/kv-retrieval-3_keys.jsonl",
               R"({"ordered_kv_records": [["a", "1"], ["b", "2"], ["c", "3"]], "key": "c", "value": "3"})"

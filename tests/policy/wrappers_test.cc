@@ -139,6 +139,8 @@ TEST(Pyramid, follows_the_formula_and_adds_up) {
   EXPECT_EQ(layer_budgets("pyramidkv", 132, 3, 182), (std::vector<int>{182, 132, 82}));
   EXPECT_EQ(layer_budgets("pyramid(snapkv):beta=2", 132, 3, 1000), (std::vector<int>{182, 132, 82}));
   EXPECT_EQ(layer_budgets("pyramidkv", 132, 1, 1000), (std::vector<int>{132}));
+  // A window of 1: C = 2, max = 3.9, min = 0.1; 4.9, 3 and 1.1.
+  EXPECT_EQ(layer_budgets("pyramidkv:window-share=2", 3, 3, 60), (std::vector<int>{5, 3, 1}));
   for (const int budget : {33, 40, 57, 132, 500, 999}) {
     for (const int layers : {1, 2, 7, 30}) {
       for (const char* spec : {"pyramidkv", "pyramid(h2o)", "pyramid(nacl)", "ada-pyramid", "pyramid(random):beta=1"}) {

@@ -56,7 +56,14 @@ void add_options(CLI::App& command, Raw& r) {
                   "examples before each question of short/*: the file's first, which are not asked then")
       ->check(counts_from(0));
   add_prompt_lengths(command, r.lengths);
-  command.add_option("--seed", r.task.seed, "of what is made up");
+  command
+      .add_option("--depth", r.task.depths, "percent of the prompt at which answers are hidden (niah, kv-retrieval)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(0, 100));
+  command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("--shard", r.shard,
                      "I/N: measure the Ith of N shares, from 0; winnow eval merge puts them together");
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");

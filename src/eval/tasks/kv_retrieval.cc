@@ -16,19 +16,17 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr int kMadeUp = 50;                      // samples of each number of keys
-constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
-
+constexpr int kMadeUp = 50;  // samples of each number of keys
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-/// Where the key stands, rounded to one of the depths.
+/// Where a key of the paper's files stands, rounded to 25 percent.
 int depth_of(std::size_t position, std::size_t count) {
   const double percent = count > 1 ? 100.0 * static_cast<double>(position) / static_cast<double>(count - 1) : 0;
   return static_cast<int>(std::lround(percent / 25)) * 25;
 }
 
 /// Prompt as in "Lost in the Middle".
-Sample sample_of(const Pairs& pairs, std::size_t asked, const std::string& id) {
+Sample sample_of(const Pairs& pairs, std::size_t asked, int depth, const std::string& id) {
   Sample out;
   out.task = "kv-retrieval";
   out.id = fmt::format("{}-{}", pairs.size(), id);
@@ -43,7 +41,7 @@ Sample sample_of(const Pairs& pairs, std::size_t asked, const std::string& id) {
   out.references = {pairs[asked].second};
   out.metric = Metric::contains_all;
   out.max_tokens = 64;
-  out.labels = {{"length", std::to_string(pairs.size())}, {"depth", std::to_string(depth_of(asked, pairs.size()))}};
+  out.labels = {{"length", std::to_string(pairs.size())}, {"depth", std::to_string(depth)}};
   return out;
 }
 
@@ -52,29 +50,29 @@ Sample of_line(const nlohmann::json& line, int number) {
   const auto pairs = line.at("ordered_kv_records").get<Pairs>();
   const auto key = line.at("key").get<std::string>();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs[i].first == key) return sample_of(pairs, i, std::to_string(number));
+    if (pairs[i].first == key) return sample_of(pairs, i, depth_of(i, pairs.size()), std::to_string(number));
   }
   throw InputError(fmt::format("the key {} is not among the {} records", key, pairs.size()));
 }
 
-Sample made_up(int keys, int number, std::uint32_t seed) {
+Sample made_up(int keys, int number, std::uint32_t seed, int depth) {
   Random random(seed, "kv-retrieval", number);
   Pairs pairs;
   for (int i = 0; i < keys; ++i) {
     auto key = made_up_uuid(random);
     pairs.emplace_back(std::move(key), made_up_uuid(random));
   }
-  const auto depth = as_size(kDepths[as_size(number) % std::size(kDepths)]);
-  return sample_of(pairs, (pairs.size() - 1) * depth / 100, std::to_string(number));
+  return sample_of(pairs, (pairs.size() - 1) * as_size(depth) / 100, depth, std::to_string(number));
 }
 
 std::vector<Sample> samples(int keys, const TaskOptions& options) {
   const auto file =
       std::filesystem::path(options.data) / "kv-retrieval" / fmt::format("kv-retrieval-{}_keys.jsonl", keys);
   if (std::filesystem::exists(file)) return read_samples(file.string(), options, of_line);
-  std::vector<Sample> out;
-  for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i) out.push_back(made_up(keys, i, options.seed));
-  return out;
+  const auto depths = depths_of(options);
+  return make_up(options, kMadeUp, [&](std::uint32_t seed, int number) {
+    return made_up(keys, number, seed, depths[as_size(number) % depths.size()]);
+  });
 }
 
 Task make(const Model&, const TaskOptions& options) {

@@ -65,10 +65,7 @@ std::vector<Sample> samples(int lines, const TaskOptions& options) {
                        std::to_string(number));
     });
   }
-  std::vector<Sample> out;
-  for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i)
-    out.push_back(made_up(lines, i, options.seed));
-  return out;
+  return make_up(options, kMadeUp, [&](std::uint32_t seed, int number) { return made_up(lines, number, seed); });
 }
 
 Task make(const Model&, const TaskOptions& options) {

@@ -131,6 +131,22 @@ std::vector<std::string> made_up_words(Random& random, int count) {
   return out;
 }
 
+std::vector<int> depths_of(const TaskOptions& options) {
+  return options.depths.empty() ? std::vector{0, 25, 50, 75, 100} : options.depths;
+}
+
+std::vector<Sample> make_up(const TaskOptions& options, int usual,
+                            const std::function<Sample(std::uint32_t seed, int number)>& one) {
+  std::vector<Sample> out;
+  for (const std::uint32_t seed : options.seeds) {
+    for (int i = 0; i < (options.limit > 0 ? options.limit : usual); ++i) {
+      auto& sample = out.emplace_back(one(seed, i));
+      if (seed != 1) sample.id += fmt::format("-seed{}", seed);
+    }
+  }
+  return out;
+}
+
 Task task_by_length(const TaskOptions& options, const std::vector<int>& usual,
                     const std::function<std::vector<Sample>(int length)>& samples_of) {
   Task out;

@@ -22,6 +22,14 @@ std::string made_up_letters(Random& random, int count, char first_letter);
 /// Words, each once: single ones while there are enough (440), else an adjective and a noun each (48,039).
 std::vector<std::string> made_up_words(Random& random, int count);
 
+/// Depths at which answers are hidden, in percent of the prompt: the user's, or 0, 25, 50, 75 and 100.
+std::vector<int> depths_of(const TaskOptions& options);
+
+/// For each seed `options.limit` samples, or `usual` without a limit. `one` makes the sample of a seed and a number.
+/// The ids of other seeds than 1 end with the seed.
+std::vector<Sample> make_up(const TaskOptions& options, int usual,
+                            const std::function<Sample(std::uint32_t seed, int number)>& one);
+
 /// A task that the model answers, with samples of several lengths: the user's, or `usual` where there are none.
 Task task_by_length(const TaskOptions& options, const std::vector<int>& usual,
                     const std::function<std::vector<Sample>(int length)>& samples_of);

@@ -31,8 +31,6 @@ constexpr Needle kNeedles[] = {
     {"The special magic number of Oslo is 2648013.", "The special magic number of Oslo is", "2648013", "digits"},
 };
 
-constexpr int kDepths[] = {0, 25, 50, 75, 100};  // percent
-
 /// The text with the needle after the sentence whose end is closest to the depth.
 std::string hide(const std::string& text, const char* sentence, int depth) {
   const std::string stop = ". ";
@@ -63,7 +61,7 @@ Task make(const Model& model, const TaskOptions& options) {
     std::vector<Sample> out;
     int made = 0;
     for (std::size_t n = 0; n < std::size(kNeedles); ++n) {
-      for (const int depth : kDepths) {
+      for (const int depth : depths_of(options)) {
         if (options.limit == 0 || made++ < options.limit) out.push_back(sample_of(text, kNeedles[n], n, length, depth));
       }
     }

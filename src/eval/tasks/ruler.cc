@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "eval/tasks/all.h"
 #include "eval/tasks/jsonl.h"
+#include "eval/tasks/made_up.h"
 #include "eval/tasks/ruler/prompts.h"
 #include "winnow/error.h"
 
@@ -97,12 +99,13 @@ Task make(const Type& type, const Model& model, const TaskOptions& options) {
   for (const int length : options.lengths.empty() ? std::vector{4096} : options.lengths) {
     const Maker maker = type.maker(options, length);
     Filler filler(model, type, maker, length);
-    for (int i = 0; i < (options.limit > 0 ? options.limit : kMadeUp); ++i) {
+    auto more = make_up(options, kMadeUp, [&](std::uint32_t seed, int number) {
       auto sample =
-          sample_of(type, task, fmt::format("{}-{}", length, i), filler.fill(Random(options.seed, task, i), i));
+          sample_of(type, task, fmt::format("{}-{}", length, number), filler.fill(Random(seed, task, number), number));
       sample.labels = {{"length", std::to_string(length)}, {"category", fmt::format("RULER {}", length)}};
-      out.samples.push_back(std::move(sample));
-    }
+      return sample;
+    });
+    std::move(more.begin(), more.end(), std::back_inserter(out.samples));
   }
   return out;
 }

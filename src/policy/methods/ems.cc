@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "policy/demotion.h"
 #include "policy/methods/presets.h"
 #include "policy/step.h"
+#include "policy/window.h"
 #include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
@@ -20,7 +22,7 @@ enum Column : std::uint8_t { kAll, kPast, kCurrent, kColumns };
 enum class Kind : std::uint8_t { global, local, both };
 
 struct Rule {
-  int window;
+  WindowLength window;
   Kind kind;
   bool halves;
   Pooling pooling;
@@ -43,7 +45,9 @@ std::vector<attention::Observe> observe(const Rule& rule, const LayerPrompt& pro
     }
   }
   return {{global, attention::Reduction::sum, {}},
-          {{ObservedRows::Kind::last, std::min(rule.window, prompt.tokens), {}}, attention::Reduction::sum, {}}};
+          {{ObservedRows::Kind::last, std::min(rule.window.of(prompt.tokens), prompt.tokens), {}},
+           attention::Reduction::sum,
+           {}}};
 }
 
 double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }
@@ -71,7 +75,8 @@ class ScoredLane {
     receive();
     if (too_long(view_, head_)) demote_a_centre();
     trim_merged_entries();
-    if ((view_.position - view_.terms.prompt.tokens + 1) % rule_.window == 0) begin_window();
+    const int read = view_.terms.prompt.tokens;
+    if ((view_.position - read + 1) % rule_.window.of(read) == 0) begin_window();
   }
 
  private:
@@ -166,7 +171,7 @@ class ScoredLane {
 
 Rule rule_from(const Options& options) {
   Rule rule{};
-  rule.window = options.integer("window");
+  rule.window = window_length(options);
   const auto& kind = options.text("score");
   rule.kind = kind == "glo" ? Kind::global : kind == "loc" ? Kind::local : Kind::both;
   rule.halves = options.text("observe") == "halves";
@@ -186,9 +191,9 @@ Rule rule_from(const Options& options) {
 std::vector<Option> options() {
   const Option::Choice on{"on", {"on", "off"}};
   const Option::Choice off{"off", {"on", "off"}};
-  return {
-      {"window", Option::Integer{32, 1, 65536},
-       "last tokens, which are always kept and whose queries make the local score"},
+  std::vector<Option> out =
+      window_length_options("last tokens, which are always kept and whose queries make the local score");
+  std::vector<Option> more = {
       {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
       {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; from 1 on nothing is"},
       {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
@@ -204,6 +209,8 @@ std::vector<Option> options() {
       {"positions", Option::Choice{"kept", {"kept", "cache", "merged"}},
        "positions of merged entries: those in the text, ranks in the cache; merged: none, the centre stands for them"},
       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}};
+  std::move(more.begin(), more.end(), std::back_inserter(out));
+  return out;
 }
 
 void decode_by_steps(Method& method, const Rule& rule) {
@@ -230,10 +237,10 @@ Method build(const Options& options) {
       rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
                   : "sums of the attention of all queries, and of the window's",
       [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
-  method.selection.always_kept = {"the window", [rule](const LayerPrompt&, int budget) {
-                                    return AlwaysKept{0, std::min(rule.window, budget)};
+  method.selection.always_kept = {"the window", [rule](const LayerPrompt& prompt, int budget) {
+                                    return AlwaysKept{0, std::min(rule.window.of(prompt.tokens), budget)};
                                   }};
-  method.selection.least = {"the window", [rule](const LayerPrompt&) { return rule.window; }};
+  method.selection.least = {"the window", [rule](const LayerPrompt& prompt) { return rule.window.of(prompt.tokens); }};
   method.selection.score = {
       "attention of " + options.text("score") + ", mean-pooled",
       [rule](const LayerView& view, const AlwaysKept& always_kept) { return score(rule, view, always_kept); }};

@@ -21,13 +21,15 @@ struct Settings {
   bool clamp = false;
   bool rotated = false;
   bool follows = true;
+  int window_share = 0;  ///< percent, by which winnow makes the window from a longer one; 0: it is given
 };
 
 std::string spec_of(const Settings& s) {
-  return "ems:window=" + std::to_string(s.window) + ",gamma=" + std::to_string(s.gamma) +
-         ",tau=" + std::to_string(s.tau) + ",kernel=3,score=" + s.score + ",similarity=" + s.similarity +
-         ",clamp=" + (s.clamp ? "on" : "off") + ",redundancy=" + (s.rotated ? "rotated" : "raw") +
-         ",positions=" + (s.follows ? "kept" : "merged");
+  const auto window =
+      s.window_share == 0 ? std::to_string(s.window) : "32,window-share=" + std::to_string(s.window_share);
+  return "ems:window=" + window + ",gamma=" + std::to_string(s.gamma) + ",tau=" + std::to_string(s.tau) +
+         ",kernel=3,score=" + s.score + ",similarity=" + s.similarity + ",clamp=" + (s.clamp ? "on" : "off") +
+         ",redundancy=" + (s.rotated ? "rotated" : "raw") + ",positions=" + (s.follows ? "kept" : "merged");
 }
 
 double length(const Vector& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
@@ -310,6 +312,13 @@ TEST(Ems, follows_the_reference_with_every_switch) {
   all[7].tau = 0.6;
   all[8].tau = -1;  // everything finds its like
   for (const auto& settings : all) follow_reference(settings, 24, 80, random_attention(6));
+}
+
+TEST(Ems, the_window_is_at_most_its_share_of_the_prompt) {
+  Settings settings;
+  settings.window = 5;
+  settings.window_share = 7;  // percent of 80 tokens
+  follow_reference(settings, 6, 80, random_attention(6));
 }
 
 TEST(Ems, follows_the_reference_where_ties_decide_who_is_kept) {

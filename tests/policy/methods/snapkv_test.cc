@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/fake_layer.h"
+#include "winnow/budget_error.h"
 
 namespace winnow::test {
 namespace {
@@ -41,6 +42,20 @@ TEST(SnapKv, keeps_what_the_reference_keeps) {
         }
       }
     }
+  }
+}
+
+TEST(SnapKv, the_window_is_at_most_its_share_of_the_prompt) {
+  constexpr int kTokens = 90;
+  const FakeLayer layer(1, 3, kTokens, random_attention(7));
+  for (const auto& [percent, window] : {std::pair{1, 1}, {2, 1}, {5, 4}, {10, 9}, {50, 32}, {100, 32}}) {
+    const auto spec = "snapkv:window-share=" + std::to_string(percent);
+    for (const int budget : {window + 1, window + 20}) {
+      EXPECT_EQ(kept(layer.plan(spec, budget), 0, kTokens),
+                snapkv(layer.group(0), budget, window, 7, "max", "valid", "mean"))
+          << spec << " budget " << budget;
+    }
+    EXPECT_THROW(layer.plan(spec, window), BudgetError) << spec;
   }
 }
 
