@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cache_lists.h"
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
+#include <spdlog/fmt/fmt.h>
 
+#include <CLI/CLI.hpp>
+
+#include "eval/method.h"
 #include "winnow/error.h"
-#include "winnow/policy/method.h"
 
 namespace winnow::cli {
-
-namespace {
-
-std::vector<CacheOptions> with_budgets(const CacheOptions& cache, const std::vector<std::string>& budgets) {
-  if (!cache.spec.method().needs_budget() || budgets.empty()) {
-    cache.check();
-    return {cache};
-  }
-  std::vector<CacheOptions> out;
-  for (const auto& budget : budgets) {
-    out.push_back(cache);
-    out.back().budget = Budget::parse(budget);
-  }
-  return out;
-}
-
-}  // namespace
 
 void add_cache_lists(CLI::App& command, CacheLists& lists) {
   // Each use takes one word: the next word may be a task.
@@ -43,16 +27,11 @@ bool is_same(const CacheOptions& a, const CacheOptions& b) {
 
 std::vector<CacheOptions> crossed(const CacheLists& lists) {
   std::vector<CacheOptions> out;
-  for (const auto& list : lists.kv) {
-    for (const auto& spec : Spec::parse_list(list)) {
-      for (const auto& kv_type : lists.kv_types) {
-        const auto with = with_budgets({spec, {}, KvType::parse(kv_type)}, lists.budgets);
-        for (const auto& cache : with) {
-          if (std::none_of(out.begin(), out.end(), [&](const CacheOptions& other) { return is_same(cache, other); }))
-            out.push_back(cache);
-        }
-      }
-    }
+  for (const auto& method : eval::methods_of(lists.kv, lists.budgets, lists.kv_types)) {
+    if (method.ask())
+      throw UsageError(
+          fmt::format("{} asks over documents: winnow eval and winnow docs ask can do that", method.spec()));
+    out.push_back(method.cache());
   }
   return out;
 }

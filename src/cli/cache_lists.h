@@ -25,7 +25,7 @@ void add_cache_lists(CLI::App& command, CacheLists& lists);
 /// Whether two are the same method with the same budget and type.
 bool is_same(const CacheOptions& a, const CacheOptions& b);
 
-/// All combinations, each once; only methods that need a budget get budgets. Throws UsageError.
+/// All combinations, as eval::methods_of() makes them. Throws UsageError, also for a way of asking over documents.
 std::vector<CacheOptions> crossed(const CacheLists& lists);
 
 }  // namespace winnow::cli

@@ -3,38 +3,17 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
-
-#include "base/as_size.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
+#include "eval/reading.h"
 #include "winnow/error.h"
 #include "winnow/policy/method.h"
 
 namespace winnow::eval {
 
 namespace {
-
-/// Cuts the middle of a prompt to `room` tokens, as LongBench does. The question stays whole. Returns how many tokens
-/// were cut.
-int cut_middle(Prompt& prompt, std::size_t room) {
-  const std::size_t total = prompt.text.size() + prompt.question.size();
-  if (total <= room) return 0;
-  const std::size_t surplus = std::min(total - room, prompt.text.size());
-  const auto begin =
-      prompt.text.begin() + static_cast<std::ptrdiff_t>(std::min(room / 2, prompt.text.size() - surplus));
-  prompt.text.erase(begin, begin + static_cast<std::ptrdiff_t>(surplus));
-  return static_cast<int>(surplus);
-}
-
-std::string hash_text(const Prompt& prompt) {
-  Hasher hasher;
-  hasher.add(std::as_bytes(std::span(prompt.text)));
-  hasher.add(std::as_bytes(std::span(prompt.question)));
-  return fmt::format("{:016x}", hasher.value());
-}
 
 /// Names the group by a hash of its records' keys, so that a group of other caches has another name.
 void name_group(std::vector<Record>& records) {
@@ -55,138 +34,145 @@ void name_group(std::vector<Record>& records) {
 
 const char* name_of(Protocol protocol) { return protocol == Protocol::aware ? "question-aware" : "question-agnostic"; }
 
-Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<CacheOptions> caches,
+Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<Method> methods,
              PromptLimits limits)
-    : limits_(std::move(limits)), caches_(std::move(caches)) {
-  tokenized_.sample = &sample;
-  tokenized_.protocol = protocol;
-  tokenized_.prompt = model.tokenize(sample.prompt);
+    : tokenized_(tokenized(model, sample, protocol, limits.max_prompt)),
+      limits_(std::move(limits)),
+      methods_(std::move(methods)),
+      hash_(hash_of(tokenized_)) {
   if (limits_.context == 0) limits_.context = model.info().context;
-  if (limits_.max_prompt > 0) cut_tokens_ = cut_middle(tokenized_.prompt, as_size(limits_.max_prompt));
-  hash_ = hash_text(tokenized_.prompt);
 }
 
-Key Group::key(const CacheOptions& cache) const {
+Key Group::key(const Method& method) const {
   const Sample& sample = *tokenized_.sample;
-  const std::string budget = cache.budget ? cache.budget->print() : "";
-  return {
-      sample.task, sample.id,          cache.spec.print(), budget, cache.kv_type.print(), name_of(tokenized_.protocol),
-      hash_,       limits_.max_prompt, limits_.rope};
+  return {sample.task,
+          sample.id,
+          method.spec(),
+          method.budget() ? method.budget()->print() : "",
+          method.kv_type().print(),
+          name_of(tokenized_.protocol),
+          hash_,
+          limits_.max_prompt,
+          limits_.rope};
 }
 
 std::vector<Key> Group::keys() const {
   std::vector<Key> out;
-  for (const auto& cache : caches_) out.push_back(key(cache));
+  for (const auto& method : methods_) out.push_back(key(method));
   return out;
 }
 
-int Group::tokens() const {
-  return static_cast<int>(tokenized_.prompt.text.size() + tokenized_.prompt.question.size());
-}
-
 void Group::leave_out(const std::set<Key>& known) {
-  std::erase_if(caches_, [&](const CacheOptions& cache) { return known.contains(key(cache)); });
+  std::erase_if(methods_, [&](const Method& method) { return known.contains(key(method)); });
 }
 
 /// The tokens that are read before the cache is compressed.
-int Group::tokens_compressed() const {
+int Group::tokens_compressed(const Method& method) const {
   const Prompt& prompt = tokenized_.prompt;
-  const bool asked_later = tokenized_.protocol == Protocol::agnostic && !prompt.text.empty();
-  return asked_later ? static_cast<int>(prompt.text.size()) : tokens();
+  const bool asked_later = method.ask() || (tokenized_.protocol == Protocol::agnostic && !prompt.text.empty());
+  return asked_later ? static_cast<int>(prompt.text.size()) : tokenized_.tokens();
 }
 
 /// The budget for the prompt, in entries per KV head.
-int Group::entries_kept(const Model& model, const CacheOptions& cache) const {
-  return engine::budget_entries(cache, model.impl().weights->hparams(), tokens_compressed());
+int Group::entries_kept(const Model& model, const Method& method) const {
+  return engine::budget_entries(method.cache(), model.impl().weights->hparams(), tokens_compressed(method));
 }
 
-bool Group::keeps_all(const Model& model, const CacheOptions& cache) const {
-  return cache.budget && entries_kept(model, cache) >= tokens_compressed();
+bool Group::keeps_all(const Model& model, const Method& method) const {
+  return method.budget() && entries_kept(model, method) >= tokens_compressed(method);
 }
 
-/// Why a cache cannot be measured; empty when it can. A prompt that fits into the budget says nothing about the method:
-/// its score would look as good as the full cache's. And a share of a short prompt may be less than what the method
-/// always keeps.
-std::string Group::why_not(const Model& model, const CacheOptions& cache) const {
-  if (!cache.budget) return {};
-  cache.check();
-  const int tokens = tokens_compressed();
-  const int entries = entries_kept(model, cache);
-  if (keeps_all(model, cache)) {
-    const bool counts_entries = cache.budget->unit() == Budget::Unit::entries;
-    return fmt::format("the prompt has {} tokens, the budget {}{}", tokens, cache.budget->print(),
-                       counts_entries ? "" : fmt::format(" holds {}", entries));
+/// Why a method cannot be measured; empty when it can. A prompt that fits into the budget says nothing about the
+/// method: its score would look as good as the full cache's. And a share of a short prompt may be less than what the
+/// method always keeps.
+std::string Group::why_not(const Model& model, const Method& method) const {
+  if (!method.budget()) return {};
+  const Budget& budget = *method.budget();
+  const int tokens = tokens_compressed(method);
+  const int entries = entries_kept(model, method);
+  if (keeps_all(model, method)) {
+    return fmt::format("the prompt has {} tokens, the budget {}{}", tokens, budget.print(),
+                       budget.unit() == Budget::Unit::entries ? "" : fmt::format(" holds {}", entries));
   }
-  if (cache.budget->unit() != Budget::Unit::percent) return {};
-  const int least = engine::least_budget(cache.spec.method(), model.impl().weights->hparams(), tokens);
+  if (budget.unit() != Budget::Unit::percent) return {};
+  const int least = engine::least_budget(method.cache().spec.method(), model.impl().weights->hparams(), tokens);
   if (entries >= least) return {};
-  return fmt::format("{} of {} tokens are {}, {} needs {}", cache.budget->print(), tokens, entries, cache.spec.print(),
-                     least);
+  return fmt::format("{} of {} tokens are {}, {} needs {}", budget.print(), tokens, entries, method.spec(), least);
 }
 
 void Group::leave_out_what_does_not_fit(const Model& model) {
-  std::erase_if(caches_, [&](const CacheOptions& cache) {
-    const auto why = why_not(model, cache);
-    if (!why.empty()) skipped_.emplace_back(cache, why);
+  std::erase_if(methods_, [&](const Method& method) {
+    const auto why = why_not(model, method);
+    if (!why.empty()) skipped_.emplace_back(method, why);
     return !why.empty();
   });
 }
 
 /// Refuses longer prompts, unless the user allowed them.
 void Group::check_length() const {
-  if (limits_.max_prompt > 0 && tokens() > limits_.max_prompt)
-    throw InputError(
-        fmt::format("the question alone has {} tokens, --max-prompt allows {}", tokens(), limits_.max_prompt));
+  const int tokens = tokenized_.tokens();
+  if (limits_.max_prompt > 0 && tokens > limits_.max_prompt) {
+    const char* const least =
+        tokenized_.documents.empty() ? "the question alone has" : "with a token of each document the prompt has";
+    throw InputError(fmt::format("{} {} tokens, --max-prompt allows {}", least, tokens, limits_.max_prompt));
+  }
   if (beyond_context() == 0 || limits_.beyond == PromptLimits::Beyond::allowed) return;
   const int answer = tokenized_.sample->max_tokens;
   throw InputError(
       fmt::format("the prompt has {} tokens{}, the model's context {}: --max-prompt N cuts the middle out of longer "
                   "prompts, --beyond-context reads them as they are",
-                  tokens(), answer > 0 ? fmt::format(" and its answer up to {}", answer) : "", limits_.context));
+                  tokens, answer > 0 ? fmt::format(" and its answer up to {}", answer) : "", limits_.context));
 }
 
 /// The context's length where prompt and answer exceed it, or 0.
 int Group::beyond_context() const {
-  return tokens() > limits_.context - tokenized_.sample->max_tokens ? limits_.context : 0;
+  return tokenized_.tokens() > limits_.context - tokenized_.sample->max_tokens ? limits_.context : 0;
 }
 
 std::vector<Record> Group::measure(Session& session, const Task& task) {
   check_length();
   leave_out_what_does_not_fit(session.model());
   std::vector<Record> out;
-  if (!caches_.empty()) out = measure_caches(session, task);
-  for (const auto& [cache, why] : skipped_) {
+  if (!methods_.empty()) out = measure_methods(session, task);
+  for (const auto& [method, why] : skipped_) {
     auto& record = out.emplace_back();
     record.skipped = why;
-    fill_in(cache, {}, 0, record);
+    fill_in(method, {}, 0, record);
   }
   name_group(out);
   return out;
 }
 
-std::vector<Record> Group::measure_caches(Session& session, const Task& task) {
-  auto caches = caches_;
+std::vector<Record> Group::measure_methods(Session& session, const Task& task) {
+  auto methods = methods_;
   const std::ptrdiff_t before = task.against == Against::full ? 1 : 0;
-  if (before > 0) caches.insert(caches.begin(), CacheOptions());
+  if (before > 0) methods.insert(methods.begin(), CacheOptions());
   session.reset_peak();
   const auto begin = Clock::now();
-  auto text = read(session, caches);
+  auto readings = read(session, tokenized_, methods);
   tokenized_.read_ms = ms_since(begin);
-  auto out = task.measure(session, tokenized_, text.caches, std::move(text.logits));
-  for (std::size_t i = 0; i < out.size(); ++i) fill_in(caches[i], text.stats[i], tokenized_.read_ms, out[i]);
+  tokenized_.first_tokens.clear();
+  std::vector<Cache> caches;
+  std::vector<std::vector<float>> logits;
+  for (auto& reading : readings) {
+    tokenized_.first_tokens.push_back(reading.first_token);
+    caches.push_back(std::move(reading.cache));
+    logits.push_back(std::move(reading.logits));
+  }
+  auto out = task.measure(session, tokenized_, caches, std::move(logits));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    fill_in(methods[i], readings[i].stats, tokenized_.read_ms, out[i]);
+    out[i].values.merge(readings[i].values);
+  }
   out.erase(out.begin(), out.begin() + before);
   return out;
 }
 
-AnswerStart Group::read(Session& session, std::span<const CacheOptions> caches) const {
-  return Questions(session, tokenized_.prompt.text, {tokenized_.prompt.question}, tokenized_.protocol, caches).ask(0);
-}
-
-void Group::fill_in(const CacheOptions& cache, const CacheStats& stats, double prefill_ms, Record& record) const {
-  record.key = key(cache);
+void Group::fill_in(const Method& method, const CacheStats& stats, double prefill_ms, Record& record) const {
+  record.key = key(method);
   record.labels = tokenized_.sample->labels;
-  record.prompt_tokens = tokens();
-  record.cut_tokens = cut_tokens_;
+  record.prompt_tokens = tokenized_.tokens();
+  record.cut_tokens = tokenized_.cut_tokens;
   record.beyond_context = beyond_context();
   record.entries = stats.entries_per_head_mean;
   record.bytes_held = stats.bytes_held;

@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/clock.h"
@@ -11,6 +12,20 @@
 namespace winnow::eval {
 
 namespace {
+
+/// Refuses to ask over documents where there are none.
+void check_documents(const Evaluation& evaluation) {
+  const auto ask = std::find_if(evaluation.methods.begin(), evaluation.methods.end(),
+                                [](const Method& method) { return method.ask().has_value(); });
+  if (ask == evaluation.methods.end()) return;
+  for (const auto& task : evaluation.tasks) {
+    for (const auto& sample : task.samples) {
+      if (sample.documents.empty())
+        throw UsageError(fmt::format("{} asks over documents, and the sample {} of {} has none", ask->spec(), sample.id,
+                                     sample.task));
+    }
+  }
+}
 
 class Run {
  public:
@@ -66,17 +81,17 @@ class Run {
 
   /// Empty when everything is known.
   std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol) {
-    if (task.sharing == Sharing::together) return measure(task, sample, protocol, evaluation_.caches);
+    if (task.sharing == Sharing::together) return measure(task, sample, protocol, evaluation_.methods);
     std::vector<Record> out;
-    for (const auto& cache : evaluation_.caches) {
-      for (auto& record : measure(task, sample, protocol, {cache})) out.push_back(std::move(record));
+    for (const auto& method : evaluation_.methods) {
+      for (auto& record : measure(task, sample, protocol, {method})) out.push_back(std::move(record));
     }
     return out;
   }
 
   std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol,
-                              const std::vector<CacheOptions>& caches) {
-    Group group(session_.model(), sample, protocol, caches, evaluation_.limits);
+                              const std::vector<Method>& methods) {
+    Group group(session_.model(), sample, protocol, methods, evaluation_.limits);
     group.leave_out(known_);
     if (group.empty()) return {};
     if (task.sharing == Sharing::alone) warm_up(task, sample, protocol);
@@ -111,6 +126,7 @@ class Run {
 }  // namespace
 
 Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress) {
+  check_documents(evaluation);
   return Run(session, evaluation, records, progress).all();
 }
 

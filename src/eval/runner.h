@@ -18,10 +18,10 @@ struct Shard {
   int count = 1;
 };
 
-/// What is measured: every sample of every task, by every protocol, with every cache.
+/// What is measured: every sample of every task, by every protocol, with every method.
 struct Evaluation {
   std::vector<Task> tasks;
-  std::vector<CacheOptions> caches;
+  std::vector<Method> methods;
   std::vector<Protocol> protocols;
   PromptLimits limits;
   Shard shard;
@@ -43,9 +43,9 @@ struct Outcome {
   double seconds = 0;
 };
 
-/// Measures what `records` lacks. A group is a sample with one protocol and all caches that it lacks: its text is read
-/// once for all of them, and its records are added together. Throws Interrupted, InputError (a full disk); what is in
-/// `records` by then stays.
+/// Measures what `records` lacks. A group is a sample with one protocol and all methods that it lacks: its text is read
+/// once for all of them, and its records are added together. Throws UsageError where a method asks over documents and a
+/// sample has none, Interrupted, InputError (a full disk); what is in `records` by then stays.
 Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress);
 
 }  // namespace winnow::eval

@@ -42,21 +42,26 @@ struct Choice {
   std::string scored;  ///< … and the text after it, whose likelihood counts
 };
 
-/// One prompt of a task with its expected answer.
+/// One prompt of a task with its expected answer. With documents, what is read is the prompt's text (where there is
+/// one, a document of its own), the documents in their order, and the question.
 struct Sample {
   std::string task;
   std::string id;  ///< unique within the task
   PromptText prompt;
+  std::vector<std::string> documents;
   std::vector<std::string> references;
   std::vector<std::string> classes;  ///< of classification
   std::vector<Choice> choices;       ///< of multiple choice; the reference is the name of the right one
   Metric metric = Metric::qa_f1;
+  std::vector<Metric> further;  ///< records have them by their names, among the values
   ScoredText scored = ScoredText::whole;
   int max_tokens = 32;
   std::map<std::string, std::string> labels;  ///< what reports group by: "length", "depth"
 };
 
 /// 0 … 1.
-double score(const Sample& sample, const std::string& answer);
+double score(const Sample& sample, Metric metric, const std::string& answer);
+/// By the sample's own metric.
+inline double score(const Sample& sample, const std::string& answer) { return score(sample, sample.metric, answer); }
 
 }  // namespace winnow::eval

@@ -37,8 +37,8 @@ double contains_all(std::string_view answer, const std::vector<std::string>& ref
   return references.empty() ? 0 : found / static_cast<double>(references.size());
 }
 
-double score_one(const Sample& sample, std::string_view answer, std::string_view reference) {
-  switch (sample.metric) {
+double score_one(const Sample& sample, Metric metric, std::string_view answer, std::string_view reference) {
+  switch (metric) {
     case Metric::qa_f1:
       return qa_f1(answer, reference);
     case Metric::qa_f1_zh:
@@ -85,11 +85,11 @@ Metric parse_metric(const std::string& name) {
   throw UsageError(fmt::format("there is no metric {} (there are {})", name, fmt::join(all, ", ")));
 }
 
-double score(const Sample& sample, const std::string& answer) {
+double score(const Sample& sample, Metric metric, const std::string& answer) {
   const std::string text = sample.scored == ScoredText::first_line ? first_line(answer) : answer;
-  if (sample.metric == Metric::contains_all) return contains_all(text, sample.references);
+  if (metric == Metric::contains_all) return contains_all(text, sample.references);
   double best = 0;
-  for (const auto& reference : sample.references) best = std::max(best, score_one(sample, text, reference));
+  for (const auto& reference : sample.references) best = std::max(best, score_one(sample, metric, text, reference));
   return best;
 }
 

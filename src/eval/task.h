@@ -9,13 +9,13 @@
 
 namespace winnow::eval {
 
-/// What caches are measured against.
+/// What methods are measured against.
 enum class Against : std::uint8_t {
   references,  ///< the sample's
-  full,        ///< the full f16 cache of the same prompt, which is read with them and stands first
+  full,        ///< the full f16 cache of the whole prompt, which is read with them and stands first
 };
 
-/// Whether the caches of a sample are measured together.
+/// Whether the methods of a sample are measured together.
 enum class Sharing : std::uint8_t {
   together,  ///< the prompt is read once for all
   alone,     ///< each in a group of its own, so that its timings and its peak are its own

@@ -42,6 +42,7 @@ const std::vector<TaskInfo>& list_tasks() {
     add_kv_retrieval(all);
     add_short(all);
     add_perplexity(all);
+    add_documents(all);
     add_fidelity(all);
     add_efficiency(all);
     return all;
@@ -57,6 +58,8 @@ std::vector<Task> make_tasks(std::span<const std::string> names, const Model& mo
       out.push_back(custom_task(name, options));
     } else if (is_ruler_file(name, options)) {
       out.push_back(ruler_file(name, options));
+    } else if (is_documents_file(name, options)) {
+      out.push_back(documents_file(name, options));
     } else {
       add_meant(name, model, options, out);
     }

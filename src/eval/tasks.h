@@ -38,7 +38,8 @@ struct TaskInfo {
 const std::vector<TaskInfo>& list_tasks();
 
 /// Tasks by their names, in that order. A group's name (`longbench`) stands for all of its tasks, FILE.jsonl for the
-/// samples in that file, and ruler/NAME for those in the data folder's ruler/NAME.jsonl, if there is such a file.
+/// samples in that file, ruler/NAME for those in the data folder's ruler/NAME.jsonl, if there is such a file, and
+/// documents/multi-doc/NAME and documents-fidelity/multi-doc/NAME likewise.
 /// Throws UsageError for an unknown task, InputError for a missing file.
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options);
 

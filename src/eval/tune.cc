@@ -55,11 +55,9 @@ std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>
 }
 
 /// The index of the full cache in the same type.
-std::size_t full_of(const std::vector<CacheOptions>& caches, const CacheOptions& cache) {
-  const auto found = std::find_if(caches.begin(), caches.end(), [&](const CacheOptions& other) {
-    return other.spec == Spec() && other.kv_type == cache.kv_type;
-  });
-  return as_size(found - caches.begin());
+std::size_t full_of(const std::vector<Method>& methods, const Method& method) {
+  const Method full(CacheOptions{Spec(), {}, method.kv_type()});
+  return as_size(std::find(methods.begin(), methods.end(), full) - methods.begin());
 }
 
 }  // namespace
@@ -73,23 +71,23 @@ Task examples(const std::string& path, const TaskOptions& options) {
 std::vector<Trial> trials_of(const Model& model, const Evaluation& evaluation, const std::vector<Record>& records) {
   std::map<Key, const Record*> measured;
   for (const auto& record : records) measured[record.key] = &record;
-  std::vector<std::vector<Pair>> by_cache(evaluation.caches.size());
+  const auto& methods = evaluation.methods;
+  std::vector<std::vector<Pair>> by_method(methods.size());
   for (const auto& task : evaluation.tasks) {
     for (const auto& sample : task.samples) {
       for (const Protocol protocol : evaluation.protocols) {
-        const Group group(model, sample, protocol, evaluation.caches, evaluation.limits);
+        const Group group(model, sample, protocol, methods, evaluation.limits);
         const auto keys = group.keys();
         if (!measured.contains(keys.front())) continue;  // it failed, with all its caches
         for (std::size_t i = 0; i < keys.size(); ++i)
-          by_cache[i].push_back({measured.at(keys[i]),
-                                 measured.at(keys[full_of(evaluation.caches, evaluation.caches[i])]),
-                                 group.keeps_all(model, evaluation.caches[i])});
+          by_method[i].push_back({measured.at(keys[i]), measured.at(keys[full_of(methods, methods[i])]),
+                                  group.keeps_all(model, methods[i])});
       }
     }
   }
   std::vector<Trial> out;
-  for (std::size_t i = 0; i < by_cache.size(); ++i) {
-    if (auto trial = trial_of(evaluation.caches[i], by_cache[i])) out.push_back(std::move(*trial));
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    if (auto trial = trial_of(methods[i].cache(), by_method[i])) out.push_back(std::move(*trial));
   }
   // By bytes; of equals the better one first.
   std::stable_sort(out.begin(), out.end(), [](const Trial& a, const Trial& b) {

@@ -48,13 +48,6 @@ class Parser {
     return out;
   }
 
-  std::vector<Parsed> list() {
-    std::vector<Parsed> out{spec(1)};
-    while (reader_.take(',')) out.push_back(spec(1));
-    reader_.end();
-    return out;
-  }
-
  private:
   Parsed spec(int depth) {
     if (depth > kMaxDepth) reader_.fail(fmt::format("more than {} wrappers", kMaxDepth - 1));
@@ -141,9 +134,7 @@ Spec Spec::parse_endless(std::string_view text) {
 std::vector<Spec> Spec::parse_list(std::string_view text) {
   const auto registry = policy::registered();
   std::vector<Spec> out;
-  for (auto& parsed : Parser(text, *registry).list()) {
-    out.push_back({std::move(parsed.method), std::move(parsed.canonical), std::move(parsed.full)});
-  }
+  for (const auto spec : policy::split_list(text)) out.push_back(parse(spec, *registry));
   return out;
 }
 

@@ -17,7 +17,28 @@ namespace {
 constexpr std::size_t kMaxLength = 4096;
 constexpr std::string_view kPunctuation = "():,=";
 
+/// Whether `key=` stands here.
+bool is_option(std::string_view text) {
+  const auto end = text.find_first_of(kPunctuation);
+  return end != std::string_view::npos && text[end] == '=';
+}
+
 }  // namespace
+
+std::vector<std::string_view> split_list(std::string_view text) {
+  std::vector<std::string_view> out;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') --depth;
+    if (text[i] != ',' || depth > 0 || is_option(text.substr(i + 1))) continue;
+    out.push_back(text.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  out.push_back(text.substr(begin));
+  return out;
+}
 
 std::string print_all(const Options& values, const std::vector<Option>& declared) {
   std::string out;
@@ -81,9 +102,7 @@ void SpecReader::option(const std::string& owner, const std::vector<Option>& dec
 }
 
 bool SpecReader::another_option() {
-  if (at_ == text_.size() || text_[at_] != ',') return false;
-  const auto end = text_.find_first_of(kPunctuation, at_ + 1);
-  if (end == std::string_view::npos || text_[end] != '=') return false;
+  if (at_ == text_.size() || text_[at_] != ',' || !is_option(text_.substr(at_ + 1))) return false;
   ++at_;
   return true;
 }

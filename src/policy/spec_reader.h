@@ -23,6 +23,9 @@ std::string print_all(const Options& values, const std::vector<Option>& declared
 /// The same of those that differ from their default.
 std::string print_changed(const Options& values, const std::vector<Option>& declared);
 
+/// The specs of a list: a comma outside brackets starts a new one unless `key=` follows it.
+std::vector<std::string_view> split_list(std::string_view text);
+
 /// Reads a spec from left to right. All throw UsageError, with the place where the spec is wrong.
 class SpecReader {
  public:

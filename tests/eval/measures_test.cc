@@ -33,8 +33,8 @@ class MeasuresTest : public testing::Test {
     return out;
   }
 
-  std::vector<Record> measure(const Task& task, std::vector<CacheOptions> caches, Protocol protocol = Protocol::aware) {
-    return Group(*data_.model(), task.samples.front(), protocol, std::move(caches)).measure(session_, task);
+  std::vector<Record> measure(const Task& task, std::vector<Method> methods, Protocol protocol = Protocol::aware) {
+    return Group(*data_.model(), task.samples.front(), protocol, std::move(methods)).measure(session_, task);
   }
 
   /// ln p of each token of `tokens` after a prompt, by reading all that comes before it anew.

@@ -80,7 +80,7 @@ eval::Shard parse_shard(const std::string& text) {
 
 eval::Evaluation evaluation_of(const Raw& r) {
   eval::Evaluation evaluation;
-  evaluation.caches = crossed(r.caches);
+  evaluation.methods = eval::methods_of(r.caches.kv, r.caches.budgets, r.caches.kv_types);
   evaluation.shard = parse_shard(r.shard);
   for (const auto& name : r.protocols)
     evaluation.protocols.push_back(name == "question-aware" ? Protocol::aware : Protocol::agnostic);
@@ -226,8 +226,8 @@ void add_eval(CLI::App& app) {
   tasks->callback([] { list(); });
   add_eval_reports(*command);
   command->footer(
-      "Example:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o "
-      "results");
+      "Examples:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o "
+      "results\n  winnow eval documents/hotpotqa -m model.gguf --data DATA --kv full,samkv,reuse,epic -o asked");
   command->callback([raw, command] {
     if (command->get_subcommands().empty()) run(*raw);
   });

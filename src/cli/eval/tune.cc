@@ -5,7 +5,6 @@
 #include <stdlib.h>  // NOLINT: mkdtemp is POSIX
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -93,14 +92,10 @@ eval::Evaluation evaluation_of(Raw& r) {
   if (r.common.raw) {
     for (auto& sample : evaluation.tasks.front().samples) sample.prompt.format = PromptFormat::raw;
   }
-  evaluation.caches = crossed(r.caches);
-  CacheLists full;
-  full.kv_types = r.caches.kv_types;
-  for (const auto& cache : crossed(full)) {
-    if (std::none_of(evaluation.caches.begin(), evaluation.caches.end(),
-                     [&](const CacheOptions& other) { return is_same(cache, other); }))
-      evaluation.caches.push_back(cache);
-  }
+  CacheLists with_full = r.caches;
+  with_full.kv.emplace_back("full");  // in each type, with which trials are compared
+  const auto caches = crossed(with_full);
+  evaluation.methods.assign(caches.begin(), caches.end());
   evaluation.protocols = {r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic};
   return evaluation;
 }

@@ -10,9 +10,13 @@ namespace {
 
 constexpr int kSteps = 64;
 
-void compare(const std::vector<Logits>& logits, std::vector<Distance>& distances) {
+/// Compares those that have predicted the token at `step` with what they keep.
+void compare(const std::vector<Logits>& logits, const TokenizedSample& tokenized, int step,
+             std::vector<Distance>& distances) {
   const Reference full(logits.front());
-  for (std::size_t i = 0; i < logits.size(); ++i) full.compare(logits[i], distances[i]);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (step > 0 || tokenized.first_tokens[i] == FirstToken::what_is_kept) full.compare(logits[i], distances[i]);
+  }
 }
 
 }  // namespace
@@ -23,8 +27,7 @@ Measure agreeing() {
         std::vector<Distance> distances(caches.size());
         const auto begin = Clock::now();
         for (int i = 0; i < kSteps; ++i) {
-          // With the question-aware protocol full attention predicts the first token, whatever the method.
-          if (i > 0 || tokenized.protocol == Protocol::agnostic) compare(logits, distances);
+          compare(logits, tokenized, i, distances);
           step(session, caches, static_cast<Token>(best(logits.front())), logits);
         }
         const double decode_ms = ms_since(begin);

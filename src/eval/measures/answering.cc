@@ -20,7 +20,10 @@ Measure answering() {
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (answers[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
       out[i].answer = answers[i].text;
-      out[i].score = score(*tokenized.sample, answers[i].text);
+      const Sample& sample = *tokenized.sample;
+      out[i].score = score(sample, answers[i].text);
+      for (const Metric metric : sample.further)
+        out[i].values[name_of(metric)] = score(sample, metric, answers[i].text);
       out[i].timings.decode_ms = decode_ms;
     }
     return out;

@@ -6,26 +6,18 @@
 #include <vector>
 
 #include "eval/record.h"
-#include "eval/sample.h"
-#include "winnow/questions.h"
+#include "eval/tokenized_sample.h"
 #include "winnow/session.h"
 
 namespace winnow::eval {
-
-/// A sample as the model reads it, with one protocol.
-struct TokenizedSample {
-  const Sample* sample = nullptr;
-  Prompt prompt;
-  Protocol protocol = Protocol::aware;
-  double read_ms = 0;  ///< what reading the prompt took, for all caches of the group
-};
 
 /// Measures a sample with all caches of a group together. Returns one record for each cache, in their order, with
 /// answer, score, values and timings.decode_ms filled in. Throws what the session throws.
 using Measure = std::function<std::vector<Record>(Session& session, const TokenizedSample& tokenized,
                                                   std::vector<Cache>& caches, std::vector<std::vector<float>> logits)>;
 
-/// Lets the model answer, all caches decoding together, and scores what it says.
+/// Lets the model answer, all caches decoding together, and scores what it says. Values have the sample's further
+/// metrics.
 Measure answering();
 
 /// Every cache reads the first cache's 64 greedy tokens (teacher-forced). The first cache is the full one. The score is

@@ -15,7 +15,7 @@ Quantity score_of(const std::set<std::string>& values) {
   const char* title = "score";
   if (values.contains("kl")) title = "agreement, %";
   if (values.contains("perplexity")) title = "next token right, %";
-  if (values.contains("ttft_ms")) title = "bytes saved, %";
+  if (values.contains("decode_tps")) title = "bytes saved, %";
   return {"", title, Better::higher, Scale::linear, 1, 0.01};
 }
 
@@ -26,6 +26,9 @@ Quantity quantity_of(const std::string& value) {
       {"kl", "KL to full, nats", Better::lower, Scale::logarithmic, 3, 1},
       {"perplexity", "perplexity", Better::lower, Scale::linear, 2, 1},
       {"ttft_ms", "first token, ms", Better::lower, Scale::linear, 0, 1},
+      {"sequence_ratio", "entries kept, %", Better::lower, Scale::linear, 1, 0.01},
+      {"recompute_ratio", "recomputed, %", Better::lower, Scale::linear, 1, 0.01},
+      {"qa_f1_zh", "F1 (Chinese), %", Better::higher, Scale::linear, 1, 0.01},
       {"decode_tps", "decoding, tokens/s", Better::higher, Scale::linear, 1, 1},
       {"decode_tps_8", "decoding 8 together, tokens/s", Better::higher, Scale::linear, 1, 1},
       {"peak_bytes", "peak, MiB", Better::lower, Scale::linear, 1, kMiB},

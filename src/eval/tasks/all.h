@@ -15,6 +15,7 @@ void add_lines(std::vector<TaskInfo>& to);
 void add_kv_retrieval(std::vector<TaskInfo>& to);
 void add_short(std::vector<TaskInfo>& to);
 void add_perplexity(std::vector<TaskInfo>& to);
+void add_documents(std::vector<TaskInfo>& to);
 void add_fidelity(std::vector<TaskInfo>& to);
 void add_efficiency(std::vector<TaskInfo>& to);
 
@@ -23,8 +24,13 @@ bool is_ruler_file(const std::string& name, const TaskOptions& options);
 /// … whose name begins with the type.
 Task ruler_file(const std::string& name, const TaskOptions& options);
 
-/// A file of samples: one JSON object a line with text, question (or input), outputs, and maybe id, metric, classes,
-/// max_tokens.
+/// Whether a name is documents/ or documents-fidelity/ and a file of questions over documents, multi-doc/NAME.jsonl in
+/// the data folder.
+bool is_documents_file(const std::string& name, const TaskOptions& options);
+Task documents_file(const std::string& name, const TaskOptions& options);
+
+/// A file of samples: one JSON object a line with text, question (or input), outputs, and maybe documents, id, metric,
+/// classes, max_tokens.
 Task custom_task(const std::string& path, const TaskOptions& options);
 
 }  // namespace winnow::eval

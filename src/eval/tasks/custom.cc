@@ -10,9 +10,11 @@ namespace winnow::eval {
 
 namespace {
 
-/// {"text", "question" or "input", "outputs", "metric", "max_tokens", "id"}: text and outputs as L-Eval has them.
+/// {"text", "documents", "question" or "input", "outputs", "metric", "max_tokens", "id"}: text and outputs as L-Eval
+/// has them.
 Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
   Sample out = begin_sample(line, number, task);
+  if (line.contains("documents")) out.documents = documents_of(line);
   out.prompt.question = line.contains("question") ? line["question"].get<std::string>() : line.value("input", "");
   out.references = line.at("outputs").get<std::vector<std::string>>();
   if (line.contains("classes")) out.classes = line["classes"].get<std::vector<std::string>>();

@@ -16,6 +16,8 @@ namespace {
 
 void check(const Sample& sample) {
   if (sample.prompt.text.empty() && sample.prompt.question.empty()) throw InputError("the prompt is empty");
+  if (!sample.documents.empty() && sample.prompt.question.empty())
+    throw InputError("there is no question about the documents");
   if (sample.references.empty()) throw InputError("there are no answers");
   if (sample.metric == Metric::classification && sample.classes.empty()) throw InputError("there are no classes");
 }
@@ -91,6 +93,20 @@ std::vector<Sample> read_samples(const std::string& path, const TaskOptions& opt
   const int lines =
       path.ends_with(".json") ? collect_array(file, collector) : collect_lines(TextLines(std::move(file)), collector);
   return collector.take(lines);
+}
+
+std::vector<std::string> documents_of(const nlohmann::json& line) {
+  const auto& all = line.at("documents");
+  if (!all.is_array()) throw InputError("\"documents\" is no list of strings");
+  if (all.empty()) throw InputError("there are no documents");
+  std::vector<std::string> out;
+  for (const auto& one : all) {
+    const auto number = out.size() + 1;
+    if (!one.is_string()) throw InputError(fmt::format("document {} of {} is no string", number, all.size()));
+    out.push_back(one.get<std::string>());
+    if (out.back().empty()) throw InputError(fmt::format("document {} of {} is empty", number, all.size()));
+  }
+  return out;
 }
 
 Sample begin_sample(const nlohmann::json& line, int number, const std::string& task) {

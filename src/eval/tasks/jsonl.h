@@ -16,6 +16,9 @@ namespace winnow::eval {
 std::vector<Sample> read_samples(const std::string& path, const TaskOptions& options,
                                  const std::function<Sample(const nlohmann::json& line, int number)>& sample_of);
 
+/// Its "documents". Throws InputError when there are none, or one is no string or empty.
+std::vector<std::string> documents_of(const nlohmann::json& line);
+
 /// A sample with what all lines have: its id ("id", or the line's number) and "text".
 Sample begin_sample(const nlohmann::json& line, int number, const std::string& task);
 

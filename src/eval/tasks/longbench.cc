@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "eval/tasks/longbench.h"
+
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -142,25 +146,41 @@ class Reader {
   int max_tokens_;
 };
 
-Task make(const Dataset& dataset, const TaskOptions& options) {
+std::vector<Sample> samples_of(const Dataset& dataset, const TaskOptions& options,
+                               const std::function<void(Sample&)>& change) {
   const std::filesystem::path data(options.data);
   const Reader reader(dataset, data / "longbench-config");
   // The official files, or the extract.
   const std::string name = std::string(dataset.name) + ".jsonl";
   const auto file =
       std::filesystem::exists(data / "longbench" / name) ? data / "longbench" / name : data / "longbench-mini" / name;
-  return {
-      read_samples(file.string(), options, [&](const Json& line, int number) { return reader.sample(line, number); }),
-      answering()};
+  return read_samples(file.string(), options, [&](const Json& line, int number) {
+    Sample out = reader.sample(line, number);
+    change(out);
+    return out;
+  });
+}
+
+const Dataset& dataset_of(const std::string& name) {
+  return *std::find_if(std::begin(kDatasets), std::end(kDatasets), [&](const Dataset& d) { return d.name == name; });
 }
 
 }  // namespace
+
+std::vector<Sample> longbench_samples(const std::string& name, const TaskOptions& options,
+                                      const std::function<void(Sample&)>& change) {
+  return samples_of(dataset_of(name), options, change);
+}
+
+Metric longbench_metric(const std::string& name) { return dataset_of(name).metric; }
 
 void add_longbench(std::vector<TaskInfo>& to) {
   for (const auto& dataset : kDatasets) {
     to.push_back({fmt::format("longbench/{}", dataset.name), fmt::format("LongBench, {}", dataset.category),
                   name_of(dataset.metric), "the question is the template's part after the context",
-                  [&dataset](const Model&, const TaskOptions& options) { return make(dataset, options); }});
+                  [&dataset](const Model&, const TaskOptions& options) {
+                    return Task{samples_of(dataset, options, [](Sample&) {}), answering()};
+                  }});
   }
 }
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/method.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "documents/asking.h"
+#include "policy/spec_reader.h"
+#include "winnow/methods.h"
+#include "winnow/policy/method.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// A method that lacks its budget and its type.
+struct Named {
+  bool needs_budget = false;
+  std::function<Method(const std::optional<Budget>& budget, const KvType& kv_type)> with;
+};
+
+Named named(const Spec& spec) {
+  return {spec.method().needs_budget(), [spec](const std::optional<Budget>& budget, const KvType& kv_type) -> Method {
+            return CacheOptions{spec, budget, kv_type};
+          }};
+}
+
+Named named(const AskSpec& spec) {
+  return {spec.needs_budget(), [spec](const std::optional<Budget>& budget, const KvType& kv_type) -> Method {
+            return AskOptions{spec, budget, kv_type};
+          }};
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Named parse(std::string_view text) {
+  const std::string name = policy::SpecReader(text).name();
+  const auto asks = policy::names_of(list_ask_methods());
+  if (contains(asks, name)) return named(AskSpec::parse(text));
+  auto known = policy::names_of(list_methods());
+  const auto wrappers = policy::names_of(list_wrappers());
+  known.insert(known.end(), wrappers.begin(), wrappers.end());
+  if (contains(known, name)) return named(Spec::parse(text));
+  known.insert(known.end(), asks.begin(), asks.end());
+  policy::refuse_unknown("method", name, known);
+}
+
+std::vector<std::optional<Budget>> budgets_of(const Named& method, std::span<const std::string> budgets) {
+  if (!method.needs_budget || budgets.empty()) return {std::nullopt};
+  std::vector<std::optional<Budget>> out;
+  for (const auto& budget : budgets) out.emplace_back(Budget::parse(budget));
+  return out;
+}
+
+}  // namespace
+
+Method::Method(CacheOptions cache) : cache_(std::move(cache)) { cache_.check(); }
+
+Method::Method(const AskOptions& options) : cache_(documents::cache_of(options)), ask_(options) {}
+
+std::vector<Method> methods_of(std::span<const std::string> lists, std::span<const std::string> budgets,
+                               std::span<const std::string> kv_types) {
+  std::vector<Method> out;
+  for (const auto& list : lists) {
+    for (const auto text : policy::split_list(list)) {
+      const Named method = parse(text);
+      for (const auto& kv_type : kv_types) {
+        for (const auto& budget : budgets_of(method, budgets)) {
+          auto one = method.with(budget, KvType::parse(kv_type));
+          if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(std::move(one));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace winnow::eval

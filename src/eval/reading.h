@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/method.h"
+#include "eval/tokenized_sample.h"
+
+namespace winnow::eval {
+
+/// A method's cache of a prompt, ready for the answer.
+struct Reading {
+  Cache cache;
+  std::vector<float> logits;  ///< [n_vocab] after the question
+  CacheStats stats;           ///< when the cache had been compressed
+  FirstToken first_token = FirstToken::full_attention;
+  /// Of an ask: "ttft_ms" (from the question to the first token, the documents being there), "sequence_ratio" and
+  /// "recompute_ratio" (entries that are kept, and recomputed, of all).
+  std::map<std::string, double> values = {};
+};
+
+/// Reads a sample with all methods, in their order: the prompt once for all caches, and the documents once for all asks
+/// of a KV type. REQUIRES: documents where a method asks. Throws what Session::prefill(), documents::ingest() and ask()
+/// throw.
+std::vector<Reading> read(Session& session, const TokenizedSample& sample, std::span<const Method> methods);
+
+}  // namespace winnow::eval

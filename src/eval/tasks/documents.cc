@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions over several documents: LongBench's prompts, split into their passages, and files of such questions.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "eval/tasks/all.h"
+#include "eval/tasks/jsonl.h"
+#include "eval/tasks/longbench.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+using Samples = std::vector<Sample>;
+
+constexpr const char* kAnswered = "documents/";
+constexpr const char* kCompared = "documents-fidelity/";
+constexpr const char* kFiles = "multi-doc";
+
+/// A set of LongBench whose context is passages. The first line of each has its number between two words.
+struct Passages {
+  const char* name;
+  const char* before;
+  const char* after;
+  std::vector<Metric> further = {};
+
+  std::string first_line(int number) const { return fmt::format("{}{}{}", before, number, after); }
+};
+
+const std::vector<Passages>& all_passages() {
+  static const std::vector<Passages> out = {{"hotpotqa", "Passage ", ":\n"},
+                                            {"2wikimqa", "Passage ", ":\n"},
+                                            {"musique", "Passage ", ":\n"},
+                                            {"dureader", "文章", "\n", {Metric::qa_f1_zh}}};  // F1 in SamKV's paper
+  return out;
+}
+
+/// Where the passages begin in a text, by their numbers.
+std::vector<std::size_t> begins_of(const Passages& passages, const std::string& text) {
+  std::vector<std::size_t> out;
+  // The first may stand behind the template's own words in their line.
+  for (auto at = text.find(passages.first_line(1)); at != std::string::npos;) {
+    out.push_back(at);
+    const auto next = text.find(fmt::format("\n{}", passages.first_line(static_cast<int>(out.size()) + 1)), at);
+    at = next == std::string::npos ? next : next + 1;
+  }
+  return out;
+}
+
+/// Moves the passages of a sample's text to its documents. What stands before them stays.
+void split(const Passages& passages, Sample& sample) {
+  std::string& text = sample.prompt.text;
+  const auto begins = begins_of(passages, text);
+  if (begins.empty())
+    throw InputError(fmt::format("the prompt has no \"{}1\", where its passages begin", passages.before));
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    const auto end = i + 1 < begins.size() ? begins[i + 1] : text.size();
+    sample.documents.push_back(text.substr(begins[i], end - begins[i]));
+  }
+  text.resize(begins.front());
+}
+
+Samples of_longbench(const Passages& passages, const TaskOptions& options) {
+  return longbench_samples(passages.name, options, [&](Sample& sample) {
+    split(passages, sample);
+    sample.labels.clear();  // their category would be the mean of these tasks and of LongBench's own
+    sample.further = passages.further;
+  });
+}
+
+/// {"documents", "question", "answers", "metric", "max_tokens", "id"}.
+Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
+  Sample out = begin_sample(line, number, task);
+  for (const auto& document : documents_of(line)) out.documents.push_back(document + "\n\n");
+  out.prompt.question = fmt::format("Question: {}\nAnswer:", line.at("question").get<std::string>());
+  out.references = line.at("answers").get<std::vector<std::string>>();
+  out.metric = parse_metric(line.value("metric", "qa_f1"));
+  out.max_tokens = line.value("max_tokens", 32);
+  out.scored = ScoredText::first_line;  // after it models add questions of their own
+  return out;
+}
+
+Samples of_file(const std::filesystem::path& path, const TaskOptions& options) {
+  const auto task = fmt::format("{}/{}", kFiles, path.stem().string());
+  return read_samples(path.string(), options,
+                      [&](const nlohmann::json& line, int number) { return sample_of(line, number, task); });
+}
+
+/// All files of the data folder.
+Samples of_files(const TaskOptions& options) {
+  const auto folder = std::filesystem::path(options.data) / kFiles;
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  }
+  if (files.empty()) throw InputError(folder.string() + ": no folder with .jsonl files");
+  std::sort(files.begin(), files.end());
+  Samples out;
+  for (const auto& path : files) {
+    auto samples = of_file(path, options);
+    std::move(samples.begin(), samples.end(), std::back_inserter(out));
+  }
+  return out;
+}
+
+Samples named(Samples samples, const char* group) {
+  for (auto& sample : samples) sample.task.insert(0, group);
+  return samples;
+}
+
+Task answered(Samples samples) { return {named(std::move(samples), kAnswered), answering()}; }
+
+/// With the joint prefill, which is the full cache of the whole prompt.
+Task compared(Samples samples) {
+  for (auto& sample : samples) sample.max_tokens = 64;  // agreeing() takes so many steps
+  return {named(std::move(samples), kCompared), agreeing(), Against::full};
+}
+
+/// A set of samples, as a task that is answered and as one that is compared.
+struct Set {
+  std::string name;
+  std::string source;
+  std::string metric;
+  std::string needs;
+  std::function<Samples(const TaskOptions&)> samples;
+};
+
+void add(const Set& set, std::vector<TaskInfo>& to) {
+  const char* const question = "what follows the documents";
+  const auto samples = set.samples;
+  to.push_back({kAnswered + set.name, set.source, set.metric, question,
+                [samples](const Model&, const TaskOptions& options) { return answered(samples(options)); }, set.needs});
+  to.push_back({kCompared + set.name, "distance to the joint prefill, " + set.source, "agreement, kl", question,
+                [samples](const Model&, const TaskOptions& options) { return compared(samples(options)); }, set.needs});
+}
+
+/// Of a name after one of the two groups'; nothing for another.
+std::optional<std::filesystem::path> file_of(const std::string& name, const TaskOptions& options) {
+  for (const std::string group : {kAnswered, kCompared}) {
+    if (name.starts_with(group + kFiles + "/"))
+      return std::filesystem::path(options.data) / (name.substr(group.size()) + ".jsonl");
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_documents(std::vector<TaskInfo>& to) {
+  for (const auto& passages : all_passages()) {
+    add({passages.name, fmt::format("LongBench, {}'s passages", passages.name),
+         name_of(longbench_metric(passages.name)), "",
+         [&passages](const TaskOptions& options) { return of_longbench(passages, options); }},
+        to);
+  }
+  add({kFiles, "questions over documents, multi-doc/*.jsonl", "qa_f1, or the line's", kFiles, of_files}, to);
+}
+
+bool is_documents_file(const std::string& name, const TaskOptions& options) {
+  const auto file = file_of(name, options);
+  return file && std::filesystem::exists(*file);
+}
+
+Task documents_file(const std::string& name, const TaskOptions& options) {
+  auto samples = of_file(*file_of(name, options), options);
+  return name.starts_with(kCompared) ? compared(std::move(samples)) : answered(std::move(samples));
+}
+
+}  // namespace winnow::eval
