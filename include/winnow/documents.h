@@ -74,6 +74,8 @@ struct Calibration {
   int long_enough = 0;  ///< documents with so many blocks that one can be singled out
   int deciding = 0;  ///< how many of the last layers: samkv's option of this name. The paper's share where none has a
                      ///< score
+  /// [document][layer][middle block] with what exponent of distance attention to the block's representative falls.
+  std::vector<std::vector<std::vector<float>>> exponents;
 };
 
 /// There is no document of that name; the sentence has the nearest one.

@@ -45,6 +45,15 @@ std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> d
   return scores;
 }
 
+std::vector<std::vector<float>> exponents_of(const DocumentHead& head) {
+  std::vector<std::vector<float>> out;
+  for (const auto& layer : head.layers) {
+    auto& of_layer = out.emplace_back();
+    for (const auto& representative : layer.representatives) of_layer.push_back(representative.exponent);
+  }
+  return out;
+}
+
 /// One of n equal values that differs lies sqrt(n - 1) deviations from the mean, and none can lie higher.
 bool is_long_enough(const BlockLayout& layout) { return layout.middle() - 1 > kOutlierFactor * kOutlierFactor; }
 

@@ -15,6 +15,9 @@ namespace winnow::documents {
 /// uncompressed documents of one model.
 std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> documents);
 
+/// The exponents of a document's middle blocks, [layer][middle block].
+std::vector<std::vector<float>> exponents_of(const DocumentHead& head);
+
 /// Whether one of the middle blocks can be an outlier at all.
 bool is_long_enough(const BlockLayout& layout);
 

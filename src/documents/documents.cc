@@ -62,6 +62,7 @@ Calibration DocumentStore::calibrate(std::span<const std::string> names) const {
                                    saved.options.spec.print()));
     if (!(saved.model == documents.front()->head().saved.model))
       throw InputError(fmt::format("the documents {} and {} were read by different models", names.front(), name));
+    out.exponents.push_back(documents::exponents_of(document.head()));
     out.long_enough += documents::is_long_enough(document.head().layout()) ? 1 : 0;
   }
   out.scores = documents::layer_scores(documents);

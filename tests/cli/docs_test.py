@@ -207,6 +207,7 @@ def test_asking(store, model):
 
     found = json.loads(docs("calibrate", "--all", "--store", store, "--json")[0])
     assert found["documents"] == names and found["long_enough"] == 0 and found["scores"] == [0, 0] and found["deciding"] == 1, found
+    assert len(found["exponents"]) == len(names) and all(len(layers) == 2 for layers in found["exponents"]), found
     out, _ = docs("calibrate", "--doc", names[1], "--store", store)
     assert out.startswith("1 documents, 0 of them long enough to tell") and "\n0 0\n--method samkv:deciding=1, the paper's share of the layers" in out, out
     assert ask(store, model, "--all", "--method", found["method"], "-p", " three")["spec"] == "samkv:deciding=1"

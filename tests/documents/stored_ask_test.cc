@@ -69,6 +69,16 @@ TEST_F(StoredAskTest, a_store_tells_which_layers_decide) {
   EXPECT_EQ(found.long_enough, 2) << "14 blocks have 11 middle ones";
   EXPECT_EQ(found.scores, documents::layer_scores(from_memory));
   EXPECT_EQ(found.deciding, documents::deciding_layers(found.scores));
+  ASSERT_EQ(found.exponents.size(), names.size());
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    for (std::size_t layer = 0; layer < found.exponents[d].size(); ++layer) {
+      const auto& representatives = from_memory[d]->head().layers[layer].representatives;
+      ASSERT_EQ(found.exponents[d][layer].size(), representatives.size());
+      for (std::size_t b = 0; b < representatives.size(); ++b)
+        EXPECT_EQ(found.exponents[d][layer][b], representatives[b].exponent);
+    }
+  }
+  EXPECT_EQ(found.exponents[0].front().size(), 13U) << "of 16 blocks of 64 tokens";
 
   stored("small", tokens(900, 4), "snapkv", "90");
   names.push_back("small");

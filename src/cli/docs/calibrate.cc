@@ -21,6 +21,19 @@ struct Arguments : StoreOptions {
   bool json = false;
 };
 
+/// Least, middle and largest of all documents' exponents; empty where no document has middle blocks.
+std::string told_exponents(const Calibration& c) {
+  std::vector<float> all;
+  for (const auto& document : c.exponents) {
+    for (const auto& layer : document) all.insert(all.end(), layer.begin(), layer.end());
+  }
+  if (all.empty()) return "";
+  std::sort(all.begin(), all.end());
+  return fmt::format(
+      "attention to a block's representative falls with distance^-a; a is {:.2f} to {:.2f}, median {:.2f}\n",
+      all.front(), all.back(), all[all.size() / 2]);
+}
+
 /// For a person.
 std::string told(const Calibration& c, std::size_t documents) {
   std::string scores;
@@ -30,9 +43,10 @@ std::string told(const Calibration& c, std::size_t documents) {
       "{} documents, {} of them long enough to tell; in how many of these each of {} layers singles out the block that "
       "matters most:\n"
       "{}\n"
-      "--method samkv:deciding={}{}\n",
+      "--method samkv:deciding={}{}\n"
+      "{}",
       documents, c.long_enough, c.scores.size(), scores, c.deciding,
-      none ? ", the paper's share of the layers, as without a calibration" : "");
+      none ? ", the paper's share of the layers, as without a calibration" : "", told_exponents(c));
 }
 
 void calibrate(const Arguments& a) {
@@ -45,6 +59,7 @@ void calibrate(const Arguments& a) {
               {"documents", names},
               {"long_enough", c.long_enough},
               {"scores", c.scores},
+              {"exponents", c.exponents},
               {"deciding", c.deciding},
               {"method", fmt::format("samkv:deciding={}", c.deciding)}});
 }
