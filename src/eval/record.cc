@@ -16,6 +16,7 @@ nlohmann::ordered_json to_json(const Record& r) {
            {"answer", r.answer},         {"score", r.skipped.empty() ? Json(r.score) : Json()}};
   if (!r.skipped.empty()) out["skipped"] = r.skipped;
   if (!r.values.empty()) out["values"] = r.values;
+  if (!r.series.empty()) out["series"] = r.series;
   if (!r.labels.empty()) out["labels"] = r.labels;
   if (!r.key.rope.empty()) out["rope"] = r.key.rope;
   if (r.key.max_prompt > 0) out.update({{"max_prompt", r.key.max_prompt}, {"cut_tokens", r.cut_tokens}});
@@ -49,6 +50,7 @@ Record record_of(const nlohmann::ordered_json& json) {
   if (json.contains("skipped")) r.skipped = text("skipped");
   if (r.skipped.empty()) r.score = json.at("score").get<double>();
   if (json.contains("values")) r.values = json["values"].get<std::map<std::string, double>>();
+  if (json.contains("series")) r.series = json["series"].get<std::map<std::string, std::vector<double>>>();
   if (json.contains("labels")) r.labels = json["labels"].get<std::map<std::string, std::string>>();
   if (json.contains("rope")) r.key.rope = text("rope");
   r.key.max_prompt = json.value("max_prompt", 0);

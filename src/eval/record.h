@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace winnow::eval {
 
@@ -34,7 +35,9 @@ struct Record {
   std::string model_hash;
   std::string answer;
   double score = 0;
-  std::map<std::string, double> values;       ///< further figures of the task: "kl", "agreement"
+  std::map<std::string, double> values;  ///< further figures of the task: "kl", "agreement"
+  std::map<std::string, std::vector<double>>
+      series;                                 ///< figures that tables leave out: of each layer, head or position
   std::map<std::string, std::string> labels;  ///< of the sample
   std::string skipped;                        ///< why there is no score, or empty
   int prompt_tokens = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -56,6 +57,7 @@ struct Sample {
   std::vector<Metric> further;  ///< records have them by their names, among the values
   ScoredText scored = ScoredText::whole;
   int max_tokens = 32;
+  std::uint32_t seed = 1;                     ///< of what is drawn in place of an answer
   std::map<std::string, std::string> labels;  ///< what reports group by: "length", "depth"
 };
 

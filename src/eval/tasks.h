@@ -19,6 +19,7 @@ struct TaskOptions {
   int shots = 0;                           ///< examples before each question of multiple choice
   std::vector<int> depths;                 ///< percent of the prompt at which an answer is hidden
   std::vector<std::uint32_t> seeds = {1};  ///< of samples that are made up: each makes samples of its own
+  int answer = 0;  ///< tokens of the full cache's answer that are forced; 0: the task's own number
   /// Called with "FILE line N: why" for a line that is no sample; the others are read.
   std::function<void(const std::string&)> on_bad_line;
   /// Called with the reason when a task of a group is left out.

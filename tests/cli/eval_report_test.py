@@ -64,6 +64,11 @@ def record(task, number, method, protocol, score, labels=None, values=None, toke
             "timings": {"prefill_ms": 1, "decode_ms": 1}, "group": f"{task}{number}{protocol}", "group_size": len(METHODS), "version": "0"}  # fmt: skip
 
 
+def long_answer(method):
+    kl = 0.0 if method[0] == "full" else 1 / int(method[1])
+    return {"kl": kl, **{f"kl@{n}": kl * n for n in (64, 128, 200)}}
+
+
 def made():
     chance = random.Random(3)
     out = []
@@ -76,6 +81,7 @@ def made():
                 for kind in ("words", "digits"):
                     out.append(record("niah", length + depth + kind, method, "question-agnostic", chance.choice([0.0, 1.0]), {"length": length, "depth": depth, "kind": kind}))
         out.append(record("fidelity", 1, method, "question-agnostic", 1.0 if method[0] == "full" else 0.5, values={"kl": 0.0 if method[0] == "full" else 1 / int(method[1])}))
+        out.append(record("fidelity-long", 1, method, "question-agnostic", 0.5, {"kind": "story"}, long_answer(method)))
         for length in ("1000", "2000"):
             speed = {"ttft_ms": 5.0 * int(length), "decode_tps": 1e4 / int(length), "peak_bytes": 3 << 20}
             out.append(record("efficiency", length, method, "question-agnostic", 0.5, {"length": length}, speed))
@@ -152,7 +158,7 @@ def test_tables_have_the_means_of_the_records(page, all_records):
     assert lengths[0][2:] == [f"LongBench {part} score" for part in ("0-4k", "4-8k", "8k+")]
     agnostic = next(table for table in page.tables if any("KL to full" in name for name in table[0]))
     names = agnostic[0]
-    assert "niah 4000 digits score" in names and "fidelity agreement, %" in names and "efficiency 2000 first token, ms" in names and not [name for name in names if "nll" in name]
+    assert "niah 4000 digits score" in names and "fidelity agreement, %" in names and "efficiency 2000 first token, ms" in names and not [name for name in names if "nll" in name or "@" in name]
     small = next(row for row in agnostic if row[0] == "snapkv")
     assert small[names.index("fidelity KL to full, nats")] == f"*{1 / 64:.3f}"
     assert small[names.index("efficiency 2000 bytes saved, %")].startswith("*50.0") and small[names.index("efficiency 2000 peak, MiB")] == "*3.0"
@@ -198,7 +204,7 @@ def test_plots(page, text, all_records):
     assert page.tags.count("svg") == len(svgs) == text.count("<figure>")
     maps = len(METHODS) * 2  # of two kinds of needles
     assert text.count("depth, %") == maps, text.count("depth, %")
-    for title in ("LongBench mean of tasks, score", "RULER 4000, score", "perplexity/sliding 4000, perplexity", "first token, ms", "fidelity, KL to full, nats", "fidelity, agreement, %", "niah 1000 words, score", "decoding, tokens/s"):
+    for title in ("LongBench mean of tasks, score", "RULER 4000, score", "perplexity/sliding 4000, perplexity", "first token, ms", "fidelity, KL to full, nats", "fidelity, agreement, %", "fidelity-long story, KL to full, nats", "niah 1000 words, score", "decoding, tokens/s"):
         assert f"<figcaption>{title}</figcaption>" in text, title
     assert len(page.ids) == len(set(page.ids)), "no two pictures have a name in common"
     assert all(link[1:] in page.ids for link in page.links), "links stay within the page"
@@ -210,6 +216,29 @@ def test_plots(page, text, all_records):
     score = {(r["labels"]["length"], r["labels"]["depth"]): r["score"] for r in all_records if r["task"] == "niah" and r["labels"]["kind"] == "words"
              and (r["spec"], r["budget"], r["kv_type"]) == ("snapkv", "256", "f16")}  # fmt: skip
     assert drawn[-6:] == [f"{100 * score[length, depth]:.0f}" for length in ("1000", "4000") for depth in ("0", "50", "100")], drawn
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_long_answers_have_a_curve_by_position(text):
+    """Of every method but the full cache, whose distance is 0 and has no place on a logarithmic axis."""
+    part = text[text.index("<h3>Long answers</h3>") :]
+    part = part[: part.index("</figure>")]
+    words = [word.strip() for word in re.findall(r"<text>([^<]*)</text>", part)]
+    assert {"64", "128", "200"} <= set(words), words
+    names = {f"{m[0]}{', q8_0' if m[2] != 'f16' else ''} @ {m[1]}" for m in METHODS if m[1]}
+    assert names <= set(words) and "full" not in words, words
+
+
+def test_series_go_through_merge_and_stay_out_of_tables(tmp_path):
+    rows = [{**record("t", 1, method, "question-aware", 0.5, values={"shown": 1.25}), "series": {"hidden": [0, 0.5, 1e-9]}} for method in METHODS]
+    write(f"{tmp_path}/run", rows)
+    subprocess.run([WINNOW, "eval", "merge", f"{tmp_path}/run", "-o", f"{tmp_path}/all"], check=True, timeout=PATIENCE)
+    with open(f"{tmp_path}/all/records.jsonl") as file:
+        merged = [json.loads(line) for line in file]
+    assert [one["series"] for one in merged] == [{"hidden": [0, 0.5, 1e-9]}] * len(METHODS)
+    for name in ("report.html", "report.md", "report.csv"):
+        text = report(f"{tmp_path}/run", f"{tmp_path}/{name}")
+        assert "hidden" not in text and "shown" in text, name
 
 
 def test_a_report_as_markdown(work, all_records):

@@ -272,6 +272,26 @@ def test_distance_to_the_full_cache(work, more_data):
         assert (r["values"]["kl"] < 1e-9 and r["score"] == 1) if spec == "full" else r["values"]["kl"] > 1e-9, r
 
 
+def test_long_answers(work, data, tmp_path):
+    """Kinds of prompts, spans of the answer, and an answer that does not fit."""
+    lines = "".join(f"line {i} of a text\n" for i in range(60))
+    for folder, name, text in (("longbench-mini", "gov_report.jsonl", json.dumps({"prompt": "a report " * 9}) + "\n"), ("text", "t.txt", lines), ("needle", "n.txt", lines)):
+        os.makedirs(f"{tmp_path}/{folder}")
+        with open(f"{tmp_path}/{folder}/{name}", "w") as file:
+            file.write(text)
+    arguments = [WINNOW, "eval", "fidelity-long", "-m", f"{work}/tiny.gguf", "--data", f"{tmp_path}", "--raw", "--threads", "1", "--kv", "full,h2o",
+                 "--budget", "24", "--length", "20", "--limit", "1", "-o", f"{work}/long-answers"]  # fmt: skip
+    run([*arguments, "--answer", "70", "--beyond-context"])
+    found = list(records(work, "long-answers").values())
+    assert {r["labels"]["kind"] for r in found} == {f"{kind}, answer 70" for kind in ("summary", "story", "conversation")}
+    for r in found:
+        assert set(r["values"]) == {"kl", "kl@64", "kl@70"} and (r["spec"] == "full") == (r["values"]["kl"] < 1e-9), r
+    run([*arguments, "--answer", "80", "--beyond-context"])
+    assert len(records(work, "long-answers")) == 2 * len(found), "answers of another length are other samples"
+    assert "its answer up to 1024, the model's context 256" in run(arguments, code=1).stderr
+    assert "--answer" in run([*arguments, "--answer", "5000"], code=2).stderr
+
+
 def test_a_file_of_one_s_own(work, more_data):
     with open(f"{work}/own.jsonl", "w") as file:
         print(json.dumps({"id": "mine", "text": "a text " * 8, "question": "what?", "outputs": ["x", "y"], "metric": "contains"}), file=file)

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/model_impl.h"
 #include "eval/group.h"
+#include "eval/measures/drawing.h"
 #include "eval/measures/steps.h"
 #include "eval/summary.h"
 #include "eval/task_data.h"
 #include "support/refusal.h"
 #include "winnow/generate.h"
+#include "winnow/questions.h"
 
 namespace winnow::eval {
 namespace {
@@ -116,6 +119,80 @@ TEST_F(MeasuresTest, choosing_takes_the_likeliest) {
   const auto by_mean = measure({{sample}, choosing(Likelihood::per_token)}, {cache("full", "")});
   EXPECT_EQ(by_mean[0].answer, likeliest(means));
   EXPECT_NE(likeliest(means), likeliest(sums)) << "the choices do not tell the two apart";
+}
+
+/// KL(p || q) of two softmaxes.
+double divergence(const std::vector<float>& full, const std::vector<float>& other) {
+  double sum = 0;
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    const auto token = static_cast<Token>(i);
+    const double log_p = log_probability(full, token);
+    sum += std::exp(log_p) * (log_p - log_probability(other, token));
+  }
+  return sum;
+}
+
+/// Steps one after the other, each cache alone, without the measure.
+TEST_F(MeasuresTest, divergence_by_position_is_that_of_steps_one_by_one) {
+  constexpr int kAnswer = 150;
+  const auto sample = raw("Once upon a time there was a king.", " And then");
+  const std::vector<CacheOptions> caches = {CacheOptions(), cache("h2o", "12")};  // the full one is in f16
+  for (const auto protocol : {Protocol::aware, Protocol::agnostic}) {
+    const Task task{{sample}, agreeing({kAnswer, ForcedAnswer::Tokens::best}), Against::full};
+    const auto values = measure(task, {caches[1]}, protocol).front().values;
+    const auto prompt = data_.model()->tokenize(sample.prompt);
+    auto start = Questions(session_, prompt.text, {prompt.question}, protocol, caches).ask(0);
+    std::vector<double> kl;
+    for (int i = 0; i < kAnswer; ++i) {
+      kl.push_back(divergence(start.logits[0], start.logits[1]));
+      const auto best = std::max_element(start.logits[0].begin(), start.logits[0].end()) - start.logits[0].begin();
+      const auto token = static_cast<Token>(best);
+      for (std::size_t c = 0; c < caches.size(); ++c) {
+        Cache* const one = &start.caches[c];
+        session_.step(std::span(&one, 1), std::span(&token, 1), start.logits[c]);
+      }
+    }
+    const int first = protocol == Protocol::aware ? 1 : 0;
+    const auto mean = [&](int begin, int end) {
+      double sum = 0;
+      for (int i = begin; i < end; ++i) sum += kl[i];
+      return sum / (end - begin);
+    };
+    EXPECT_NEAR(values.at("kl"), mean(first, kAnswer), kTolerance);
+    EXPECT_NEAR(values.at("kl@64"), mean(first, 64), kTolerance);
+    EXPECT_NEAR(values.at("kl@128"), mean(64, 128), kTolerance);
+    EXPECT_NEAR(values.at("kl@150"), mean(128, 150), kTolerance);
+    EXPECT_EQ(values.size(), 4U) << "and nothing else";
+    EXPECT_GT(values.at("kl"), 10 * kTolerance) << "12 of 45 entries are not all";
+  }
+}
+
+TEST_F(MeasuresTest, drawn_answers_depend_on_the_seed_alone) {
+  const auto kl = [&](std::uint32_t seed) {
+    auto sample = raw("Once upon a time there was a king.", "");
+    sample.seed = seed;
+    const Task task{{sample}, agreeing({70, ForcedAnswer::Tokens::drawn}), Against::full};
+    return measure(task, {cache("h2o", "12")}).front().values.at("kl");
+  };
+  EXPECT_EQ(kl(1), kl(1));
+  EXPECT_NE(kl(1), kl(2));
+}
+
+TEST_F(MeasuresTest, tokens_are_drawn_by_their_share_of_what_may_come) {
+  const std::vector<float> logits = {0, 1, 2, 5};
+  const std::vector<Token> without = {3};
+  Random random(1, "draws", 0);
+  constexpr int kDraws = 20000;
+  std::vector<int> counts(logits.size());
+  for (int i = 0; i < kDraws; ++i) ++counts[drawn(logits, without, random)];
+  const double sum = 1 + std::exp(1.0) + std::exp(2.0);
+  for (int i = 0; i < 3; ++i) {
+    const double p = std::exp(i) / sum;
+    EXPECT_NEAR(counts[i], kDraws * p, 5 * std::sqrt(kDraws * p * (1 - p))) << i;
+  }
+  EXPECT_EQ(counts[3], 0);
+  const auto ends = ends_of(data_.model()->impl().vocab, data_.model()->info().n_vocab);
+  EXPECT_EQ(ends, std::vector<Token>{2}) << "</s>";
 }
 
 TEST_F(MeasuresTest, timing_measures_each_cache_alone) {

@@ -69,6 +69,12 @@ TEST_P(ReferencesTest, equal_rulers_scripts) {
 INSTANTIATE_TEST_SUITE_P(ruler, ReferencesTest, testing::Values("contains", "contains_any"),
                          [](const auto& test) { return std::string(test.param); });
 
+TEST(Paragraphs, are_the_numbers_in_an_answer) {
+  EXPECT_EQ(paragraphs_of("Paragraph 12, or 3?"), (std::vector<double>{12, 3}));
+  EXPECT_EQ(paragraphs_of("段落5"), std::vector<double>{5});
+  EXPECT_TRUE(paragraphs_of("none").empty());
+}
+
 TEST(MetricTest, invalid_bytes_are_no_crash) {
   EXPECT_EQ(qa_f1("\xff\xfe", "x"), 0);
   EXPECT_EQ(rouge_l("\xc3", "x"), 0);

@@ -30,7 +30,7 @@ TEST_F(TasksTest, every_task_says_what_it_is) {
     EXPECT_FALSE(task.source.empty() || task.metric.empty() || task.protocol.empty()) << task.name;
   }
   for (const char* name : {"niah", "lines", "kv-retrieval", "ruler/vt", "ruler/qa_2", "short/wic", "perplexity/sliding",
-                           "fidelity", "efficiency"})
+                           "fidelity", "fidelity-long", "efficiency"})
     EXPECT_EQ(names.count(name), 1U) << name;
   EXPECT_THROW(data_.make("rule"), UsageError);
 }
@@ -247,6 +247,45 @@ TEST_F(TasksTest, texts_are_cut_into_prompt_and_rest) {
   expect_tokens(sliding.front().references.front(), 75);
   data_.options().lengths = {100000};
   EXPECT_THROW(data_.make("perplexity/chunked"), InputError);
+}
+
+TEST_F(TasksTest, an_answer_of_another_length_is_another_sample) {
+  data_.write("longbench-mini/any.jsonl", nlohmann::json{{"prompt", std::string(200, 'x')}}.dump() + "\n");
+  const auto usual = data_.samples("fidelity").front();
+  EXPECT_EQ(usual.id, "any-1");
+  EXPECT_EQ(usual.max_tokens, 64);
+  data_.options().answer = 500;
+  const auto longer = data_.samples("fidelity").front();
+  EXPECT_EQ(longer.id, "any-1-answer-500");
+  EXPECT_EQ(longer.max_tokens, 500) << "it must fit into the context with the prompt";
+  EXPECT_EQ(longer.labels.at("kind"), "answer 500") << "a column of its own";
+  EXPECT_EQ(longer.prompt.text + longer.prompt.question, usual.prompt.text + usual.prompt.question);
+}
+
+TEST_F(TasksTest, long_answers_are_summaries_stories_and_talk) {
+  for (const char* name : {"gov_report", "hotpotqa", "vcsum"}) {
+    data_.write(std::string("longbench-mini/") + name + ".jsonl",
+                nlohmann::json{{"prompt", std::string(200, 'x') + " Summary:"}}.dump() + "\n");
+  }
+  std::string lines;
+  for (int i = 0; i < 400; ++i) lines += "line " + std::to_string(i) + "\n";
+  data_.write("text/tale.txt", lines);
+  data_.write("needle/essay.txt", lines);
+  data_.options().lengths = {100};
+  data_.options().limit = 2;
+  std::map<std::string, int> kinds;
+  std::set<std::string> ids;
+  for (const auto& sample : data_.samples("fidelity-long")) {
+    ++kinds[sample.labels.at("kind")];
+    EXPECT_TRUE(ids.insert(sample.id).second) << sample.id;
+    EXPECT_EQ(sample.max_tokens, 1024);
+    EXPECT_EQ(sample.prompt.format, PromptFormat::chat);
+    EXPECT_FALSE(sample.prompt.question.empty());
+  }
+  EXPECT_EQ(kinds, (std::map<std::string, int>{{"summary", 2}, {"story", 2}, {"conversation", 2}}));
+  EXPECT_FALSE(ids.contains("hotpotqa-1-answer-1024")) << "a question is no summary";
+  data_.options().answer = 96;
+  EXPECT_EQ(data_.samples("fidelity-long").front().labels.at("kind"), "summary, answer 96");
 }
 
 TEST_F(TasksTest, efficiency_has_prompts_of_its_lengths) {

@@ -55,6 +55,10 @@ void add_options(CLI::App& command, Raw& r) {
       .add_option("--shots", r.task.shots,
                   "examples before each question of short/*: the file's first, which are not asked then")
       ->check(counts_from(0));
+  command
+      .add_option("--answer", r.task.answer,
+                  "tokens of the full cache's answer that fidelity forces (default 64; fidelity-long 1,024)")
+      ->check(CLI::Range(2, 4096));
   add_prompt_lengths(command, r.lengths);
   command
       .add_option("--depth", r.task.depths, "percent of the prompt at which answers are hidden (niah, kv-retrieval)")

@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "eval/measures/measure.h"
+#include "eval/metrics/metric.h"
 #include "winnow/error.h"
 #include "winnow/generate.h"
 
 namespace winnow::eval {
+
+namespace {
+
+/// Which paragraphs the answer names, and which are right (AhaKV, figure 7).
+std::map<std::string, std::vector<double>> paragraphs(const Sample& sample, const std::string& answer) {
+  std::map<std::string, std::vector<double>> out = {{"paragraphs", paragraphs_of(answer)}};
+  for (const auto& reference : sample.references) {
+    for (const double number : paragraphs_of(reference)) out["right_paragraphs"].push_back(number);
+  }
+  return out;
+}
+
+}  // namespace
 
 Measure answering() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
@@ -25,6 +39,7 @@ Measure answering() {
       for (const Metric metric : sample.further)
         out[i].values[name_of(metric)] = score(sample, metric, answers[i].text);
       out[i].timings.decode_ms = decode_ms;
+      if (tokenized.sample->metric == Metric::retrieval) out[i].series = paragraphs(*tokenized.sample, out[i].answer);
     }
     return out;
   };

@@ -17,13 +17,24 @@ using Measure = std::function<std::vector<Record>(Session& session, const Tokeni
                                                   std::vector<Cache>& caches, std::vector<std::vector<float>> logits)>;
 
 /// Lets the model answer, all caches decoding together, and scores what it says. Values have the sample's further
-/// metrics.
+/// metrics. Where an answer names paragraphs, series have their numbers: "paragraphs", and "right_paragraphs".
 Measure answering();
 
-/// Every cache reads the first cache's 64 greedy tokens (teacher-forced). The first cache is the full one. The score is
-/// the share of steps whose best token is the full cache's, and values has "kl", the mean KL(full || cache) in nats
-/// (docs/tasks.md, fidelity).
-Measure agreeing();
+/// The answer of the full cache that all caches read.
+struct ForcedAnswer {
+  enum class Tokens : std::uint8_t {
+    best,   ///< at each step the likeliest one, whether it ends the answer or not
+    drawn,  ///< from the full cache's distribution without the tokens that end an answer, by the sample's seed
+  };
+  int length = 64;  ///< tokens
+  Tokens tokens = Tokens::best;
+};
+
+/// Every cache reads the first cache's answer (teacher-forced). The first cache is the full one. The score is the share
+/// of steps whose best token is the full cache's, and values have "kl", the mean KL(full || cache) in nats
+/// (docs/tasks.md, fidelity). Of an answer of more than 64 tokens they have "kl@N", too: the mean over the steps of the
+/// answer after those of the kl@ before it, up to the Nth, for N = 64, 128, 256, … and the answer's length.
+Measure agreeing(const ForcedAnswer& answer = {});
 
 /// Every cache reads the reference token by token (teacher-forced). The score is the share of its tokens that were the
 /// most probable ones. Values have "nll", the mean of -ln p(token), and "perplexity", its exponential. With `every` > 0

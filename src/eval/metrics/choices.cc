@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "eval/metrics/metric.h"
@@ -55,6 +57,12 @@ double retrieval(std::string_view answer, std::string_view reference) {
 }
 
 double count(std::string_view answer, std::string_view reference) { return share_of(reference, answer); }
+
+std::vector<double> paragraphs_of(std::string_view answer) {
+  std::vector<double> out;
+  for (const auto digits : numbers_of(answer)) out.push_back(std::strtod(std::string(digits).c_str(), nullptr));
+  return out;
+}
 
 double last_number(std::string_view answer, std::string_view reference) {
   const auto without_zeros = [](std::string_view digits) {

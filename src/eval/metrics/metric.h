@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// LongBench's metrics of one answer against one reference, 0 … 1 (arXiv 2308.14508, and its scripts where they say
 /// more).
@@ -28,6 +29,9 @@ double classification(std::string_view answer, std::string_view right, std::span
 double retrieval(std::string_view answer, std::string_view reference);
 /// … or the reference itself.
 double count(std::string_view answer, std::string_view reference);
+
+/// The numbers of an answer that names paragraphs, in their order.
+std::vector<double> paragraphs_of(std::string_view answer);
 
 /// Whether the last number of an answer is the reference (LongEval).
 double last_number(std::string_view answer, std::string_view reference);

@@ -159,6 +159,32 @@ std::vector<Curve> curves_of(const Courses& courses, const std::function<double(
   return out;
 }
 
+/// One chart like `form` for each column with values PREFIX@N, against N.
+std::vector<Chart> charts_of_spans(const std::string& prefix, const std::vector<Record>& records,
+                                   const std::string& protocol, const Chart& form,
+                                   const std::function<double(double)>& height) {
+  std::map<std::string, Courses> by_column;
+  for (const auto& record : records) {
+    if (protocol_of(record.key) != protocol || !record.skipped.empty()) continue;
+    for (const auto& [name, value] : record.values) {
+      if (!name.starts_with(prefix)) continue;
+      const auto place = number(name.substr(prefix.size()));
+      const bool is_drawn = form.y_scale == Scale::linear || height(value) > 0;  // a logarithmic axis has no 0
+      if (place && is_drawn) by_column[name_of(column_of(record))][with_budget(record)][*place].push_back(value);
+    }
+  }
+  std::vector<Chart> out;
+  for (const auto& [column, courses] : by_column) {
+    Chart chart = form;
+    chart.title = column + ", " + form.title;
+    chart.curves = curves_of(courses, height);
+    best_first(chart.curves, Better::lower);
+    if (chart.x_scale == Scale::logarithmic) chart.x_tics = places_of(chart.curves);
+    if (!chart.curves.empty()) out.push_back(std::move(chart));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Chart> curves_of(const Summary& summary) {
@@ -219,25 +245,16 @@ std::vector<Chart> speed_of(const std::vector<Record>& records, const std::strin
 }
 
 std::vector<Chart> perplexity_of(const std::vector<Record>& records, const std::string& protocol) {
-  const std::string prefix = "nll@";
-  std::map<std::string, Courses> by_column;
-  for (const auto& record : records) {
-    if (protocol_of(record.key) != protocol || !record.skipped.empty()) continue;
-    for (const auto& [name, value] : record.values) {
-      if (!name.starts_with(prefix)) continue;
-      const auto place = number(name.substr(prefix.size()));
-      if (place) by_column[name_of(column_of(record))][with_budget(record)][*place].push_back(value);
-    }
-  }
-  std::vector<Chart> out;
-  for (const auto& [column, courses] : by_column) {
-    Chart chart = chart_of(column + ", perplexity", "tokens after the prompt", "perplexity");
-    chart.x_scale = Scale::linear;
-    chart.curves = curves_of(courses, [](double nll) { return std::exp(nll); });
-    best_first(chart.curves, Better::lower);
-    if (!chart.curves.empty()) out.push_back(std::move(chart));
-  }
-  return out;
+  Chart form = chart_of("perplexity", "tokens after the prompt", "perplexity");
+  form.x_scale = Scale::linear;
+  return charts_of_spans("nll@", records, protocol, form, [](double nll) { return std::exp(nll); });
+}
+
+std::vector<Chart> divergence_of(const std::vector<Record>& records, const std::string& protocol) {
+  const Quantity kl = quantity_of("kl");
+  Chart form = chart_of(kl.title, "tokens of the answer", kl.title);
+  form.y_scale = kl.scale;
+  return charts_of_spans("kl@", records, protocol, form, [](double mean) { return mean; });
 }
 
 }  // namespace winnow::eval

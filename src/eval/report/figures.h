@@ -28,4 +28,7 @@ std::vector<Chart> speed_of(const std::vector<Record>& records, const std::strin
 /// Perplexity against the tokens after the prompt: of the values nll@N, means over the tokens before the Nth.
 std::vector<Chart> perplexity_of(const std::vector<Record>& records, const std::string& protocol);
 
+/// Distance to the full cache against the tokens of the answer: the values kl@N, likewise.
+std::vector<Chart> divergence_of(const std::vector<Record>& records, const std::string& protocol);
+
 }  // namespace winnow::eval

@@ -120,6 +120,9 @@ void add_plots(const std::vector<Record>& records, const Summary& summary, Page&
              curves_of(summary), page);
   add_charts("Perplexity", "Of each span of tokens after the prompt; the lowest in colour.",
              perplexity_of(records, summary.protocol), page);
+  add_charts("Long answers",
+             "Distance to the full cache in each span of the answer, which ends at the point; the lowest in colour.",
+             divergence_of(records, summary.protocol), page);
   add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol), page);
   add_heat_maps(heat_maps_of(records, summary.protocol), page);
 }

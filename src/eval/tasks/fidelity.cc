@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "eval/tasks/all.h"
-#include "eval/tasks/jsonl.h"
+#include "eval/tasks/prompts.h"
+#include "eval/tasks/texts.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -12,39 +15,91 @@ namespace winnow::eval {
 namespace {
 
 constexpr int kPromptTokens = 7000;
-constexpr std::size_t kQuestionTokens = 64;  // the last ones of a prompt
-
-/// A prompt as it stands, cut in the middle to so many tokens.
-Sample sample_of(const Model& model, const std::string& prompt, const std::string& id) {
-  auto tokens = model.tokenize(prompt);
-  if (tokens.size() > kPromptTokens)
-    tokens.erase(tokens.begin() + kPromptTokens / 2, tokens.end() - (kPromptTokens - kPromptTokens / 2));
-  const auto question = tokens.size() - std::min(tokens.size() / 2, kQuestionTokens);
-  Sample out;
-  out.task = "fidelity";
-  out.id = id;
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    (i < question ? out.prompt.text : out.prompt.question) += model.piece(tokens[i]);
-  out.prompt.format = PromptFormat::raw;
-  out.references = {""};
-  out.max_tokens = 64;
-  return out;
-}
+constexpr int kAnswer = 64;
+constexpr int kLongAnswer = 1024;
+constexpr int kPieceTokens = 2000;  // of a text that is gone on with or talked about
+constexpr int kPieces = 3;          // of each text when nobody says
 
 /// LongBench prompts of all kinds, `limit` of each file.
 Task make(const Model& model, const TaskOptions& options) {
-  const std::filesystem::path folder = std::filesystem::path(options.data) / "longbench-mini";
-  if (!std::filesystem::is_directory(folder)) throw InputError(folder.string() + ": no such folder");
-  Task out{{}, agreeing(), Against::full};
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const auto& path : files) {
-    const auto samples = read_samples(path.string(), options, [&](const nlohmann::json& line, int number) {
-      return sample_of(model, line.at("prompt").get<std::string>(),
-                       path.stem().string() + "-" + std::to_string(number));
-    });
-    out.samples.insert(out.samples.end(), samples.begin(), samples.end());
+  ForcedAnswer answer;
+  answer.length = options.answer > 0 ? options.answer : kAnswer;
+  Task out{prompts_of(model, options, "fidelity", kPromptTokens, prompt_files(options)), agreeing(answer),
+           Against::full};
+  for (auto& sample : out.samples) {
+    sample.max_tokens = answer.length;
+    if (answer.length == kAnswer) continue;
+    sample.id += fmt::format("-answer-{}", answer.length);
+    sample.labels["kind"] = fmt::format("answer {}", answer.length);
+  }
+  return out;
+}
+
+/// What a long answer is asked for, and with what.
+struct Asked {
+  const char* kind;
+  const char* folder;  ///< of the texts
+  const char* before;  ///< what stands before a piece of a text
+  const char* question;
+};
+
+constexpr Asked kAsked[] = {
+    {"story", "text", "Here is a part of a longer text.\n\n",
+     "\n\nThe text breaks off here. Write on from there, at length and in its own style."},
+    {"conversation", "needle", "Here is a part of an essay.\n\n",
+     "\n\nTwo friends have read it and disagree about it. Write down their long conversation, turn by turn."},
+};
+
+/// Pieces of texts with a question after them.
+std::vector<Sample> pieces_of(const Model& model, const TaskOptions& options, const Asked& asked) {
+  std::vector<Sample> out;
+  const int count = options.limit > 0 ? options.limit : kPieces;
+  const std::string text = read_folder(std::filesystem::path(options.data) / asked.folder);
+  for (const int length : options.lengths.empty() ? std::vector{kPieceTokens} : options.lengths) {
+    for (int i = 0; i < count; ++i) {
+      Sample sample;
+      sample.id = fmt::format("{}-{}-{}", asked.kind, length, i);
+      sample.prompt.text = asked.before + parts_of(model, spread_piece(text, i, count), std::array{length}).front();
+      sample.prompt.question = asked.question;
+      sample.labels["kind"] = asked.kind;
+      out.push_back(std::move(sample));
+    }
+  }
+  return out;
+}
+
+/// Reports of LongBench that are to be summarised, in English and Chinese.
+std::vector<Sample> summaries(const Model& model, const TaskOptions& options) {
+  std::vector<std::string> files;
+  for (const auto& file : prompt_files(options)) {
+    const std::string name = std::filesystem::path(file).stem().string();
+    if (name == "gov_report" || name == "multi_news" || name == "vcsum") files.push_back(file);
+  }
+  auto out = prompts_of(model, options, "", kPromptTokens, files);
+  for (auto& sample : out) {
+    sample.prompt.format = PromptFormat::chat;
+    sample.labels["kind"] = "summary";
+  }
+  return out;
+}
+
+Task make_long(const Model& model, const TaskOptions& options) {
+  const ForcedAnswer answer{options.answer > 0 ? options.answer : kLongAnswer, ForcedAnswer::Tokens::drawn};
+  auto samples = summaries(model, options);
+  for (const auto& asked : kAsked) {
+    for (auto& sample : pieces_of(model, options, asked)) samples.push_back(std::move(sample));
+  }
+  Task out{{}, agreeing(answer), Against::full};
+  for (const std::uint32_t seed : options.seeds) {
+    for (auto sample : samples) {
+      sample.task = "fidelity-long";
+      sample.id += fmt::format("-answer-{}{}", answer.length, seed == 1 ? "" : fmt::format("-seed{}", seed));
+      sample.references = {""};
+      sample.max_tokens = answer.length;
+      sample.seed = seed;
+      if (answer.length != kLongAnswer) sample.labels["kind"] += fmt::format(", answer {}", answer.length);
+      out.samples.push_back(std::move(sample));
+    }
   }
   return out;
 }
@@ -54,6 +109,8 @@ Task make(const Model& model, const TaskOptions& options) {
 void add_fidelity(std::vector<TaskInfo>& to) {
   to.push_back(
       {"fidelity", "distance to the full cache, LongBench prompts", "agreement, kl", "the last 64 tokens", make});
+  to.push_back({"fidelity-long", "the same over long answers: summaries, stories, talk", "agreement, kl",
+                "the last 64 tokens, or what is asked of a text", make_long});
 }
 
 }  // namespace winnow::eval

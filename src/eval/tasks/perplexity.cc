@@ -25,14 +25,6 @@ struct Cut {
 constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
 constexpr Cut kSliding = {"perplexity/sliding", 8192, 1, 4, 2048, 1000};
 
-/// The text from where the i-th of `count` samples begins, at the beginning of a line. The samples begin at equal
-/// distances. The first 5 % are skipped: a book has its list of chapters there.
-std::string_view from(std::string_view text, int i, int count) {
-  const double share = 0.05 + 0.9 * i / count;
-  const auto line = text.find('\n', static_cast<std::size_t>(share * static_cast<double>(text.size())));
-  return text.substr(line == std::string_view::npos ? text.size() : line + 1);
-}
-
 Sample sample_of(const Model& model, const Cut& cut, std::string_view text, int length) {
   const int prompt = std::min(length / cut.share, cut.most);
   const auto parts = parts_of(model, text, std::array{prompt, length - prompt});
@@ -53,7 +45,7 @@ Task make(const Model& model, const Cut& cut, const TaskOptions& options) {
     const std::string text = read_file(file);
     for (const int length : options.lengths.empty() ? std::vector{cut.length} : options.lengths) {
       for (int i = 0; i < count; ++i) {
-        auto sample = sample_of(model, cut, from(text, i, count), length);
+        auto sample = sample_of(model, cut, spread_piece(text, i, count), length);
         sample.id = fmt::format("{}-{}-{}", file.stem().string(), length, i);
         sample.labels = {{"length", std::to_string(length)}, {"text", file.stem().string()}};
         out.samples.push_back(std::move(sample));

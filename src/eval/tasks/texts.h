@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "winnow/model.h"
@@ -19,6 +20,10 @@ std::string read_file(const std::filesystem::path& path);
 
 /// All texts of a folder, a blank line after each. Throws as above.
 std::string read_folder(const std::filesystem::path& folder);
+
+/// The text from where the i-th of `count` pieces begins, at the beginning of a line. The pieces begin at equal
+/// distances. The first 5 % are skipped: a book has its list of chapters there.
+std::string_view spread_piece(std::string_view text, int i, int count);
 
 /// Consecutive parts of a text, from its beginning. Part i has tokens[i] tokens when it is tokenized alone. Throws
 /// InputError when the text has fewer.
