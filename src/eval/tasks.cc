@@ -44,6 +44,7 @@ const std::vector<TaskInfo>& list_tasks() {
     add_perplexity(all);
     add_documents(all);
     add_fidelity(all);
+    add_attention(all);
     add_efficiency(all);
     return all;
   }();

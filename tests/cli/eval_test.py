@@ -292,6 +292,21 @@ def test_long_answers(work, data, tmp_path):
     assert "--answer" in run([*arguments, "--answer", "5000"], code=2).stderr
 
 
+def test_attention(work, more_data):
+    run(command(work, "attention", "--length", "100", tasks=["attention"]))
+    found = records(work, "attention")
+    assert {key[0] for key in found} == {f"attention/{name}" for name in ("concentration", "loss", "kept", "redundancy", "scores")}
+    for (task, _, spec, budget, _, protocol), r in found.items():
+        assert 0 <= r["score"] <= 1 and r["series"] and 100 <= r["prompt_tokens"] < 110, r  # a text and a question begin with a space each
+        if task == "attention/kept" and protocol == "question-aware":
+            heads = [positions for name, positions in r["series"].items() if name.startswith("kept ")]
+            assert len(heads) == 4 and all(len(positions) == int(budget or r["prompt_tokens"]) for positions in heads), r
+        if task == "attention/loss":
+            assert (r["values"]["loss"] == 0) == (spec == "full") and all(a <= b for a, b in zip(r["series"]["loss"], r["series"]["bound"])), r
+    text = run([WINNOW, "eval", "report", f"{work}/attention"]).stdout
+    assert "attention/loss 100" in text and "relative_loss" in text and "kept 0.0" not in text, text
+
+
 def test_a_file_of_one_s_own(work, more_data):
     with open(f"{work}/own.jsonl", "w") as file:
         print(json.dumps({"id": "mine", "text": "a text " * 8, "question": "what?", "outputs": ["x", "y"], "metric": "contains"}), file=file)

@@ -17,6 +17,7 @@ void add_short(std::vector<TaskInfo>& to);
 void add_perplexity(std::vector<TaskInfo>& to);
 void add_documents(std::vector<TaskInfo>& to);
 void add_fidelity(std::vector<TaskInfo>& to);
+void add_attention(std::vector<TaskInfo>& to);
 void add_efficiency(std::vector<TaskInfo>& to);
 
 /// Whether a name is that of a file of RULER's generator, ruler/NAME.jsonl in the data folder, …

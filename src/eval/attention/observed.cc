@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/attention/observed.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "base/check_memory.h"
+#include "engine/layers.h"
+#include "engine/prefill.h"
+#include "engine/session_impl.h"
+#include "policy/rows.h"
+#include "winnow/error.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// Keeps the queries of the layer that is being read.
+class Watcher : public engine::PromptWatcher {
+ public:
+  Watcher(Session::Impl& session, int tokens, const std::function<void(const ObservedLayer&)>& look)
+      : hparams_(session.hparams),
+        look_(look),
+        queries_(session.account, query_bytes(hparams_, tokens), "one layer's queries"),
+        sums_({{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}, 0, tokens) {}
+
+  engine::Watchers begin_layer(int layer) override {
+    if (hparams_.layer(layer).window > 0) return {};
+    sums_.begin_layer(hparams_.layer(layer).n_head);
+    return {{&sums_}, {}, {}, {queries_.as<float>().data(), nullptr}};
+  }
+
+  void end_layer(int layer, const cache::LayerScratch& scratch) override {
+    if (hparams_.layer(layer).window > 0) return;
+    look_({engine::view_of(hparams_, layer, scratch), queries_.as<float>(), &sums_});
+  }
+
+  static std::size_t bytes(const model::Hparams& hparams, int tokens) {
+    const auto sums = as_size(tokens) * as_size(engine::most_heads(hparams).query) * sizeof(float);
+    return query_bytes(hparams, tokens) + sums;
+  }
+
+ private:
+  static std::size_t query_bytes(const model::Hparams& hparams, int tokens) {
+    std::size_t most = 0;
+    for (const auto& kind : hparams.kinds) most = std::max(most, as_size(kind.n_head) * as_size(kind.head_dim));
+    return as_size(tokens) * most * sizeof(float);
+  }
+
+  const model::Hparams& hparams_;
+  const std::function<void(const ObservedLayer&)>& look_;
+  Buffer queries_;  ///< [N][H_q][d]
+  attention::Observation sums_;
+};
+
+void check_layers(const model::Hparams& hparams) {
+  if (hparams.n_global == 0) throw InputError("the attention of a model whose layers all have windows is not observed");
+  if (const int readers = hparams.n_layer - hparams.n_kv_layer; readers > 0)
+    throw InputError(
+        fmt::format("attention is observed in models whose layers have keys of their own: {} of the {} "
+                    "layers read those of others",
+                    readers, hparams.n_layer));
+}
+
+}  // namespace
+
+std::span<const float> ObservedLayer::query(int token, int query_head) const {
+  const auto dim = as_size(view.shape.head_dim);
+  return queries.subspan((as_size(token) * as_size(view.shape.query_heads) + as_size(query_head)) * dim, dim);
+}
+
+void observe(Session& session, std::span<const Token> tokens, const std::function<void(const ObservedLayer&)>& look) {
+  auto& impl = session.impl();
+  check_layers(impl.hparams);
+  impl.check(tokens);
+  const int count = static_cast<int>(tokens.size());
+  const CacheOptions full;
+  const auto need = impl.prefill_bytes(count, std::span(&full, 1)) + Watcher::bytes(impl.hparams, count);
+  check_memory(need, fmt::format("observing the attention of {} tokens", count));
+  const CountingScope counting(impl.account);
+  const Session::Impl::Stops stopping(impl);
+  Watcher watcher(impl, count, look);
+  auto context = impl.prefill_context(impl.begin_pass(tokens.size(), need));
+  context.watcher = &watcher;
+  engine::Prefill(std::move(context), tokens, full).run();
+}
+
+std::vector<float> decoded(const cache::Rows& rows) {
+  std::vector<float> out;
+  policy::for_each_row(rows, [&](int, std::span<const float> row) { out.insert(out.end(), row.begin(), row.end()); });
+  return out;
+}
+
+HeadAttention::HeadAttention(const ObservedLayer& layer, int kv_head)
+    : layer_(layer),
+      dim_(as_size(layer.view.shape.head_dim)),
+      keys_(decoded(layer.view.scratch->keys(kv_head)), layer.view.shape.head_dim),
+      values_(decoded(layer.view.scratch->values(kv_head))) {}
+
+std::vector<double> HeadAttention::row(int query_head, int token, double gain) const {
+  std::vector<float> products(as_size(keys_.stride()));
+  keys_.multiply(layer_.query(token, query_head), products);
+  const auto& shape = layer_.view.shape;
+  std::vector<double> out;
+  double most = -std::numeric_limits<double>::infinity();
+  for (int j = 0; j <= token; ++j) out.push_back(gain * static_cast<double>(shape.logit(products[j])));
+  for (const double logit : out) most = std::max(most, logit);
+  for (const float sink : shape.sink_of(query_head)) most = std::max(most, gain * static_cast<double>(sink));
+  double sum = 0;
+  for (const float sink : shape.sink_of(query_head)) sum += std::exp(gain * static_cast<double>(sink) - most);
+  for (double& x : out) {
+    x = std::exp(x - most);
+    sum += x;
+  }
+  for (double& x : out) x /= sum;
+  return out;
+}
+
+std::vector<double> brief(std::span<const double> numbers) {
+  std::vector<double> out;
+  for (const double x : numbers) out.push_back(std::strtod(fmt::format("{:.5g}", x).c_str(), nullptr));
+  return out;
+}
+
+}  // namespace winnow::eval

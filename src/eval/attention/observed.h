@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "attention/products.h"
+#include "base/as_size.h"
+#include "policy/views.h"
+#include "winnow/session.h"
+
+namespace winnow::eval {
+
+/// One layer of a prompt that all tokens have passed, and what their queries were.
+struct ObservedLayer {
+  policy::LayerView view;                        ///< keys and values of all tokens
+  std::span<const float> queries;                ///< [N][H_q][d], rotated
+  const attention::Observation* sums = nullptr;  ///< of the attention of all queries
+
+  int tokens() const { return view.tokens(); }
+  std::span<const float> query(int token, int query_head) const;
+};
+
+/// Reads a prompt with the full cache, layer by layer, and shows each layer without a window when all tokens have
+/// passed it. Throws InputError where no layer is without a window, or layers read the keys of others, and what
+/// Session::prefill() throws.
+void observe(Session& session, std::span<const Token> tokens, const std::function<void(const ObservedLayer&)>& look);
+
+/// The attention of the queries that read one KV head, one row at a time: products in f32, the softmax in double.
+class HeadAttention {
+ public:
+  HeadAttention(const ObservedLayer& layer, int kv_head);
+
+  /// What a token's query gives to the tokens up to itself, [token + 1]: a softmax of `gain` times the logits. With
+  /// what goes to the sink it adds up to 1. REQUIRES: a query head that reads this KV head.
+  std::vector<double> row(int query_head, int token, double gain = 1) const;
+  /// [N][d]
+  std::span<const float> values() const { return values_; }
+  std::span<const float> value(int token) const { return values().subspan(as_size(token) * dim_, dim_); }
+
+ private:
+  const ObservedLayer& layer_;
+  std::size_t dim_;
+  attention::PackedRows keys_;
+  std::vector<float> values_;
+};
+
+/// Rows of a scratch in f32, [count][d].
+std::vector<float> decoded(const cache::Rows& rows);
+
+/// Numbers as records have them in series: five digits.
+std::vector<double> brief(std::span<const double> numbers);
+
+}  // namespace winnow::eval

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/weights.h"
+
+namespace winnow::eval {
+
+/// What a layer's attention output is multiplied by, in f32. Its bias does not matter to distances.
+class OutputProjection {
+ public:
+  OutputProjection(const model::Weights& weights, int layer);
+
+  int width() const { return width_; }
+  /// Adds a query head's part, its output [d] projected, to `out` [width].
+  void add(int query_head, std::span<const double> output, std::span<double> out) const;
+  /// The largest L1 norm of any of these values [N][d], each projected as the query head's output.
+  double largest(int query_head, std::span<const float> values) const;
+
+ private:
+  std::vector<float> part(int query_head) const;
+
+  int width_;
+  std::size_t inputs_;
+  std::size_t dim_;
+  std::vector<float> rows_;  ///< [width][H_q * d]
+};
+
+}  // namespace winnow::eval

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include "eval/attention/measures.h"
+#include "eval/tasks/all.h"
+#include "eval/tasks/prompts.h"
+
+namespace winnow::eval {
+
+namespace {
+
+constexpr int kPromptTokens = 2048;
+constexpr int kAnswer = 16;
+constexpr const char* kFolder = "longbench-mini";
+
+/// LongBench prompts of all kinds, `limit` of each file, each with all lengths.
+Task of(const char* name, Measure measure, const Model& model, const TaskOptions& options) {
+  Task out{{}, std::move(measure)};
+  const auto files = prompt_files(options);
+  for (const int length : options.lengths.empty() ? std::vector{kPromptTokens} : options.lengths) {
+    for (auto& sample : prompts_of(model, options, name, length, files)) {
+      sample.id += fmt::format("-{}", length);
+      sample.labels["length"] = std::to_string(length);
+      sample.max_tokens = 0;
+      out.samples.push_back(std::move(sample));
+    }
+  }
+  return out;
+}
+
+Task make_loss(const char* name, const Model& model, const TaskOptions& options) {
+  const int answer = options.answer > 0 ? options.answer : kAnswer;
+  Task out = of(name, losing(answer), model, options);
+  out.against = Against::full;
+  for (auto& sample : out.samples) {
+    sample.max_tokens = answer;
+    if (answer != kAnswer) sample.id += fmt::format("-answer-{}", answer);
+    if (answer != kAnswer) sample.labels["kind"] = fmt::format("answer {}", answer);
+  }
+  return out;
+}
+
+void add(const char* name, const char* source, const char* metric, Measure (*measure)(), std::vector<TaskInfo>& to) {
+  to.push_back(
+      {name, source, metric, "the last 64 tokens",
+       [name, measure](const Model& model, const TaskOptions& options) { return of(name, measure(), model, options); },
+       kFolder});
+}
+
+}  // namespace
+
+void add_attention(std::vector<TaskInfo>& to) {
+  add("attention/concentration", "attention in the best x %, by head (Ada-KV, figures 3, 9)", "attention kept",
+      concentrating, to);
+  constexpr const char* kLoss = "attention/loss";
+  to.push_back({kLoss, "eviction's loss against its bound (Ada-KV, figure 4)", "attention kept", "the last 64 tokens",
+                [](const Model& model, const TaskOptions& options) { return make_loss(kLoss, model, options); },
+                kFolder});
+  add("attention/kept", "kept positions (EMS, figures 2, 8, 9; AhaKV, 2, 5, 6)", "share kept in the second half",
+      keeping, to);
+  add("attention/redundancy", "similar entries, sparse scores, by head (EMS, figure 4)", "redundant entries", repeating,
+      to);
+  add("attention/scores", "scores by position (AhaKV, figure 2)", "score in the second half", scoring, to);
+}
+
+}  // namespace winnow::eval
