@@ -14,18 +14,18 @@ namespace {
 
 bool is_of_group(const TaskInfo& task, const std::string& name) { return task.name.starts_with(name + "/"); }
 
-bool lacks_data(const TaskInfo& task, const TaskOptions& options) {
-  return !task.needs.empty() && !std::filesystem::exists(std::filesystem::path(options.data) / task.needs);
+UsageError unknown(const std::string& name) {
+  return UsageError(fmt::format("there is no task {}: see winnow eval tasks", name));
 }
 
-/// What is meant by a name: the task of that name, or all of its group.
+/// A task that is named is made, and says itself what it lacks. One of a group is left out.
 void add_meant(const std::string& name, const Model& model, const TaskOptions& options, std::vector<Task>& to) {
-  for (const auto& task : list_tasks()) {
-    if (is_of_group(task, name) && lacks_data(task, options)) {
-      if (options.on_left_out)
-        options.on_left_out(fmt::format("{} is left out: the data folder has no {}", task.name, task.needs));
-    } else if (task.name == name || is_of_group(task, name)) {
-      to.push_back(task.make(model, options));
+  for (const auto* task : tasks_meant(name)) {
+    const auto lacks = task->name == name ? "" : lacking(*task, options.data);
+    if (lacks.empty()) {
+      to.push_back(task->make(model, options));
+    } else if (options.on_left_out) {
+      options.on_left_out(fmt::format("{} is left out: {}", task->name, lacks));
     }
   }
 }
@@ -51,6 +51,23 @@ const std::vector<TaskInfo>& list_tasks() {
   return out;
 }
 
+std::vector<const TaskInfo*> tasks_meant(const std::string& name) {
+  std::vector<const TaskInfo*> out;
+  for (const auto& task : list_tasks()) {
+    if (task.name == name || is_of_group(task, name)) out.push_back(&task);
+  }
+  if (out.empty()) throw unknown(name);
+  return out;
+}
+
+std::string lacking(const TaskInfo& task, const std::string& data) {
+  const auto is_there = [&](const std::string& path) {
+    return !path.empty() && std::filesystem::exists(std::filesystem::path(data) / path);
+  };
+  if (task.needs.empty() || is_there(task.needs) || is_there(task.instead)) return {};
+  return fmt::format("the data folder has no {}{}", task.needs, task.instead.empty() ? "" : " and no " + task.instead);
+}
+
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options) {
   std::vector<Task> out;
   for (const auto& name : names) {
@@ -64,7 +81,7 @@ std::vector<Task> make_tasks(std::span<const std::string> names, const Model& mo
     } else {
       add_meant(name, model, options, out);
     }
-    if (out.size() == before) throw UsageError(fmt::format("there is no task {}: see winnow eval tasks", name));
+    if (out.size() == before) throw unknown(name);
   }
   return out;
 }

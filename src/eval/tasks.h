@@ -33,10 +33,17 @@ struct TaskInfo {
   std::string metric;
   std::string protocol;  ///< which part of the prompt is the question
   std::function<Task(const Model& model, const TaskOptions& options)> make;
-  std::string needs = {};  ///< in the data folder: without it the task is left out of its group; empty: nothing
+  std::string needs = {};    ///< in the data folder: without it the task is left out of its group; empty: nothing
+  std::string instead = {};  ///< what serves in its place; empty: nothing
 };
 
 const std::vector<TaskInfo>& list_tasks();
+
+/// The task of a name, or those of a group. Throws UsageError where there is none.
+std::vector<const TaskInfo*> tasks_meant(const std::string& name);
+
+/// What a task needs and the data folder does not have, in words; empty: nothing.
+std::string lacking(const TaskInfo& task, const std::string& data);
 
 /// Tasks by their names, in that order. A group's name (`longbench`) stands for all of its tasks, FILE.jsonl for the
 /// samples in that file, ruler/NAME for those in the data folder's ruler/NAME.jsonl, if there is such a file, and

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "eval/report/drawn_page.h"
 #include "eval/report/figures.h"
 #include "eval/report/gnuplot.h"
 #include "eval/report/html.h"
@@ -14,40 +15,6 @@
 namespace winnow::eval {
 
 namespace {
-
-/// Stands for a picture until all have been drawn. Escaped text has no such byte.
-std::string placeholder(std::size_t number) { return fmt::format("\x01{}\x01", number); }
-
-/// Gathers the page with placeholders for the pictures, so that one gnuplot draws them all.
-class Page {
- public:
-  void add(const std::string& html) { html_ += html; }
-
-  template <class Picture>
-  void add_figure(const Picture& picture) {
-    html_ += fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escaped(picture.title),
-                         placeholder(scripts_.size()));
-    scripts_.push_back(script_of(picture));
-    titles_.push_back(picture.title);
-  }
-
-  std::string drawn() const {
-    const auto svgs = gnuplot_svgs(scripts_);
-    std::string out;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < svgs.size(); ++i) {
-      const auto place = html_.find(placeholder(i), at);
-      out += html_.substr(at, place - at) + embedded(svgs[i], i, titles_[i]);
-      at = place + placeholder(i).size();
-    }
-    return out + html_.substr(at);
-  }
-
- private:
-  std::string html_;
-  std::vector<std::string> scripts_;
-  std::vector<std::string> titles_;
-};
 
 std::string listed(const std::set<std::string>& names) {
   std::string out;
@@ -64,18 +31,15 @@ std::string head_of(const std::vector<Record>& records, const std::vector<std::s
     samples.insert(record.key.task + "\n" + record.key.id);
   }
   std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width, "
-      "initial-scale=1\">"
-      "<title>winnow eval report</title><style>{}</style></head><body>\n<h1>Evaluation of KV-cache methods</h1>\n"
+      "<h1>Evaluation of KV-cache methods</h1>\n"
       "<p>{} records of {} samples; {} {}; from {}; written by winnow {}.</p>\n<nav>",
-      kStyle, records.size(), samples.size(), models.size() == 1 ? "model" : "models", escaped(listed(models)),
+      records.size(), samples.size(), models.size() == 1 ? "model" : "models", escaped(listed(models)),
       escaped(listed({folders.begin(), folders.end()})), kVersion);
   for (const auto& summary : summaries) out += fmt::format("<a href=\"#{0}\">{0}</a> ", escaped(summary.protocol));
   return out + "</nav>\n";
 }
 
-void add_grids(const Summary& summary, Page& page) {
+void add_grids(const Summary& summary, DrawnPage& page) {
   const auto grids = grids_of(summary);
   if (grids.empty()) return;
   page.add(
@@ -86,7 +50,7 @@ void add_grids(const Summary& summary, Page& page) {
   page.add("</div>\n");
 }
 
-void add_tables(const Summary& summary, Page& page) {
+void add_tables(const Summary& summary, DrawnPage& page) {
   page.add(to_html(
       summary.tasks, "Tasks",
       "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
@@ -95,14 +59,7 @@ void add_tables(const Summary& summary, Page& page) {
   page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));
 }
 
-void add_charts(const std::string& title, const std::string& says, const std::vector<Chart>& charts, Page& page) {
-  if (charts.empty()) return;
-  page.add(fmt::format("<h3>{}</h3>\n<p>{}</p>\n<div class=\"charts\">\n", escaped(title), escaped(says)));
-  for (const auto& chart : charts) page.add_figure(chart);
-  page.add("</div>\n");
-}
-
-void add_heat_maps(const std::vector<HeatMaps>& all, Page& page) {
+void add_heat_maps(const std::vector<HeatMaps>& all, DrawnPage& page) {
   if (all.empty()) return;
   page.add(
       "<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's tokens and by how deep in it the answer "
@@ -114,16 +71,18 @@ void add_heat_maps(const std::vector<HeatMaps>& all, Page& page) {
   }
 }
 
-void add_plots(const std::vector<Record>& records, const Summary& summary, Page& page) {
-  add_charts("Curves",
-             fmt::format("The {} best methods by their mean height; the others are the thin lines.", Chart::kColoured),
-             curves_of(summary), page);
-  add_charts("Perplexity", "Of each span of tokens after the prompt; the lowest in colour.",
-             perplexity_of(records, summary.protocol), page);
-  add_charts("Long answers",
-             "Distance to the full cache in each span of the answer, which ends at the point; the lowest in colour.",
-             divergence_of(records, summary.protocol), page);
-  add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol), page);
+void add_plots(const std::vector<Record>& records, const Summary& summary, DrawnPage& page) {
+  page.add_charts(
+      "Curves",
+      fmt::format("The {} best methods by their mean height; the others are the thin lines.", Chart::kColoured),
+      curves_of(summary));
+  page.add_charts("Perplexity", "Of each span of tokens after the prompt; the lowest in colour.",
+                  perplexity_of(records, summary.protocol));
+  page.add_charts(
+      "Long answers",
+      "Distance to the full cache in each span of the answer, which ends at the point; the lowest in colour.",
+      divergence_of(records, summary.protocol));
+  page.add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol));
   add_heat_maps(heat_maps_of(records, summary.protocol), page);
 }
 
@@ -132,12 +91,9 @@ void add_plots(const std::vector<Record>& records, const Summary& summary, Page&
 std::string to_page(const std::vector<Record>& records, const std::vector<std::string>& folders) {
   const auto summaries = summarize(records);
   const bool draws = has_gnuplot();
-  Page page;
+  DrawnPage page("winnow eval report");
   page.add(head_of(records, folders, summaries));
-  if (!draws)
-    page.add(
-        "<p>Plots need gnuplot, which was not there when this page was written: it is in the package "
-        "gnuplot-nox.</p>\n");
+  if (!draws) page.add(kNoGnuplot);
   for (const auto& summary : summaries) {
     page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));
     if (const auto note = beyond_note(summary); !note.empty()) page.add("<p>" + note + "</p>\n");
@@ -145,7 +101,6 @@ std::string to_page(const std::vector<Record>& records, const std::vector<std::s
     add_tables(summary, page);
     if (draws) add_plots(records, summary, page);
   }
-  page.add("</body></html>\n");
   return page.drawn();
 }
 

@@ -25,6 +25,10 @@ thead th:first-child { background: var(--stripe); z-index: 2; }
 thead small { display: block; }
 small { color: var(--soft); font-size: 0.8em; font-weight: normal; }
 tr.budget th, tr.budget td { background: var(--stripe); font-weight: 600; border-top: 1px solid var(--grid); }
+td.text { text-align: left; white-space: normal; min-width: 14rem; }
+ul { margin: 0.25rem 0 0.75rem; padding-left: 1.2rem; color: var(--soft); max-width: 75ch; overflow-wrap: anywhere; }
+details { margin: 0.5rem 0; }
+summary { cursor: pointer; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
 .maps { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: 0.5rem; }
 .grids { display: flex; flex-wrap: wrap; gap: 0 1.5rem; }

@@ -107,8 +107,8 @@ Task make_long(const Model& model, const TaskOptions& options) {
 }  // namespace
 
 void add_fidelity(std::vector<TaskInfo>& to) {
-  to.push_back(
-      {"fidelity", "distance to the full cache, LongBench prompts", "agreement, kl", "the last 64 tokens", make});
+  to.push_back({"fidelity", "distance to the full cache, LongBench prompts", "agreement, kl", "the last 64 tokens",
+                make, "longbench-mini"});
   to.push_back({"fidelity-long", "the same over long answers: summaries, stories, talk", "agreement, kl",
                 "the last 64 tokens, or what is asked of a text", make_long});
 }

@@ -180,7 +180,9 @@ void add_longbench(std::vector<TaskInfo>& to) {
                   name_of(dataset.metric), "the question is the template's part after the context",
                   [&dataset](const Model&, const TaskOptions& options) {
                     return Task{samples_of(dataset, options, [](Sample&) {}), answering()};
-                  }});
+                  },
+                  fmt::format("longbench/{}.jsonl", dataset.name),
+                  fmt::format("longbench-mini/{}.jsonl", dataset.name)});
   }
 }
 
