@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/eval/records.h"
 #include "cli/output.h"
 #include "eval/process_folders.h"
 #include "eval/record_file.h"
@@ -28,18 +29,6 @@ struct Raw {
   std::vector<std::string> folders;
   std::string output;
 };
-
-/// The records of all folders, each once.
-std::vector<eval::Record> records_of(const std::vector<std::string>& folders) {
-  std::vector<eval::Record> out;
-  std::set<std::pair<std::string, eval::Key>> known;
-  for (const auto& folder : folders) {
-    for (auto& record : eval::records_in(folder)) {
-      if (known.emplace(record.model_hash, record.key).second) out.push_back(std::move(record));
-    }
-  }
-  return out;
-}
 
 using Records = std::vector<eval::Record>;
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/eval/measuring.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+
+#include "base/log.h"
+#include "cli/eval/progress.h"
+#include "eval/process_folders.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+void say_repairs(const std::string& folder, const eval::Repairs& repairs) {
+  if (repairs.cut_lines + repairs.partial_groups > 0)
+    log().warn("{}: {} cut line, {} groups without all their records: measured again", folder, repairs.cut_lines,
+               repairs.partial_groups);
+}
+
+void say_unmarked(const std::string& folder) {
+  for (const auto& path : eval::unmarked_process_folders(folder))
+    log().warn(
+        "{} is no part of this run (it has no file winnow-part) and stays as it is; winnow eval merge takes in "
+        "records that are there",
+        path);
+}
+
+void add(const eval::Outcome& outcome, eval::Outcome& to) {
+  to.measured += outcome.measured;
+  to.known += outcome.known;
+  to.failed += outcome.failed;
+  to.model_seconds += outcome.model_seconds;
+  to.seconds += outcome.seconds;
+}
+
+/// Of all processes, on the first.
+eval::Outcome of_all(const Ranks& ranks, const eval::Outcome& outcome) {
+  double all[] = {1.0 * outcome.measured, 1.0 * outcome.known, 1.0 * outcome.failed, outcome.model_seconds,
+                  outcome.seconds};
+  ranks.add_up(all);
+  return {static_cast<int>(all[0]), static_cast<int>(all[1]), static_cast<int>(all[2]), all[3] / ranks.count(),
+          all[4] / ranks.count()};
+}
+
+}  // namespace
+
+eval::Shard parse_shard(const std::string& text, const Ranks& ranks) {
+  eval::Shard out;
+  char more = 0;
+  if (std::sscanf(text.c_str(), "%d/%d%c", &out.index, &out.count, &more) != 2 || out.index < 0 ||
+      out.index >= out.count)
+    throw UsageError(fmt::format("--shard {}: give I/N with 0 <= I < N", text));
+  if (ranks.count() > 1 && out.count > 1)
+    throw UsageError("--shard does not go with mpirun, which shares the samples itself");
+  return out;
+}
+
+void without_template(eval::Evaluation& evaluation) {
+  for (auto& task : evaluation.tasks) {
+    for (auto& sample : task.samples) sample.prompt.format = PromptFormat::raw;
+  }
+}
+
+void Failures::check() const {
+  if (samples + lines > 0)
+    throw InputError(fmt::format("{} samples could not be measured and {} lines were no samples", samples, lines));
+}
+
+void report_lines(const Ranks& ranks, eval::TaskOptions& options, Failures& failures) {
+  const bool is_first = ranks.is_first();
+  options.on_bad_line = [&failures, is_first](const std::string& sentence) {
+    ++failures.lines;
+    if (is_first) log().error("{}", sentence);
+  };
+  options.on_left_out = [](const std::string& sentence) { log().warn("{}", sentence); };
+}
+
+Measuring::Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard)
+    : ranks_(ranks), folder_(std::move(folder)), hash_(fmt::format("{:016x}", model.hash())), shard_(shard) {
+  if (!ranks.is_first()) return;
+  records_.emplace(folder_, hash_);
+  say_repairs(folder_, records_->repairs());
+  say_unmarked(folder_);
+}
+
+/// Each of several processes writes to a folder of its own. The first one collects their records at the end.
+eval::Outcome Measuring::run_shared(Session& session, eval::Evaluation& evaluation) {
+  if (records_) {
+    eval::begin_process_folders(folder_, ranks_.count());
+    eval::repaired_process_records(folder_, hash_);
+  }
+  ranks_.wait();  // existing records are complete
+  evaluation.known = eval::known_in(folder_);
+  evaluation.shard = {ranks_.index(), ranks_.count()};
+  ranks_.wait();  // all processes have read them
+  eval::Outcome outcome;
+  {
+    eval::RecordFile own(eval::process_folder(folder_, ranks_.index()), hash_);
+    outcome = eval::run(session, evaluation, own,
+                        records_ ? eval_progress() : eval::Progress{{}, eval_progress().on_failure});
+  }
+  ranks_.wait();
+  if (records_) eval::collect_process_folders(folder_, hash_, evaluation, *records_);
+  return outcome;
+}
+
+eval::Outcome Measuring::run_alone(Session& session, const eval::Evaluation& evaluation) {
+  eval::collect_process_folders(folder_, hash_, evaluation, *records_);  // of processes that were killed
+  try {
+    return eval::run(session, evaluation, *records_, eval_progress());
+  } catch (const Interrupted&) {
+    log().info("{} has {} records: winnow eval report {} shows them, and the same command goes on", folder_,
+               records_->records().size(), folder_);
+    throw;
+  }
+}
+
+void Measuring::run(Session& session, eval::Evaluation evaluation) {
+  evaluation.shard = shard_;
+  add(ranks_.count() == 1 ? run_alone(session, evaluation) : run_shared(session, evaluation), sum_);
+}
+
+int Measuring::end() {
+  const auto all = of_all(ranks_, sum_);
+  if (!records_) return 0;
+  end_eval_progress();
+  log().info("{} groups measured, {} known before, {} failed; {:.1f} s, {:.0f} % of it in the model; {} records in all",
+             all.measured, all.known, all.failed, all.seconds,
+             all.seconds > 0 ? 100 * all.model_seconds / all.seconds : 0.0, records_->records().size());
+  return all.failed;
+}
+
+}  // namespace winnow::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/eval/ranks.h"
+#include "eval/record_file.h"
+#include "eval/runner.h"
+#include "eval/tasks.h"
+
+namespace winnow::cli {
+
+/// The share of the samples that I/N means. Throws UsageError, also where mpirun shares them already.
+eval::Shard parse_shard(const std::string& text, const Ranks& ranks);
+
+/// Prompts as they are, for models without a chat template.
+void without_template(eval::Evaluation& evaluation);
+
+/// What could not be measured: reported when the other processes have ended.
+struct Failures {
+  int samples = 0;
+  int lines = 0;  ///< that are no samples
+
+  /// Throws InputError when there are some.
+  void check() const;
+};
+
+/// Sends what is wrong with the tasks' files to stderr, once. Bad lines are counted in `failures`, which must outlive
+/// the options.
+void report_lines(const Ranks& ranks, eval::TaskOptions& options, Failures& failures);
+
+/// A folder of records to which this process measures, alone or with the others of an mpirun.
+class Measuring {
+ public:
+  /// Opens the folder's file on the first process, and says what was repaired. `shard`: of all evaluations. Throws what
+  /// RecordFile throws.
+  Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard);
+
+  /// Measures what is not there yet. All processes call this with the same evaluation. Throws what eval::run() throws;
+  /// when the user has stopped it, says how to go on.
+  void run(Session& session, eval::Evaluation evaluation);
+
+  /// Prints the sums of all runs and processes, on the first. Returns how many samples could not be measured: on the
+  /// first process those of all, on the others 0.
+  int end();
+
+ private:
+  eval::Outcome run_alone(Session& session, const eval::Evaluation& evaluation);
+  eval::Outcome run_shared(Session& session, eval::Evaluation& evaluation);
+
+  const Ranks& ranks_;
+  std::string folder_;
+  std::string hash_;
+  eval::Shard shard_;
+  std::optional<eval::RecordFile> records_;  ///< on the first process
+  eval::Outcome sum_;                        ///< of this process
+};
+
+}  // namespace winnow::cli

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "eval/record.h"
+
+namespace winnow::cli {
+
+/// The records of all folders, each once. Throws InputError.
+std::vector<eval::Record> records_of(const std::vector<std::string>& folders);
+
+}  // namespace winnow::cli
