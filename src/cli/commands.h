@@ -18,6 +18,7 @@ void add_docs(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_tune(CLI::App& app);
+void add_papers(CLI::App& app);
 /// Only where winnow is built with Boost.
 void add_serve(CLI::App& app);
 

@@ -25,7 +25,7 @@ thead th:first-child { background: var(--stripe); z-index: 2; }
 thead small { display: block; }
 small { color: var(--soft); font-size: 0.8em; font-weight: normal; }
 tr.budget th, tr.budget td { background: var(--stripe); font-weight: 600; border-top: 1px solid var(--grid); }
-td.text { text-align: left; white-space: normal; min-width: 14rem; }
+td.text, thead th.text { text-align: left; white-space: normal; min-width: 14rem; }
 ul { margin: 0.25rem 0 0.75rem; padding-left: 1.2rem; color: var(--soft); max-width: 75ch; overflow-wrap: anywhere; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; }

@@ -130,6 +130,7 @@ struct Set {
   std::string source;
   std::string metric;
   std::string needs;
+  std::string instead;
   std::function<Samples(const TaskOptions&)> samples;
 };
 
@@ -137,9 +138,11 @@ void add(const Set& set, std::vector<TaskInfo>& to) {
   const char* const question = "what follows the documents";
   const auto samples = set.samples;
   to.push_back({kAnswered + set.name, set.source, set.metric, question,
-                [samples](const Model&, const TaskOptions& options) { return answered(samples(options)); }, set.needs});
+                [samples](const Model&, const TaskOptions& options) { return answered(samples(options)); }, set.needs,
+                set.instead});
   to.push_back({kCompared + set.name, "distance to the joint prefill, " + set.source, "agreement, kl", question,
-                [samples](const Model&, const TaskOptions& options) { return compared(samples(options)); }, set.needs});
+                [samples](const Model&, const TaskOptions& options) { return compared(samples(options)); }, set.needs,
+                set.instead});
 }
 
 /// Of a name after one of the two groups'; nothing for another.
@@ -156,11 +159,12 @@ std::optional<std::filesystem::path> file_of(const std::string& name, const Task
 void add_documents(std::vector<TaskInfo>& to) {
   for (const auto& passages : all_passages()) {
     add({passages.name, fmt::format("LongBench, {}'s passages", passages.name),
-         name_of(longbench_metric(passages.name)), "",
+         name_of(longbench_metric(passages.name)), fmt::format("longbench/{}.jsonl", passages.name),
+         fmt::format("longbench-mini/{}.jsonl", passages.name),
          [&passages](const TaskOptions& options) { return of_longbench(passages, options); }},
         to);
   }
-  add({kFiles, "questions over documents, multi-doc/*.jsonl", "qa_f1, or the line's", kFiles, of_files}, to);
+  add({kFiles, "questions over documents, multi-doc/*.jsonl", "qa_f1, or the line's", kFiles, "", of_files}, to);
 }
 
 bool is_documents_file(const std::string& name, const TaskOptions& options) {

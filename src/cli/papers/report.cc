@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "cli/eval/records.h"
+#include "cli/output.h"
+#include "cli/papers/papers.h"
+#include "papers/report/page.h"
+#include "papers/report/text.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+struct Raw {
+  std::vector<std::string> folders;
+  std::string output;
+};
+
+constexpr FileKind kPage{"<!doctype html>\n<html lang=\"en\"><head><meta charset", "a page of winnow papers report"};
+constexpr FileKind kTable{"## ", "what winnow papers report writes"};
+
+std::size_t samples_of(const papers::Sheet& sheet) {
+  std::size_t out = 0;
+  for (const auto& planned : sheet.planned) out += planned.ids.size();
+  return out;
+}
+
+/// The sheets of all folders. Of shards of one run, which have the same one, it is there once; of runs with different
+/// limits the one with the most samples counts.
+std::vector<papers::Sheet> sheets_of(const std::vector<std::string>& folders) {
+  std::vector<papers::Sheet> out;
+  for (const auto& folder : folders) {
+    for (auto& sheet : papers::sheets_in(folder)) {
+      const auto same = std::find_if(out.begin(), out.end(), [&](const papers::Sheet& other) {
+        return other.recipe.id() == sheet.recipe.id() && other.model_hash == sheet.model_hash &&
+               other.rope == sheet.rope;
+      });
+      if (same == out.end()) {
+        out.push_back(std::move(sheet));
+      } else if (samples_of(*same) < samples_of(sheet)) {
+        *same = std::move(sheet);
+      }
+    }
+  }
+  return out;
+}
+
+void report(const Raw& r) {
+  std::vector<papers::Result> results;
+  const auto records = records_of(r.folders);
+  for (auto& sheet : sheets_of(r.folders)) results.push_back(papers::result_of(std::move(sheet), records));
+  if (r.output.empty()) return show(papers::to_markdown(results));
+  const auto extension = std::filesystem::path(r.output).extension();
+  if (extension != ".html" && extension != ".md")
+    throw UsageError(fmt::format("-o {}: give a name that ends in .html or .md", r.output));
+  const bool is_page = extension == ".html";
+  const auto& kind = is_page ? kPage : kTable;
+  check_replaceable(r.output, kind);
+  write_file(r.output, is_page ? papers::to_page(results) : papers::to_markdown(results), kind);
+}
+
+}  // namespace
+
+void add_papers_report(CLI::App& papers) {
+  auto* const command = papers.add_subcommand(
+      "report", "the papers' figures and those of the records, and whether the papers' orders hold");
+  const auto raw = std::make_shared<Raw>();
+  command->add_option("DIR", raw->folders, "folders of winnow papers run, also shards of one run")->required();
+  command->add_option("-o,--output", raw->output, "report.html or report.md (default: as .md, on stdout)");
+  command->callback([raw] { report(*raw); });
+}
+
+}  // namespace winnow::cli

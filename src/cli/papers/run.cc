@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "base/log.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/counts.h"
+#include "cli/eval/measuring.h"
+#include "cli/eval/prompt_limits.h"
+#include "cli/output.h"
+#include "cli/papers/papers.h"
+#include "papers/library.h"
+#include "papers/plan.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// What CLI11 fills in before it can be checked.
+struct Raw {
+  CommonArguments common;
+  CommonOptions options;
+  PromptLengths lengths;
+  eval::TaskOptions task;
+  std::vector<std::string> recipes;
+  std::string shard = "0/1";
+  std::string output;
+};
+
+constexpr FileKind kSheetFile{R"({"recipe":)", "what winnow papers run writes"};
+
+void write_sheet(const papers::Sheet& sheet, const std::string& folder) {
+  const auto path = papers::sheet_path(folder, sheet.recipe);
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  write_file(path, papers::to_json(sheet).dump() + "\n", kSheetFile);
+}
+
+/// Throws UsageError for one that cannot be measured at all.
+std::vector<papers::Recipe> recipes_of(const std::vector<std::string>& names) {
+  std::vector<papers::Recipe> out;
+  for (const auto& name : names) {
+    out.push_back(papers::load_recipe(name));
+    if (out.back().measures.empty())
+      throw UsageError(fmt::format("{} cannot be measured: {}", name, out.back().missing.front()));
+  }
+  return out;
+}
+
+std::vector<papers::Plan> plans_of(const Raw& r, const std::vector<papers::Recipe>& recipes, const Model& model) {
+  const auto limits = prompt_limits(r.lengths, r.options.loading, model.info());
+  std::vector<papers::Plan> out;
+  for (const auto& recipe : recipes) {
+    auto plan = papers::plan(recipe, model, r.task, limits);
+    for (const auto& note : plan.sheet.notes) log().warn("{}: {}", plan.sheet.recipe.id(), note);
+    if (plan.evaluations.empty()) throw InputError(fmt::format("{}: nothing of it can be measured here", recipe.id()));
+    for (auto& evaluation : plan.evaluations) {
+      if (r.common.raw) without_template(evaluation);
+    }
+    out.push_back(std::move(plan));
+  }
+  return out;
+}
+
+Failures measure(Raw& r) {
+  const Ranks ranks;
+  const auto shard = parse_shard(r.shard, ranks);
+  const auto recipes = recipes_of(r.recipes);  // a wrong name is said before the model is loaded
+  if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
+  Failures failures;
+  report_lines(ranks, r.task, failures);
+  const auto model = Model::load(r.options.model, r.options.loading);
+  const auto plans = plans_of(r, recipes, *model);
+  Measuring measuring(ranks, *model, r.output, shard);
+  Session session(model, r.options.session);
+  session.on_stop(interrupted);
+  for (const auto& plan : plans) {
+    if (ranks.is_first()) write_sheet(plan.sheet, r.output);
+  }
+  for (const auto& plan : plans) {
+    for (const auto& evaluation : plan.evaluations) measuring.run(session, evaluation);
+  }
+  failures.samples = measuring.end();
+  return failures;
+}
+
+void add_options(CLI::App& command, Raw& r) {
+  command.add_option("NAME", r.recipes, "ems/table-9, … as winnow papers lists them, or recipes' files")->required();
+  command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
+  command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
+  command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
+  command.add_option("--length", r.task.lengths, "of prompts that are made up, instead of the recipe's")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(counts_from(1));
+  add_prompt_lengths(command, r.lengths);
+  command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--shard", r.shard, "I/N: measure the Ith of N shares, from 0; papers report takes all folders");
+  command
+      .add_option("-o,--output", r.output,
+                  "folder of the records, also of several recipes; what is there is not measured again")
+      ->required();
+}
+
+}  // namespace
+
+void add_papers_run(CLI::App& papers) {
+  auto* const command = papers.add_subcommand("run", "measure the counterpart of a table or figure, resumably");
+  const auto raw = std::make_shared<Raw>();
+  add_measuring_options(*command, raw->common, raw->options);
+  add_options(*command, *raw);
+  command->callback([raw] {
+    check_common(raw->common, raw->options);
+    measure(*raw).check();
+  });
+}
+
+}  // namespace winnow::cli

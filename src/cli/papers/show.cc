@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/output.h"
+#include "cli/papers/papers.h"
+#include "eval/group.h"
+#include "papers/library.h"
+#include "papers/plan.h"
+#include "papers/report/text.h"
+#include "winnow/describe.h"
+
+namespace winnow::cli {
+
+namespace {
+
+struct Raw {
+  std::string recipe;
+  std::string model;
+  std::string data;
+};
+
+/// The texts, each once.
+std::string listed(const std::vector<std::string>& texts) {
+  std::vector<std::string> out;
+  for (const auto& text : texts) {
+    if (!text.empty() && std::find(out.begin(), out.end(), text) == out.end()) out.push_back(text);
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+std::string described(const papers::Measure& measure) {
+  std::vector<std::string> tasks;
+  std::vector<std::string> methods;
+  std::vector<std::string> budgets;
+  std::vector<std::string> types;
+  std::vector<std::string> protocols;
+  for (const auto* task : measure.tasks) tasks.push_back(task->name);
+  for (const auto& method : measure.methods) {
+    methods.push_back(method.spec());
+    budgets.push_back(method.budget() ? method.budget()->print() : "");
+    types.push_back(method.kv_type().print());
+  }
+  for (const auto protocol : measure.protocols) protocols.emplace_back(eval::name_of(protocol));
+  std::string out =
+      fmt::format("measure {}\n  tasks      {}\n  methods    {}\n", measure.name, listed(tasks), listed(methods));
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) out += fmt::format("  {:<10} {}\n", name, text);
+  };
+  add("budgets", listed(budgets));
+  add("types", listed(types));
+  add("protocols", listed(protocols));
+  add("lengths", fmt::format("{}", fmt::join(measure.lengths, ", ")));
+  add("depths", fmt::format("{}", fmt::join(measure.depths, ", ")));
+  add("seeds", fmt::format("{}", fmt::join(measure.seeds, ", ")));
+  add("max prompt", measure.max_prompt > 0 ? std::to_string(measure.max_prompt) : "");
+  add("shots", measure.shots > 0 ? std::to_string(measure.shots) : "");
+  return out;
+}
+
+void show_recipe(const Raw& r) {
+  const auto recipe = papers::load_recipe(r.recipe);
+  std::string out =
+      fmt::format("{}: {}\n{}. {}\n", recipe.id(), recipe.title, recipe.place, papers::used_in_words(recipe));
+  for (const auto& claim : recipe.claims) out += fmt::format("The paper ({}): {}\n", claim.place, claim.says);
+  if (!recipe.figures.empty()) out += "\n" + papers::figures_in_paper(recipe);
+  for (const auto& measure : recipe.measures) out += "\n" + described(measure);
+  auto missing = recipe.missing;
+  const int context = r.model.empty() ? 0 : describe_model(r.model).info.context;
+  const auto absent = papers::not_at_hand(recipe, r.data, context);
+  missing.insert(missing.end(), absent.begin(), absent.end());
+  if (!missing.empty()) out += fmt::format("\nmissing\n  {}\n", fmt::join(missing, "\n  "));
+  show(out);
+}
+
+}  // namespace
+
+void add_papers_show(CLI::App& papers) {
+  auto* const command =
+      papers.add_subcommand("show", "what a table or figure is, what the paper used, and what of that is at hand");
+  const auto raw = std::make_shared<Raw>();
+  command->add_option("NAME", raw->recipe, "ems/table-9, … as winnow papers lists them, or a recipe's file")
+      ->required();
+  command->add_option("-m,--model", raw->model, "GGUF file whose context is compared with the paper's lengths")
+      ->envname("WINNOW_MODEL");
+  command->add_option("--data", raw->data, "folder in which the tasks' files are looked for")->envname("WINNOW_DATA");
+  command->callback([raw] { show_recipe(*raw); });
+}
+
+}  // namespace winnow::cli

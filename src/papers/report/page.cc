@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "papers/report/page.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "eval/report/drawn_page.h"
+#include "eval/report/gnuplot.h"
+#include "eval/report/html.h"
+#include "papers/report/figures.h"
+#include "papers/report/text.h"
+#include "winnow/version.h"
+
+namespace winnow::papers {
+
+namespace {
+
+using eval::escaped;
+
+constexpr const char* kVerdicts = "<th>agrees</th><th>disagrees</th><th>cannot be told</th><th>not measured</th>";
+
+std::string name_of(const Line& row) {
+  return escaped(row.name) + (row.group.empty() ? "" : fmt::format(" <small>{}</small>", escaped(row.group)));
+}
+
+std::string begin_table(const std::string& head) {
+  return "<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>" + head + "</tr></thead>\n";
+}
+
+std::string title_row(const Recipe& recipe, const std::string& title) {
+  return fmt::format("<tr class=\"budget\"><th>{}</th><td colspan=\"{}\"></td></tr>\n", escaped(title),
+                     recipe.columns.size());
+}
+
+std::string cell_of(const Recipe& recipe, const std::optional<eval::Mean>& mean, const std::optional<Cell>& cell) {
+  if (!mean) return cell && cell->skipped > 0 ? "<td><small>skipped</small></td>" : "<td></td>";
+  return fmt::format("<td>{} <small>{}{}</small></td>", shown(recipe, mean->value), interval(recipe, *mean, "–"),
+                     cell->is_whole() ? "" : fmt::format(", {} of {}", cell->measured, cell->planned));
+}
+
+std::string figures_of(const Result& result) {
+  const Recipe& recipe = result.sheet.recipe;
+  std::string head = "<th></th>";
+  for (const auto& column : recipe.columns) head += "<th>" + escaped(column.name) + "</th>";
+  std::string out = begin_table(head);
+  for (const auto& figures : recipe.figures) {
+    out += title_row(recipe, figures.model + ", in the paper");
+    for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
+      out += "<tr><th>" + name_of(recipe.rows[r]) + "</th>";
+      for (const auto& value : figures.values[r])
+        out += fmt::format("<td>{}</td>", value ? shown(recipe, *value) : "–");
+      out += "</tr>\n";
+    }
+  }
+  out += title_row(recipe, result.sheet.model + ", winnow");
+  for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
+    out += "<tr><th>" + name_of(recipe.rows[r]) + "</th>";
+    for (std::size_t c = 0; c < recipe.columns.size(); ++c)
+      out += cell_of(recipe, result.figures[r][c], result.cells[r][c]);
+    out += "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
+std::string order_of(const Recipe& recipe, std::size_t more, std::size_t less) {
+  return name_of(recipe.rows[more]) + " &gt; " + name_of(recipe.rows[less]);
+}
+
+std::string pairs_table(const Result& result) {
+  const Recipe& recipe = result.sheet.recipe;
+  std::string out = begin_table(fmt::format("<th>order in the paper</th>{}<th class=\"text\">by</th>", kVerdicts));
+  for (auto& pair : pairs_of(result.orders)) {
+    out += "<tr><th>" + order_of(recipe, pair.more, pair.less) + "</th>";
+    for (const auto verdict : {Verdict::agrees, Verdict::disagrees, Verdict::cannot_be_told, Verdict::not_measured})
+      out += pair.count[verdict] == 0 ? "<td></td>" : fmt::format("<td>{}</td>", pair.count[verdict]);
+    out += fmt::format("<td class=\"text\">{}</td></tr>\n", escaped(pair.by));
+  }
+  return out + "</table></div>\n";
+}
+
+std::string every_order(const Result& result) {
+  const Recipe& recipe = result.sheet.recipe;
+  std::string out = "<details><summary>Each of them</summary>\n" +
+                    begin_table(
+                        "<th>order in the paper</th><th>column</th><th>in the paper</th><th>winnow</th>"
+                        "<th>samples</th><th></th><th class=\"text\">by</th>");
+  for (const auto& order : result.orders) {
+    const auto& ours = order.ours;
+    out += fmt::format(
+        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n",
+        order_of(recipe, order.more, order.less), escaped(recipe.columns[order.column].name),
+        order.paper ? "+" + shown(recipe, *order.paper) : "",
+        ours ? fmt::format("{:+.{}f} <small>{}</small>", ours->mean.value, recipe.digits,
+                           interval(recipe, ours->mean, " to "))
+             : "",
+        ours ? std::to_string(ours->samples) : "", papers::name_of(order.verdict), escaped(order.by));
+  }
+  return out + "</table></div></details>\n";
+}
+
+void add_orders(const Result& result, eval::DrawnPage& page) {
+  if (result.orders.empty()) return;
+  page.add(
+      fmt::format("<h3>Orders</h3>\n<p>{} Two rows are compared on the samples that both have, by the interval of "
+                  "95 % of the mean difference (bootstrap).</p>\n",
+                  escaped(in_words(result.orders))));
+  page.add(pairs_table(result));
+  page.add(every_order(result));
+}
+
+void add_plots(const Result& result, eval::DrawnPage& page) {
+  page.add_charts("Plots", result.sheet.recipe.figures.empty() ? "As measured." : "The paper's figures, then winnow's.",
+                  charts_of(result));
+  const auto maps = maps_of(result);
+  if (maps.empty()) return;
+  page.add(fmt::format("<h3>Maps</h3>\n<p>Mean score in percent, {}.</p>\n<div class=\"maps\">\n",
+                       escaped(result.sheet.model)));
+  for (const auto& map : maps) page.add_figure(map);
+  page.add("</div>\n");
+}
+
+void add_missing(const Result& result, eval::DrawnPage& page) {
+  const auto missing = result.missing();
+  if (missing.empty()) return;
+  page.add("<h3>What is missing</h3>\n<ul>\n");
+  for (const auto& sentence : missing) page.add("<li>" + escaped(sentence) + "</li>\n");
+  page.add("</ul>\n");
+}
+
+void add_result(const Result& result, bool draws, eval::DrawnPage& page) {
+  const Recipe& recipe = result.sheet.recipe;
+  page.add(fmt::format("<h2 id=\"{0}\">{0}: {1}</h2>\n<p>{2}. {3} Measured with {4}.</p>\n", escaped(recipe.id()),
+                       escaped(recipe.title), escaped(recipe.place), escaped(used_in_words(recipe)),
+                       escaped(result.sheet.model)));
+  for (const auto& claim : recipe.claims)
+    page.add(fmt::format("<p>The paper ({}): {}</p>\n", escaped(claim.place), escaped(claim.says)));
+  if (!recipe.rows.empty()) page.add(figures_of(result));
+  if (draws) add_plots(result, page);
+  add_orders(result, page);
+  add_missing(result, page);
+}
+
+}  // namespace
+
+std::string to_page(const std::vector<Result>& results) {
+  const bool draws = eval::has_gnuplot();
+  eval::DrawnPage page("winnow papers report");
+  page.add(
+      fmt::format("<h1>Tables and figures of papers, and winnow's counterparts</h1>\n<p>Written by winnow {}. "
+                  "Papers' figures are of other models, programs and samples: compare orders and gaps.</p>\n<nav>",
+                  kVersion));
+  for (const auto& result : results)
+    page.add(fmt::format("<a href=\"#{0}\">{0}</a> ", escaped(result.sheet.recipe.id())));
+  page.add("</nav>\n");
+  if (!draws) page.add(eval::kNoGnuplot);
+  for (const auto& result : results) add_result(result, draws, page);
+  return page.drawn();
+}
+
+}  // namespace winnow::papers

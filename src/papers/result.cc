@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "papers/result.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <tuple>
+
+namespace winnow::papers {
+
+namespace {
+
+/// "all of SnapKV; H2O: 128, 256"
+std::string cells_missing(const Recipe& recipe, const Cells& cells,
+                          const std::function<bool(const Cell&)>& is_missing) {
+  std::string out;
+  for (std::size_t r = 0; r < cells.size(); ++r) {
+    std::vector<std::string> names;
+    for (std::size_t c = 0; c < cells[r].size(); ++c) {
+      if (cells[r][c] && is_missing(*cells[r][c])) names.push_back(recipe.columns[c].name);
+    }
+    if (names.empty()) continue;
+    const auto& row = recipe.rows[r];
+    const auto name = row.group.empty() ? row.name : fmt::format("{}, {}", row.name, row.group);
+    out += fmt::format("{}{}{}", out.empty() ? "" : "; ", name,
+                       names.size() == recipe.columns.size() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
+  }
+  return out;
+}
+
+void add(std::vector<std::string>& to, const char* what, const std::string& cells) {
+  if (!cells.empty()) to.push_back(what + cells);
+}
+
+}  // namespace
+
+std::vector<std::string> Result::missing() const {
+  const Recipe& recipe = sheet.recipe;
+  std::vector<std::string> out = recipe.missing;
+  out.insert(out.end(), sheet.notes.begin(), sheet.notes.end());
+  for (const auto* lines : {&recipe.rows, &recipe.columns}) {
+    for (const auto& line : *lines) {
+      if (!line.not_measured.empty()) out.push_back(fmt::format("{}: {}", line.name, line.not_measured));
+    }
+  }
+  add(out, "Not planned, since their data or lengths are not there: ",
+      cells_missing(recipe, cells, [](const Cell& cell) { return cell.planned == 0; }));
+  add(out, "Not measured yet: ", cells_missing(recipe, cells, [](const Cell& cell) {
+        return cell.planned > 0 && cell.measured == 0;
+      }));
+  add(out, "Measured in part: ", cells_missing(recipe, cells, [](const Cell& cell) {
+        return cell.measured > 0 && !cell.is_whole();
+      }));
+  return out;
+}
+
+namespace {
+
+std::map<std::pair<std::string, std::string>, double> map_of(const Sheet& sheet, const Found& found, CellKey key) {
+  const Plot& plot = sheet.recipe.plot;
+  std::map<std::pair<std::string, std::string>, double> out;
+  for (const auto& planned : sheet.planned) {
+    const auto x = planned.labels.find(plot.x);
+    const auto y = planned.labels.find(plot.y);
+    if (x == planned.labels.end() || y == planned.labels.end()) continue;
+    key.labels[plot.x] = x->second;
+    key.labels[plot.y] = y->second;
+    const auto mean = mean_of(found.cell(key));
+    if (mean) out[{x->second, y->second}] = mean->value;
+  }
+  return out;
+}
+
+using Points = std::vector<std::pair<double, double>>;
+
+/// The means by place, over the series that are as long as the first.
+Points means_of(const std::vector<std::vector<double>>& series) {
+  Points out;
+  int count = 0;
+  for (const auto& one : series) {
+    if (one.size() != series.front().size()) continue;
+    ++count;
+    out.resize(one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) out[i] = {static_cast<double>(i + 1), out[i].second + one[i]};
+  }
+  for (auto& [x, y] : out) y /= count;
+  return out;
+}
+
+Points histogram_of(const std::vector<std::vector<double>>& series) {
+  std::map<double, double> count;
+  for (const auto& one : series) {
+    for (const double value : one) ++count[std::round(value)];
+  }
+  return {count.begin(), count.end()};
+}
+
+Points course_of(const Recipe& recipe, const Found& found, const std::optional<CellKey>& key) {
+  if (!key || key->series.empty()) return {};
+  const auto series = found.series(*key);
+  return recipe.plot.kind == PlotKind::histogram ? histogram_of(series) : means_of(series);
+}
+
+}  // namespace
+
+Result result_of(Sheet sheet, const std::vector<eval::Record>& records) {
+  Result out;
+  out.sheet = std::move(sheet);
+  const Recipe& recipe = out.sheet.recipe;
+  const Found found(out.sheet, records);
+  for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
+    auto& cells = out.cells.emplace_back();
+    auto& figures = out.figures.emplace_back();
+    for (std::size_t c = 0; c < recipe.columns.size(); ++c) {
+      const auto key = recipe.cell(r, c);
+      cells.push_back(key ? std::optional(found.cell(*key)) : std::nullopt);
+      const auto mean = cells.back() ? mean_of(*cells.back()) : std::nullopt;
+      const double unit = recipe.columns[c].unit;
+      figures.push_back(mean ? std::optional(eval::Mean{mean->value * unit, mean->low * unit, mean->high * unit})
+                             : std::nullopt);
+    }
+  }
+  out.orders = compared(recipe, out.cells);
+  for (std::size_t r = 0; r < recipe.rows.size() && !recipe.columns.empty(); ++r)
+    out.courses.push_back(course_of(recipe, found, recipe.cell(r, 0)));
+  for (std::size_t r = 0; r < recipe.rows.size() && recipe.plot.kind == PlotKind::heat_map; ++r) {
+    const auto key = recipe.cell(r, 0);
+    if (key) {
+      out.maps.push_back(map_of(out.sheet, found, *key));
+    } else {
+      out.maps.emplace_back();
+    }
+  }
+  return out;
+}
+
+std::vector<Pair> pairs_of(const std::vector<Compared>& orders) {
+  std::vector<std::string> who;
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, Pair> out;
+  for (const auto& order : orders) {
+    auto by = std::find(who.begin(), who.end(), order.by);
+    if (by == who.end()) by = who.insert(who.end(), order.by);
+    auto& pair = out[{static_cast<std::size_t>(by - who.begin()), order.more, order.less}];
+    pair.by = order.by;
+    pair.more = order.more;
+    pair.less = order.less;
+    ++pair.count[order.verdict];
+  }
+  std::vector<Pair> sorted;
+  for (auto& [place, pair] : out) sorted.push_back(std::move(pair));
+  return sorted;
+}
+
+std::string in_words(const std::vector<Compared>& orders) {
+  std::map<Verdict, int> count;
+  for (const auto& order : orders) ++count[order.verdict];
+  return fmt::format("Of {} orders of the paper {} agree, {} disagree, {} cannot be told, {} were not measured.",
+                     orders.size(), count[Verdict::agrees], count[Verdict::disagrees], count[Verdict::cannot_be_told],
+                     count[Verdict::not_measured]);
+}
+
+}  // namespace winnow::papers

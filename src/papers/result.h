@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "papers/orders.h"
+
+namespace winnow::papers {
+
+/// A recipe's counterpart with one model, as far as it was measured.
+struct Result {
+  Sheet sheet;
+  Cells cells;
+  std::vector<std::vector<std::optional<eval::Mean>>> figures;  ///< [row][column], in the paper's unit
+  std::vector<Compared> orders;
+  /// Of each row what the plot of its series shows; empty: it has none.
+  std::vector<std::vector<std::pair<double, double>>> courses;
+  /// Of each row the mean score (0 to 1) by the values of the plot's two labels; empty: it is no heat map.
+  std::vector<std::map<std::pair<std::string, std::string>, double>> maps;
+
+  /// What is missing: what the recipe and the run say, then the cells without all their samples.
+  std::vector<std::string> missing() const;
+};
+
+Result result_of(Sheet sheet, const std::vector<eval::Record>& records);
+
+/// How often the paper's order of two rows was found, over its columns.
+struct Pair {
+  std::string by;
+  std::size_t more = 0;
+  std::size_t less = 0;
+  std::map<Verdict, int> count;
+};
+/// The orders by who says so, and by rows.
+std::vector<Pair> pairs_of(const std::vector<Compared>& orders);
+
+/// "of 30 orders in the paper 20 agree, 3 disagree and 7 cannot be told", with those that were not measured.
+std::string in_words(const std::vector<Compared>& orders);
+
+}  // namespace winnow::papers
