@@ -38,7 +38,7 @@ figcaption { font-size: 0.9rem; font-weight: 600; }
 .maps figcaption { font-size: 0.8rem; font-weight: normal; }
 svg { display: block; width: 100%; height: auto; }
 .maps svg { max-width: 20rem; }
-@media (max-width: 500px) { body { padding: 0.6rem; } th:first-child { min-width: 7.5rem; max-width: 9rem; white-space: normal; overflow-wrap: anywhere; } }
+@media (max-width: 500px) { body { padding: 0.6rem; } th:first-child { min-width: 8.5rem; max-width: 9rem; white-space: normal; overflow-wrap: anywhere; } }
 @media print {
   :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --grid: #bbb; --stripe: #eee;
     --s0: #0a6cc4; --s1: #c2410c; --s2: #0f8a5f; --s3: #a6288f; --s4: #8a6d00; --s5: #0e8a9a; --s6: #c81e3a; --s7: #6d4fd0; }
