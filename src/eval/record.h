@@ -35,11 +35,10 @@ struct Record {
   std::string model_hash;
   std::string answer;
   double score = 0;
-  std::map<std::string, double> values;  ///< further figures of the task: "kl", "agreement"
-  std::map<std::string, std::vector<double>>
-      series;                                 ///< figures that tables leave out: of each layer, head or position
-  std::map<std::string, std::string> labels;  ///< of the sample
-  std::string skipped;                        ///< why there is no score, or empty
+  std::map<std::string, double> values;               ///< further figures of the task: "kl", "agreement"
+  std::map<std::string, std::vector<double>> series;  ///< by layer, head or position; tables leave them out
+  std::map<std::string, std::string> labels;          ///< of the sample
+  std::string skipped;                                ///< why there is no score, or empty
   int prompt_tokens = 0;
   int cut_tokens = 0;      ///< of the prompt's middle, which was not read
   int beyond_context = 0;  ///< the context in tokens where prompt and answer are longer; 0: they are not

@@ -229,6 +229,15 @@ def test_long_answers_have_a_curve_by_position(text):
     assert names <= set(words) and "full" not in words, words
 
 
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_kept_positions_have_a_curve_for_each_method(tmp_path):
+    write(f"{tmp_path}/run", [{**record("attention/kept", 1, method, "question-aware", 0.5), "series": {"parts": [0.75, 0.25]}} for method in METHODS])
+    text = report(f"{tmp_path}/run", f"{tmp_path}/kept.html")
+    part = text[text.index("<figcaption>attention/kept, kept entries</figcaption>") :]
+    words = {word.strip() for word in re.findall(r"<text>([^<]*)</text>", part[: part.index("</figure>")])}
+    assert {"full", "snapkv @ 64", "tova, q8_0 @ 256", "place in the prompt, %"} <= words, words
+
+
 def test_series_go_through_merge_and_stay_out_of_tables(tmp_path):
     rows = [{**record("t", 1, method, "question-aware", 0.5, values={"shown": 1.25}), "series": {"hidden": [0, 0.5, 1e-9]}} for method in METHODS]
     write(f"{tmp_path}/run", rows)

@@ -257,4 +257,25 @@ std::vector<Chart> divergence_of(const std::vector<Record>& records, const std::
   return charts_of_spans("kl@", records, protocol, form, [](double mean) { return mean; });
 }
 
+std::vector<Chart> kept_places_of(const std::vector<Record>& records, const std::string& protocol) {
+  std::map<std::string, Courses> by_column;
+  for (const auto& record : records) {
+    const auto parts = record.series.find("parts");
+    if (protocol_of(record.key) != protocol || !record.skipped.empty() || parts == record.series.end()) continue;
+    const auto& shares = parts->second;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      const double middle = 100 * (static_cast<double>(i) + 0.5) / static_cast<double>(shares.size());
+      by_column[name_of(column_of(record))][with_budget(record)][middle].push_back(shares[i]);
+    }
+  }
+  std::vector<Chart> out;
+  for (const auto& [column, courses] : by_column) {
+    Chart chart = chart_of(column + ", kept entries", "place in the prompt, %", "share of what is kept, %");
+    chart.x_scale = Scale::linear;
+    chart.curves = curves_of(courses, [](double share) { return 100 * share; });
+    if (!chart.curves.empty()) out.push_back(std::move(chart));
+  }
+  return out;
+}
+
 }  // namespace winnow::eval

@@ -31,4 +31,7 @@ std::vector<Chart> perplexity_of(const std::vector<Record>& records, const std::
 /// Distance to the full cache against the tokens of the answer: the values kl@N, likewise.
 std::vector<Chart> divergence_of(const std::vector<Record>& records, const std::string& protocol);
 
+/// Where in the prompt the entries stand that each method keeps: the series "parts".
+std::vector<Chart> kept_places_of(const std::vector<Record>& records, const std::string& protocol);
+
 }  // namespace winnow::eval

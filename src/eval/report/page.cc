@@ -82,6 +82,9 @@ void add_plots(const std::vector<Record>& records, const Summary& summary, Drawn
       "Long answers",
       "Distance to the full cache in each span of the answer, which ends at the point; the lowest in colour.",
       divergence_of(records, summary.protocol));
+  page.add_charts("Kept positions",
+                  "Where in the prompt the entries stand that are kept, in equal parts of the prompt.",
+                  kept_places_of(records, summary.protocol));
   page.add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol));
   add_heat_maps(heat_maps_of(records, summary.protocol), page);
 }

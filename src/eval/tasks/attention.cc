@@ -56,8 +56,8 @@ void add_attention(std::vector<TaskInfo>& to) {
   to.push_back({kLoss, "eviction's loss against its bound (Ada-KV, figure 4)", "attention kept", "the last 64 tokens",
                 [](const Model& model, const TaskOptions& options) { return make_loss(kLoss, model, options); },
                 kFolder});
-  add("attention/kept", "kept positions (EMS, figures 2, 8, 9; AhaKV, 2, 5, 6)", "share kept in the second half",
-      keeping, to);
+  add("attention/kept", "kept positions (EMS, figures 2, 8, 9; AhaKV, 2, 5, 6)", "kept in the second half", keeping,
+      to);
   add("attention/redundancy", "similar entries, sparse scores, by head (EMS, figure 4)", "redundant entries", repeating,
       to);
   add("attention/scores", "scores by position (AhaKV, figure 2)", "score in the second half", scoring, to);

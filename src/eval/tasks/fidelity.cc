@@ -110,7 +110,7 @@ void add_fidelity(std::vector<TaskInfo>& to) {
   to.push_back({"fidelity", "distance to the full cache, LongBench prompts", "agreement, kl", "the last 64 tokens",
                 make, "longbench-mini"});
   to.push_back({"fidelity-long", "the same over long answers: summaries, stories, talk", "agreement, kl",
-                "the last 64 tokens, or what is asked of a text", make_long});
+                "the last 64 tokens, or what is asked of a text", make_long, "longbench-mini"});
 }
 
 }  // namespace winnow::eval
