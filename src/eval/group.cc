@@ -131,21 +131,34 @@ int Group::beyond_context() const {
 
 std::vector<Record> Group::measure(Session& session, const Task& task) {
   check_length();
-  leave_out_what_does_not_fit(session.model());
   std::vector<Record> out;
-  if (!methods_.empty()) out = measure_methods(session, task);
+  if (const auto* const whole = std::get_if<WholeMeasure>(&task.measure)) {
+    out = measure_whole(session, *whole);
+  } else {
+    leave_out_what_does_not_fit(session.model());
+    if (!methods_.empty()) out = measure_together(session, std::get<Measure>(task.measure), task.against);
+  }
   for (const auto& [method, why] : skipped_) {
     auto& record = out.emplace_back();
     record.skipped = why;
-    fill_in(method, {}, 0, record);
+    describe(method, record);
   }
   name_group(out);
   return out;
 }
 
-std::vector<Record> Group::measure_methods(Session& session, const Task& task) {
+std::vector<Record> Group::measure_whole(Session& session, const WholeMeasure& measure) {
+  std::vector<Record> out;
+  for (const auto& method : methods_) {
+    out.push_back(measure(session, tokenized_, method));
+    describe(method, out.back());
+  }
+  return out;
+}
+
+std::vector<Record> Group::measure_together(Session& session, const Measure& measure, Against against) {
   auto methods = methods_;
-  const std::ptrdiff_t before = task.against == Against::full ? 1 : 0;
+  const std::ptrdiff_t before = against == Against::full ? 1 : 0;
   if (before > 0) methods.insert(methods.begin(), CacheOptions());
   session.reset_peak();
   const auto begin = Clock::now();
@@ -159,24 +172,25 @@ std::vector<Record> Group::measure_methods(Session& session, const Task& task) {
     caches.push_back(std::move(reading.cache));
     logits.push_back(std::move(reading.logits));
   }
-  auto out = task.measure(session, tokenized_, caches, std::move(logits));
+  auto out = measure(session, tokenized_, caches, std::move(logits));
   for (std::size_t i = 0; i < out.size(); ++i) {
-    fill_in(methods[i], readings[i].stats, tokenized_.read_ms, out[i]);
+    describe(methods[i], out[i]);
+    out[i].entries = readings[i].stats.entries_per_head_mean;
+    out[i].bytes_held = readings[i].stats.bytes_held;
+    out[i].timings.prefill_ms = tokenized_.read_ms;
     out[i].values.merge(readings[i].values);
   }
   out.erase(out.begin(), out.begin() + before);
   return out;
 }
 
-void Group::fill_in(const Method& method, const CacheStats& stats, double prefill_ms, Record& record) const {
+/// What a record says of the sample and of the method, whatever was measured.
+void Group::describe(const Method& method, Record& record) const {
   record.key = key(method);
   record.labels = tokenized_.sample->labels;
   record.prompt_tokens = tokenized_.tokens();
   record.cut_tokens = tokenized_.cut_tokens;
   record.beyond_context = beyond_context();
-  record.entries = stats.entries_per_head_mean;
-  record.bytes_held = stats.bytes_held;
-  record.timings.prefill_ms = prefill_ms;
 }
 
 }  // namespace winnow::eval

@@ -52,8 +52,9 @@ class Group {
   void check_length() const;
   std::string why_not(const Model& model, const Method& method) const;
   void leave_out_what_does_not_fit(const Model& model);
-  std::vector<Record> measure_methods(Session& session, const Task& task);
-  void fill_in(const Method& method, const CacheStats& stats, double prefill_ms, Record& record) const;
+  std::vector<Record> measure_together(Session& session, const Measure& measure, Against against);
+  std::vector<Record> measure_whole(Session& session, const WholeMeasure& measure);
+  void describe(const Method& method, Record& record) const;
 
   TokenizedSample tokenized_;
   PromptLimits limits_;  ///< with the context set

@@ -94,7 +94,8 @@ class Run {
     Group group(session_.model(), sample, protocol, methods, evaluation_.limits);
     group.leave_out(known_);
     if (group.empty()) return {};
-    if (task.sharing == Sharing::alone) warm_up(task, sample, protocol);
+    if (task.sharing == Sharing::alone && std::holds_alternative<Measure>(task.measure))
+      warm_up(task, sample, protocol);
     auto out = group.measure(session_, task);
     for (auto& record : out) record.model_hash = fmt::format("{:016x}", session_.model().hash());
     count_time(out);

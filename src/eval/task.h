@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "eval/measures/measure.h"
@@ -24,7 +25,7 @@ enum class Sharing : std::uint8_t {
 /// A benchmark: its samples and how one is measured.
 struct Task {
   std::vector<Sample> samples;
-  Measure measure;
+  std::variant<Measure, WholeMeasure> measure;
   Against against = Against::references;
   Sharing sharing = Sharing::together;
 };

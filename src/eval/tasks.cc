@@ -46,6 +46,7 @@ const std::vector<TaskInfo>& list_tasks() {
     add_fidelity(all);
     add_attention(all);
     add_efficiency(all);
+    add_throughput(all);
     return all;
   }();
   return out;

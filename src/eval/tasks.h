@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,13 +14,15 @@ namespace winnow::eval {
 
 /// The user's options for tasks.
 struct TaskOptions {
-  std::string data;                        ///< folder with the tasks' files
-  int limit = 0;                           ///< samples of each task, 0: all
-  std::vector<int> lengths;                ///< of generated prompts: tokens, or another unit that a task names
-  int shots = 0;                           ///< examples before each question of multiple choice
-  std::vector<int> depths;                 ///< percent of the prompt at which an answer is hidden
+  std::string data;          ///< folder with the tasks' files
+  int limit = 0;             ///< samples of each task, 0: all
+  std::vector<int> lengths;  ///< of generated prompts: tokens, or another unit that a task names
+  int shots = 0;             ///< examples before each question of multiple choice
+  int requests = 16;         ///< that are served together
+  int answer = 0;            ///< tokens of answers, whatever they say; 0: the task's own number
+  std::size_t memory = std::numeric_limits<std::size_t>::max();  ///< bytes that requests may be promised together
+  std::vector<int> depths;                                       ///< percent of the prompt at which an answer is hidden
   std::vector<std::uint32_t> seeds = {1};  ///< of samples that are made up: each makes samples of its own
-  int answer = 0;  ///< tokens of the full cache's answer that are forced; 0: the task's own number
   /// Called with "FILE line N: why" for a line that is no sample; the others are read.
   std::function<void(const std::string&)> on_bad_line;
   /// Called with the reason when a task of a group is left out.

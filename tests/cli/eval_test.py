@@ -289,7 +289,7 @@ def test_long_answers(work, data, tmp_path):
     run([*arguments, "--answer", "80", "--beyond-context"])
     assert len(records(work, "long-answers")) == 2 * len(found), "answers of another length are other samples"
     assert "its answer up to 1024, the model's context 256" in run(arguments, code=1).stderr
-    assert "--answer" in run([*arguments, "--answer", "5000"], code=2).stderr
+    assert "--answer" in run([*arguments, "--answer", "1"], code=2).stderr
 
 
 def test_attention(work, more_data):
@@ -393,6 +393,17 @@ def test_choices(work, data):
     chosen = records(work, "short")
     assert len(chosen) == 3 * 2 * 5 and {r["task"] for r in chosen.values()} == {"short/wic/1-shot"}
     assert all(r["answer"] in ("yes", "no") and r["score"] == (r["answer"] == "yes") for r in chosen.values() if not r.get("skipped"))
+
+
+def test_throughput(work, more_data):
+    options = ["--length", "40,60", "--answer", "5", "--requests", "3", "--beyond-context"]
+    run(command(work, "served", *options, tasks=["throughput"]))
+    found = records(work, "served")
+    assert {r["id"] for r in found.values()} == {"40+5x3", "60+5x3"}
+    assert all(r["values"]["batch"] == 3 for r in found.values()), found
+    run(command(work, "served", *options, "--memory", "1KiB", tasks=["throughput"]))
+    small = [r for r in records(work, "served").values() if r["id"].endswith("-1KiB")]
+    assert small and all("all requests together may have 1.0 KiB" in r["skipped"] for r in small)
 
 
 def test_efficiency(work, more_data):

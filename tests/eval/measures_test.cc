@@ -13,6 +13,7 @@
 #include "support/refusal.h"
 #include "winnow/generate.h"
 #include "winnow/questions.h"
+#include "winnow/scheduler.h"
 
 namespace winnow::eval {
 namespace {
@@ -203,6 +204,50 @@ TEST_F(MeasuresTest, timing_measures_each_cache_alone) {
     EXPECT_GT(values.at(name), 0) << name;
   EXPECT_EQ(values.at("ttft_ms"), records.front().timings.prefill_ms);
   EXPECT_NEAR(records.front().score, 1 - 2 * 30.0 / 308, 0.02);
+}
+
+class ServingTest : public MeasuresTest {
+ protected:
+  static constexpr int kAnswer = 6;
+
+  Record served(const Load& load, const char* spec = "snapkv:window=4", const char* budget = "12") {
+    Task task{{raw("Once upon a time there was a king who had a hat.", " Who?")}, serving(load)};
+    return measure(task, {cache(spec, budget)}).front();
+  }
+
+  /// What the scheduler promises one of the requests.
+  std::size_t promise() {
+    auto request =
+        request_of(data_.model()->tokenize(raw("Once upon a time there was a king who had a hat.", " Who?").prompt),
+                   Protocol::aware);
+    request.keep = cache("snapkv:window=4", "12");
+    request.generate.max_tokens = kAnswer;
+    return Scheduler(session_, {}).bytes_of(request);
+  }
+};
+
+TEST_F(ServingTest, all_requests_are_answered_in_full) {
+  const auto record = served({5, kAnswer});
+  EXPECT_EQ(record.values.at("batch"), 5);
+  EXPECT_NEAR(record.values.at("tps") * record.values.at("e2e_ms") / 1000, 5 * kAnswer, 1e-6);
+  EXPECT_LT(record.values.at("ttft_ms"), record.values.at("e2e_ms"));
+  // The prompt's entries, and those of the answer but its last token.
+  EXPECT_EQ(record.entries, 12 + kAnswer - 1);
+}
+
+TEST_F(ServingTest, a_prompt_within_the_budget_counts) { EXPECT_EQ(served({2, kAnswer}, "h2o", "500").skipped, ""); }
+
+TEST_F(ServingTest, memory_limits_how_many_are_answered_together) {
+  EXPECT_EQ(served({5, kAnswer, promise()}).values.at("batch"), 1);
+  const auto some = served({5, kAnswer, 3 * promise()}).values.at("batch");
+  EXPECT_GE(some, 3);
+  EXPECT_LE(some, 5);
+}
+
+TEST_F(ServingTest, too_little_memory_for_one_request_is_no_score) {
+  const auto record = served({5, kAnswer, promise() - 1});
+  EXPECT_NE(record.skipped.find("all requests together may have"), std::string::npos) << record.skipped;
+  EXPECT_TRUE(record.values.empty());
 }
 
 TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {

@@ -30,7 +30,7 @@ TEST_F(TasksTest, every_task_says_what_it_is) {
     EXPECT_FALSE(task.source.empty() || task.metric.empty() || task.protocol.empty()) << task.name;
   }
   for (const char* name : {"niah", "lines", "kv-retrieval", "ruler/vt", "ruler/qa_2", "short/wic", "perplexity/sliding",
-                           "fidelity", "fidelity-long", "efficiency"})
+                           "fidelity", "fidelity-long", "efficiency", "throughput"})
     EXPECT_EQ(names.count(name), 1U) << name;
   EXPECT_THROW(data_.make("rule"), UsageError);
 }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
+#include "eval/method.h"
 #include "eval/record.h"
 #include "eval/tokenized_sample.h"
 #include "winnow/session.h"
@@ -15,6 +17,10 @@ namespace winnow::eval {
 /// answer, score, values and timings.decode_ms filled in. Throws what the session throws.
 using Measure = std::function<std::vector<Record>(Session& session, const TokenizedSample& tokenized,
                                                   std::vector<Cache>& caches, std::vector<std::vector<float>> logits)>;
+
+/// Measures one method on a sample by itself, the reading of prompts included. Returns a record with score, values,
+/// timings, entries and bytes filled in, or with the reason why there are none. Throws what the session throws.
+using WholeMeasure = std::function<Record(Session& session, const TokenizedSample& tokenized, const Method& method)>;
 
 /// Lets the model answer, all caches decoding together, and scores what it says. Values have the sample's further
 /// metrics. Where an answer names paragraphs, series have their numbers: "paragraphs", and "right_paragraphs".
@@ -56,5 +62,19 @@ Measure choosing(Likelihood likelihood);
 /// "decode_tps" and "decode_tps_8" (tokens per second of all sequences), "peak_bytes" (keys, values and work space
 /// while reading). The score is the share of the full f16 cache's bytes that is saved.
 Measure timing();
+
+/// Requests that come all at once.
+struct Load {
+  int requests = 16;
+  int answer = 128;                                              ///< tokens of each answer, whatever it says
+  std::size_t memory = std::numeric_limits<std::size_t>::max();  ///< SchedulerOptions::memory
+};
+
+/// A Scheduler serves the load. The prompts are the sample's, with texts that begin at other places. Values: "e2e_ms"
+/// (from the first request to the last answer's end), "tps" (generated tokens per second of that time), "batch" (the
+/// most requests that were answered together), "ttft_ms" (time to the first token, mean) and "peak_bytes" (keys, values
+/// and work space of all). The score is the share of the full f16 cache's bytes that is saved when an answer ends.
+/// Where the memory is too small for one request there is no score.
+WholeMeasure serving(const Load& load);
 
 }  // namespace winnow::eval

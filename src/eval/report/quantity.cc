@@ -15,7 +15,7 @@ Quantity score_of(const std::set<std::string>& values) {
   const char* title = "score";
   if (values.contains("kl")) title = "agreement, %";
   if (values.contains("perplexity")) title = "next token right, %";
-  if (values.contains("decode_tps")) title = "bytes saved, %";
+  if (values.contains("decode_tps") || values.contains("tps")) title = "bytes saved, %";
   return {"", title, Better::higher, Scale::linear, 1, 0.01};
 }
 
@@ -34,6 +34,9 @@ Quantity quantity_of(const std::string& value) {
       {"qa_f1_zh", "F1 (Chinese), %", Better::higher, Scale::linear, 1, 0.01},
       {"decode_tps", "decoding, tokens/s", Better::higher, Scale::linear, 1, 1},
       {"decode_tps_8", "decoding 8 together, tokens/s", Better::higher, Scale::linear, 1, 1},
+      {"e2e_ms", "all answers, ms", Better::lower, Scale::linear, 0, 1},
+      {"tps", "generated tokens/s, reading included", Better::higher, Scale::linear, 1, 1},
+      {"batch", "answered together", Better::higher, Scale::linear, 1, 1},
       {"peak_bytes", "peak, MiB", Better::lower, Scale::linear, 1, kMiB},
   };
   const auto found = std::find_if(known.begin(), known.end(), [&](const Quantity& q) { return q.name == value; });

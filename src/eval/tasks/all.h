@@ -19,6 +19,7 @@ void add_documents(std::vector<TaskInfo>& to);
 void add_fidelity(std::vector<TaskInfo>& to);
 void add_attention(std::vector<TaskInfo>& to);
 void add_efficiency(std::vector<TaskInfo>& to);
+void add_throughput(std::vector<TaskInfo>& to);
 
 /// Whether a name is that of a file of RULER's generator, ruler/NAME.jsonl in the data folder, …
 bool is_ruler_file(const std::string& name, const TaskOptions& options);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "base/as_size.h"
+#include "base/clock.h"
+#include "eval/measures/measure.h"
+#include "winnow/error.h"
+#include "winnow/scheduler.h"
+
+namespace winnow::eval {
+
+namespace {
+
+/// The i-th of the requests: the text begins at another place for each, so that none is read for another one.
+Prompt prompt_of(const TokenizedSample& sample, int i, int requests) {
+  Prompt out = sample.prompt;
+  const auto shift = out.text.size() * as_size(i) / as_size(requests);
+  std::rotate(out.text.begin(), out.text.begin() + static_cast<std::ptrdiff_t>(shift), out.text.end());
+  return out;
+}
+
+/// What has become of all requests.
+struct Served {
+  double first_token_ms = 0;  ///< the sum
+  std::exception_ptr error;
+  CacheStats stats;  ///< of the last one to end
+  std::size_t tokens = 0;
+
+  void add(const RequestEnd& end) {
+    if (end.error) error = end.error;
+    first_token_ms += end.queue_ms + end.read_ms;
+    for (const auto& answer : end.answers) tokens += answer.tokens.size();
+    if (!end.caches.empty()) stats = end.caches.front().stats();
+  }
+};
+
+Request request_for(const TokenizedSample& sample, int i, const Load& load, const CacheOptions& keep, Served& served) {
+  Request request = request_of(prompt_of(sample, i, load.requests), sample.protocol);
+  request.keep = keep;
+  request.generate.max_tokens = load.answer;
+  request.generate.end = EndOfSequence::ignored;
+  request.events.on_end = [&served](const RequestEnd& end) { served.add(end); };
+  return request;
+}
+
+int answering_now(const Scheduler& scheduler) {
+  const auto states = scheduler.states();
+  return static_cast<int>(std::count_if(states.begin(), states.end(), [](const RequestState& state) {
+    return state.phase == RequestState::Phase::answering;
+  }));
+}
+
+/// Reads as many prompts as memory allows before answers go on: all time is for throughput.
+SchedulerOptions options_for(const Load& load) {
+  SchedulerOptions out;
+  out.parallel = load.requests;
+  out.max_itl = std::chrono::hours(1);
+  out.memory = load.memory;
+  return out;
+}
+
+Record serve(Session& session, const TokenizedSample& sample, const CacheOptions& keep, const Load& load) {
+  Served served;
+  Scheduler scheduler(session, options_for(load));
+  session.reset_peak();
+  const auto begin = Clock::now();
+  for (int i = 0; i < load.requests; ++i) scheduler.add(request_for(sample, i, load, keep, served));
+  int together = 0;
+  while (scheduler.advance()) together = std::max(together, answering_now(scheduler));
+  const double ms = ms_since(begin);
+  if (served.error) std::rethrow_exception(served.error);
+
+  Record out;
+  out.values["e2e_ms"] = ms;
+  out.values["tps"] = 1000 * static_cast<double>(served.tokens) / ms;
+  out.values["batch"] = together;
+  out.values["ttft_ms"] = served.first_token_ms / load.requests;
+  out.values["peak_bytes"] = static_cast<double>(session.memory().peak);
+  out.score =
+      std::max(0.0, 1 - static_cast<double>(served.stats.bytes_held) / static_cast<double>(served.stats.bytes_full));
+  out.entries = served.stats.entries_per_head_mean;
+  out.bytes_held = served.stats.bytes_held;
+  out.timings.decode_ms = ms;
+  return out;
+}
+
+}  // namespace
+
+WholeMeasure serving(const Load& load) {
+  return [load](Session& session, const TokenizedSample& sample, const Method& method) {
+    try {
+      return serve(session, sample, method.cache(), load);
+    } catch (const MemoryError& error) {
+      Record out;
+      out.skipped = error.what();
+      return out;
+    }
+  };
+}
+
+}  // namespace winnow::eval
