@@ -280,7 +280,6 @@ Recipe read(const Json& json) {
   out.rows = lines_of(json, "rows", unit);
   out.columns = lines_of(json, "columns", unit);
   out.digits = json.value("digits", 2);
-  out.better = json.value("better", "higher") == "higher" ? eval::Better::higher : eval::Better::lower;
   out.figures = figures_of(json, out.rows.size(), out.columns.size());
   if (json.contains("plot")) out.plot = plot_of(json["plot"]);
   check_cells(out);

@@ -119,7 +119,6 @@ struct Recipe {
   std::vector<Line> rows;
   std::vector<Line> columns;
   int digits = 2;  ///< after the point, of figures that are shown
-  eval::Better better = eval::Better::higher;
   std::vector<Figures> figures;
   std::vector<Claim> claims;
   Plot plot;

@@ -156,7 +156,7 @@ def test_a_folder_holds_several_recipes(work, model, data):
         pytest.param({"fgures": []}, ["fgures"], id="unknown_field"),
         pytest.param({"rows": [{"name": "x", "select": {"methods": "full"}}]}, ["rows[0].select", "methods"], id="unknown_field_below"),
         pytest.param({"title": 3}, ["title", "type"], id="number_for_a_text"),
-        pytest.param({"better": "more"}, ["better", "enum"], id="unknown_choice"),
+        pytest.param({"plot": {"kind": "pie"}}, ["plot.kind", "enum"], id="unknown_choice"),
         pytest.param({"measures": []}, ["it has no measures, and missing does not say why"], id="nothing_to_measure"),
         pytest.param({"measures": [{"name": "a", "tasks": ["trec"], "methods": ["full"]}]}, ["measures[0].tasks[0]: there is no task trec"], id="unknown_task"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snap"], "budgets": ["8"]}]}, ["measures[0].methods[0]: ", "snap"], id="unknown_method"),
