@@ -57,6 +57,7 @@ struct Sample {
   std::vector<Metric> further;  ///< records have them by their names, among the values
   ScoredText scored = ScoredText::whole;
   int max_tokens = 32;
+  int requests = 1;                           ///< that come at once, where a measure serves them
   std::uint32_t seed = 1;                     ///< of what is drawn in place of an answer
   std::map<std::string, std::string> labels;  ///< what reports group by: "length", "depth"
 };

@@ -14,12 +14,12 @@ namespace winnow::eval {
 
 /// The user's options for tasks.
 struct TaskOptions {
-  std::string data;          ///< folder with the tasks' files
-  int limit = 0;             ///< samples of each task, 0: all
-  std::vector<int> lengths;  ///< of generated prompts: tokens, or another unit that a task names
-  int shots = 0;             ///< examples before each question of multiple choice
-  int requests = 16;         ///< that are served together
-  int answer = 0;            ///< tokens of answers, whatever they say; 0: the task's own number
+  std::string data;           ///< folder with the tasks' files
+  int limit = 0;              ///< samples of each task, 0: all
+  std::vector<int> lengths;   ///< of generated prompts: tokens, or another unit that a task names
+  int shots = 0;              ///< examples before each question of multiple choice
+  std::vector<int> requests;  ///< how many are served together
+  int answer = 0;             ///< tokens of answers, whatever they say; 0: the task's own number
   std::size_t memory = std::numeric_limits<std::size_t>::max();  ///< bytes that requests may be promised together
   std::vector<int> depths;                                       ///< percent of the prompt at which an answer is hidden
   std::vector<std::uint32_t> seeds = {1};  ///< of samples that are made up: each makes samples of its own

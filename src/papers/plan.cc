@@ -92,6 +92,7 @@ class Planner {
     options.answer = measure.answer;
     options.lengths = lengths(measure);
     options.depths = measure.depths;
+    options.requests = measure.requests;
     if (!measure.seeds.empty()) options.seeds = measure.seeds;
     if (limits_.beyond == Beyond::refused && measure.beyond == Beyond::refused) {
       const auto left_out = take_too_long(options.lengths, limits_.context);

@@ -79,6 +79,7 @@ Measure measure_of(const Json& json, const std::string& place) {
   if (json.value("beyond_context", false)) out.beyond = eval::PromptLimits::Beyond::allowed;
   out.shots = json.value("shots", 0);
   out.answer = json.value("answer", 0);
+  out.requests = json.value("requests", std::vector<int>());
   return out;
 }
 

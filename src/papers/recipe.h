@@ -31,7 +31,8 @@ struct Measure {
   int max_prompt = 0;                ///< tokens to which longer prompts are cut; 0: none is cut
   eval::PromptLimits::Beyond beyond = eval::PromptLimits::Beyond::refused;  ///< prompts longer than the context
   int shots = 0;
-  int answer = 0;  ///< tokens of answers that are forced; 0: the task's own number
+  int answer = 0;             ///< tokens of answers, whatever they say; 0: the task's own number
+  std::vector<int> requests;  ///< how many are served together; empty: the task's own
 };
 
 /// Which records a row or a column is about. What is empty is left to the other one, or means all there are.

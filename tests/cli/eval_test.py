@@ -396,11 +396,11 @@ def test_choices(work, data):
 
 
 def test_throughput(work, more_data):
-    options = ["--length", "40,60", "--answer", "5", "--requests", "3", "--beyond-context"]
+    options = ["--length", "40,60", "--answer", "5", "--requests", "2,3", "--beyond-context"]
     run(command(work, "served", *options, tasks=["throughput"]))
     found = records(work, "served")
-    assert {r["id"] for r in found.values()} == {"40+5x3", "60+5x3"}
-    assert all(r["values"]["batch"] == 3 for r in found.values()), found
+    assert {r["id"] for r in found.values()} == {"40+5x2", "40+5x3", "60+5x2", "60+5x3"}
+    assert all(r["values"]["batch"] == int(r["labels"]["requests"]) for r in found.values()), found
     run(command(work, "served", *options, "--memory", "1KiB", tasks=["throughput"]))
     small = [r for r in records(work, "served").values() if r["id"].endswith("-1KiB")]
     assert small and all("all requests together may have 1.0 KiB" in r["skipped"] for r in small)

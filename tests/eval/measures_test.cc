@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/model_impl.h"
 #include "eval/group.h"
@@ -210,9 +211,12 @@ class ServingTest : public MeasuresTest {
  protected:
   static constexpr int kAnswer = 6;
 
-  Record served(const Load& load, const char* spec = "snapkv:window=4", const char* budget = "12") {
-    Task task{{raw("Once upon a time there was a king who had a hat.", " Who?")}, serving(load)};
-    return measure(task, {cache(spec, budget)}).front();
+  Record served(int requests, std::size_t memory = std::numeric_limits<std::size_t>::max(),
+                const char* spec = "snapkv:window=4", const char* budget = "12") {
+    Sample sample = raw("Once upon a time there was a king who had a hat.", " Who?");
+    sample.requests = requests;
+    sample.max_tokens = kAnswer;
+    return measure({{sample}, serving(memory)}, {cache(spec, budget)}).front();
   }
 
   /// What the scheduler promises one of the requests.
@@ -227,7 +231,7 @@ class ServingTest : public MeasuresTest {
 };
 
 TEST_F(ServingTest, all_requests_are_answered_in_full) {
-  const auto record = served({5, kAnswer});
+  const auto record = served(5);
   EXPECT_EQ(record.values.at("batch"), 5);
   EXPECT_NEAR(record.values.at("tps") * record.values.at("e2e_ms") / 1000, 5 * kAnswer, 1e-6);
   EXPECT_LT(record.values.at("ttft_ms"), record.values.at("e2e_ms"));
@@ -235,17 +239,17 @@ TEST_F(ServingTest, all_requests_are_answered_in_full) {
   EXPECT_EQ(record.entries, 12 + kAnswer - 1);
 }
 
-TEST_F(ServingTest, a_prompt_within_the_budget_counts) { EXPECT_EQ(served({2, kAnswer}, "h2o", "500").skipped, ""); }
+TEST_F(ServingTest, a_prompt_within_the_budget_counts) { EXPECT_EQ(served(2, 1U << 30U, "h2o", "500").skipped, ""); }
 
 TEST_F(ServingTest, memory_limits_how_many_are_answered_together) {
-  EXPECT_EQ(served({5, kAnswer, promise()}).values.at("batch"), 1);
-  const auto some = served({5, kAnswer, 3 * promise()}).values.at("batch");
+  EXPECT_EQ(served(5, promise()).values.at("batch"), 1);
+  const auto some = served(5, 3 * promise()).values.at("batch");
   EXPECT_GE(some, 3);
   EXPECT_LE(some, 5);
 }
 
 TEST_F(ServingTest, too_little_memory_for_one_request_is_no_score) {
-  const auto record = served({5, kAnswer, promise() - 1});
+  const auto record = served(5, promise() - 1);
   EXPECT_NE(record.skipped.find("all requests together may have"), std::string::npos) << record.skipped;
   EXPECT_TRUE(record.values.empty());
 }

@@ -12,7 +12,6 @@
 #include "cli/eval/measuring.h"
 #include "cli/eval/prompt_limits.h"
 #include "cli/output.h"
-#include "cli/sizes.h"
 #include "eval/tasks.h"
 #include "winnow/error.h"
 
@@ -30,7 +29,6 @@ struct Raw {
   std::string shard = "0/1";
   std::string output;
   PromptLengths lengths;
-  std::string memory;
   eval::TaskOptions task;
 };
 
@@ -59,10 +57,11 @@ void add_options(CLI::App& command, Raw& r) {
                   "tokens of answers, whatever they say: of the full cache's that fidelity forces (default 64; "
                   "fidelity-long 1,024), or of those that throughput generates (default 128)")
       ->check(counts_from(2));
-  command.add_option("--requests", r.task.requests, "that come at once (throughput; default 16)")
+  command.add_option("--requests", r.task.requests, "how many come at once (throughput; default 16)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(counts_from(1));
-  command.add_option("--memory", r.memory,
-                     "bytes that all requests may have together (throughput; default: any number): 1GiB");
+  add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
   command
       .add_option("--depth", r.task.depths, "percent of the prompt at which answers are hidden (niah, kv-retrieval)")
@@ -77,12 +76,11 @@ void add_options(CLI::App& command, Raw& r) {
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
 }
 
-eval::Evaluation evaluation_of(Raw& r) {
+eval::Evaluation evaluation_of(const Raw& r) {
   eval::Evaluation evaluation;
   evaluation.methods = eval::methods_of(r.caches.kv, r.caches.budgets, r.caches.kv_types);
   for (const auto& name : r.protocols)
     evaluation.protocols.push_back(name == "question-aware" ? Protocol::aware : Protocol::agnostic);
-  if (!r.memory.empty()) r.task.memory = size_of("--memory", r.memory);
   if (r.tasks.empty()) throw UsageError("no task: winnow eval tasks lists them");
   if (r.output.empty()) throw UsageError("no folder for the records: give one with -o");
   return evaluation;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/eval/progress.h"
+#include "cli/sizes.h"
 #include "eval/process_folders.h"
 #include "winnow/error.h"
 
@@ -56,6 +57,12 @@ eval::Shard parse_shard(const std::string& text, const Ranks& ranks) {
   if (ranks.count() > 1 && out.count > 1)
     throw UsageError("--shard does not go with mpirun, which shares the samples itself");
   return out;
+}
+
+void add_request_memory(CLI::App& command, eval::TaskOptions& to) {
+  command.add_option_function<std::string>(
+      "--memory", [&to](const std::string& text) { to.memory = size_of("--memory", text); },
+      "bytes that all requests may have together (throughput; default: any number): 1GiB");
 }
 
 void without_template(eval::Evaluation& evaluation) {

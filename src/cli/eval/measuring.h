@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,9 @@ namespace winnow::cli {
 
 /// The share of the samples that I/N means. Throws UsageError, also where mpirun shares them already.
 eval::Shard parse_shard(const std::string& text, const Ranks& ranks);
+
+/// --memory, for tasks that serve requests.
+void add_request_memory(CLI::App& command, eval::TaskOptions& to);
 
 /// Prompts as they are, for models without a chat template.
 void without_template(eval::Evaluation& evaluation);

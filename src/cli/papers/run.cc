@@ -97,6 +97,7 @@ void add_options(CLI::App& command, Raw& r) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(counts_from(1));
+  add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
   command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own")
       ->delimiter(',')

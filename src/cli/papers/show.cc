@@ -57,6 +57,8 @@ std::string described(const papers::Measure& measure) {
   add("depths", fmt::format("{}", fmt::join(measure.depths, ", ")));
   add("seeds", fmt::format("{}", fmt::join(measure.seeds, ", ")));
   add("max prompt", measure.max_prompt > 0 ? std::to_string(measure.max_prompt) : "");
+  add("requests", fmt::format("{}", fmt::join(measure.requests, ", ")));
+  add("answer", measure.answer > 0 ? fmt::format("{} tokens", measure.answer) : "");
   add("shots", measure.shots > 0 ? std::to_string(measure.shots) : "");
   return out;
 }

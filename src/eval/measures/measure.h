@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <vector>
 
 #include "eval/method.h"
@@ -63,18 +63,12 @@ Measure choosing(Likelihood likelihood);
 /// while reading). The score is the share of the full f16 cache's bytes that is saved.
 Measure timing();
 
-/// Requests that come all at once.
-struct Load {
-  int requests = 16;
-  int answer = 128;                                              ///< tokens of each answer, whatever it says
-  std::size_t memory = std::numeric_limits<std::size_t>::max();  ///< SchedulerOptions::memory
-};
-
-/// A Scheduler serves the load. The prompts are the sample's, with texts that begin at other places. Values: "e2e_ms"
-/// (from the first request to the last answer's end), "tps" (generated tokens per second of that time), "batch" (the
-/// most requests that were answered together), "ttft_ms" (time to the first token, mean) and "peak_bytes" (keys, values
-/// and work space of all). The score is the share of the full f16 cache's bytes that is saved when an answer ends.
-/// Where the memory is too small for one request there is no score.
-WholeMeasure serving(const Load& load);
+/// A Scheduler with so much memory (SchedulerOptions::memory) serves the sample's requests, which come all at once.
+/// Their prompts are the sample's, with texts that begin at other places, and each answer has its greatest length.
+/// Values: "e2e_ms" (from the first request to the last answer's end), "tps" (generated tokens per second of that
+/// time), "batch" (the most requests that were answered together), "ttft_ms" (time to the first token, mean) and
+/// "peak_bytes" (keys, values and work space of all). The score is the share of the full f16 cache's bytes that is
+/// saved when an answer ends. Where the memory is too small for one request there is no score.
+WholeMeasure serving(std::size_t memory);
 
 }  // namespace winnow::eval

@@ -14,9 +14,9 @@ namespace winnow::eval {
 namespace {
 
 /// The i-th of the requests: the text begins at another place for each, so that none is read for another one.
-Prompt prompt_of(const TokenizedSample& sample, int i, int requests) {
+Prompt prompt_of(const TokenizedSample& sample, int i) {
   Prompt out = sample.prompt;
-  const auto shift = out.text.size() * as_size(i) / as_size(requests);
+  const auto shift = out.text.size() * as_size(i) / as_size(sample.sample->requests);
   std::rotate(out.text.begin(), out.text.begin() + static_cast<std::ptrdiff_t>(shift), out.text.end());
   return out;
 }
@@ -36,10 +36,10 @@ struct Served {
   }
 };
 
-Request request_for(const TokenizedSample& sample, int i, const Load& load, const CacheOptions& keep, Served& served) {
-  Request request = request_of(prompt_of(sample, i, load.requests), sample.protocol);
+Request request_for(const TokenizedSample& sample, int i, const CacheOptions& keep, Served& served) {
+  Request request = request_of(prompt_of(sample, i), sample.protocol);
   request.keep = keep;
-  request.generate.max_tokens = load.answer;
+  request.generate.max_tokens = sample.sample->max_tokens;
   request.generate.end = EndOfSequence::ignored;
   request.events.on_end = [&served](const RequestEnd& end) { served.add(end); };
   return request;
@@ -53,20 +53,21 @@ int answering_now(const Scheduler& scheduler) {
 }
 
 /// Reads as many prompts as memory allows before answers go on: all time is for throughput.
-SchedulerOptions options_for(const Load& load) {
+SchedulerOptions options_for(int requests, std::size_t memory) {
   SchedulerOptions out;
-  out.parallel = load.requests;
+  out.parallel = requests;
   out.max_itl = std::chrono::hours(1);
-  out.memory = load.memory;
+  out.memory = memory;
   return out;
 }
 
-Record serve(Session& session, const TokenizedSample& sample, const CacheOptions& keep, const Load& load) {
+Record serve(Session& session, const TokenizedSample& sample, const CacheOptions& keep, std::size_t memory) {
+  const int requests = sample.sample->requests;
   Served served;
-  Scheduler scheduler(session, options_for(load));
+  Scheduler scheduler(session, options_for(requests, memory));
   session.reset_peak();
   const auto begin = Clock::now();
-  for (int i = 0; i < load.requests; ++i) scheduler.add(request_for(sample, i, load, keep, served));
+  for (int i = 0; i < requests; ++i) scheduler.add(request_for(sample, i, keep, served));
   int together = 0;
   while (scheduler.advance()) together = std::max(together, answering_now(scheduler));
   const double ms = ms_since(begin);
@@ -76,7 +77,7 @@ Record serve(Session& session, const TokenizedSample& sample, const CacheOptions
   out.values["e2e_ms"] = ms;
   out.values["tps"] = 1000 * static_cast<double>(served.tokens) / ms;
   out.values["batch"] = together;
-  out.values["ttft_ms"] = served.first_token_ms / load.requests;
+  out.values["ttft_ms"] = served.first_token_ms / requests;
   out.values["peak_bytes"] = static_cast<double>(session.memory().peak);
   out.score =
       std::max(0.0, 1 - static_cast<double>(served.stats.bytes_held) / static_cast<double>(served.stats.bytes_full));
@@ -88,10 +89,10 @@ Record serve(Session& session, const TokenizedSample& sample, const CacheOptions
 
 }  // namespace
 
-WholeMeasure serving(const Load& load) {
-  return [load](Session& session, const TokenizedSample& sample, const Method& method) {
+WholeMeasure serving(std::size_t memory) {
+  return [memory](Session& session, const TokenizedSample& sample, const Method& method) {
     try {
-      return serve(session, sample, method.cache(), load);
+      return serve(session, sample, method.cache(), memory);
     } catch (const MemoryError& error) {
       Record out;
       out.skipped = error.what();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/as_size.h"
 #include "base/format.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/texts.h"
@@ -19,33 +20,37 @@ constexpr int kAnswer = 128;   // tokens
 
 bool is_limited(const TaskOptions& options) { return options.memory != std::numeric_limits<std::size_t>::max(); }
 
-Sample sample_of(const Model& model, const std::string& text, int length, const Load& load,
-                 const TaskOptions& options) {
+Sample sample_of(const Model& model, const std::string& text, int length, int requests, const TaskOptions& options) {
+  const int answer = options.answer > 0 ? options.answer : kAnswer;
   const int question = std::min(length / 2, kQuestion);
   const auto parts = parts_of(model, text, std::array{length - question, question});
   const std::string memory = is_limited(options) ? format_at_least(options.memory) : "";
   Sample sample;
   sample.task = "throughput";
-  sample.id = fmt::format("{}+{}x{}{}{}", length, load.answer, load.requests, memory.empty() ? "" : "-", memory);
+  sample.id = fmt::format("{}+{}x{}{}{}", length, answer, requests, memory.empty() ? "" : "-", memory);
   sample.prompt.text = parts[0];
   sample.prompt.question = parts[1];
   sample.prompt.format = PromptFormat::raw;
   sample.references = {""};
-  sample.max_tokens = load.answer;
+  sample.max_tokens = answer;
+  sample.requests = requests;
   sample.labels = {{"length", std::to_string(length)},
-                   {"kind", fmt::format("+ {} x {}{}{}", load.answer, load.requests, memory.empty() ? "" : " in ",
+                   {"requests", std::to_string(requests)},
+                   {"kind", fmt::format("+ {} x {}{}{}", answer, requests, memory.empty() ? "" : " in ",
                                         memory.empty() ? "" : format_bytes(options.memory))}};
   return sample;
 }
 
 Task make(const Model& model, const TaskOptions& options) {
   const std::string text = read_folder(std::filesystem::path(options.data) / "needle");
-  const Load load{options.requests, options.answer > 0 ? options.answer : kAnswer, options.memory};
   Task out;
-  out.measure = serving(load);
+  out.measure = serving(options.memory);
   out.sharing = Sharing::alone;
-  for (const int length : options.lengths.empty() ? std::vector{1024} : options.lengths)
-    out.samples.push_back(sample_of(model, text, length, load, options));
+  for (const int length : options.lengths.empty() ? std::vector{1024} : options.lengths) {
+    auto all = options.requests.empty() ? std::vector{16} : options.requests;
+    if (options.limit > 0) all.resize(std::min(all.size(), as_size(options.limit)));
+    for (const int requests : all) out.samples.push_back(sample_of(model, text, length, requests, options));
+  }
   return out;
 }
 
