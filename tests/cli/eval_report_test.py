@@ -231,11 +231,14 @@ def test_long_answers_have_a_curve_by_position(text):
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 def test_kept_positions_have_a_curve_for_each_method(tmp_path):
-    write(f"{tmp_path}/run", [{**record("attention/kept", 1, method, "question-aware", 0.5), "series": {"parts": [0.75, 0.25]}} for method in METHODS])
+    write(f"{tmp_path}/run", [{**record("attention/kept", 1, method, "question-aware", 0.5, values={"position": 0.5}), "series": {"parts": [0.75, 0.25]}} for method in METHODS])
     text = report(f"{tmp_path}/run", f"{tmp_path}/kept.html")
     part = text[text.index("<figcaption>attention/kept, kept entries</figcaption>") :]
     words = {word.strip() for word in re.findall(r"<text>([^<]*)</text>", part[: part.index("</figure>")])}
     assert {"full", "snapkv @ 64", "tova, q8_0 @ 256", "place in the prompt, %"} <= words, words
+    tables = Page(text).tables
+    assert any("attention/kept kept in the second half, %" in table[0] for table in tables), tables
+    assert not [cell for table in tables for row in table for cell in row if cell.startswith("*")], "where a method keeps is neither good nor bad"
 
 
 def test_series_go_through_merge_and_stay_out_of_tables(tmp_path):

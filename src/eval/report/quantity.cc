@@ -2,6 +2,7 @@
 #include "eval/report/quantity.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace winnow::eval {
@@ -12,11 +13,26 @@ constexpr double kMiB = 1 << 20;
 
 /// What the score of a task with these values is.
 Quantity score_of(const std::set<std::string>& values) {
-  const char* title = "score";
-  if (values.contains("kl")) title = "agreement, %";
-  if (values.contains("perplexity")) title = "next token right, %";
-  if (values.contains("decode_tps") || values.contains("tps")) title = "bytes saved, %";
-  return {"", title, Better::higher, Scale::linear, 1, 0.01};
+  struct Meaning {
+    const char* value;  ///< that tasks with this kind of score have
+    const char* title;
+    Better better;
+  };
+  constexpr Meaning kMeanings[] = {
+      {"kl", "agreement, %", Better::higher},
+      {"perplexity", "next token right, %", Better::higher},
+      {"decode_tps", "bytes saved, %", Better::higher},
+      {"tps", "bytes saved, %", Better::higher},
+      {"best", "attention kept, %", Better::higher},
+      {"bound", "attention kept, %", Better::higher},
+      {"position", "kept in the second half, %", Better::unknown},
+      {"sparsity", "redundant, %", Better::unknown},
+      {"retained", "score in the second half, %", Better::unknown},
+  };
+  const auto* const found = std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                                         [&](const Meaning& m) { return values.contains(m.value); });
+  const bool is_usual = found == std::end(kMeanings);
+  return {"", is_usual ? "score" : found->title, is_usual ? Better::higher : found->better, Scale::linear, 1, 0.01};
 }
 
 }  // namespace
