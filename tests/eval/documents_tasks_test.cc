@@ -96,6 +96,10 @@ TEST_F(DocumentsTasksTest, files_of_questions_are_tasks) {
   EXPECT_EQ(all.front().against, Against::full);
   EXPECT_EQ(all.front().samples[2].task, "documents-fidelity/multi-doc/other");
   EXPECT_EQ(data_.samples("documents-fidelity/multi-doc/other").size(), 1U);
+  data_.options().answer = 100;
+  const auto longer = data_.samples("documents-fidelity/multi-doc/other").front();
+  EXPECT_EQ(longer.max_tokens, 100);
+  EXPECT_EQ(longer.id, "1-answer-100");
   EXPECT_THROW(data_.make("documents/multi-doc/nothing"), UsageError);
 }
 

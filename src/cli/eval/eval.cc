@@ -53,9 +53,10 @@ void add_options(CLI::App& command, Raw& r) {
                   "examples before each question of short/*: the file's first, which are not asked then")
       ->check(counts_from(0));
   command
-      .add_option("--answer", r.task.answer,
-                  "tokens of answers, whatever they say: of the full cache's that fidelity forces (default 64; "
-                  "fidelity-long 1,024), or of those that throughput generates (default 128)")
+      .add_option(
+          "--answer", r.task.answer,
+          "tokens of answers, whatever they say: of the full cache's that fidelity and documents-fidelity force "
+          "(default 64; fidelity-long 1,024), or of those that throughput generates (default 128)")
       ->check(counts_from(2));
   command.add_option("--requests", r.task.requests, "how many come at once (throughput; default 16)")
       ->delimiter(',')

@@ -31,6 +31,10 @@ Task ruler_file(const std::string& name, const TaskOptions& options);
 bool is_documents_file(const std::string& name, const TaskOptions& options);
 Task documents_file(const std::string& name, const TaskOptions& options);
 
+/// Samples on which methods are compared with the full cache: its greedy answer of 64 tokens is forced, or of as many
+/// as the user says. Ids and the label "kind" then have their number.
+Task fidelity_of(std::vector<Sample> samples, const TaskOptions& options);
+
 /// A file of samples: one JSON object a line with text, question (or input), outputs, and maybe documents, id, metric,
 /// classes, max_tokens.
 Task custom_task(const std::string& path, const TaskOptions& options);

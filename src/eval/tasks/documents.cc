@@ -119,12 +119,11 @@ Samples named(Samples samples, const char* group) {
 Task answered(Samples samples) { return {named(std::move(samples), kAnswered), answering()}; }
 
 /// With the joint prefill, which is the full cache of the whole prompt.
-Task compared(Samples samples) {
-  for (auto& sample : samples) sample.max_tokens = 64;  // agreeing() takes so many steps
-  return {named(std::move(samples), kCompared), agreeing(), Against::full};
+Task compared(Samples samples, const TaskOptions& options) {
+  return fidelity_of(named(std::move(samples), kCompared), options);
 }
 
-/// A set of samples, as a task that is answered and as one that is compared.
+/// A set of samples, of which there are two tasks.
 struct Set {
   std::string name;
   std::string source;
@@ -134,15 +133,16 @@ struct Set {
   std::function<Samples(const TaskOptions&)> samples;
 };
 
-void add(const Set& set, std::vector<TaskInfo>& to) {
-  const char* const question = "what follows the documents";
-  const auto samples = set.samples;
-  to.push_back({kAnswered + set.name, set.source, set.metric, question,
-                [samples](const Model&, const TaskOptions& options) { return answered(samples(options)); }, set.needs,
-                set.instead});
-  to.push_back({kCompared + set.name, "distance to the joint prefill, " + set.source, "agreement, kl", question,
-                [samples](const Model&, const TaskOptions& options) { return compared(samples(options)); }, set.needs,
-                set.instead});
+std::vector<Set> all_sets() {
+  std::vector<Set> out;
+  for (const auto& passages : all_passages()) {
+    out.push_back({passages.name, fmt::format("LongBench, {}'s passages", passages.name),
+                   name_of(longbench_metric(passages.name)), fmt::format("longbench/{}.jsonl", passages.name),
+                   fmt::format("longbench-mini/{}.jsonl", passages.name),
+                   [&passages](const TaskOptions& options) { return of_longbench(passages, options); }});
+  }
+  out.push_back({kFiles, "questions over documents in multi-doc/", "the line's, or qa_f1", kFiles, "", of_files});
+  return out;
 }
 
 /// Of a name after one of the two groups'; nothing for another.
@@ -157,14 +157,18 @@ std::optional<std::filesystem::path> file_of(const std::string& name, const Task
 }  // namespace
 
 void add_documents(std::vector<TaskInfo>& to) {
-  for (const auto& passages : all_passages()) {
-    add({passages.name, fmt::format("LongBench, {}'s passages", passages.name),
-         name_of(longbench_metric(passages.name)), fmt::format("longbench/{}.jsonl", passages.name),
-         fmt::format("longbench-mini/{}.jsonl", passages.name),
-         [&passages](const TaskOptions& options) { return of_longbench(passages, options); }},
-        to);
-  }
-  add({kFiles, "questions over documents, multi-doc/*.jsonl", "qa_f1, or the line's", kFiles, "", of_files}, to);
+  const char* const question = "what follows the documents";
+  for (const auto& set : all_sets())
+    to.push_back(
+        {kAnswered + set.name, set.source, set.metric, question,
+         [samples = set.samples](const Model&, const TaskOptions& options) { return answered(samples(options)); },
+         set.needs, set.instead});
+  for (const auto& set : all_sets())
+    to.push_back({kCompared + set.name, "distance to reading them together, " + set.name, "agreement, kl", question,
+                  [samples = set.samples](const Model&, const TaskOptions& options) {
+                    return compared(samples(options), options);
+                  },
+                  set.needs, set.instead});
 }
 
 bool is_documents_file(const std::string& name, const TaskOptions& options) {
@@ -174,7 +178,7 @@ bool is_documents_file(const std::string& name, const TaskOptions& options) {
 
 Task documents_file(const std::string& name, const TaskOptions& options) {
   auto samples = of_file(*file_of(name, options), options);
-  return name.starts_with(kCompared) ? compared(std::move(samples)) : answered(std::move(samples));
+  return name.starts_with(kCompared) ? compared(std::move(samples), options) : answered(std::move(samples));
 }
 
 }  // namespace winnow::eval

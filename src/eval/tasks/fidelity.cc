@@ -22,17 +22,7 @@ constexpr int kPieces = 3;          // of each text when nobody says
 
 /// LongBench prompts of all kinds, `limit` of each file.
 Task make(const Model& model, const TaskOptions& options) {
-  ForcedAnswer answer;
-  answer.length = options.answer > 0 ? options.answer : kAnswer;
-  Task out{prompts_of(model, options, "fidelity", kPromptTokens, prompt_files(options)), agreeing(answer),
-           Against::full};
-  for (auto& sample : out.samples) {
-    sample.max_tokens = answer.length;
-    if (answer.length == kAnswer) continue;
-    sample.id += fmt::format("-answer-{}", answer.length);
-    sample.labels["kind"] = fmt::format("answer {}", answer.length);
-  }
-  return out;
+  return fidelity_of(prompts_of(model, options, "fidelity", kPromptTokens, prompt_files(options)), options);
 }
 
 /// What a long answer is asked for, and with what.
@@ -105,6 +95,18 @@ Task make_long(const Model& model, const TaskOptions& options) {
 }
 
 }  // namespace
+
+Task fidelity_of(std::vector<Sample> samples, const TaskOptions& options) {
+  ForcedAnswer answer;
+  answer.length = options.answer > 0 ? options.answer : kAnswer;
+  for (auto& sample : samples) {
+    sample.max_tokens = answer.length;
+    if (answer.length == kAnswer) continue;
+    sample.id += fmt::format("-answer-{}", answer.length);
+    sample.labels["kind"] = fmt::format("answer {}", answer.length);
+  }
+  return {std::move(samples), agreeing(answer), Against::full};
+}
 
 void add_fidelity(std::vector<TaskInfo>& to) {
   to.push_back({"fidelity", "distance to the full cache, LongBench prompts", "agreement, kl", "the last 64 tokens",
