@@ -13,7 +13,7 @@
 namespace winnow::eval {
 
 OutputProjection::OutputProjection(const model::Weights& weights, int layer)
-    : width_(0), inputs_(0), dim_(as_size(weights.hparams().layer(layer).head_dim)) {
+    : dim_(as_size(weights.hparams().layer(layer).head_dim)) {
   const ggml_tensor& tensor = *weights.layer(layer).o.weight;
   width_ = static_cast<int>(tensor.ne[1]);
   inputs_ = as_size(tensor.ne[0]);

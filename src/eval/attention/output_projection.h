@@ -22,8 +22,8 @@ class OutputProjection {
  private:
   std::vector<float> part(int query_head) const;
 
-  int width_;
-  std::size_t inputs_;
+  int width_ = 0;
+  std::size_t inputs_ = 0;
   std::size_t dim_;
   std::vector<float> rows_;  ///< [width][H_q * d]
 };
