@@ -26,10 +26,10 @@ std::string listed(const std::vector<int>& numbers) {
 
 /// Takes those out that do not fit into the context, and returns them.
 std::vector<int> take_too_long(std::vector<int>& lengths, int context) {
-  std::vector<int> out;
-  std::copy_if(lengths.begin(), lengths.end(), std::back_inserter(out),
-               [&](int length) { return length > context - kAnswer; });
-  std::erase_if(lengths, [&](int length) { return length > context - kAnswer; });
+  const auto too_long =
+      std::stable_partition(lengths.begin(), lengths.end(), [&](int length) { return length <= context - kAnswer; });
+  std::vector<int> out(too_long, lengths.end());
+  lengths.erase(too_long, lengths.end());
   return out;
 }
 
@@ -76,8 +76,8 @@ class Planner {
     evaluation.limits = limits_;
     if (measure.beyond == Beyond::allowed) evaluation.limits.beyond = Beyond::allowed;
     std::vector<std::string> names;
-    for (const auto& [name, task] : tasks_of(measure)) {
-      evaluation.tasks.push_back(task);
+    for (auto& [name, task] : tasks_of(measure)) {
+      evaluation.tasks.push_back(std::move(task));
       names.push_back(name);
     }
     evaluation.limits.max_prompt = max_prompt(measure, evaluation.tasks);

@@ -64,13 +64,6 @@ TEST(Methods, that_cannot_be_are_refused) {
 
 class AskingTest : public testing::Test {
  protected:
-  static SessionOptions single() {
-    SessionOptions out;
-    out.threads = 1;
-    out.precision = Precision::f32;
-    return out;
-  }
-
   /// Of 460, 230 and 345 bytes.
   static Sample sample(const std::string& before) {
     Sample out;

@@ -161,13 +161,6 @@ attention::Observe last(int rows, std::vector<float> power = {}) {
 
 class AttentionTest : public testing::Test {
  protected:
-  static SessionOptions single() {
-    SessionOptions out;
-    out.threads = 1;
-    out.precision = Precision::f32;
-    return out;
-  }
-
   /// Each layer of a prompt, through a method that asks for these statistics.
   std::vector<Seen> see(std::span<const Token> tokens, const std::vector<attention::Observe>& asked) {
     std::vector<Seen> out;

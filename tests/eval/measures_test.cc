@@ -31,13 +31,6 @@ CacheOptions cache(const char* spec, const char* budget) {
 
 class MeasuresTest : public testing::Test {
  protected:
-  static SessionOptions single() {
-    SessionOptions out;
-    out.threads = 1;
-    out.precision = Precision::f32;
-    return out;
-  }
-
   std::vector<Record> measure(const Task& task, std::vector<Method> methods, Protocol protocol = Protocol::aware) {
     return Group(*data_.model(), task.samples.front(), protocol, std::move(methods)).measure(session_, task);
   }
@@ -211,19 +204,21 @@ class ServingTest : public MeasuresTest {
  protected:
   static constexpr int kAnswer = 6;
 
+  static Sample load(int requests) {
+    Sample out = raw("Once upon a time there was a king who had a hat.", " Who?");
+    out.requests = requests;
+    out.max_tokens = kAnswer;
+    return out;
+  }
+
   Record served(int requests, std::size_t memory = std::numeric_limits<std::size_t>::max(),
                 const char* spec = "snapkv:window=4", const char* budget = "12") {
-    Sample sample = raw("Once upon a time there was a king who had a hat.", " Who?");
-    sample.requests = requests;
-    sample.max_tokens = kAnswer;
-    return measure({{sample}, serving(memory)}, {cache(spec, budget)}).front();
+    return measure({{load(requests)}, serving(memory)}, {cache(spec, budget)}).front();
   }
 
   /// What the scheduler promises one of the requests.
   std::size_t promise() {
-    auto request =
-        request_of(data_.model()->tokenize(raw("Once upon a time there was a king who had a hat.", " Who?").prompt),
-                   Protocol::aware);
+    auto request = request_of(data_.model()->tokenize(load(1).prompt), Protocol::aware);
     request.keep = cache("snapkv:window=4", "12");
     request.generate.max_tokens = kAnswer;
     return Scheduler(session_, {}).bytes_of(request);

@@ -8,8 +8,17 @@
 #include "eval/tasks.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
+#include "winnow/session.h"
 
 namespace winnow::eval {
+
+/// One thread and f32, so that results are the same everywhere.
+inline SessionOptions single() {
+  SessionOptions out;
+  out.threads = 1;
+  out.precision = Precision::f32;
+  return out;
+}
 
 /// A model whose tokens are bytes, and a folder for a task's files.
 class TaskData {

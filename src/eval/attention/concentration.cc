@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/clock.h"
 #include "eval/attention/masses.h"
 #include "eval/attention/measures.h"
 
@@ -68,13 +67,10 @@ class Concentration {
 Measure concentrating() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
-    const auto begin = Clock::now();
     Concentration concentration(kept_by(caches));
     observe(session, tokens_of(tokenized), [&](const ObservedLayer& layer) { concentration.look(layer); });
-    const double ms = ms_since(begin);
     std::vector<Record> out;
     for (std::size_t c = 0; c < caches.size(); ++c) out.push_back(concentration.record(c));
-    for (auto& record : out) record.timings.decode_ms = ms;
     return out;
   };
 }

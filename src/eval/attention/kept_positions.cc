@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 
-#include "base/clock.h"
 #include "eval/attention/global_local.h"
 #include "eval/attention/measures.h"
 #include "eval/attention/parts.h"
@@ -55,7 +54,6 @@ struct Tally {
 Measure keeping() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
-    const auto begin = Clock::now();
     const auto kept = kept_by(caches);
     std::vector<Tally> tallies(caches.size());
     observe(session, tokens_of(tokenized), [&](const ObservedLayer& layer) {
@@ -69,10 +67,8 @@ Measure keeping() {
         }
       }
     });
-    const double ms = ms_since(begin);
     std::vector<Record> out;
     for (const auto& tally : tallies) out.push_back(tally.record());
-    for (auto& record : out) record.timings.decode_ms = ms;
     return out;
   };
 }

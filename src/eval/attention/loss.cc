@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/clock.h"
 #include "engine/model_impl.h"
 #include "eval/attention/measures.h"
 #include "eval/attention/observed.h"
@@ -160,15 +159,12 @@ void generate(Session& session, Cache& full, Logits logits, int count, std::vect
 Measure losing(int answer) {
   return [answer](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
                   std::vector<Logits> logits) {
-    const auto begin = Clock::now();
     auto tokens = tokens_of(tokenized);
     Loss loss(*session.model().impl().weights, kept_by(caches), static_cast<int>(tokens.size()));
     generate(session, caches.front(), std::move(logits.front()), answer, tokens);
     observe(session, tokens, [&](const ObservedLayer& layer) { loss.look(layer); });
-    const double ms = ms_since(begin);
     std::vector<Record> out;
     for (std::size_t c = 0; c < caches.size(); ++c) out.push_back(loss.record(c));
-    for (auto& record : out) record.timings.decode_ms = ms;
     return out;
   };
 }

@@ -9,7 +9,7 @@
 /// What the attention of a prompt is like, and what caches keep of it. The prompt is read once more with the full
 /// cache, whose queries and keys are looked at layer by layer. Layers with windows are left out. Series have one number
 /// for each query head or KV head of each layer, layer by layer, unless something else is said. docs/tasks.md has the
-/// formulas.
+/// formulas. The tasks take the time.
 namespace winnow::eval {
 
 /// How concentrated the attention of the last 32 queries is (Feng et al. 2024, Ada-KV, figures 3 and 9). The score is

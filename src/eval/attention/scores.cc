@@ -4,7 +4,6 @@
 #include <map>
 #include <numeric>
 
-#include "base/clock.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "eval/attention/masses.h"
@@ -105,7 +104,8 @@ Scores recent(const HeadAttention& attention, const attention::Shape& shape, int
   return out;
 }
 
-void look(const ObservedLayer& layer, const std::vector<int>& budgets, std::vector<ScoreSums>& sums) {
+/// `sums`: for each budget.
+void look(const ObservedLayer& layer, std::map<int, ScoreSums>& sums) {
   const auto& shape = layer.view.shape;
   const int tokens = layer.tokens();
   for (int kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
@@ -117,16 +117,16 @@ void look(const ObservedLayer& layer, const std::vector<int>& budgets, std::vect
     }
     const auto plain = recent(attention, shape, kv_head, tokens, {});
     const auto prior = prior_of(attention, tokens);
-    for (std::size_t c = 0; c < sums.size(); ++c) {
-      auto scores = recent(attention, shape, kv_head, tokens, gains(tokens, budgets[c]));
-      sums[c].add("all", all);
-      sums[c].add("recent", plain);
-      sums[c].add("gain", scores);
-      ScoreSums::add_to(sums[c].series["retained"], retained(scores));
+    for (auto& [budget, sum] : sums) {
+      auto scores = recent(attention, shape, kv_head, tokens, gains(tokens, budget));
+      sum.add("all", all);
+      sum.add("recent", plain);
+      sum.add("gain", scores);
+      ScoreSums::add_to(sum.series["retained"], retained(scores));
       for (std::size_t j = 0; j < scores.size(); ++j) scores[j] *= prior[j];
-      sums[c].add("prior", scores);
-      ScoreSums::add_to(sums[c].series["retained_prior"], retained(scores));
-      sums[c].heads += 1;
+      sum.add("prior", scores);
+      ScoreSums::add_to(sum.series["retained_prior"], retained(scores));
+      sum.heads += 1;
     }
   }
 }
@@ -136,18 +136,16 @@ void look(const ObservedLayer& layer, const std::vector<int>& budgets, std::vect
 Measure scoring() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
-    const auto begin = Clock::now();
     const auto tokens = tokens_of(tokenized);
     const auto& hparams = session.model().impl().weights->hparams();
     std::vector<int> budgets;
     for (const auto& cache : caches)
       budgets.push_back(engine::budget_entries(cache.options(), hparams, static_cast<int>(tokens.size())));
-    std::vector<ScoreSums> sums(caches.size());
-    observe(session, tokens, [&](const ObservedLayer& layer) { look(layer, budgets, sums); });
-    const double ms = ms_since(begin);
+    std::map<int, ScoreSums> sums;
+    for (const int budget : budgets) sums[budget];
+    observe(session, tokens, [&](const ObservedLayer& layer) { look(layer, sums); });
     std::vector<Record> out;
-    for (const auto& sum : sums) out.push_back(sum.record());
-    for (auto& record : out) record.timings.decode_ms = ms;
+    for (const int budget : budgets) out.push_back(sums[budget].record());
     return out;
   };
 }

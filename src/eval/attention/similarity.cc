@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/clock.h"
 #include "engine/model_impl.h"
 #include "eval/attention/global_local.h"
 #include "eval/attention/masses.h"
@@ -120,12 +119,9 @@ Measure repeating() {
             const std::vector<std::vector<float>>&) {
     if (!session.model().impl().weights->hparams().keys_turn())
       throw InputError("keys of this model's architecture cannot be un-rotated: they are normed after RoPE");
-    const auto begin = Clock::now();
     Repetition repetition;
     observe(session, tokens_of(tokenized), [&](const ObservedLayer& layer) { repetition.look(layer); });
-    Record record = repetition.record();
-    record.timings.decode_ms = ms_since(begin);
-    return std::vector(caches.size(), record);
+    return std::vector(caches.size(), repetition.record());
   };
 }
 

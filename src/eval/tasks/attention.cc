@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/fmt/fmt.h>
 
+#include "base/clock.h"
 #include "eval/attention/measures.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/prompts.h"
@@ -13,9 +14,21 @@ constexpr int kPromptTokens = 2048;
 constexpr int kAnswer = 16;
 constexpr const char* kFolder = "longbench-mini";
 
+/// The measure, with the time that it takes for all caches in their records.
+Measure timed(Measure measure) {
+  return [measure = std::move(measure)](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
+                                        std::vector<std::vector<float>> logits) {
+    const auto begin = Clock::now();
+    auto out = measure(session, tokenized, caches, std::move(logits));
+    const double ms = ms_since(begin);
+    for (auto& record : out) record.timings.decode_ms = ms;
+    return out;
+  };
+}
+
 /// LongBench prompts of all kinds, `limit` of each file, each with all lengths.
 Task of(const char* name, Measure measure, const Model& model, const TaskOptions& options) {
-  Task out{{}, std::move(measure)};
+  Task out{{}, timed(std::move(measure))};
   const auto files = prompt_files(options);
   for (const int length : options.lengths.empty() ? std::vector{kPromptTokens} : options.lengths) {
     for (auto& sample : prompts_of(model, options, name, length, files)) {

@@ -18,26 +18,30 @@ namespace {
 constexpr int kQuestion = 32;  // tokens at most
 constexpr int kAnswer = 128;   // tokens
 
-bool is_limited(const TaskOptions& options) { return options.memory != std::numeric_limits<std::size_t>::max(); }
-
-Sample sample_of(const Model& model, const std::string& text, int length, int requests, const TaskOptions& options) {
-  const int answer = options.answer > 0 ? options.answer : kAnswer;
+Sample prompt_of(const Model& model, const std::string& text, int length) {
   const int question = std::min(length / 2, kQuestion);
   const auto parts = parts_of(model, text, std::array{length - question, question});
-  const std::string memory = is_limited(options) ? format_at_least(options.memory) : "";
-  Sample sample;
-  sample.task = "throughput";
-  sample.id = fmt::format("{}+{}x{}{}{}", length, answer, requests, memory.empty() ? "" : "-", memory);
-  sample.prompt.text = parts[0];
-  sample.prompt.question = parts[1];
-  sample.prompt.format = PromptFormat::raw;
-  sample.references = {""};
+  Sample out;
+  out.task = "throughput";
+  out.prompt.text = parts[0];
+  out.prompt.question = parts[1];
+  out.prompt.format = PromptFormat::raw;
+  out.references = {""};
+  out.labels = {{"length", std::to_string(length)}};
+  return out;
+}
+
+Sample served(Sample sample, int requests, const TaskOptions& options) {
+  const int answer = options.answer > 0 ? options.answer : kAnswer;
+  sample.id = fmt::format("{}+{}x{}", sample.labels["length"], answer, requests);
   sample.max_tokens = answer;
   sample.requests = requests;
-  sample.labels = {{"length", std::to_string(length)},
-                   {"requests", std::to_string(requests)},
-                   {"kind", fmt::format("+ {} x {}{}{}", answer, requests, memory.empty() ? "" : " in ",
-                                        memory.empty() ? "" : format_bytes(options.memory))}};
+  sample.labels["requests"] = std::to_string(requests);
+  sample.labels["kind"] = fmt::format("+ {} x {}", answer, requests);
+  if (options.memory != std::numeric_limits<std::size_t>::max()) {
+    sample.id += fmt::format("-{}", format_at_least(options.memory));
+    sample.labels["kind"] += fmt::format(" in {}", format_bytes(options.memory));
+  }
   return sample;
 }
 
@@ -49,7 +53,8 @@ Task make(const Model& model, const TaskOptions& options) {
   for (const int length : options.lengths.empty() ? std::vector{1024} : options.lengths) {
     auto all = options.requests.empty() ? std::vector{16} : options.requests;
     if (options.limit > 0) all.resize(std::min(all.size(), as_size(options.limit)));
-    for (const int requests : all) out.samples.push_back(sample_of(model, text, length, requests, options));
+    const Sample prompt = prompt_of(model, text, length);
+    for (const int requests : all) out.samples.push_back(served(prompt, requests, options));
   }
   return out;
 }
