@@ -22,6 +22,8 @@ struct PromptLimits {
   int context = 0;                  ///< tokens of prompt and answer; 0: the model's context
   Beyond beyond = Beyond::refused;  ///< what happens to prompts that exceed the context
   std::string rope = {};            ///< the user's RoPE options, as records name them; empty: the file's
+
+  bool operator==(const PromptLimits&) const = default;
 };
 
 /// A sample with one protocol, and all methods that are measured together on it.

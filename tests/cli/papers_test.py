@@ -140,6 +140,12 @@ def test_a_recipe_runs_from_a_clean_folder(work, model, data, name):
 def test_a_folder_holds_several_recipes(work, model, data):
     measure(work, data, "both", "ems/table-5", "ems/table-8", "--limit", "1")
     first = records(work, "both")
+    groups = {(r["task"], r["id"]): set() for r in first}
+    for r in first:
+        groups[r["task"], r["id"]].add((r["group"], r["group_size"]))
+    assert all(len(group) == 1 for group in groups.values()), "a prompt is read once for both recipes"
+    specs = {(r["spec"], r["budget"]) for r in first}
+    assert len(first) == len(groups) * len(specs), "each method once, also those that both recipes have"
     report = run("report", f"{work}/both").stdout
     assert "## ems/table-5: " in report and "## ems/table-8: " in report
     again = measure(work, data, "both", "ems/table-4", "ems/table-5", "--limit", "1").stderr

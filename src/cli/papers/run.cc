@@ -13,6 +13,7 @@
 #include "cli/eval/prompt_limits.h"
 #include "cli/output.h"
 #include "cli/papers/papers.h"
+#include "papers/join.h"
 #include "papers/library.h"
 #include "papers/plan.h"
 #include "winnow/error.h"
@@ -81,9 +82,7 @@ Failures measure(Raw& r) {
   for (const auto& plan : plans) {
     if (ranks.is_first()) write_sheet(plan.sheet, r.output);
   }
-  for (const auto& plan : plans) {
-    for (const auto& evaluation : plan.evaluations) measuring.run(session, evaluation);
-  }
+  for (const auto& evaluation : papers::joined(plans)) measuring.run(session, evaluation);
   failures.samples = measuring.end();
   return failures;
 }
