@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a model of random weights in the shape of one that people run, so that its speed can be measured without its
 // weights.
-//   winnow_random_model gemma3-1b|qwen3-0.6b|phi4-mini|granite-3b-a800m|gpt-oss-2-layers f16|q8_0|q4_k_m|mxfp4 FILE
-// llama.cpp's own quantization chooses the type of each tensor. The largest takes 8 GB of memory, and as many of disk.
+//   winnow_random_model SHAPE f16|q8_0|q4_k_m|mxfp4 FILE [--layers N]
+// llama.cpp's own quantization chooses the type of each tensor. Memory and disk must hold the model in f16.
 #include <llama.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +10,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "program.h"
 #include "support/tiny_gguf.h"
@@ -59,10 +60,10 @@ TinyModel granite_3b_a800m() {
   return m;
 }
 
-/// Two of the 24 layers of gpt-oss-20b, one of each kind, with a small vocabulary.
-TinyModel gpt_oss_2_layers() {
+/// gpt-oss-20b with a small vocabulary.
+TinyModel gpt_oss_20b() {
   TinyModel m = winnow::test::tiny_of_heads("gpt-oss", 64, 8, 64);
-  m.n_layer = 2;
+  m.n_layer = 24;
   m.n_embd = 2880;
   m.n_ff = m.n_ff_expert = 2880;
   m.n_expert = 32;
@@ -72,18 +73,43 @@ TinyModel gpt_oss_2_layers() {
   return m;
 }
 
-const std::map<std::string, TinyModel (*)()> kShapes = {{"gemma3-1b", gemma3_1b},
-                                                        {"qwen3-0.6b", qwen3_06b},
-                                                        {"phi4-mini", phi4_mini},
-                                                        {"granite-3b-a800m", granite_3b_a800m},
-                                                        {"gpt-oss-2-layers", gpt_oss_2_layers}};
+/// A model of 32 layers with heads of 128, as most of 7 to 8 billion weights are.
+TinyModel of_32_layers(const char* architecture, int n_head_kv, int n_ff, int n_vocab) {
+  TinyModel m = winnow::test::tiny_of_heads(architecture, 32, n_head_kv, 128);
+  m.n_layer = 32;
+  m.n_embd = 4096;
+  m.n_ff = n_ff;
+  m.n_vocab = n_vocab;
+  m.tied = false;
+  return m;
+}
+
+TinyModel llama2_7b() { return of_32_layers("llama", 32, 11008, 32000); }
+TinyModel mistral_7b() { return of_32_layers("llama", 8, 14336, 32000); }
+TinyModel llama31_8b() { return of_32_layers("llama", 8, 14336, 128256); }
+
+TinyModel qwen2_7b() {
+  TinyModel m = winnow::test::tiny_of_heads("qwen2", 28, 4, 128);
+  m.n_layer = 28;
+  m.n_embd = 3584;
+  m.n_ff = 18944;
+  m.n_vocab = 152064;
+  m.tied = false;
+  return m;
+}
+
+const std::map<std::string, TinyModel (*)()> kShapes = {
+    {"llama-2-7b", llama2_7b},   {"mistral-7b", mistral_7b},
+    {"qwen2-7b", qwen2_7b},      {"llama-3.1-8b", llama31_8b},
+    {"gemma3-1b", gemma3_1b},    {"qwen3-0.6b", qwen3_06b},
+    {"phi4-mini", phi4_mini},    {"granite-3b-a800m", granite_3b_a800m},
+    {"gpt-oss-20b", gpt_oss_20b}};
 const std::map<std::string, llama_ftype> kTypes = {{"f16", LLAMA_FTYPE_MOSTLY_F16},
                                                    {"q8_0", LLAMA_FTYPE_MOSTLY_Q8_0},
                                                    {"q4_k_m", LLAMA_FTYPE_MOSTLY_Q4_K_M},
                                                    {"mxfp4", LLAMA_FTYPE_MOSTLY_MXFP4_MOE}};
 
-void write(const std::string& shape, llama_ftype type, const std::string& path) {
-  TinyModel model = kShapes.at(shape)();
+void write(TinyModel model, llama_ftype type, const std::string& path) {
   model.ctx_train = 32768;
   model.type = GGML_TYPE_F16;
   const std::string whole = type == LLAMA_FTYPE_MOSTLY_F16 ? path : path + ".f16";
@@ -103,8 +129,14 @@ int main(int argc, char** argv) {
   std::string shape;
   llama_ftype type = LLAMA_FTYPE_MOSTLY_F16;
   std::string path;
+  int layers = 0;
   app.add_option("shape", shape)->required()->check(CLI::IsMember(kShapes));
   app.add_option("type", type)->required()->transform(CLI::CheckedTransformer(kTypes));
   app.add_option("file", path, "is made, and must not be there")->required()->check(CLI::NonexistentPath);
-  return winnow::bench::run_program(app, argc, argv, [&] { write(shape, type, path); });
+  app.add_option("--layers", layers, "only the first ones (default: all)")->check(CLI::PositiveNumber);
+  return winnow::bench::run_program(app, argc, argv, [&] {
+    TinyModel model = kShapes.at(shape)();
+    if (layers > 0) model.n_layer = layers;
+    write(std::move(model), type, path);
+  });
 }
