@@ -42,9 +42,13 @@ Mean mean_of(std::span<const double> values) {
 Mean mean_of_means(std::span<const std::vector<double>> groups) {
   constexpr int kDraws = 2000;
   std::vector<double> own;
-  for (const auto& values : groups) own.push_back(plain_mean(values));
+  std::size_t least = groups.front().size();
+  for (const auto& values : groups) {
+    own.push_back(plain_mean(values));
+    least = std::min(least, values.size());
+  }
   const auto means = drawn_means(groups, kDraws);
-  return {plain_mean(own), means[kDraws * 25 / 1000], means[kDraws * 975 / 1000 - 1]};
+  return {plain_mean(own), means[kDraws * 25 / 1000], means[kDraws * 975 / 1000 - 1], least};
 }
 
 double paired_p(std::span<const double> a, std::span<const double> b) {

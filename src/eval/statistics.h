@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,12 @@ struct Mean {
   double value = 0;
   double low = 0;
   double high = 0;
+  std::size_t least = 0;  ///< values in the smallest group
+
+  /// One value says nothing about how far others are from it.
+  bool has_interval() const { return least > 1; }
+  /// In another unit.
+  Mean times(double factor) const { return {value * factor, low * factor, high * factor, least}; }
 };
 
 /// REQUIRES: not empty.

@@ -19,13 +19,6 @@ std::optional<double> figure(const eval::Record& record, const std::string& name
   return found == record.values.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool has_labels(const std::map<std::string, std::string>& all, const std::map<std::string, std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
-    const auto found = all.find(label.first);
-    return found != all.end() && found->second == label.second;
-  });
-}
-
 bool is_of_method(const eval::Key& key, const CellKey& cell) {
   const auto& method = cell.method;
   return key.spec == method.spec() && key.budget == (method.budget() ? method.budget()->print() : "") &&
@@ -41,11 +34,18 @@ bool keeps_all(const eval::Record& record) {
 
 }  // namespace
 
+bool has_labels(const Labels& all, const Labels& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+    const auto found = all.find(label.first);
+    return found != all.end() && found->second == label.second;
+  });
+}
+
 std::optional<eval::Mean> mean_of(const Cell& cell) {
   std::vector<std::vector<double>> groups;
   for (const auto& [task, samples] : cell.values) {
     auto& group = groups.emplace_back();
-    for (const auto& [id, value] : samples) group.push_back(value);
+    for (const auto& [id, value] : samples) group.push_back(value.value);
   }
   if (groups.empty()) return {};
   return eval::mean_of_means(groups);
@@ -60,7 +60,10 @@ std::optional<Difference> difference(const Cell& a, const Cell& b) {
     std::vector<double> group;
     for (const auto& [id, value] : samples) {
       const auto other = others->second.find(id);
-      if (other != others->second.end()) group.push_back(value - other->second);
+      if (other == others->second.end()) continue;
+      group.push_back(value.value - other->second.value);
+      const bool is_full = value.is_full || other->second.is_full;
+      out.same += is_full && value.record == other->second.record ? 1 : 0;
     }
     out.samples += static_cast<int>(group.size());
     if (!group.empty()) groups.push_back(std::move(group));
@@ -84,6 +87,11 @@ const eval::Record* Found::full(const eval::Record& record) const {
   key.budget.clear();
   const auto found = by_key_.find(key);
   return found == by_key_.end() || !found->second->skipped.empty() ? nullptr : found->second;
+}
+
+const eval::Record* Found::shown(const eval::Record& record) const {
+  if (record.skipped.empty()) return &record;
+  return keeps_all(record) ? full(record) : nullptr;
 }
 
 std::vector<const Planned*> Found::planned(const CellKey& key) const {
@@ -114,10 +122,11 @@ Cell Found::cell(const CellKey& key) const {
     out.planned += static_cast<int>(line->ids.size());
     for (const auto* record : records(key, *line)) {
       ++out.measured;
-      const auto* const shown = record->skipped.empty() ? record : keeps_all(*record) ? full(*record) : nullptr;
-      const auto value = shown == nullptr ? std::nullopt : figure(*shown, key.value);
+      const auto* const source = shown(*record);
+      const auto value = source == nullptr ? std::nullopt : figure(*source, key.value);
       if (value) {
-        out.values[line->task][record->key.id + "\n" + record->key.prompt_hash] = *value;
+        out.values[line->task][record->key.id + "\n" + record->key.prompt_hash] = {*value, source, source != record};
+        out.full += source == record ? 0 : 1;
       } else {
         ++out.skipped;
       }

@@ -9,8 +9,6 @@ namespace winnow::papers {
 
 namespace {
 
-constexpr int kLeastSamples = 6;
-
 /// Differences of cells. The same pair may be asked for by several of the paper's models.
 class Differences {
  public:
@@ -27,8 +25,7 @@ class Differences {
  private:
   static std::optional<Difference> scaled(const std::optional<Difference>& difference, double unit) {
     if (!difference) return difference;
-    const auto& [value, low, high] = difference->mean;
-    return Difference{{value * unit, low * unit, high * unit}, difference->samples};
+    return Difference{difference->mean.times(unit), difference->samples, difference->same};
   }
 
   const Recipe& recipe_;
@@ -63,6 +60,10 @@ const char* name_of(Verdict verdict) {
       return "disagrees";
     case Verdict::cannot_be_told:
       return "cannot be told";
+    case Verdict::few_samples:
+      return "too few samples";
+    case Verdict::nothing_evicted:
+      return "nothing evicted";
     case Verdict::not_measured:
       return "not measured";
   }
@@ -71,9 +72,11 @@ const char* name_of(Verdict verdict) {
 
 Verdict judged(const std::optional<Difference>& more_minus_less) {
   if (!more_minus_less) return Verdict::not_measured;
-  const auto& [value, low, high] = more_minus_less->mean;
-  if (more_minus_less->samples < kLeastSamples || (low <= 0 && high >= 0)) return Verdict::cannot_be_told;
-  return low > 0 ? Verdict::agrees : Verdict::disagrees;
+  if (more_minus_less->same == more_minus_less->samples) return Verdict::nothing_evicted;
+  if (more_minus_less->samples < kLeastSamples) return Verdict::few_samples;
+  const auto& mean = more_minus_less->mean;
+  if (mean.low <= 0 && mean.high >= 0) return Verdict::cannot_be_told;
+  return mean.low > 0 ? Verdict::agrees : Verdict::disagrees;
 }
 
 std::vector<Compared> compared(const Recipe& recipe, const Cells& cells) {

@@ -10,13 +10,26 @@
 
 namespace winnow::papers {
 
-enum class Verdict : std::uint8_t { agrees, disagrees, cannot_be_told, not_measured };
+enum class Verdict : std::uint8_t {
+  agrees,
+  disagrees,
+  cannot_be_told,
+  few_samples,      ///< fewer than kLeastSamples
+  nothing_evicted,  ///< both figures are the full cache's
+  not_measured,
+};
+
+/// In the order of reports.
+inline constexpr Verdict kVerdicts[] = {Verdict::agrees,      Verdict::disagrees,       Verdict::cannot_be_told,
+                                        Verdict::few_samples, Verdict::nothing_evicted, Verdict::not_measured};
+
+/// By a sign test, even six samples that all say the same reach 5 % only just.
+inline constexpr int kLeastSamples = 6;
 
 const char* name_of(Verdict verdict);
 
 /// Whether the difference that was measured has the sign that the paper says. It cannot be told where the interval of
-/// 95 % has both signs, and with fewer than six samples: by a sign test, even six that all say the same reach 5 % only
-/// just.
+/// 95 % has both signs.
 Verdict judged(const std::optional<Difference>& more_minus_less);
 
 /// Two rows in a column, of which the paper says that one's figure is above the other's.

@@ -46,8 +46,9 @@ std::vector<std::string> Result::missing() const {
       if (!line.not_measured.empty()) out.push_back(fmt::format("{}: {}", line.name, line.not_measured));
     }
   }
-  add(out, "Not planned, since their data or lengths are not there: ",
-      cells_missing(recipe, cells, [](const Cell& cell) { return cell.planned == 0; }));
+  add(out, "Not planned, since there are no samples for them: ", cells_missing(recipe, cells, [](const Cell& cell) {
+        return cell.planned == 0;
+      }));
   add(out, "Not measured yet: ", cells_missing(recipe, cells, [](const Cell& cell) {
         return cell.planned > 0 && cell.measured == 0;
       }));
@@ -119,8 +120,7 @@ Result result_of(Sheet sheet, const std::vector<eval::Record>& records) {
       cells.push_back(key ? std::optional(found.cell(*key)) : std::nullopt);
       const auto mean = cells.back() ? mean_of(*cells.back()) : std::nullopt;
       const double unit = recipe.columns[c].unit;
-      figures.push_back(mean ? std::optional(eval::Mean{mean->value * unit, mean->low * unit, mean->high * unit})
-                             : std::nullopt);
+      figures.push_back(mean ? std::optional(mean->times(unit)) : std::nullopt);
     }
   }
   out.orders = compared(recipe, out.cells);
@@ -157,9 +157,11 @@ std::vector<Pair> pairs_of(const std::vector<Compared>& orders) {
 std::string in_words(const std::vector<Compared>& orders) {
   std::map<Verdict, int> count;
   for (const auto& order : orders) ++count[order.verdict];
-  return fmt::format("Of {} orders of the paper {} agree, {} disagree, {} cannot be told, {} were not measured.",
-                     orders.size(), count[Verdict::agrees], count[Verdict::disagrees], count[Verdict::cannot_be_told],
-                     count[Verdict::not_measured]);
+  return fmt::format(
+      "Of {} orders of the paper {} agree, {} disagree, {} cannot be told, {} have too few samples (fewer than {}), {} "
+      "are of caches from which nothing was evicted, {} were not measured.",
+      orders.size(), count[Verdict::agrees], count[Verdict::disagrees], count[Verdict::cannot_be_told],
+      count[Verdict::few_samples], kLeastSamples, count[Verdict::nothing_evicted], count[Verdict::not_measured]);
 }
 
 }  // namespace winnow::papers

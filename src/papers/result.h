@@ -25,6 +25,7 @@ struct Result {
   std::vector<std::string> missing() const;
 };
 
+/// `records` must outlive the result.
 Result result_of(Sheet sheet, const std::vector<eval::Record>& records);
 
 /// How often the paper's order of two rows was found, over its columns.
@@ -37,7 +38,7 @@ struct Pair {
 /// The orders by who says so, and by rows.
 std::vector<Pair> pairs_of(const std::vector<Compared>& orders);
 
-/// "of 30 orders in the paper 20 agree, 3 disagree and 7 cannot be told", with those that were not measured.
+/// "Of 30 orders of the paper 20 agree, 3 disagree, 7 cannot be told", and so on: all verdicts.
 std::string in_words(const std::vector<Compared>& orders);
 
 }  // namespace winnow::papers

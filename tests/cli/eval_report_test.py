@@ -193,9 +193,28 @@ def test_no_mean_over_unlike_tasks(tmp_path):
     rows.append(record("task0", 0, METHODS[3], "question-aware", 0.5, {"category": "QA"}))
     write(folder, [{**row, "group_size": 4 if row["task"] == "task0" else 3} for row in rows])
     text = report(folder, folder + ".md")
-    assert "| `snapkv` @ 64 | skipped |" in text and "| `tova` @ 64 | **50.0** (50.0 to 50.0) |" in text, text
+    assert "| `snapkv` @ 64 | skipped |" in text and "| `tova` @ 64 | **50.0** |" in text, text
     name = f"`{METHODS[3][0]}` @ {METHODS[3][1]}"
-    assert f"| {name} | **50.0** (50.0 to 50.0) |  |" in text and f"| {name} |  |" in text, text
+    assert f"| {name} | **50.0** |  |" in text and f"| {name} |  |" in text, text
+
+
+def test_intervals_and_what_is_held(tmp_path):
+    """Intervals have the means' digits, and one sample has none. A mean over longer prompts only is no amount that others can be compared with."""
+    folder = f"{tmp_path}/held"
+    full, small = METHODS[0], METHODS[1]
+    rows = []
+    for i, tokens in enumerate((50, 2048, 4096)):
+        rows.append(record("trec", i, full, "question-aware", 0.25 * i, tokens=tokens))
+        rows.append(record("trec", i, small, "question-aware", 0.25 * i, tokens=tokens))
+    rows[1].update(skipped="the prompt has 50 tokens, the budget 64", score=None)
+    rows += [record("lcc", 0, method, "question-aware", 0.125) for method in (full, small)]
+    write(folder, [{**row, "group_size": 2} for row in rows])
+    table = Page(report(folder, folder + ".html")).tables[0]
+    assert table[0][:2] == ["method", "MiB held"] and sorted(table[0][2:]) == ["lcc score", "trec score"]
+    found = {row[0]: row for row in table if row[0] in ("full", "snapkv")}
+    assert found["full"][1] == f"{(50 + 2048 + 4096 + 3000) / 4 / 1024:.1f}" and found["snapkv"][1] == "", found
+    trec, lcc = table[0].index("trec score"), table[0].index("lcc score")
+    assert re.fullmatch(r"25\.0 \d+\.\d–\d+\.\d", found["full"][trec]) and found["full"][lcc] == "12.5", found
 
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")

@@ -40,6 +40,9 @@ TEST(StatisticsTest, one_value_has_no_width) {
   const Mean mean = mean_of(one);
   EXPECT_EQ(mean.low, 0.25);
   EXPECT_EQ(mean.high, 0.25);
+  EXPECT_FALSE(mean.has_interval());
+  EXPECT_TRUE(mean_of(std::vector<double>{0.25, 0.25}).has_interval()) << "two that agree do say something";
+  EXPECT_FALSE(mean_of_means(std::vector<std::vector<double>>{{0.5, 1}, {0.25}}).has_interval());
 }
 
 TEST(StatisticsTest, groups_count_alike_whatever_their_size) {

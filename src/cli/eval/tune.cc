@@ -117,13 +117,13 @@ std::string command_of(const Raw& r, const CacheOptions& cache) {
 }
 
 std::string table_of(const std::vector<eval::Trial>& trials, const std::optional<eval::Trial>& chosen) {
-  std::string out = fmt::format("{:<26} {:>8} {:>9} {:>10} {:>10}  {:<14} {:>9} {:>8}\n", "method", "budget", "kv type",
+  std::string out = fmt::format("{:<26} {:>8} {:>9} {:>10} {:>10}  {:<19} {:>9} {:>8}\n", "method", "budget", "kv type",
                                 "entries", "MiB held", "agreement, %", "KL, nats", "prompts");
   for (const auto& t : trials) {
     out += fmt::format(
-        "{:<26} {:>8} {:>9} {:>10.0f} {:>10.2f}  {:<14} {:>9.4f} {:>8}{}\n", t.cache.spec.print(),
+        "{:<26} {:>8} {:>9} {:>10.0f} {:>10.2f}  {:<19} {:>9.4f} {:>8}{}\n", t.cache.spec.print(),
         t.cache.budget ? t.cache.budget->print() : "", t.cache.kv_type.print(), t.entries, t.bytes_held / (1 << 20),
-        fmt::format("{:.1f} ({:.0f}-{:.0f})", 100 * t.agreement.value, 100 * t.agreement.low, 100 * t.agreement.high),
+        fmt::format("{:.1f} ({:.1f}-{:.1f})", 100 * t.agreement.value, 100 * t.agreement.low, 100 * t.agreement.high),
         t.kl, t.samples, chosen && is_same(t.cache, chosen->cache) ? "  <-" : "");
   }
   return out;

@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "eval/report/quantity.h"
@@ -32,17 +33,31 @@ std::string cell_of(const Table& table, const MethodKey& method, const Shown& sh
   const double value = figure(*cell, shown.quantity);
   std::string text = fmt::format("{:.{}f}", value, shown.quantity.digits);
   if (value == best) text = "<b>" + text + "</b>";
-  if (shown.quantity.name.empty())
-    text += fmt::format(" <small>{:.0f}–{:.0f}</small>", 100 * cell->score.low, 100 * cell->score.high);
+  if (shown.quantity.name.empty() && cell->score.has_interval()) {
+    const auto score = cell->score.times(1 / shown.quantity.unit);
+    text += fmt::format(" <small>{0:.{2}f}–{1:.{2}f}</small>", score.low, score.high, shown.quantity.digits);
+  }
   return "<td>" + text + "</td>";
 }
 
-/// Mean over all columns.
+/// Of the method with the most.
+int samples_of(const Table& table, const Column& column) {
+  int out = 0;
+  for (const auto& method : table.methods) {
+    const Cell* cell = table.find(method, column);
+    if (cell != nullptr) out = std::max(out, cell->samples);
+  }
+  return out;
+}
+
+/// Mean over all columns. Empty where samples are lacking that others have: the mean of fewer, longer prompts would
+/// look as if the method held more.
 std::string bytes_of(const Table& table, const MethodKey& method) {
   double bytes = 0;
   int samples = 0;
   for (const auto& column : table.columns) {
     const Cell* cell = table.find(method, column);
+    if ((cell == nullptr ? 0 : cell->samples) < samples_of(table, column)) return "";
     if (cell == nullptr) continue;
     bytes += cell->bytes_held * cell->samples;
     samples += cell->samples;

@@ -51,9 +51,9 @@ void add_grids(const Summary& summary, DrawnPage& page) {
 }
 
 void add_tables(const Summary& summary, DrawnPage& page) {
-  page.add(to_html(
-      summary.tasks, "Tasks",
-      "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget in bold."));
+  page.add(to_html(summary.tasks, "Tasks",
+                   "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget "
+                   "in bold. MiB held are told of methods with all samples."));
   page.add(to_html(summary.categories, "Categories",
                    "Means of the tasks' means; intervals draw each task's samples by themselves."));
   page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));

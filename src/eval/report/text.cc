@@ -16,7 +16,7 @@ std::string in_words(const Cell& cell, const Quantity& score, const std::optiona
   if (cell.samples == 0) return cell.skipped > 0 ? "skipped" : "";
   std::string out = fmt::format("{:.1f}", 100 * cell.score.value);
   if (figure(cell, score) == best) out = "**" + out + "**";
-  out += fmt::format(" ({:.1f} to {:.1f})", 100 * cell.score.low, 100 * cell.score.high);
+  if (cell.score.has_interval()) out += fmt::format(" ({:.1f} to {:.1f})", 100 * cell.score.low, 100 * cell.score.high);
   for (const auto& [name, value] : cell.values) out += fmt::format(", {} {:.4g}", name, value);
   return out;
 }

@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <map>
+
 #include "eval/report/drawn_page.h"
 #include "eval/report/gnuplot.h"
 #include "eval/report/html.h"
@@ -16,8 +18,6 @@ namespace {
 
 using eval::escaped;
 
-constexpr const char* kVerdicts = "<th>agrees</th><th>disagrees</th><th>cannot be told</th><th>not measured</th>";
-
 std::string name_of(const Line& row) {
   return escaped(row.name) + (row.group.empty() ? "" : fmt::format(" <small>{}</small>", escaped(row.group)));
 }
@@ -28,27 +28,30 @@ std::string begin_table(const std::string& head) {
 
 std::string title_row(const Recipe& recipe, const std::string& title) {
   return fmt::format("<tr class=\"budget\"><th>{}</th><td colspan=\"{}\"></td></tr>\n", escaped(title),
-                     recipe.columns.size());
+                     recipe.columns.size() + 1);
 }
 
 std::string cell_of(const Recipe& recipe, const std::optional<eval::Mean>& mean, const std::optional<Cell>& cell) {
   if (!mean) return cell && cell->skipped > 0 ? "<td><small>skipped</small></td>" : "<td></td>";
-  return fmt::format("<td>{} <small>{}{}</small></td>", shown(recipe, mean->value), interval(recipe, *mean, "–"),
-                     cell->is_whole() ? "" : fmt::format(", {} of {}", cell->measured, cell->planned));
+  std::vector<std::string> notes;
+  if (mean->has_interval()) notes.push_back(interval(recipe, *mean, "–"));
+  if (cell->is_full()) notes.emplace_back("= full");
+  if (!cell->is_whole()) notes.push_back(fmt::format("{} of {}", cell->measured, cell->planned));
+  return fmt::format("<td>{} <small>{}</small></td>", shown(recipe, mean->value), fmt::join(notes, ", "));
 }
 
 std::string figures_of(const Result& result) {
   const Recipe& recipe = result.sheet.recipe;
   std::string head = "<th></th>";
   for (const auto& column : recipe.columns) head += "<th>" + escaped(column.name) + "</th>";
-  std::string out = begin_table(head);
+  std::string out = begin_table(head + "<th>samples</th>");
   for (const auto& figures : recipe.figures) {
     out += title_row(recipe, figures.model + ", in the paper");
     for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
       out += "<tr><th>" + name_of(recipe.rows[r]) + "</th>";
       for (const auto& value : figures.values[r])
         out += fmt::format("<td>{}</td>", value ? shown(recipe, *value) : "–");
-      out += "</tr>\n";
+      out += "<td></td></tr>\n";
     }
   }
   out += title_row(recipe, result.sheet.model + ", winnow");
@@ -56,7 +59,7 @@ std::string figures_of(const Result& result) {
     out += "<tr><th>" + name_of(recipe.rows[r]) + "</th>";
     for (std::size_t c = 0; c < recipe.columns.size(); ++c)
       out += cell_of(recipe, result.figures[r][c], result.cells[r][c]);
-    out += "</tr>\n";
+    out += fmt::format("<td>{}</td></tr>\n", samples_in_words(result.cells[r]));
   }
   return out + "</table></div>\n";
 }
@@ -67,10 +70,12 @@ std::string order_of(const Recipe& recipe, std::size_t more, std::size_t less) {
 
 std::string pairs_table(const Result& result) {
   const Recipe& recipe = result.sheet.recipe;
-  std::string out = begin_table(fmt::format("<th>order in the paper</th>{}<th class=\"text\">by</th>", kVerdicts));
+  std::string head = "<th>order in the paper</th>";
+  for (const auto verdict : kVerdicts) head += fmt::format("<th>{}</th>", papers::name_of(verdict));
+  std::string out = begin_table(head + "<th class=\"text\">by</th>");
   for (auto& pair : pairs_of(result.orders)) {
     out += "<tr><th>" + order_of(recipe, pair.more, pair.less) + "</th>";
-    for (const auto verdict : {Verdict::agrees, Verdict::disagrees, Verdict::cannot_be_told, Verdict::not_measured})
+    for (const auto verdict : kVerdicts)
       out += pair.count[verdict] == 0 ? "<td></td>" : fmt::format("<td>{}</td>", pair.count[verdict]);
     out += fmt::format("<td class=\"text\">{}</td></tr>\n", escaped(pair.by));
   }
@@ -92,7 +97,7 @@ std::string every_order(const Result& result) {
         ours ? fmt::format("{:+.{}f} <small>{}</small>", ours->mean.value, recipe.digits,
                            interval(recipe, ours->mean, " to "))
              : "",
-        ours ? std::to_string(ours->samples) : "", papers::name_of(order.verdict), escaped(order.by));
+        ours ? std::to_string(ours->samples) : "", verdict_in_words(order), escaped(order.by));
   }
   return out + "</table></div></details>\n";
 }
@@ -101,8 +106,8 @@ void add_orders(const Result& result, eval::DrawnPage& page) {
   if (result.orders.empty()) return;
   page.add(
       fmt::format("<h3>Orders</h3>\n<p>{} Two rows are compared on the samples that both have, by the interval of "
-                  "95 % of the mean difference (bootstrap).</p>\n",
-                  escaped(in_words(result.orders))));
+                  "95 % of the mean difference (bootstrap). {} samples are the least by which it can be told.</p>\n",
+                  escaped(in_words(result.orders)), kLeastSamples));
   page.add(pairs_table(result));
   page.add(every_order(result));
 }
@@ -126,9 +131,21 @@ void add_missing(const Result& result, eval::DrawnPage& page) {
   page.add("</ul>\n");
 }
 
-void add_result(const Result& result, bool draws, eval::DrawnPage& page) {
+/// The id of each result's section, which is the recipe's, with a number where several runs of it are there.
+std::vector<std::string> sections_of(const std::vector<Result>& results) {
+  std::map<std::string, int> count;
+  std::vector<std::string> out;
+  for (const auto& result : results) {
+    const auto id = result.sheet.recipe.id();
+    const int number = ++count[id];
+    out.push_back(escaped(number == 1 ? id : fmt::format("{}.{}", id, number)));
+  }
+  return out;
+}
+
+void add_result(const Result& result, const std::string& section, bool draws, eval::DrawnPage& page) {
   const Recipe& recipe = result.sheet.recipe;
-  page.add(fmt::format("<h2 id=\"{0}\">{0}: {1}</h2>\n<p>{2}. {3} Measured with {4}.</p>\n", escaped(recipe.id()),
+  page.add(fmt::format("<h2 id=\"{}\">{}: {}</h2>\n<p>{}. {} Measured with {}.</p>\n", section, escaped(recipe.id()),
                        escaped(recipe.title), escaped(recipe.place), escaped(used_in_words(recipe)),
                        escaped(result.sheet.model)));
   for (const auto& claim : recipe.claims)
@@ -148,11 +165,11 @@ std::string to_page(const std::vector<Result>& results) {
       fmt::format("<h1>Tables and figures of papers, and winnow's counterparts</h1>\n<p>Written by winnow {}. "
                   "Papers' figures are of other models, programs and samples: compare orders and gaps.</p>\n<nav>",
                   kVersion));
-  for (const auto& result : results)
-    page.add(fmt::format("<a href=\"#{0}\">{0}</a> ", escaped(result.sheet.recipe.id())));
+  const auto sections = sections_of(results);
+  for (const auto& section : sections) page.add(fmt::format("<a href=\"#{0}\">{0}</a> ", section));
   page.add("</nav>\n");
   if (!draws) page.add(eval::kNoGnuplot);
-  for (const auto& result : results) add_result(result, draws, page);
+  for (std::size_t i = 0; i < results.size(); ++i) add_result(results[i], sections[i], draws, page);
   return page.drawn();
 }
 

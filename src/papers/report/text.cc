@@ -3,52 +3,77 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace winnow::papers {
 
 namespace {
 
-/// A row that says whose figures follow.
-std::string title_row(const Recipe& recipe, const std::string& title) {
-  std::string out = fmt::format("| *{}* |", title);
-  for (std::size_t i = 0; i < recipe.columns.size(); ++i) out += " |";
+std::vector<std::string> names_of(const Recipe& recipe) {
+  std::vector<std::string> out;
+  for (const auto& column : recipe.columns) out.push_back(column.name);
+  return out;
+}
+
+/// Reports have one column more than the paper.
+std::vector<std::string> with_samples(std::vector<std::string> names) {
+  names.emplace_back("samples");
+  return names;
+}
+
+/// Empty cells up to the end of a row that has `done` of the columns.
+std::string rest_of(const std::vector<std::string>& columns, std::size_t done) {
+  std::string out;
+  for (auto i = done; i < columns.size(); ++i) out += " |";
   return out + "\n";
+}
+
+/// A row that says whose figures follow.
+std::string title_row(const std::vector<std::string>& columns, const std::string& title) {
+  return fmt::format("| *{}* |", title) + rest_of(columns, 0);
 }
 
 std::string name_of(const Line& row) {
   return row.group.empty() ? row.name : fmt::format("{} ({})", row.name, row.group);
 }
 
-std::string head_of(const Recipe& recipe) {
+std::string head_of(const std::vector<std::string>& columns) {
   std::string out = "| |";
-  for (const auto& column : recipe.columns) out += fmt::format(" {} |", column.name);
+  for (const auto& column : columns) out += fmt::format(" {} |", column);
   out += "\n|---|";
-  for (std::size_t i = 0; i < recipe.columns.size(); ++i) out += "---:|";
+  for (std::size_t i = 0; i < columns.size(); ++i) out += "---:|";
   return out + "\n";
 }
 
-std::string papers_rows(const Recipe& recipe) {
+std::string papers_rows(const Recipe& recipe, const std::vector<std::string>& columns) {
   std::string out;
   for (const auto& figures : recipe.figures) {
-    out += title_row(recipe, figures.model + ", in the paper");
+    out += title_row(columns, figures.model + ", in the paper");
     for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
       out += fmt::format("| {} |", name_of(recipe.rows[r]));
       for (const auto& value : figures.values[r]) out += fmt::format(" {} |", value ? shown(recipe, *value) : "–");
-      out += "\n";
+      out += rest_of(columns, recipe.columns.size());
     }
   }
   return out;
 }
 
-std::string own_rows(const Result& result) {
+std::string figure_of(const Recipe& recipe, const std::optional<eval::Mean>& mean, const std::optional<Cell>& cell) {
+  if (!mean) return "";
+  const auto between = interval(recipe, *mean, " to ");
+  return fmt::format(" {}{}{}", shown(recipe, mean->value), between.empty() ? "" : fmt::format(" ({})", between),
+                     cell->is_full() ? " = full" : "");
+}
+
+std::string own_rows(const Result& result, const std::vector<std::string>& columns) {
   const Recipe& recipe = result.sheet.recipe;
-  std::string out = title_row(recipe, result.sheet.model + ", winnow");
+  std::string out = title_row(columns, result.sheet.model + ", winnow");
   for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
     out += fmt::format("| {} |", name_of(recipe.rows[r]));
-    for (const auto& mean : result.figures[r])
-      out += mean ? fmt::format(" {} ({}) |", shown(recipe, mean->value), interval(recipe, *mean, " to ")) : " |";
-    out += "\n";
+    for (std::size_t c = 0; c < recipe.columns.size(); ++c)
+      out += figure_of(recipe, result.figures[r][c], result.cells[r][c]) + " |";
+    out += fmt::format(" {} |\n", samples_in_words(result.cells[r]));
   }
   return out;
 }
@@ -56,13 +81,14 @@ std::string own_rows(const Result& result) {
 std::string orders_of(const Result& result) {
   if (result.orders.empty()) return "";
   const Recipe& recipe = result.sheet.recipe;
-  std::string out =
-      in_words(result.orders) +
-      "\n\n| order | by | agrees | disagrees | cannot be told | not measured |\n|---|---|---:|---:|---:|---:|\n";
+  std::string out = in_words(result.orders) + "\n\n| order | by |";
+  for (const auto verdict : kVerdicts) out += fmt::format(" {} |", papers::name_of(verdict));
+  out += "\n|---|---|";
+  for (std::size_t i = 0; i < std::size(kVerdicts); ++i) out += "---:|";
+  out += "\n";
   for (auto& pair : pairs_of(result.orders)) {
     out += fmt::format("| {} > {} | {} |", name_of(recipe.rows[pair.more]), name_of(recipe.rows[pair.less]), pair.by);
-    for (const auto verdict : {Verdict::agrees, Verdict::disagrees, Verdict::cannot_be_told, Verdict::not_measured})
-      out += fmt::format(" {} |", pair.count[verdict]);
+    for (const auto verdict : kVerdicts) out += fmt::format(" {} |", pair.count[verdict]);
     out += "\n";
   }
   return out + "\n";
@@ -72,7 +98,8 @@ std::string section_of(const Result& result) {
   const Recipe& recipe = result.sheet.recipe;
   std::string out = fmt::format("## {}: {}\n\n{}. {}\n\nMeasured with {}.\n\n", recipe.id(), recipe.title, recipe.place,
                                 used_in_words(recipe), result.sheet.model);
-  if (!recipe.rows.empty()) out += head_of(recipe) + papers_rows(recipe) + own_rows(result) + "\n";
+  const auto columns = with_samples(names_of(recipe));
+  if (!recipe.rows.empty()) out += head_of(columns) + papers_rows(recipe, columns) + own_rows(result, columns) + "\n";
   for (const auto& claim : recipe.claims) out += fmt::format("The paper ({}): {}\n\n", claim.place, claim.says);
   out += orders_of(result);
   const auto missing = result.missing();
@@ -86,8 +113,21 @@ std::string section_of(const Result& result) {
 std::string shown(const Recipe& recipe, double figure) { return fmt::format("{:.{}f}", figure, recipe.digits); }
 
 std::string interval(const Recipe& recipe, const eval::Mean& mean, const char* to) {
-  const int digits = std::max(0, recipe.digits - 1);
-  return fmt::format("{:.{}f}{}{:.{}f}", mean.low, digits, to, mean.high, digits);
+  return mean.has_interval() ? shown(recipe, mean.low) + to + shown(recipe, mean.high) : "";
+}
+
+std::string samples_in_words(const std::vector<std::optional<Cell>>& row) {
+  std::set<int> all;
+  for (const auto& cell : row) {
+    if (cell && cell->samples() > 0) all.insert(cell->samples());
+  }
+  if (all.empty()) return "";
+  return all.size() == 1 ? fmt::format("{}", *all.begin()) : fmt::format("{} to {}", *all.begin(), *all.rbegin());
+}
+
+std::string verdict_in_words(const Compared& order) {
+  if (order.verdict != Verdict::few_samples) return papers::name_of(order.verdict);
+  return fmt::format("{} ({} of {})", papers::name_of(order.verdict), order.ours->samples, kLeastSamples);
 }
 
 std::string used_in_words(const Recipe& recipe) {
@@ -99,7 +139,8 @@ std::string used_in_words(const Recipe& recipe) {
 }
 
 std::string figures_in_paper(const Recipe& recipe) {
-  return recipe.figures.empty() ? "" : head_of(recipe) + papers_rows(recipe);
+  const auto columns = names_of(recipe);
+  return recipe.figures.empty() ? "" : head_of(columns) + papers_rows(recipe, columns);
 }
 
 std::string to_markdown(const std::vector<Result>& results) {

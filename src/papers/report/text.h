@@ -17,8 +17,16 @@ std::string used_in_words(const Recipe& recipe);
 /// The paper's own figures as a table; empty where there are none.
 std::string figures_in_paper(const Recipe& recipe);
 
-/// A figure with the recipe's digits; an interval with one less.
+/// A figure with the recipe's digits.
 std::string shown(const Recipe& recipe, double figure);
+
+/// "90.2 to 95.1", with the same digits; empty where there is no interval.
 std::string interval(const Recipe& recipe, const eval::Mean& mean, const char* to);
+
+/// Samples of a row's figures: "16", or "4 to 16" of cells that differ; empty without figures.
+std::string samples_in_words(const std::vector<std::optional<Cell>>& row);
+
+/// "too few samples (2 of 6)"
+std::string verdict_in_words(const Compared& order);
 
 }  // namespace winnow::papers
