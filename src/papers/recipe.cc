@@ -4,11 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <functional>
-#include <set>
 #include <span>
 
 #include "base/json.h"
+#include "papers/cell_key.h"
 #include "papers/schema.h"
 #include "winnow/error.h"
 
@@ -184,76 +183,6 @@ Plot plot_of(const Json& json) {
                                                         {"histogram", PlotKind::histogram}};
   return {kinds.at(json.at("kind").get<std::string>()), json.value("x", ""), json.value("y", ""),
           json.value("scale", "linear") == "linear" ? eval::Scale::linear : eval::Scale::logarithmic};
-}
-
-/// What both ask for must be the same, or only one asks.
-std::string either(const std::string& row, const std::string& column, const char* what) {
-  if (!row.empty() && !column.empty() && row != column)
-    throw InputError(fmt::format("the row selects the {} {}, the column {}", what, row, column));
-  return row.empty() ? column : row;
-}
-
-/// The tasks of both; of one where only one names some; all of the measure where none does.
-std::vector<std::string> tasks_of(const Select& row, const Select& column, const Measure& measure) {
-  std::set<std::string> all;
-  for (const auto* task : measure.tasks) all.insert(task->name);
-  std::vector<std::string> out;
-  const auto& asked = row.tasks.empty() ? column.tasks : row.tasks;
-  if (asked.empty()) return {all.begin(), all.end()};
-  for (const auto& task : asked) {
-    if (!all.contains(task)) throw InputError(fmt::format("{} is no task of the measure {}", task, measure.name));
-    const bool in_both = row.tasks.empty() || column.tasks.empty() ||
-                         std::find(column.tasks.begin(), column.tasks.end(), task) != column.tasks.end();
-    if (in_both) out.push_back(task);
-  }
-  if (out.empty()) throw InputError("row and column have no task in common");
-  return out;
-}
-
-const Measure& measure_of(const Recipe& recipe, const std::string& name) {
-  const auto found = std::find_if(recipe.measures.begin(), recipe.measures.end(),
-                                  [&](const Measure& measure) { return measure.name == name || name.empty(); });
-  if (found == recipe.measures.end()) throw InputError(fmt::format("there is no measure {}", name));
-  return *found;
-}
-
-/// The one method that fits.
-eval::Method method_of(const Select& row, const Select& column, const Measure& measure) {
-  const auto spec = either(row.method, column.method, "method");
-  const auto budget = either(row.budget, column.budget, "budget");
-  const auto type = either(row.kv_type, column.kv_type, "type");
-  std::vector<const eval::Method*> fit;
-  for (const auto& method : measure.methods) {
-    const bool is_of_budget = !method.budget() || budget.empty() || method.budget()->print() == budget;
-    const bool is_meant =
-        (spec.empty() || method.spec() == spec) && (type.empty() || method.kv_type().print() == type) && is_of_budget;
-    if (is_meant) fit.push_back(&method);
-  }
-  if (fit.size() != 1)
-    throw InputError(fmt::format("{} methods of the measure {} are meant: select one method, budget and type",
-                                 fit.size(), measure.name));
-  return *fit.front();
-}
-
-Protocol protocol_of(const Select& row, const Select& column, const Measure& measure) {
-  const auto name = either(row.protocol, column.protocol, "protocol");
-  if (name.empty() && measure.protocols.size() > 1)
-    throw InputError(
-        fmt::format("the measure {} has {} protocols: select one", measure.name, measure.protocols.size()));
-  return name.empty() ? measure.protocols.front() : protocol_of(name);
-}
-
-CellKey key_of(const Recipe& recipe, const Select& row, const Select& column) {
-  const Measure& measure = measure_of(recipe, either(row.measure, column.measure, "measure"));
-  CellKey out{&measure,
-              tasks_of(row, column, measure),
-              method_of(row, column, measure),
-              protocol_of(row, column, measure),
-              row.labels,
-              either(row.value, column.value, "value"),
-              either(row.series, column.series, "series")};
-  out.labels.insert(column.labels.begin(), column.labels.end());
-  return out;
 }
 
 /// Every cell must stand for something.
