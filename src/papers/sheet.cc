@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <tuple>
 
 #include "base/json.h"
 #include "eval/tasks/texts.h"
@@ -53,6 +55,26 @@ Sheet read_sheet(const std::string& path) {
   }
 }
 
+/// How one sample is measured.
+using Measured = std::tuple<std::string, std::string, std::string, int, std::string>;
+
+std::set<Measured> samples_of(const Sheet& sheet) {
+  std::set<Measured> out;
+  for (const auto& planned : sheet.planned) {
+    for (const auto& id : planned.ids)
+      out.emplace(planned.measure, planned.task, planned.record, planned.max_prompt, id);
+  }
+  return out;
+}
+
+bool are_alike(const Sheet& a, const Sheet& b) {
+  return a.recipe.id() == b.recipe.id() && a.model_hash == b.model_hash && a.rope == b.rope;
+}
+
+bool has_all(const Sheet& whole, const Sheet& part) {
+  return std::ranges::includes(samples_of(whole), samples_of(part));
+}
+
 }  // namespace
 
 Json to_json(const Sheet& sheet) {
@@ -62,8 +84,17 @@ Json to_json(const Sheet& sheet) {
           {"rope", sheet.rope},          {"notes", sheet.notes}, {"planned", std::move(planned)}};
 }
 
-std::string sheet_path(const std::string& folder, const Recipe& recipe) {
-  return (fs::path(folder) / kFolder / fmt::format("{}-{}.json", recipe.paper, recipe.name)).string();
+std::optional<std::string> sheet_path(const std::string& folder, const Sheet& sheet) {
+  const auto name = fmt::format("{}-{}", sheet.recipe.paper, sheet.recipe.name);
+  for (int number = 1;; ++number) {
+    const auto file = number == 1 ? name + ".json" : fmt::format("{}.{}.json", name, number);
+    const auto path = (fs::path(folder) / kFolder / file).string();
+    if (!fs::exists(path)) return path;
+    const auto there = read_sheet(path);
+    if (!are_alike(there, sheet)) continue;
+    if (there.recipe.json != sheet.recipe.json || has_all(sheet, there)) return path;
+    if (has_all(there, sheet)) return {};
+  }
 }
 
 std::vector<Sheet> sheets_in(const std::string& folder) {
@@ -74,9 +105,21 @@ std::vector<Sheet> sheets_in(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(recipes)) {
     if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
   }
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths, {}, [](const std::string& path) { return fs::path(path).stem(); });
   std::vector<Sheet> out;
   for (const auto& path : paths) out.push_back(read_sheet(path));
+  return out;
+}
+
+std::vector<Sheet> without_parts(std::vector<Sheet> sheets) {
+  std::vector<Sheet> out;
+  for (auto& sheet : sheets) {
+    const bool is_part =
+        std::ranges::any_of(out, [&](const Sheet& other) { return are_alike(other, sheet) && has_all(other, sheet); });
+    if (is_part) continue;
+    std::erase_if(out, [&](const Sheet& other) { return are_alike(other, sheet) && has_all(sheet, other); });
+    out.push_back(std::move(sheet));
+  }
   return out;
 }
 

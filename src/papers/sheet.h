@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,18 @@ struct Sheet {
 
 Json to_json(const Sheet& sheet);
 
-/// FOLDER/recipes/PAPER-NAME.json
-std::string sheet_path(const std::string& folder, const Recipe& recipe);
+/// Where a sheet is written: FOLDER/recipes/PAPER-NAME.json, or PAPER-NAME.2.json and so on while what is there is of
+/// other samples. What is there is replaced if all its samples are in the new sheet, or if the recipe has changed
+/// since. Nothing where a sheet of the same recipe already has all samples of this one. Throws InputError for what is
+/// no sheet.
+std::optional<std::string> sheet_path(const std::string& folder, const Sheet& sheet);
 
 /// The sheets of a folder, in the order of their names. Throws InputError, with the file: no such folder, what is no
 /// sheet.
 std::vector<Sheet> sheets_in(const std::string& folder);
+
+/// The sheets without those whose samples another one has, too: shards of a run have the same, and a run with a smaller
+/// --limit has fewer.
+std::vector<Sheet> without_parts(std::vector<Sheet> sheets);
 
 }  // namespace winnow::papers

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
-#include <set>
 
 #include "cli/eval/records.h"
 #include "cli/output.h"
@@ -26,30 +26,13 @@ struct Raw {
 constexpr FileKind kPage{"<!doctype html>\n<html lang=\"en\"><head><meta charset", "a page of winnow papers report"};
 constexpr FileKind kTable{"## ", "what winnow papers report writes"};
 
-std::size_t samples_of(const papers::Sheet& sheet) {
-  std::size_t out = 0;
-  for (const auto& planned : sheet.planned) out += planned.ids.size();
-  return out;
-}
-
-/// The sheets of all folders. Of shards of one run, which have the same one, it is there once; of runs with different
-/// limits the one with the most samples counts.
 std::vector<papers::Sheet> sheets_of(const std::vector<std::string>& folders) {
   std::vector<papers::Sheet> out;
   for (const auto& folder : folders) {
-    for (auto& sheet : papers::sheets_in(folder)) {
-      const auto same = std::find_if(out.begin(), out.end(), [&](const papers::Sheet& other) {
-        return other.recipe.id() == sheet.recipe.id() && other.model_hash == sheet.model_hash &&
-               other.rope == sheet.rope;
-      });
-      if (same == out.end()) {
-        out.push_back(std::move(sheet));
-      } else if (samples_of(*same) < samples_of(sheet)) {
-        *same = std::move(sheet);
-      }
-    }
+    auto sheets = papers::sheets_in(folder);
+    std::move(sheets.begin(), sheets.end(), std::back_inserter(out));
   }
-  return out;
+  return papers::without_parts(std::move(out));
 }
 
 void report(const Raw& r) {

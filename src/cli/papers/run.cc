@@ -36,9 +36,12 @@ struct Raw {
 constexpr FileKind kSheetFile{R"({"recipe":)", "what winnow papers run writes"};
 
 void write_sheet(const papers::Sheet& sheet, const std::string& folder) {
-  const auto path = papers::sheet_path(folder, sheet.recipe);
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  write_file(path, papers::to_json(sheet).dump() + "\n", kSheetFile);
+  const auto path = papers::sheet_path(folder, sheet);
+  if (!path) return;
+  if (std::filesystem::path(*path).stem().has_extension())
+    log().info("{}: {} has other samples of it, too; the report shows each run by itself", sheet.recipe.id(), folder);
+  std::filesystem::create_directories(std::filesystem::path(*path).parent_path());
+  write_file(*path, papers::to_json(sheet).dump() + "\n", kSheetFile);
 }
 
 /// Throws UsageError for one that cannot be measured at all.
