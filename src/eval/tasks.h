@@ -31,6 +31,14 @@ struct TaskOptions {
 
 /// A task as `winnow eval tasks` lists it.
 struct TaskInfo {
+  /// Options that some tasks go by and others do not, as bits.
+  enum Option : unsigned {
+    length = 1,
+    seed = 2,
+    memory = 4,
+    max_prompt = 8,  ///< prompts are texts from files: nothing is hidden in them that a cut could take away
+  };
+
   std::string name;
   std::string source;  ///< paper or set
   std::string metric;
@@ -38,6 +46,9 @@ struct TaskInfo {
   std::function<Task(const Model& model, const TaskOptions& options)> make;
   std::string needs = {};    ///< in the data folder: without it the task is left out of its group; empty: nothing
   std::string instead = {};  ///< what serves in its place; empty: nothing
+  unsigned options = 0;
+
+  bool takes(Option option) const { return (options & option) != 0; }
 };
 
 const std::vector<TaskInfo>& list_tasks();

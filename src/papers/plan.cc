@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <limits>
 #include <set>
 
+#include "papers/selection.h"
 #include "winnow/error.h"
 
 namespace winnow::papers {
@@ -14,6 +17,7 @@ namespace winnow::papers {
 namespace {
 
 using Beyond = eval::PromptLimits::Beyond;
+using eval::TaskInfo;
 
 constexpr int kAnswer = 64;  // tokens of the context that a question of a made-up prompt and its answer may need
 
@@ -24,18 +28,27 @@ std::string listed(const std::vector<int>& numbers) {
                                 : fmt::format("{} … {}", numbers.front(), numbers.back());
 }
 
-/// Takes those out that do not fit into the context, and returns them.
-std::vector<int> take_too_long(std::vector<int>& lengths, int context) {
-  const auto too_long =
-      std::stable_partition(lengths.begin(), lengths.end(), [&](int length) { return length <= context - kAnswer; });
-  std::vector<int> out(too_long, lengths.end());
-  lengths.erase(too_long, lengths.end());
+std::string lengths_in_words(const Measure& measure) {
+  return measure.lengths.empty() ? "the tasks' usual one" : listed(measure.lengths);
+}
+
+/// Whether made-up prompts of a length fit into the context, with the measure's answers.
+bool fits(const Measure& measure, int length, int context) {
+  return length <= context - std::max(kAnswer, measure.answer);
+}
+
+std::vector<int> too_long(const Measure& measure, const std::vector<int>& lengths, int context) {
+  std::vector<int> out;
+  std::ranges::copy_if(lengths, std::back_inserter(out), [&](int length) { return !fits(measure, length, context); });
   return out;
 }
 
-std::string too_long(const Measure& measure, const std::vector<int>& lengths, int context) {
-  return fmt::format("{}: prompts of {} tokens are left out, since the model's context is {}", measure.name,
-                     listed(lengths), context);
+/// What happens to prompts of lengths that do not fit.
+std::string beyond_note(const Measure& measure, const std::vector<int>& lengths, int context, Beyond beyond) {
+  const auto prompts = fmt::format("{}: prompts of {} tokens{}", measure.name, listed(lengths),
+                                   measure.answer > 0 ? fmt::format(" with answers of {}", measure.answer) : "");
+  return beyond == Beyond::allowed ? fmt::format("{} are read beyond the model's context of {}", prompts, context)
+                                   : fmt::format("{} are left out, since the model's context is {}", prompts, context);
 }
 
 /// The labels by which the recipe's cells and plots tell samples apart.
@@ -50,10 +63,36 @@ std::set<std::string> labels_of(const Recipe& recipe) {
   return out;
 }
 
+/// A task of a measure with its samples.
+struct Made {
+  const TaskInfo* info;
+  eval::Task task;
+};
+
+/// What the samples have of a label.
+std::set<std::string> values_of(const std::vector<Made>& made, const char* label) {
+  std::set<std::string> out;
+  for (const auto& one : made) {
+    for (const auto& sample : one.task.samples) {
+      if (const auto found = sample.labels.find(label); found != sample.labels.end()) out.insert(found->second);
+    }
+  }
+  return out;
+}
+
+bool takes(const Measure& measure, TaskInfo::Option option) {
+  return std::ranges::any_of(measure.tasks, [&](const TaskInfo* task) { return task->takes(option); });
+}
+
+/// Whether --max-prompt cuts a task's prompts: the paper's are cut, or they stand in files.
+bool is_cut(const Measure& measure, const TaskInfo& task) {
+  return measure.max_prompt > 0 || task.takes(TaskInfo::max_prompt);
+}
+
 class Planner {
  public:
   Planner(const Recipe& recipe, const Model& model, const eval::TaskOptions& tasks, const eval::PromptLimits& limits)
-      : recipe_(recipe), model_(model), tasks_(tasks), limits_(limits), labels_(labels_of(recipe)) {
+      : recipe_(recipe), model_(model), tasks_(tasks), limits_(limits), selection_(recipe), labels_(labels_of(recipe)) {
     const auto& info = model.info();
     plan_.sheet.recipe = recipe;
     plan_.sheet.model = info.name.empty() ? std::filesystem::path(info.path).stem().string() : info.name;
@@ -63,47 +102,67 @@ class Planner {
 
   Plan all() {
     for (const auto& measure : recipe_.measures) add(measure);
+    name_unused();
     return std::move(plan_);
   }
 
  private:
   void note(const std::string& sentence) { plan_.sheet.notes.push_back(sentence); }
 
-  void add(const Measure& measure) {
-    eval::Evaluation evaluation;
-    evaluation.methods = measure.methods;
-    evaluation.protocols = measure.protocols;
-    evaluation.limits = limits_;
-    if (measure.beyond == Beyond::allowed) evaluation.limits.beyond = Beyond::allowed;
-    std::vector<std::string> names;
-    for (auto& [name, task] : tasks_of(measure)) {
-      evaluation.tasks.push_back(std::move(task));
-      names.push_back(name);
-    }
-    evaluation.limits.max_prompt = max_prompt(measure, evaluation.tasks);
-    for (std::size_t i = 0; i < names.size(); ++i)
-      write_down(measure, names[i], evaluation.tasks[i], evaluation.limits.max_prompt);
-    if (!evaluation.tasks.empty()) plan_.evaluations.push_back(std::move(evaluation));
+  Beyond beyond(const Measure& measure) const {
+    return measure.beyond == Beyond::allowed ? Beyond::allowed : limits_.beyond;
   }
 
-  std::vector<std::pair<std::string, eval::Task>> tasks_of(const Measure& measure) {
+  void add(const Measure& measure) {
+    auto made = tasks_of(measure, lengths(measure));
+    if (made.empty()) return;
+    keep_selected(measure, made);
+    if (made.empty()) return;
+    if (tasks_.limit > 0) note_limit(measure, made);
+    const int most = max_prompt(measure, made);
+    for (auto& [info, task] : made) {
+      eval::Evaluation evaluation;
+      evaluation.methods = measure.methods;
+      evaluation.protocols = measure.protocols;
+      evaluation.limits = limits_;
+      evaluation.limits.beyond = beyond(measure);
+      evaluation.limits.max_prompt = is_cut(measure, *info) ? most : 0;
+      write_down(measure, info->name, task, evaluation.limits.max_prompt);
+      evaluation.tasks.push_back(std::move(task));
+      plan_.evaluations.push_back(std::move(evaluation));
+    }
+  }
+
+  /// The user's, where the measure goes by lengths.
+  std::vector<int> lengths(const Measure& measure) {
+    const bool is_users = !tasks_.lengths.empty() && takes(measure, TaskInfo::length);
+    auto out = is_users ? tasks_.lengths : measure.lengths;
+    if (out != measure.lengths)
+      note(fmt::format("{}: prompts have the length {}, not {} as in the recipe", measure.name, listed(out),
+                       lengths_in_words(measure)));
+    const auto beyond_context = too_long(measure, out, limits_.context);
+    if (!beyond_context.empty()) note(beyond_note(measure, beyond_context, limits_.context, beyond(measure)));
+    return out;
+  }
+
+  /// Those whose files are there, with prompts of the lengths that are not left out.
+  std::vector<Made> tasks_of(const Measure& measure, std::vector<int> lengths) {
     eval::TaskOptions options = tasks_;
     options.shots = measure.shots;
     options.answer = measure.answer;
-    options.lengths = lengths(measure);
     options.depths = measure.depths;
     options.requests = measure.requests;
     if (!measure.seeds.empty()) options.seeds = measure.seeds;
-    if (limits_.beyond == Beyond::refused && measure.beyond == Beyond::refused) {
-      const auto left_out = take_too_long(options.lengths, limits_.context);
-      if (!left_out.empty()) note(too_long(measure, left_out, limits_.context));
-      if (!left_out.empty() && options.lengths.empty()) return {};
-    }
-    std::vector<std::pair<std::string, eval::Task>> out;
+    const bool has_lengths = !lengths.empty();
+    if (beyond(measure) == Beyond::refused)
+      std::erase_if(lengths, [&](int length) { return !fits(measure, length, limits_.context); });
+    std::vector<Made> out;
+    if (has_lengths && lengths.empty()) return out;
+    options.lengths = std::move(lengths);
     for (const auto* task : measure.tasks) {
       const auto lacks = eval::lacking(*task, options.data);
       if (lacks.empty()) {
-        out.emplace_back(task->name, task->make(model_, options));
+        out.push_back({task, task->make(model_, options)});
       } else {
         note(fmt::format("{} is left out: {}", task->name, lacks));
       }
@@ -111,31 +170,65 @@ class Planner {
     return out;
   }
 
-  /// The user's, where the recipe has some.
-  std::vector<int> lengths(const Measure& measure) {
-    if (measure.lengths.empty() || tasks_.lengths.empty()) return measure.lengths;
-    note(fmt::format("{}: prompts have {} tokens, not {} as in the recipe", measure.name, listed(tasks_.lengths),
-                     listed(measure.lengths)));
-    return tasks_.lengths;
+  /// Leaves out the samples that no cell is about, and tasks that have no others.
+  void keep_selected(const Measure& measure, std::vector<Made>& made) {
+    const auto before = values_of(made, "length");
+    for (auto& one : made)
+      std::erase_if(one.task.samples,
+                    [&](const eval::Sample& sample) { return !selection_.has(measure, one.info->name, sample); });
+    std::erase_if(made, [](const Made& one) { return one.task.samples.empty(); });
+    std::vector<std::string> lost;
+    std::ranges::set_difference(before, values_of(made, "length"), std::back_inserter(lost));
+    if (!lost.empty() && !tasks_.lengths.empty()) {
+      note(fmt::format("{}: no row and column are for prompts of the length {}; the recipe's is {}", measure.name,
+                       fmt::join(lost, ", "), lengths_in_words(measure)));
+    } else if (made.empty()) {
+      note(fmt::format("{}: no row and column select any of its samples", measure.name));
+    }
   }
 
-  /// What prompts are cut to: the paper's length, the user's, or what the context leaves beside the longest answer.
-  int max_prompt(const Measure& measure, const std::vector<eval::Task>& tasks) {
-    if (measure.max_prompt == 0) return 0;
+  /// How many samples --limit has left, and of which part of what the recipe varies.
+  void note_limit(const Measure& measure, const std::vector<Made>& made) {
+    std::size_t samples = 0;
+    for (const auto& one : made) samples += one.task.samples.size();
+    auto out = fmt::format("{}: --limit {} leaves {} samples", measure.name, tasks_.limit, samples);
+    const auto tell = [&](const char* label, const std::vector<int>& all, const char* what) {
+      const auto left = values_of(made, label).size();
+      if (left < all.size()) out += fmt::format(", {} of {} {}", left, all.size(), what);
+    };
+    tell("depth", measure.depths, "depths");
+    tell("requests", measure.requests, "numbers of requests");
+    note(out);
+  }
+
+  /// What prompts are cut to: the paper's length, the user's, or what the context leaves beside the longest answer. 0:
+  /// none is cut.
+  int max_prompt(const Measure& measure, const std::vector<Made>& made) {
+    const bool is_users = limits_.max_prompt > 0 && takes(measure, TaskInfo::max_prompt);
+    if (measure.max_prompt == 0 && !is_users) return 0;
     int answer = 0;
-    for (const auto& task : tasks) {
-      for (const auto& sample : task.samples) answer = std::max(answer, sample.max_tokens);
+    for (const auto& one : made) {
+      for (const auto& sample : one.task.samples) answer = std::max(answer, sample.max_tokens);
     }
-    int out = measure.max_prompt;
-    if (limits_.beyond == Beyond::refused) out = std::min(out, limits_.context - answer);
-    if (limits_.max_prompt > 0) out = std::min(out, limits_.max_prompt);
+    const int most = measure.max_prompt > 0 ? measure.max_prompt : std::numeric_limits<int>::max();
+    const int room = limits_.context - answer;
+    int out = limits_.max_prompt > 0 ? std::min(most, limits_.max_prompt) : most;
+    if (beyond(measure) == Beyond::refused) out = std::min(out, room);
     if (out < 1)
       throw InputError(fmt::format("the model's context of {} tokens has no room for an answer of {} and its prompt",
                                    limits_.context, answer));
-    if (out < measure.max_prompt)
-      note(fmt::format("{}: prompts are cut to {} tokens, not to {} as in the paper (the model's context is {})",
-                       measure.name, out, measure.max_prompt, limits_.context));
+    if (out < most) note(cut_note(measure, out));
+    if (out > room)
+      note(fmt::format("{}: prompts of up to {} tokens are read beyond the model's context of {}", measure.name, out,
+                       limits_.context));
     return out;
+  }
+
+  std::string cut_note(const Measure& measure, int tokens) const {
+    const auto paper = measure.max_prompt > 0 ? fmt::format(", not to {} as in the paper", measure.max_prompt) : "";
+    const auto why = tokens == limits_.max_prompt ? "as --max-prompt says"
+                                                  : fmt::format("since the model's context is {}", limits_.context);
+    return fmt::format("{}: longer prompts are cut to {} tokens{}, {}", measure.name, tokens, paper, why);
   }
 
   /// Adds a task's samples to the sheet.
@@ -152,10 +245,24 @@ class Planner {
       plan_.sheet.planned.push_back({measure.name, name, what.first, max_prompt, what.second, samples});
   }
 
+  void name_unused() {
+    const eval::TaskOptions usual;
+    const auto check = [&](const char* name, bool is_given, const auto& is_taken) {
+      if (is_given && std::ranges::none_of(recipe_.measures, is_taken)) plan_.unused.emplace_back(name);
+    };
+    check("--length", !tasks_.lengths.empty(), [](const Measure& m) { return takes(m, TaskInfo::length); });
+    check("--max-prompt", limits_.max_prompt > 0,
+          [](const Measure& m) { return m.max_prompt > 0 || takes(m, TaskInfo::max_prompt); });
+    check("--memory", tasks_.memory != usual.memory, [](const Measure& m) { return takes(m, TaskInfo::memory); });
+    check("--seed", tasks_.seeds != usual.seeds,
+          [](const Measure& m) { return m.seeds.empty() && takes(m, TaskInfo::seed); });
+  }
+
   const Recipe& recipe_;
   const Model& model_;
   const eval::TaskOptions& tasks_;
   const eval::PromptLimits& limits_;
+  Selection selection_;
   std::set<std::string> labels_;
   Plan plan_;
 };
@@ -173,13 +280,13 @@ std::vector<std::string> not_at_hand(const Recipe& recipe, const std::string& da
       const auto lacks = data.empty() ? "" : eval::lacking(*task, data);
       if (!lacks.empty()) out.push_back(fmt::format("{}: {}", task->name, lacks));
     }
-    if (context == 0 || measure.beyond == Beyond::allowed) continue;
-    auto lengths = measure.lengths;
-    const auto left_out = take_too_long(lengths, context);
-    if (!left_out.empty()) out.push_back(too_long(measure, left_out, context));
+    if (context == 0) continue;
+    const auto beyond_context = too_long(measure, measure.lengths, context);
+    if (!beyond_context.empty()) out.push_back(beyond_note(measure, beyond_context, context, measure.beyond));
     if (measure.max_prompt > context)
-      out.push_back(fmt::format("{}: the paper's prompts have up to {} tokens, the model's context {}", measure.name,
-                                measure.max_prompt, context));
+      out.push_back(
+          fmt::format("{}: prompts are cut to what the model's context of {} holds, not to {} tokens as in the paper",
+                      measure.name, context, measure.max_prompt));
   }
   return out;
 }

@@ -60,8 +60,12 @@ std::vector<papers::Plan> plans_of(const Raw& r, const std::vector<papers::Recip
   std::vector<papers::Plan> out;
   for (const auto& recipe : recipes) {
     auto plan = papers::plan(recipe, model, r.task, limits);
-    for (const auto& note : plan.sheet.notes) log().warn("{}: {}", plan.sheet.recipe.id(), note);
-    if (plan.evaluations.empty()) throw InputError(fmt::format("{}: nothing of it can be measured here", recipe.id()));
+    if (plan.evaluations.empty())
+      throw InputError(
+          fmt::format("{}: nothing of it can be measured: {}", recipe.id(), fmt::join(plan.sheet.notes, "; ")));
+    for (const auto& note : plan.sheet.notes) log().warn("{}: {}", recipe.id(), note);
+    for (const auto& option : plan.unused)
+      log().warn("{}: {} changes nothing, since none of its tasks goes by it", recipe.id(), option);
     for (auto& evaluation : plan.evaluations) {
       if (r.common.raw) without_template(evaluation);
     }

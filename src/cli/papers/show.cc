@@ -63,6 +63,35 @@ std::string described(const papers::Measure& measure) {
   return out;
 }
 
+/// "method snapkv, budget 128, length = 4000"
+std::string described(const papers::Select& select) {
+  std::vector<std::string> out;
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) out.push_back(fmt::format("{} {}", name, text));
+  };
+  add("measure", select.measure);
+  add("tasks", listed(select.tasks));
+  add("method", select.method);
+  add("budget", select.budget);
+  add("type", select.kv_type);
+  add("protocol", select.protocol);
+  add("value", select.value);
+  add("series", select.series);
+  for (const auto& [label, value] : select.labels) out.push_back(fmt::format("{} = {}", label, value));
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+/// What each selects of the records, or why it has no counterpart.
+std::string described(const char* title, const std::vector<papers::Line>& lines) {
+  std::string out;
+  for (const auto& line : lines) {
+    const auto name = line.group.empty() ? line.name : fmt::format("{} ({})", line.name, line.group);
+    const auto what = line.not_measured.empty() ? described(line.select) : line.not_measured;
+    if (!what.empty()) out += fmt::format("  {}: {}\n", name, what);
+  }
+  return out.empty() ? out : fmt::format("\n{}\n{}", title, out);
+}
+
 void show_recipe(const Raw& r) {
   const auto recipe = papers::load_recipe(r.recipe);
   std::string out =
@@ -70,6 +99,7 @@ void show_recipe(const Raw& r) {
   for (const auto& claim : recipe.claims) out += fmt::format("The paper ({}): {}\n", claim.place, claim.says);
   if (!recipe.figures.empty()) out += "\n" + papers::figures_in_paper(recipe);
   for (const auto& measure : recipe.measures) out += "\n" + described(measure);
+  out += described("rows", recipe.rows) + described("columns", recipe.columns);
   auto missing = recipe.missing;
   const int context = r.model.empty() ? 0 : describe_model(r.model).info.context;
   const auto absent = papers::not_at_hand(recipe, r.data, context);

@@ -13,6 +13,7 @@ namespace {
 constexpr int kPromptTokens = 2048;
 constexpr int kAnswer = 16;
 constexpr const char* kFolder = "longbench-mini";
+constexpr unsigned kOptions = TaskInfo::length | TaskInfo::max_prompt;
 
 /// The measure, with the time that it takes for all caches in their records.
 Measure timed(Measure measure) {
@@ -57,7 +58,7 @@ void add(const char* name, const char* source, const char* metric, Measure (*mea
   to.push_back(
       {name, source, metric, "the last 64 tokens",
        [name, measure](const Model& model, const TaskOptions& options) { return of(name, measure(), model, options); },
-       kFolder});
+       kFolder, "", kOptions});
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ void add_attention(std::vector<TaskInfo>& to) {
   constexpr const char* kLoss = "attention/loss";
   to.push_back({kLoss, "eviction's loss against its bound (Ada-KV, figure 4)", "attention kept", "the last 64 tokens",
                 [](const Model& model, const TaskOptions& options) { return make_loss(kLoss, model, options); },
-                kFolder});
+                kFolder, "", kOptions});
   add("attention/kept", "kept positions (EMS, figures 2, 8, 9; AhaKV, 2, 5, 6)", "kept in the second half", keeping,
       to);
   add("attention/redundancy", "similar entries, sparse scores, by head (EMS, figure 4)", "redundant entries", repeating,

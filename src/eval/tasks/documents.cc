@@ -162,13 +162,13 @@ void add_documents(std::vector<TaskInfo>& to) {
     to.push_back(
         {kAnswered + set.name, set.source, set.metric, question,
          [samples = set.samples](const Model&, const TaskOptions& options) { return answered(samples(options)); },
-         set.needs, set.instead});
+         set.needs, set.instead, TaskInfo::max_prompt});
   for (const auto& set : all_sets())
     to.push_back({kCompared + set.name, "distance to reading them together, " + set.name, "agreement, kl", question,
                   [samples = set.samples](const Model&, const TaskOptions& options) {
                     return compared(samples(options), options);
                   },
-                  set.needs, set.instead});
+                  set.needs, set.instead, TaskInfo::max_prompt});
 }
 
 bool is_documents_file(const std::string& name, const TaskOptions& options) {

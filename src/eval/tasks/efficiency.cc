@@ -47,7 +47,7 @@ Task make(const Model& model, const TaskOptions& options) {
 
 void add_efficiency(std::vector<TaskInfo>& to) {
   to.push_back({"efficiency", "essays of --length tokens, each cache alone", "share of bytes saved",
-                "the last 32 tokens", make, "needle"});
+                "the last 32 tokens", make, "needle", "", TaskInfo::length});
 }
 
 }  // namespace winnow::eval

@@ -83,7 +83,8 @@ Task make(const Model&, const TaskOptions& options) {
 
 void add_kv_retrieval(std::vector<TaskInfo>& to) {
   to.push_back({"kv-retrieval", "Lost in the Middle: files, or made up with --length keys",
-                name_of(Metric::contains_all), "the key whose value is asked for", make});
+                name_of(Metric::contains_all), "the key whose value is asked for", make, "", "",
+                TaskInfo::length | TaskInfo::seed});
 }
 
 }  // namespace winnow::eval

@@ -76,7 +76,7 @@ Task make(const Model&, const TaskOptions& options) {
 
 void add_lines(std::vector<TaskInfo>& to) {
   to.push_back({"lines", "LongEval line retrieval: files, or made up with --length lines", name_of(Metric::last_number),
-                "which line's number is asked for", make});
+                "which line's number is asked for", make, "", "", TaskInfo::length | TaskInfo::seed});
 }
 
 }  // namespace winnow::eval

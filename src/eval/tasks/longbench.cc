@@ -181,8 +181,8 @@ void add_longbench(std::vector<TaskInfo>& to) {
                   [&dataset](const Model&, const TaskOptions& options) {
                     return Task{samples_of(dataset, options, [](Sample&) {}), answering()};
                   },
-                  fmt::format("longbench/{}.jsonl", dataset.name),
-                  fmt::format("longbench-mini/{}.jsonl", dataset.name)});
+                  fmt::format("longbench/{}.jsonl", dataset.name), fmt::format("longbench-mini/{}.jsonl", dataset.name),
+                  TaskInfo::max_prompt});
   }
 }
 

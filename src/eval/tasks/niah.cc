@@ -73,7 +73,7 @@ Task make(const Model& model, const TaskOptions& options) {
 
 void add_niah(std::vector<TaskInfo>& to) {
   to.push_back({"niah", "Needle in a Haystack: five sentences, five depths", name_of(Metric::contains_all),
-                "the sentence that is to be completed", make, "needle"});
+                "the sentence that is to be completed", make, "needle", "", TaskInfo::length});
 }
 
 }  // namespace winnow::eval

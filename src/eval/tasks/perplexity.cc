@@ -57,7 +57,8 @@ Task make(const Model& model, const Cut& cut, const TaskOptions& options) {
 
 void add(const Cut& cut, const char* source, const char* protocol, std::vector<TaskInfo>& to) {
   to.push_back({cut.name, source, "next-token accuracy", protocol,
-                [&cut](const Model& model, const TaskOptions& options) { return make(model, cut, options); }, "text"});
+                [&cut](const Model& model, const TaskOptions& options) { return make(model, cut, options); }, "text",
+                "", TaskInfo::length});
 }
 
 }  // namespace

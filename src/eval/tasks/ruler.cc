@@ -149,7 +149,7 @@ void add_ruler(std::vector<TaskInfo>& to) {
     to.push_back({fmt::format("ruler/{}", type.name), "RULER, made up with --length tokens", name_of(type.metric),
                   "the line that asks, with the words that the answer begins with",
                   [&type](const Model& model, const TaskOptions& options) { return make(type, model, options); },
-                  type.needs});
+                  type.needs, "", TaskInfo::length | TaskInfo::seed});
   }
 }
 

@@ -142,7 +142,7 @@ void add_short(std::vector<TaskInfo>& to) {
     to.push_back({set.name, set.source, set.likelihood == Likelihood::sum ? "likelihood" : "likelihood per token",
                   "the sample itself, after the examples",
                   [&set](const Model&, const TaskOptions& options) { return make(set, options); },
-                  fmt::format("short/{}", set.file)});
+                  fmt::format("short/{}", set.file), "", TaskInfo::max_prompt});
   }
 }
 

@@ -63,7 +63,7 @@ Task make(const Model& model, const TaskOptions& options) {
 
 void add_throughput(std::vector<TaskInfo>& to) {
   to.push_back({"throughput", "essays of --length tokens, --requests at once, answers of --answer tokens",
-                "share of bytes saved", "the last 32 tokens", make});
+                "share of bytes saved", "the last 32 tokens", make, "", "", TaskInfo::length | TaskInfo::memory});
 }
 
 }  // namespace winnow::eval
