@@ -26,6 +26,7 @@ def run(*arguments, code=0):
 
 
 RECIPES = [line.split()[0] for line in run().stdout.splitlines()]
+OF_LENGTHS = {"ada-kv/figure-8": "1000", "ems/figure-6": "5400"}  # whose cells are for some lengths only; one that fills some
 
 
 def write_jsonl(path, lines):
@@ -96,6 +97,18 @@ def small(**changes):
     return recipe
 
 
+def of_keys():
+    """A recipe of one made-up task, whose prompts have lengths."""
+    select = {"name": "keys", "measures": [{"name": "keys", "tasks": ["kv-retrieval"], "methods": ["full", "snapkv:window=4"], "budgets": ["24"], "lengths": [4]}]}
+    return {name: part for name, part in small(columns=[{"name": "found"}], **select).items() if name not in ("figures", "claims")}
+
+
+def page_of(work, out):
+    run("report", f"{work}/{out}", "-o", f"{work}/{out}.html")
+    with open(f"{work}/{out}.html") as file:
+        return file.read()
+
+
 def write(work, recipe, name="own.json"):
     with open(f"{work}/{name}", "w") as file:
         file.write(recipe if isinstance(recipe, str) else json.dumps(recipe))
@@ -127,7 +140,12 @@ def test_a_recipe_runs_from_a_clean_folder(work, model, data, name):
         check_refusal(result, 2, f"{name} cannot be measured: ")
         return
     out = name.replace("/", "-")
-    measure(work, data, out, name, "--limit", "1", "--length", "100", "--beyond-context")
+    options = [name, "--limit", "1", "--length", "100", "--beyond-context"]
+    if name in OF_LENGTHS:
+        refused = measure(work, data, out, *options, code=1)
+        check_refusal(refused, 1, f"{name}: nothing of it can be measured: ", "no row and column are for prompts of the length 100", "the recipe's is ")
+        options[options.index("100")] = OF_LENGTHS[name]
+    measure(work, data, out, *options)
     assert records(work, out)
     report = run("report", f"{work}/{out}").stdout
     assert report.startswith(f"## {name}: ") and "Measured with " in report
@@ -169,6 +187,9 @@ def test_a_folder_holds_several_recipes(work, model, data):
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snapkv"], "budgets": ["many"]}]}, ["measures[0].budgets[0]: ", "many"], id="unknown_budget"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snapkv"]}]}, ["measures[0].methods[0]: snapkv needs a budget"], id="no_budget"),
         pytest.param({"rows": [{"name": "a"}, {"name": "b"}]}, ["rows[0] and columns[0]: 2 methods of the measure all are meant"], id="several_caches"),
+        pytest.param({"rows": [{"name": "a", "select": {"method": "full"}}, {"name": "b", "select": {"method": "h2o"}}]}, ["rows[1] and columns[0]: the row selects the method h2o, but the measure all has full, snapkv:window=4"], id="method_of_no_measure"),
+        pytest.param({"columns": [{"name": "a", "select": {"budget": "24"}}, {"name": "b", "select": {"budget": "32"}}]}, ["rows[0] and columns[1]: the column selects the budget 32, but the measure all has 24, 48"], id="budget_of_no_measure"),
+        pytest.param({"columns": [{"name": "a", "select": {"budget": "24", "protocol": "question-agnostic"}}, {"name": "b"}]}, ["rows[0] and columns[0]: the column selects the protocol question-agnostic, but the measure all has question-aware"], id="protocol_of_no_measure"),
         pytest.param({"columns": [{"name": "a", "select": {"tasks": ["niah"]}}, {"name": "b"}]}, ["rows[0] and columns[0]: niah is no task of the measure all"], id="task_of_no_measure"),
         pytest.param({"claims": [{"says": "s", "place": "p", "orders": [{"more": "Full", "less": "H2O"}]}]}, ["claims[0].orders[0].less: there is no H2O"], id="unknown_row"),
     ],
@@ -264,6 +285,13 @@ def test_series_are_drawn(work, model, data, kind, task, series):
     assert "tiny (winnow)</figcaption><svg" in page and ">SnapKV<" in page
 
 
+def counted(said):
+    """Orders: all, agree, disagree, cannot be told, too few samples, nothing evicted, not measured."""
+    sentence = r"Of (\d+) orders of the paper (\d+) agree, (\d+) disagree, (\d+) cannot be told, (\d+) have too few samples \(fewer than 6\), "
+    sentence += r"(\d+) are of caches from which nothing was evicted, (\d+) were not measured\."
+    return [int(number) for number in re.search(sentence, said).groups()]
+
+
 def given(work, data, scores):
     """A folder whose records have these scores: of full, and of SnapKV with both budgets."""
     path = write(work, small(measures=[{"name": "all", "tasks": ["longbench/trec"], "methods": ["full", "snapkv:window=4"], "budgets": ["24", "48"]}]))
@@ -284,14 +312,46 @@ def test_orders_of_a_case_by_hand(work, model, data):
     full = [0.5, 1, 0.5, 1, 0.5, 1, 0.5, 1]
     said = given(work, data, {"full": full, "24": [s - 0.5 for s in full], "48": [s + (0.25 if i % 2 else -0.25) for i, s in enumerate(full)]})
     assert "| Full | 75.00 (" in said and "| SnapKV | 25.00 (" in said
-    assert "Of 3 orders of the paper 2 agree, 0 disagree, 1 cannot be told, 0 were not measured." in said, said
-    assert re.search(r"\| Full > SnapKV \| A model \| 1 \| 0 \| 1 \| 0 \|", said) and re.search(r"\| Full > SnapKV \| Full is better\. \| 1 \| 0 \| 0 \| 0 \|", said)
+    assert counted(said) == [3, 2, 0, 1, 0, 0, 0], said
+    assert "\n| order | by | agrees | disagrees | cannot be told | too few samples | nothing evicted | not measured |\n" in said
+    assert "| Full > SnapKV | A model | 1 | 0 | 1 | 0 | 0 | 0 |" in said and "| Full > SnapKV | Full is better. | 1 | 0 | 0 | 0 | 0 | 0 |" in said
+    assert re.search(r"\| Full \| 75\.00 \(\d\d\.\d\d to \d\d\.\d\d\) \| 75\.00 \(\d\d\.\d\d to \d\d\.\d\d\) \| 8 \|\n", said), "intervals have the means' digits"
 
 
 def test_an_order_that_does_not_hold(work, model, data):
     full = [0.25] * 8
     said = given(work, data, {"full": full, "24": [0.5] * 8, "48": [0.25] * 8})
-    assert "Of 3 orders of the paper 0 agree, 2 disagree, 1 cannot be told, 0 were not measured." in said, said
+    assert counted(said) == [3, 0, 2, 1, 0, 0, 0], said
+
+
+def test_where_nothing_is_evicted_the_full_cache_stands(work, model, data):
+    """Prompts that fit into the budget of 48 are not measured with it: the cells say so, and these orders tell nothing."""
+    full = [0.5, 1, 0.5, 1, 0.5, 1, 0.5, 1]
+    given(work, data, {"full": full, "24": [s - 0.5 for s in full], "48": full})
+    changed = records(work, "given")
+    for r in changed:
+        r["prompt_tokens"] = 40
+        if r["budget"] == "48":
+            r.update(skipped="the prompt has 40 tokens, the budget 48", score=0)
+    write_jsonl(f"{work}/given/records.jsonl", changed)
+    said = run("report", f"{work}/given").stdout
+    assert counted(said) == [3, 2, 0, 0, 0, 1, 0], said
+    assert re.search(r"\| SnapKV \| 25\.00 \([^)]*\) \| 75\.00 \([^)]*\) = full \| 8 \|\n", said) and said.count("= full") == 1, said
+    page = page_of(work, "given")
+    assert page.count("= full") == 1 and page.count("<td>nothing evicted</td>") == 1
+    changed = [{**r, "skipped": "", "score": 1} if r["budget"] == "48" and r["id"] == "trec-1" else r for r in changed]
+    write_jsonl(f"{work}/given/records.jsonl", changed)
+    assert counted(run("report", f"{work}/given").stdout) == [3, 2, 0, 1, 0, 0, 0], "one of them is measured"
+
+
+def test_one_sample_has_no_interval(work, model, data):
+    path = write(work, small())
+    measure(work, data, "one", path, "--limit", "1")
+    said = run("report", f"{work}/one").stdout
+    assert re.search(r"\| Full \| \d+\.\d\d \| \d+\.\d\d \| 2 \|\n", said), "two tasks with one sample each"
+    assert "- all: --limit 1 leaves 2 samples\n" in said and " to " not in said.partition("tiny, winnow")[2].partition("Of 3 orders")[0]
+    measure(work, data, "needle", "ada-kv/figure-6", "--limit", "3", "--length", "100,120", "--beyond-context")
+    assert "- needle: --limit 3 leaves 6 samples, 3 of 10 depths\n" in run("report", f"{work}/needle").stdout
 
 
 def test_few_samples_tell_nothing(work, model, data):
@@ -304,4 +364,61 @@ def test_few_samples_tell_nothing(work, model, data):
         r.pop("skipped", None)
     with open(f"{work}/few/records.jsonl", "w") as file:
         file.writelines(json.dumps(r) + "\n" for r in changed)
-    assert "0 agree, 0 disagree, 3 cannot be told" in run("report", f"{work}/few").stdout
+    assert counted(run("report", f"{work}/few").stdout) == [3, 0, 0, 0, 3, 0, 0]
+    page = page_of(work, "few")
+    assert page.count("<td>too few samples (4 of 6)</td>") == 3 and "6 samples are the least" in page
+
+
+def test_runs_of_other_lengths_stay_in_the_report(work, model, data):
+    path = write(work, of_keys(), "keys.json")
+    measure(work, data, "lengths", path, "--length", "2", "--limit", "2", "--beyond-context")
+    first = run("report", f"{work}/lengths").stdout
+    assert "the length 2, not 4 as in the recipe" in first and first.count("## mine/keys") == 1
+    measure(work, data, "lengths", path, "--length", "3", "--limit", "2", "--beyond-context")
+    kept = [r for r in records(work, "lengths") if r["labels"]["length"] == "2"]
+    write_jsonl(f"{work}/lengths/records.jsonl", kept)  # as if it had been stopped at once
+    both = run("report", f"{work}/lengths").stdout
+    assert both.startswith(first) and "## mine/keys" in both[len(first) :], both
+    assert "the length 3, not 4" in both[len(first) :] and "Not measured yet: Full; SnapKV" in both[len(first) :]
+    page = page_of(work, "lengths")
+    assert page.count('id="mine/keys"') == 1 and page.count('id="mine/keys.2"') == 1 and '<a href="#mine/keys.2">' in page
+    measure(work, data, "lengths", path, "--length", "2", "--limit", "1", "--beyond-context")
+    assert run("report", f"{work}/lengths").stdout.startswith(first), "fewer of the same samples change nothing"
+    measure(work, data, "lengths", path, "--length", "2", "--limit", "3", "--beyond-context")
+    assert re.search(r"\| Full \| [^|]+\| 3 \|\n", run("report", f"{work}/lengths").stdout), "more of the same samples take their place"
+    assert sorted(os.listdir(f"{work}/lengths/recipes")) == ["mine-keys.2.json", "mine-keys.json"]
+
+
+def test_length_and_max_prompt_reach_every_task_that_goes_by_them(work, model, data):
+    said = measure(work, data, "cut", "ada-kv/figure-3", "--limit", "1", "--length", "90", "--max-prompt", "70").stderr
+    assert "attention: prompts have the length 90, not the tasks' usual one" in said and "attention: longer prompts are cut to 70 tokens, as --max-prompt says" in said
+    found = records(work, "cut")
+    assert found and all(r["labels"]["length"] == "90" and r["max_prompt"] == 70 and 60 < r["prompt_tokens"] <= 70 for r in found), found
+    assert "changes nothing" not in said
+    said = measure(work, data, "cut", "ems/table-5", "--limit", "1", "--length", "90", "--max-prompt", "70").stderr
+    assert "ems/table-5: --length changes nothing" in said and "longbench: longer prompts are cut to 70 tokens, not to 3500 as in the paper, as --max-prompt says" in said
+    said = measure(work, data, "cut", "ada-kv/figure-6", "--limit", "1", "--length", "90", "--max-prompt", "70", "--memory", "1GiB", "--seed", "2", "--beyond-context").stderr
+    assert [option for option in ("--length", "--max-prompt", "--memory", "--seed") if f"ada-kv/figure-6: {option} changes nothing" in said] == ["--max-prompt", "--memory", "--seed"]
+    assert all(r["prompt_tokens"] > 70 for r in records(work, "cut") if r["task"] == "niah"), "a cut could take what is hidden"
+
+
+def test_prompts_beyond_the_context_are_announced(work, model, data):
+    """The tiny model's context is 256."""
+    shown = run("show", "ahakv/figure-8", "-m", f"{work}/tiny.gguf").stdout
+    assert "speed: prompts of 32000 tokens with answers of 512 are read beyond the model's context of 256" in shown
+    shown = run("show", "ems/table-5", "-m", f"{work}/tiny.gguf").stdout
+    assert "prompts are cut to what the model's context of 256 holds, not to 3500 tokens as in the paper" in shown
+    said = measure(work, data, "beyond", "ahakv/figure-8", "--length", "100").stderr
+    sentence = "speed: prompts of 100 tokens with answers of 512 are read beyond the model's context of 256"
+    assert sentence in said and sentence in run("report", f"{work}/beyond").stdout
+    said = measure(work, data, "beyond", "ems/table-5", "--limit", "1").stderr
+    assert re.search(r"longer prompts are cut to 2\d\d tokens, not to 3500 as in the paper, since the model's context is 256", said), said
+
+
+def test_only_what_cells_select_is_measured(work, model, data):
+    assert "\ncolumns\n  place of what is kept, %: value position, file = gov_report\n" in run("show", "ems/figure-2").stdout
+    measure(work, data, "selected", "ems/figure-2", "--limit", "2", "--length", "100", "--beyond-context")
+    assert {r["labels"]["file"] for r in records(work, "selected")} == {"gov_report"}
+    unused = small(measures=[*small()["measures"], {"name": "more", "tasks": ["kv-retrieval"], "methods": ["full"], "lengths": [2]}])
+    said = measure(work, data, "unused", write(work, unused, "unused.json"), "--limit", "1").stderr
+    assert "more: no row and column select any of its samples" in said and {r["task"] for r in records(work, "unused")} == {"trec", "hotpotqa"}
