@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "policy/methods/presets.h"
+#include "winnow/error.h"
 
 namespace winnow::policy::methods {
 
@@ -37,20 +38,56 @@ void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) 
   }
 }
 
+/// The positions of SinkCache in Hugging Face transformers 4.47 (issue 35350 there), where each token after the prompt
+/// is a forward call without positions of its own. With C = B entries, the token at e = max(N, C - 1) is the first that
+/// shifts the cache.
+///   P(p) = p up to e, then C   position of p's query and key: the cache's length before its call. That is N at the
+///                              first token after a longer prompt, since storing this token is what cuts the cache
+///   r(p) = q - max(p, e - 1)   how often p's key has been rotated by -1 when q reads: by each token from e on that
+///                              came after it. A prompt's keys do not get to their ranks. Sinks stay: r = 0
+/// The query at q is P(q) - (P(p) - r(p)) from a key. As they are stored, both are rotated to their places in the text,
+/// so the query is rotated by (P(q) - q) - (P(p) - p) + r(p): one number each for p < e, p = e and p > e.
+void by_sink_cache(const AttendView& view, std::span<cache::AttendPlan> plans) {
+  const std::int32_t query = view.position;
+  const std::int32_t entries = view.terms.budget;
+  const std::int32_t first_shift = std::max(view.terms.prompt.tokens, entries - 1);
+  if (query < first_shift) return;
+  const auto moved = [=](std::int32_t p) { return p > first_shift ? entries - p : 0; };  // P(p) - p
+  const auto add_consecutive = [&](int head, int begin, int end) {
+    while (begin < end) {
+      const std::int32_t p = view.lanes.position(head, begin);
+      const std::int32_t alike = p < first_shift ? first_shift - p : p == first_shift ? 1 : end - begin;
+      const int next = std::min(end, begin + alike);
+      plans[head].push_back({begin, next, moved(query) - moved(p) + query - std::max(p, first_shift - 1)});
+      begin = next;
+    }
+  };
+  for (int head = view.first_head; head < view.end_head; ++head) {
+    const int length = view.lanes.length(head);
+    const int sinks = std::min(view.terms.always_kept.sinks, length);
+    const int turn = oldest(view.lanes, head, view.terms);
+    plans[head] = {{0, sinks, moved(query)}};
+    add_consecutive(head, sinks, turn);
+    add_consecutive(head, turn, length);
+  }
+}
+
 }  // namespace
 
 /// StreamingLLM (Xiao et al., 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.2): the first
 /// tokens, which attention leans on whatever they say, and the most recent ones.
 ///   sinks      first tokens that stay
-///   positions  effective positions: ranks in the cache, as the authors do, or absolute: those in the text
+///   positions  effective positions: ranks in the cache, as the authors do, absolute: those in the text, or sinkcache:
+///              those of a library's flawed implementation, for comparison
 ///   when       step: evicts at every decode step; prefill: only when the prompt has been read
 Preset streaming_llm() {
   return {.name = "streaming-llm",
           .summary = "the first tokens (attention sinks) and the most recent ones",
           .paper = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks",
           .options = {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
-                      {"positions", Option::Choice{"cache", {"cache", "absolute"}},
-                       "effective positions of entries: ranks in the cache, or positions in the text"},
+                      {"positions", Option::Choice{"cache", {"cache", "absolute", "sinkcache"}},
+                       "effective positions of entries: ranks in the cache, positions in the text, or the flawed ones "
+                       "of SinkCache in transformers"},
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
           .build = [](const Options& options) {
             const int sinks = options.integer("sinks");
@@ -62,7 +99,10 @@ Preset streaming_llm() {
                 }};
             method.selection.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
             const bool by_rank = options.text("positions") == "cache";
+            const bool as_sink_cache = options.text("positions") == "sinkcache";
             if (options.text("when") == "prefill") {
+              if (as_sink_cache)
+                throw UsageError("positions=sinkcache needs when=step: SinkCache evicts at every step");
               method.schedule = Schedule::once;
               method.positions = by_rank ? Positions::cache : Positions::absolute;
               return method;
@@ -71,6 +111,9 @@ Preset streaming_llm() {
             method.decoding.evict = {"the oldest entry after the sinks", oldest};
             if (by_rank)
               method.decoding.attend = {"to all that is kept; the query is rotated for the sinks", by_cache_index};
+            if (as_sink_cache)
+              method.decoding.attend = {"to all that is kept; the query is rotated to SinkCache's distances",
+                                        by_sink_cache};
             return method;
           }};
 }
