@@ -73,8 +73,8 @@ const char* name_of(Verdict verdict) {
 Verdict judged(const std::optional<Difference>& more_minus_less) {
   if (!more_minus_less) return Verdict::not_measured;
   if (more_minus_less->same == more_minus_less->samples) return Verdict::nothing_evicted;
-  if (more_minus_less->samples < kLeastSamples) return Verdict::few_samples;
   const auto& mean = more_minus_less->mean;
+  if (more_minus_less->samples < kLeastSamples || !mean.has_interval()) return Verdict::few_samples;
   if (mean.low <= 0 && mean.high >= 0) return Verdict::cannot_be_told;
   return mean.low > 0 ? Verdict::agrees : Verdict::disagrees;
 }

@@ -14,7 +14,7 @@ enum class Verdict : std::uint8_t {
   agrees,
   disagrees,
   cannot_be_told,
-  few_samples,      ///< fewer than kLeastSamples
+  few_samples,      ///< fewer than kLeastSamples, or a single one of a task
   nothing_evicted,  ///< both figures are the full cache's
   not_measured,
 };

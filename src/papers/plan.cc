@@ -114,10 +114,13 @@ class Planner {
   }
 
   void add(const Measure& measure) {
-    auto made = tasks_of(measure, lengths(measure));
+    const auto asked = lengths(measure);
+    auto made = tasks_of(measure, asked);
+    if (!made.empty()) keep_selected(measure, made);
     if (made.empty()) return;
-    keep_selected(measure, made);
-    if (made.empty()) return;
+    if (asked != measure.lengths)
+      note(fmt::format("{}: prompts have the length {}, not {} as in the recipe", measure.name, listed(asked),
+                       lengths_in_words(measure)));
     if (tasks_.limit > 0) note_limit(measure, made);
     const int most = max_prompt(measure, made);
     for (auto& [info, task] : made) {
@@ -137,9 +140,6 @@ class Planner {
   std::vector<int> lengths(const Measure& measure) {
     const bool is_users = !tasks_.lengths.empty() && takes(measure, TaskInfo::length);
     auto out = is_users ? tasks_.lengths : measure.lengths;
-    if (out != measure.lengths)
-      note(fmt::format("{}: prompts have the length {}, not {} as in the recipe", measure.name, listed(out),
-                       lengths_in_words(measure)));
     const auto beyond_context = too_long(measure, out, limits_.context);
     if (!beyond_context.empty()) note(beyond_note(measure, beyond_context, limits_.context, beyond(measure)));
     return out;

@@ -158,8 +158,8 @@ std::string in_words(const std::vector<Compared>& orders) {
   std::map<Verdict, int> count;
   for (const auto& order : orders) ++count[order.verdict];
   return fmt::format(
-      "Of {} orders of the paper {} agree, {} disagree, {} cannot be told, {} have too few samples (fewer than {}), {} "
-      "are of caches from which nothing was evicted, {} were not measured.",
+      "Of {} orders of the paper {} agree, {} disagree, {} cannot be told, {} have too few samples (fewer than {}, or "
+      "one of a task), {} are of caches from which nothing was evicted, {} were not measured.",
       orders.size(), count[Verdict::agrees], count[Verdict::disagrees], count[Verdict::cannot_be_told],
       count[Verdict::few_samples], kLeastSamples, count[Verdict::nothing_evicted], count[Verdict::not_measured]);
 }

@@ -287,7 +287,7 @@ def test_series_are_drawn(work, model, data, kind, task, series):
 
 def counted(said):
     """Orders: all, agree, disagree, cannot be told, too few samples, nothing evicted, not measured."""
-    sentence = r"Of (\d+) orders of the paper (\d+) agree, (\d+) disagree, (\d+) cannot be told, (\d+) have too few samples \(fewer than 6\), "
+    sentence = r"Of (\d+) orders of the paper (\d+) agree, (\d+) disagree, (\d+) cannot be told, (\d+) have too few samples \(fewer than 6, or one of a task\), "
     sentence += r"(\d+) are of caches from which nothing was evicted, (\d+) were not measured\."
     return [int(number) for number in re.search(sentence, said).groups()]
 
@@ -366,7 +366,15 @@ def test_few_samples_tell_nothing(work, model, data):
         file.writelines(json.dumps(r) + "\n" for r in changed)
     assert counted(run("report", f"{work}/few").stdout) == [3, 0, 0, 0, 3, 0, 0]
     page = page_of(work, "few")
-    assert page.count("<td>too few samples (4 of 6)</td>") == 3 and "6 samples are the least" in page
+    assert page.count("<td>too few samples (4 of 6)</td>") == 3 and "6 samples, and two of each task, are the least" in page
+    measure(work, data, "few", path)
+    kept = [r for r in records(work, "few") if r["task"] == "trec" or r["id"] == "hotpotqa-0"]
+    for r in kept:
+        r["score"] = 1.0 if r["spec"] == "full" else 0.0
+        r.pop("skipped", None)
+    write_jsonl(f"{work}/few/records.jsonl", kept)
+    assert counted(run("report", f"{work}/few").stdout) == [3, 0, 0, 0, 3, 0, 0], "nine samples, but only one of a task"
+    assert page_of(work, "few").count("<td>too few samples (one of a task)</td>") == 3
 
 
 def test_runs_of_other_lengths_stay_in_the_report(work, model, data):

@@ -106,7 +106,8 @@ void add_orders(const Result& result, eval::DrawnPage& page) {
   if (result.orders.empty()) return;
   page.add(
       fmt::format("<h3>Orders</h3>\n<p>{} Two rows are compared on the samples that both have, by the interval of "
-                  "95 % of the mean difference (bootstrap). {} samples are the least by which it can be told.</p>\n",
+                  "95 % of the mean difference (bootstrap). {} samples, and two of each task, are the least by which "
+                  "it can be told.</p>\n",
                   escaped(in_words(result.orders)), kLeastSamples));
   page.add(pairs_table(result));
   page.add(every_order(result));

@@ -127,7 +127,9 @@ std::string samples_in_words(const std::vector<std::optional<Cell>>& row) {
 
 std::string verdict_in_words(const Compared& order) {
   if (order.verdict != Verdict::few_samples) return papers::name_of(order.verdict);
-  return fmt::format("{} ({} of {})", papers::name_of(order.verdict), order.ours->samples, kLeastSamples);
+  const int samples = order.ours->samples;
+  return samples < kLeastSamples ? fmt::format("{} ({} of {})", papers::name_of(order.verdict), samples, kLeastSamples)
+                                 : fmt::format("{} (one of a task)", papers::name_of(order.verdict));
 }
 
 std::string used_in_words(const Recipe& recipe) {
