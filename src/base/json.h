@@ -20,6 +20,13 @@ class JsonError : public InputError {
   using InputError::InputError;
 };
 
+/// What nlohmann's error says, without the name and number that it begins with.
+inline std::string reason_of(const nlohmann::json::exception& error) {
+  const std::string text = error.what();
+  const auto end = text.find("] ");
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
 /// Levels of lists and objects that JSON from outside may have: code that walks through values calls itself for each.
 constexpr std::size_t kJsonLevels = 64;
 

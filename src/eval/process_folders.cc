@@ -159,6 +159,7 @@ void collect_process_folders(const std::string& folder, const std::string& model
 }
 
 std::vector<Record> records_in(const std::string& folder) {
+  if (!fs::is_directory(folder)) throw InputError(fmt::format("{}: no such folder", folder));
   auto out = read_records((fs::path(folder) / "records.jsonl").string());
   for (const auto& path : process_folders_in(folder)) {
     const auto file = fs::path(path) / "records.jsonl";

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -30,7 +31,7 @@ Record parse(const std::string& line, const TextLines& at) {
   } catch (const JsonError& error) {
     why = error.what();
   } catch (const nlohmann::json::exception& error) {
-    why = error.what();
+    why = reason_of(error);
   }
   throw InputError(fmt::format("{} line {}: no record: {}", at.input().name(), at.number(), why));
 }
@@ -41,8 +42,9 @@ bool may_be_cut(std::string_view line) {
   return line.substr(0, kBegin.size()) == kBegin.substr(0, line.size());
 }
 
-/// Empty where there is no file. A file that cannot be read is an error: it must not look like a shorter one.
-Lines read_lines(const std::string& path) {
+/// The first `most` lines; empty where there is no file. A file that cannot be read is an error: it must not look like
+/// a shorter one.
+Lines read_lines(const std::string& path, std::size_t most = std::numeric_limits<std::size_t>::max()) {
   Lines out;
   std::error_code error;
   const auto type = std::filesystem::status(path, error).type();
@@ -50,7 +52,7 @@ Lines read_lines(const std::string& path) {
   if (type == std::filesystem::file_type::fifo)  // opening it would wait for a writer
     throw InputError(fmt::format("cannot read {}: it is not a regular file", path));
   TextLines lines{TextInput(path)};
-  while (lines.next()) {
+  while (out.records.size() < most && lines.next()) {
     const std::string line = lines.rest();  // only then is it known whether it has an end
     out.cut = !lines.is_ended();
     if (!out.cut) {
@@ -85,6 +87,7 @@ int drop_partial_groups(std::vector<Record>& records) {
 
 RecordFile::RecordFile(const std::string& folder, const std::string& model_hash)
     : path_((std::filesystem::path(folder) / "records.jsonl").string()) {
+  read_lines(path_, 1);  // beside somebody else's file nothing is written
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw InputError(fmt::format("cannot make the folder {}: {}", folder, error.message()));

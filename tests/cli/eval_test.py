@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from program import WINNOW
+from program import WINNOW, check_refusal
 
 METHODS = ["--kv", "full,snapkv:window=4,streaming-llm", "--budget", "24,48", "--protocol", "question-aware,question-agnostic"]
 
@@ -160,7 +160,7 @@ def test_equal_folders_do_not_differ(work, merged):
 
 def test_reports_that_cannot_be(work, expected):
     assert ".html, .md or .csv" in run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.pdf"], code=2).stderr
-    assert "no such file" in run([WINNOW, "eval", "report", f"{work}/nothing"], code=1).stderr
+    check_refusal(run([WINNOW, "eval", "report", f"{work}/nothing"], code=1), 1, f"{work}/nothing: no such folder")
 
 
 def tree(folder):

@@ -39,13 +39,13 @@ class Collector {
       check(sample);
       samples_.push_back(std::move(sample));
     } catch (const nlohmann::json::exception& error) {
-      report(error.what(), number);
+      report(reason_of(error), number);
     } catch (const Error& error) {
       report(error.what(), number);
     }
   }
 
-  void report(const char* why, int number) const {
+  void report(const std::string& why, int number) const {
     if (options_.on_bad_line) options_.on_bad_line(fmt::format("{} line {}: {}", path_, number, why));
   }
 
