@@ -36,16 +36,19 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Of methods, wrappers and ways of asking.
+std::vector<std::string> all_names() {
+  auto out = policy::names_of(list_methods());
+  for (const auto& more : {policy::names_of(list_wrappers()), policy::names_of(list_ask_methods())})
+    out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
 Named parse(std::string_view text) {
   const std::string name = policy::SpecReader(text).name();
-  const auto asks = policy::names_of(list_ask_methods());
-  if (contains(asks, name)) return named(AskSpec::parse(text));
-  auto known = policy::names_of(list_methods());
-  const auto wrappers = policy::names_of(list_wrappers());
-  known.insert(known.end(), wrappers.begin(), wrappers.end());
-  if (contains(known, name)) return named(Spec::parse(text));
-  known.insert(known.end(), asks.begin(), asks.end());
-  policy::refuse_unknown("method", name, known);
+  if (contains(policy::names_of(list_ask_methods()), name)) return named(AskSpec::parse(text));
+  if (contains(all_names(), name)) return named(Spec::parse(text));
+  policy::refuse_unknown("method", name, all_names());
 }
 
 std::vector<std::optional<Budget>> budgets_of(const Named& method, std::span<const std::string> budgets) {
@@ -60,6 +63,10 @@ std::vector<std::optional<Budget>> budgets_of(const Named& method, std::span<con
 Method::Method(CacheOptions cache) : cache_(std::move(cache)) { cache_.check(); }
 
 Method::Method(const AskOptions& options) : cache_(documents::cache_of(options)), ask_(options) {}
+
+bool is_method(std::string_view text) {
+  return contains(all_names(), std::string(text.substr(0, text.find_first_of(":("))));
+}
 
 std::vector<Method> methods_of(std::span<const std::string> lists, std::span<const std::string> budgets,
                                std::span<const std::string> kv_types) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "winnow/ask.h"
@@ -37,6 +38,9 @@ class Method {
   CacheOptions cache_;
   std::optional<AskOptions> ask_;
 };
+
+/// Whether a text begins as the spec of a method does, with its name.
+bool is_method(std::string_view text);
 
 /// All combinations of the methods in `lists` (each a spec, or several as Spec::parse_list() reads them, of caches and
 /// of asks), KV types and, for methods that need one, budgets: each once, in this order. Throws UsageError: an unknown

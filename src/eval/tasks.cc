@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "eval/method.h"
 #include "eval/tasks/all.h"
 #include "winnow/error.h"
 
@@ -15,19 +16,23 @@ namespace {
 bool is_of_group(const TaskInfo& task, const std::string& name) { return task.name.starts_with(name + "/"); }
 
 UsageError unknown(const std::string& name) {
-  return UsageError(fmt::format("there is no task {}: see winnow eval tasks", name));
+  return UsageError(fmt::format(
+      "there is no task {}: {}", name,
+      is_method(name) ? fmt::format("lists have commas, as in --kv full,{}", name) : "see winnow eval tasks"));
 }
 
-/// A task that is named is made, and says itself what it lacks. One of a group is left out.
+bool has_files(const TaskInfo& task, const std::string& data) {
+  const auto is_there = [&](const std::string& path) {
+    return !path.empty() && std::filesystem::exists(std::filesystem::path(data) / path);
+  };
+  return task.needs.empty() || is_there(task.needs) || is_there(task.instead);
+}
+
 void add_meant(const std::string& name, const Model& model, const TaskOptions& options, std::vector<Task>& to) {
-  for (const auto* task : tasks_meant(name)) {
-    const auto lacks = task->name == name ? "" : lacking(*task, options.data);
-    if (lacks.empty()) {
-      to.push_back(task->make(model, options));
-    } else if (options.on_left_out) {
-      options.on_left_out(fmt::format("{} is left out: {}", task->name, lacks));
-    }
-  }
+  const auto found = at_hand(tasks_meant(name), options.data);
+  if (found.tasks.empty()) throw InputError(found.lacking);
+  if (!found.lacking.empty() && options.on_left_out) options.on_left_out(found.lacking);
+  for (const auto* task : found.tasks) to.push_back(task->make(model, options));
 }
 
 }  // namespace
@@ -61,18 +66,30 @@ std::vector<const TaskInfo*> tasks_meant(const std::string& name) {
   return out;
 }
 
-std::string lacking(const TaskInfo& task, const std::string& data) {
-  const auto is_there = [&](const std::string& path) {
-    return !path.empty() && std::filesystem::exists(std::filesystem::path(data) / path);
-  };
-  if (task.needs.empty() || is_there(task.needs) || is_there(task.instead)) return {};
-  return fmt::format("the data folder has no {}{}", task.needs, task.instead.empty() ? "" : " and no " + task.instead);
+AtHand at_hand(std::span<const TaskInfo* const> tasks, const std::string& data) {
+  AtHand out;
+  std::vector<std::string> others;
+  std::vector<std::string> files;
+  for (const auto* task : tasks) {
+    if (has_files(*task, data)) {
+      out.tasks.push_back(task);
+      continue;
+    }
+    others.push_back(task->name);
+    files.push_back(task->instead.empty() ? task->needs : fmt::format("{} or {}", task->needs, task->instead));
+  }
+  if (others.empty()) return out;
+  if (!data.empty() && !std::filesystem::is_directory(data)) throw InputError(fmt::format("{}: no such folder", data));
+  out.lacking = fmt::format("{} cannot be measured: {}",
+                            others.size() == 1 ? others.front() : fmt::format("{} tasks", others.size()),
+                            data.empty() ? "give --data DIR or set WINNOW_DATA"
+                                         : fmt::format("the data folder has no {}", fmt::join(files, ", no ")));
+  return out;
 }
 
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options) {
   std::vector<Task> out;
   for (const auto& name : names) {
-    const auto before = out.size();
     if (name.ends_with(".jsonl")) {
       out.push_back(custom_task(name, options));
     } else if (is_ruler_file(name, options)) {
@@ -82,7 +99,6 @@ std::vector<Task> make_tasks(std::span<const std::string> names, const Model& mo
     } else {
       add_meant(name, model, options, out);
     }
-    if (out.size() == before) throw unknown(name);
   }
   return out;
 }

@@ -25,7 +25,7 @@ struct TaskOptions {
   std::vector<std::uint32_t> seeds = {1};  ///< of samples that are made up: each makes samples of its own
   /// Called with "FILE line N: why" for a line that is no sample; the others are read.
   std::function<void(const std::string&)> on_bad_line;
-  /// Called with the reason when a task of a group is left out.
+  /// Called with the reason when tasks of a group are left out.
   std::function<void(const std::string&)> on_left_out;
 };
 
@@ -56,13 +56,20 @@ const std::vector<TaskInfo>& list_tasks();
 /// The task of a name, or those of a group. Throws UsageError where there is none.
 std::vector<const TaskInfo*> tasks_meant(const std::string& name);
 
-/// What a task needs and the data folder does not have, in words; empty: nothing.
-std::string lacking(const TaskInfo& task, const std::string& data);
+/// Tasks by whether the data folder has what they need.
+struct AtHand {
+  std::vector<const TaskInfo*> tasks;
+  std::string lacking;  ///< a sentence about the others; empty: there are none
+};
+
+/// Throws InputError where a task lacks something and there is no such folder. `data` may be empty: the user gave none.
+AtHand at_hand(std::span<const TaskInfo* const> tasks, const std::string& data);
 
 /// Tasks by their names, in that order. A group's name (`longbench`) stands for all of its tasks, FILE.jsonl for the
 /// samples in that file, ruler/NAME for those in the data folder's ruler/NAME.jsonl, if there is such a file, and
-/// documents/multi-doc/NAME and documents-fidelity/multi-doc/NAME likewise.
-/// Throws UsageError for an unknown task, InputError for a missing file.
+/// documents/multi-doc/NAME and documents-fidelity/multi-doc/NAME likewise. Tasks of a group that lack their files are
+/// left out.
+/// Throws UsageError for an unknown task, InputError for a missing file, and where nothing is left of a group.
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options);
 
 }  // namespace winnow::eval

@@ -159,14 +159,9 @@ class Planner {
     std::vector<Made> out;
     if (has_lengths && lengths.empty()) return out;
     options.lengths = std::move(lengths);
-    for (const auto* task : measure.tasks) {
-      const auto lacks = eval::lacking(*task, options.data);
-      if (lacks.empty()) {
-        out.push_back({task, task->make(model_, options)});
-      } else {
-        note(fmt::format("{} is left out: {}", task->name, lacks));
-      }
-    }
+    const auto found = eval::at_hand(measure.tasks, options.data);
+    if (!found.lacking.empty()) note(found.lacking);
+    for (const auto* task : found.tasks) out.push_back({task, task->make(model_, options)});
     return out;
   }
 
@@ -276,10 +271,8 @@ Plan plan(const Recipe& recipe, const Model& model, const eval::TaskOptions& tas
 std::vector<std::string> not_at_hand(const Recipe& recipe, const std::string& data, int context) {
   std::vector<std::string> out;
   for (const auto& measure : recipe.measures) {
-    for (const auto* task : measure.tasks) {
-      const auto lacks = data.empty() ? "" : eval::lacking(*task, data);
-      if (!lacks.empty()) out.push_back(fmt::format("{}: {}", task->name, lacks));
-    }
+    const auto lacking = data.empty() ? "" : eval::at_hand(measure.tasks, data).lacking;
+    if (!lacking.empty()) out.push_back(lacking);
     if (context == 0) continue;
     const auto beyond_context = too_long(measure, measure.lengths, context);
     if (!beyond_context.empty()) out.push_back(beyond_note(measure, beyond_context, context, measure.beyond));

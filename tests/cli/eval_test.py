@@ -242,7 +242,14 @@ def test_records_of_another_model_are_refused(work, expected):
 def test_wrong_usage(work, data):
     assert "winnow eval tasks" in run(command(work, "x", tasks=["nonsense"]), code=2).stderr
     assert "cannot make the folder" in run(command(work, "tiny.gguf/x"), code=1).stderr
-    assert "No such file" in run([a.replace(f"{work}/data", f"{work}/nothing") for a in command(work, "x")], code=1).stderr
+    for tasks in (["longbench"], ["longbench/hotpotqa"]):
+        nowhere = [a.replace(f"{work}/data", f"{work}/nothing") for a in command(work, "x", tasks=tasks)]
+        check_refusal(run(nowhere, code=1), 1, f"{work}/nothing: no such folder")
+    without = [WINNOW, "eval", "-m", f"{work}/tiny.gguf", "-o", f"{work}/x"]
+    check_refusal(run([*without, "longbench/hotpotqa"], code=1), 1, "longbench/hotpotqa cannot be measured: give --data DIR or set WINNOW_DATA")
+    check_refusal(run([*without, "longbench"], code=1), 1, "21 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
+    check_refusal(run([*without, "--kv", "full", "samkv", "reuse"], code=2), 2, "there is no task samkv: lists have commas, as in --kv full,samkv")
+    assert "--kv A,B,… " in run([WINNOW, "eval", "--help"]).stdout
 
 
 @pytest.fixture(scope="module")
@@ -389,7 +396,7 @@ def test_choices(work, data):
         for i in range(4):
             print(json.dumps({"word": "w", "sentence1": f"A w {i}.", "sentence2": "No w.", "label": "true"}), file=file)
     short = run(command(work, "short", "--shots", "1", "--beyond-context", tasks=["short"])).stderr
-    assert "short/arc-easy is left out: the data folder has no short/arc-easy.json" in short, short
+    assert "tasks cannot be measured: the data folder has no short/" in short and "no short/arc-easy.json" in short, short
     chosen = records(work, "short")
     assert len(chosen) == 3 * 2 * 5 and {r["task"] for r in chosen.values()} == {"short/wic/1-shot"}
     assert all(r["answer"] in ("yes", "no") and r["score"] == (r["answer"] == "yes") for r in chosen.values() if not r.get("skipped"))

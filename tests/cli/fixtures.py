@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def without_settings(monkeypatch):
     """What the user has set is not the tests' business."""
-    for name in ("WINNOW_MODEL", "WINNOW_STORE", "WINNOW_API_KEY", "NO_COLOR", "COLUMNS"):
+    for name in ("WINNOW_MODEL", "WINNOW_STORE", "WINNOW_DATA", "WINNOW_API_KEY", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from program import WINNOW, check_refusal
+from program import PATIENCE, WINNOW, check_refusal, wait_for
 
 TASKS = (
     "2wikimqa dureader gov_report hotpotqa lcc lsht multi_news multifieldqa_en multifieldqa_zh musique narrativeqa passage_count passage_retrieval_en "
@@ -209,12 +209,45 @@ def test_a_missing_file_is_named_and_the_rest_measured(work, model, data):
     path = write(work, small())
     os.rename(f"{data}/longbench/trec.jsonl", f"{data}/longbench/trec.away")
     try:
-        assert "longbench/trec: the data folder has no longbench/trec.jsonl" in run("show", path, "--data", data).stdout
+        assert "longbench/trec cannot be measured: the data folder has no longbench/trec.jsonl" in run("show", path, "--data", data).stdout
         measure(work, data, "less", path, "--limit", "1")
     finally:
         os.rename(f"{data}/longbench/trec.away", f"{data}/longbench/trec.jsonl")
     assert {r["task"] for r in records(work, "less")} == {"hotpotqa"}
-    assert "longbench/trec is left out" in run("report", f"{work}/less").stdout
+    assert "longbench/trec cannot be measured" in run("report", f"{work}/less").stdout
+
+
+def test_no_folder_of_data(work, model):
+    """What the user gave is named, in one line for all 16 tasks."""
+    arguments = ["run", "ems/table-9", "-m", f"{work}/tiny.gguf", "-o", f"{work}/no-data"]
+    check_refusal(run(*arguments, code=1), 1, "ems/table-9: nothing of it can be measured: 16 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
+    os.makedirs(f"{work}/empty")
+    check_refusal(run(*arguments, "--data", f"{work}/empty", code=1), 1, "16 tasks cannot be measured: the data folder has no longbench/narrativeqa.jsonl or longbench-mini/")
+    for command in (arguments, ["show", "ems/table-9"]):
+        check_refusal(run(*command, "--data", f"{work}/nowhere", code=1), 1, f"{work}/nowhere: no such folder")
+    assert not os.path.exists(f"{work}/no-data")
+
+
+def test_an_interrupted_run_says_how_to_go_on(work, model):
+    def stopped(out, length, seeds, is_time):
+        measured = [{"name": "all", "tasks": ["kv-retrieval"], "methods": ["full"], "lengths": [length], "seeds": list(range(seeds))}]
+        recipe = small(measures=measured, rows=[{"name": "Full"}], columns=[{"name": "found"}], figures=[], claims=[])
+        command = [WINNOW, "papers", "run", write(work, recipe), "-m", f"{work}/tiny.gguf", "-o", f"{work}/{out}", "--raw", "--threads", "1", "--beyond-context"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        first = process.stderr.readline()
+        assert f"{50 * seeds} samples, {50 * seeds} records to measure, 0 known" in first, first
+        wait_for(is_time)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 130, said
+        return said
+
+    path = f"{work}/stopped/records.jsonl"
+    said = stopped("stopped", 40, 8, lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+    count = len(records(work, "stopped"))
+    assert f"{work}/stopped has {count} records: winnow papers report {work}/stopped shows them, and the same command goes on" in said, said
+    said = stopped("unmeasured", 150, 1, lambda: True)
+    assert "nothing was measured yet; the same command goes on" in said and not records(work, "unmeasured"), said
 
 
 def test_a_killed_run_goes_on(work, model, data):

@@ -128,7 +128,10 @@ TEST_F(RulerTest, prompts_fill_their_length_and_have_the_answer) {
       EXPECT_EQ(sample.metric, Metric::contains_all);
     }
   }
-  EXPECT_EQ(data_.left_out().size(), 2U);
+  ASSERT_EQ(data_.left_out().size(), 1U);
+  EXPECT_NE(data_.left_out().front().find("2 tasks cannot be measured: the data folder has no ruler/"),
+            std::string::npos)
+      << data_.left_out().front();
 }
 
 TEST_F(RulerTest, has_the_authors_words) {
