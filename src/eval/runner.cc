@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "winnow/error.h"
@@ -27,6 +28,32 @@ void check_documents(const Evaluation& evaluation) {
   }
 }
 
+/// Calls each(task, sample, protocol) for the groups of the evaluation's share.
+template <class Each>
+void for_each_group(const Evaluation& evaluation, const Each& each) {
+  int number = 0;
+  for (const auto& task : evaluation.tasks) {
+    for (const auto& sample : task.samples) {
+      for (const Protocol protocol : evaluation.protocols) {
+        if (number++ % evaluation.shard.count == evaluation.shard.index) each(task, sample, protocol);
+      }
+    }
+  }
+}
+
+/// A record's key as far as it is known without reading the prompt.
+Key key_without_prompt(const Evaluation& evaluation, const Sample& sample, Protocol protocol, const Method& method) {
+  return {sample.task,
+          sample.id,
+          method.spec(),
+          method.budget() ? method.budget()->print() : "",
+          method.kv_type().print(),
+          name_of(protocol),
+          "",
+          evaluation.limits.max_prompt,
+          evaluation.limits.rope};
+}
+
 class Run {
  public:
   Run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress)
@@ -36,28 +63,16 @@ class Run {
 
   Outcome all() {
     const auto begin = Clock::now();
-    int number = 0;
-    const int count = count_groups();
-    for (const auto& task : evaluation_.tasks) {
-      for (const auto& sample : task.samples) {
-        for (const Protocol protocol : evaluation_.protocols) {
-          if (number++ % evaluation_.shard.count != evaluation_.shard.index) continue;
-          one(task, sample, protocol, count);
-        }
-      }
-    }
+    int count = 0;
+    for_each_group(evaluation_, [&count](const auto&...) { ++count; });
+    for_each_group(evaluation_, [&](const Task& task, const Sample& sample, Protocol protocol) {
+      one(task, sample, protocol, count);
+    });
     outcome_.seconds = ms_since(begin) / 1000;
     return outcome_;
   }
 
  private:
-  int count_groups() const {
-    int out = 0;
-    for (const auto& task : evaluation_.tasks)
-      out += static_cast<int>(task.samples.size() * evaluation_.protocols.size());
-    return (out + evaluation_.shard.count - 1 - evaluation_.shard.index) / evaluation_.shard.count;
-  }
-
   void one(const Task& task, const Sample& sample, Protocol protocol, int count) {
     const std::string what = fmt::format("{} {} {}", sample.task, sample.id, name_of(protocol));
     if (progress_.on_group) progress_.on_group(outcome_.measured + outcome_.known + outcome_.failed, count, what);
@@ -125,6 +140,28 @@ class Run {
 };
 
 }  // namespace
+
+Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& known) {
+  std::set<Key> is_known;
+  for (auto key : known) {
+    key.prompt_hash.clear();
+    is_known.insert(std::move(key));
+  }
+  Outlook out;
+  std::set<std::pair<std::string, std::string>> samples;
+  std::set<Key> planned;
+  for (const auto& evaluation : evaluations) {
+    for_each_group(evaluation, [&](const Task&, const Sample& sample, Protocol protocol) {
+      samples.emplace(sample.task, sample.id);
+      for (const auto& method : evaluation.methods) {
+        const auto key = key_without_prompt(evaluation, sample, protocol, method);
+        if (planned.insert(key).second) ++(is_known.contains(key) ? out.known : out.records);
+      }
+    });
+  }
+  out.samples = static_cast<int>(samples.size());
+  return out;
+}
 
 Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress) {
   check_documents(evaluation);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,17 @@ struct Progress {
   std::function<void(const std::string& sentence)>
       on_failure;  ///< a sample that could not be measured; the run continues
 };
+
+/// What a run finds before it begins.
+struct Outlook {
+  int samples = 0;
+  int records = 0;  ///< to be measured
+  int known = 0;    ///< records that are there
+};
+
+/// Of evaluations that are run one after the other, each its share. No prompt is read for it, so a record is known by
+/// all but its prompt's tokens: where these have changed since, it is measured again.
+Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& known);
 
 /// The outcome of a run.
 struct Outcome {

@@ -419,7 +419,22 @@ def test_efficiency(work, more_data):
 
 
 def test_a_task_without_its_file(work, data):
-    assert "No such file" in run(command(work, "x", tasks=["ruler/qa_1"]), code=1).stderr
+    check_refusal(run(command(work, "x", tasks=["ruler/qa_1"]), code=1), 1, "ruler/qa_1 cannot be measured: the data folder has no ")
+
+
+def test_a_run_says_first_what_is_to_be_measured(work, data):
+    first, again, share = (run(command(work, "outlook", *more)).stderr.splitlines()[0] for more in ([], [], ["--shard", "0/2"]))
+    assert first.endswith("12 samples, 120 records to measure, 0 known"), first
+    assert again.endswith("12 samples, 0 records to measure, 120 known"), again
+    assert share.endswith("12 samples, 0 records to measure, 60 known"), share
+
+
+def test_a_folder_of_somebody_else_s_stays_as_it_is(work, data):
+    os.makedirs(f"{work}/foreign")
+    with open(f"{work}/foreign/records.jsonl", "w") as file:
+        file.write('{"mine": 1}\n')
+    check_refusal(run(command(work, "foreign"), code=1), 1, "foreign/records.jsonl line 1: no record: key 'task' not found")
+    assert tree(f"{work}/foreign") == {f"{work}/foreign/records.jsonl": '{"mine": 1}\n'}
 
 
 def test_tasks_are_listed():

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <span>
 
 #include "base/log.h"
 #include "cli/arguments.h"
@@ -98,10 +99,10 @@ Failures measure(Raw& r) {
   evaluation.tasks = eval::make_tasks(r.tasks, *model, r.task);
   evaluation.limits = prompt_limits(r.lengths, r.options.loading, model->info());
   if (r.common.raw) without_template(evaluation);
-  Measuring measuring(ranks, *model, r.output, shard);
+  Measuring measuring(ranks, *model, r.output, shard, "winnow eval report");
   Session session(model, r.options.session);
   session.on_stop(interrupted);
-  measuring.run(session, std::move(evaluation));
+  measuring.run(session, std::span(&evaluation, 1));
   failures.samples = measuring.end();
   return failures;
 }

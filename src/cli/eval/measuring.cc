@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
+#include <set>
 
 #include "base/log.h"
 #include "cli/eval/progress.h"
@@ -85,8 +86,12 @@ void report_lines(const Ranks& ranks, eval::TaskOptions& options, Failures& fail
   options.on_left_out = [](const std::string& sentence) { log().warn("{}", sentence); };
 }
 
-Measuring::Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard)
-    : ranks_(ranks), folder_(std::move(folder)), hash_(fmt::format("{:016x}", model.hash())), shard_(shard) {
+Measuring::Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard, std::string report)
+    : ranks_(ranks),
+      folder_(std::move(folder)),
+      hash_(fmt::format("{:016x}", model.hash())),
+      shard_(shard),
+      report_(std::move(report)) {
   if (!ranks.is_first()) return;
   records_.emplace(folder_, hash_);
   say_repairs(folder_, records_->repairs());
@@ -119,15 +124,34 @@ eval::Outcome Measuring::run_alone(Session& session, const eval::Evaluation& eva
   try {
     return eval::run(session, evaluation, *records_, eval_progress());
   } catch (const Interrupted&) {
-    log().info("{} has {} records: winnow eval report {} shows them, and the same command goes on", folder_,
-               records_->records().size(), folder_);
+    say_how_to_go_on();
     throw;
   }
 }
 
-void Measuring::run(Session& session, eval::Evaluation evaluation) {
-  evaluation.shard = shard_;
-  add(ranks_.count() == 1 ? run_alone(session, evaluation) : run_shared(session, evaluation), sum_);
+void Measuring::say_how_to_go_on() const {
+  const auto count = records_->records().size();
+  if (count == 0) {
+    log().info("nothing was measured yet; the same command goes on");
+  } else {
+    log().info("{0} has {1} records: {2} {0} shows them, and the same command goes on", folder_, count, report_);
+  }
+}
+
+/// Processes that were killed have left records, too.
+void Measuring::say_outlook(std::span<const eval::Evaluation> evaluations) const {
+  std::set<eval::Key> known;
+  for (const auto& record : records_->records()) known.insert(record.key);
+  for (const auto& record : eval::repaired_process_records(folder_, hash_)) known.insert(record.key);
+  const auto out = eval::outlook(evaluations, known);
+  log().info("{} samples, {} records to measure, {} known", out.samples, out.records, out.known);
+}
+
+void Measuring::run(Session& session, std::span<eval::Evaluation> evaluations) {
+  for (auto& evaluation : evaluations) evaluation.shard = shard_;
+  if (records_) say_outlook(evaluations);
+  for (auto& evaluation : evaluations)
+    add(ranks_.count() == 1 ? run_alone(session, evaluation) : run_shared(session, evaluation), sum_);
 }
 
 int Measuring::end() {

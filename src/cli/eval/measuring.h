@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/eval/ranks.h"
@@ -37,19 +38,22 @@ void report_lines(const Ranks& ranks, eval::TaskOptions& options, Failures& fail
 /// A folder of records to which this process measures, alone or with the others of an mpirun.
 class Measuring {
  public:
-  /// Opens the folder's file on the first process, and says what was repaired. `shard`: of all evaluations. Throws what
-  /// RecordFile throws.
-  Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard);
+  /// Opens the folder's file on the first process, and says what was repaired. `shard`: of all evaluations. `report`:
+  /// the command that shows the folder's records. Throws what RecordFile throws.
+  Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard, std::string report);
 
-  /// Measures what is not there yet. All processes call this with the same evaluation. Throws what eval::run() throws;
-  /// when the user has stopped it, says how to go on.
-  void run(Session& session, eval::Evaluation evaluation);
+  /// Measures what is not there yet, and first says how much that is. All processes call this once, with the same
+  /// evaluations, whose shares it sets. Throws what eval::run() throws; when the user has stopped it, says how to go
+  /// on.
+  void run(Session& session, std::span<eval::Evaluation> evaluations);
 
   /// Prints the sums of all runs and processes, on the first. Returns how many samples could not be measured: on the
   /// first process those of all, on the others 0.
   int end();
 
  private:
+  void say_outlook(std::span<const eval::Evaluation> evaluations) const;
+  void say_how_to_go_on() const;
   eval::Outcome run_alone(Session& session, const eval::Evaluation& evaluation);
   eval::Outcome run_shared(Session& session, eval::Evaluation& evaluation);
 
@@ -57,6 +61,7 @@ class Measuring {
   std::string folder_;
   std::string hash_;
   eval::Shard shard_;
+  std::string report_;
   std::optional<eval::RecordFile> records_;  ///< on the first process
   eval::Outcome sum_;                        ///< of this process
 };

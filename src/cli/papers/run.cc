@@ -83,13 +83,14 @@ Failures measure(Raw& r) {
   report_lines(ranks, r.task, failures);
   const auto model = Model::load(r.options.model, r.options.loading);
   const auto plans = plans_of(r, recipes, *model);
-  Measuring measuring(ranks, *model, r.output, shard);
+  Measuring measuring(ranks, *model, r.output, shard, "winnow papers report");
   Session session(model, r.options.session);
   session.on_stop(interrupted);
   for (const auto& plan : plans) {
     if (ranks.is_first()) write_sheet(plan.sheet, r.output);
   }
-  for (const auto& evaluation : papers::joined(plans)) measuring.run(session, evaluation);
+  auto evaluations = papers::joined(plans);
+  measuring.run(session, evaluations);
   failures.samples = measuring.end();
   return failures;
 }
