@@ -5,20 +5,18 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/lists.h"
 #include "eval/method.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
 
 void add_cache_lists(CLI::App& command, CacheLists& lists) {
-  // Each use takes one word: the next word may be a task.
-  command.add_option("--kv", lists.kv, "methods: full, snapkv:window=16, … (default full)")->allow_extra_args(false);
-  command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  as_list(command.add_option("--kv", lists.kv, "methods: full, snapkv:window=16, … (default full)"), kWords);
+  as_split_list(
+      command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB"),
+      kWords);
+  as_split_list(command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE"), kWords);
 }
 
 bool is_same(const CacheOptions& a, const CacheOptions& b) {

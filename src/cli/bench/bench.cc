@@ -16,6 +16,7 @@
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
 #include "cli/counts.h"
+#include "cli/lists.h"
 #include "cli/output.h"
 #include "winnow/error.h"
 
@@ -38,7 +39,7 @@ void add_options(CLI::App& bench, Raw& r) {
   p.prompts = {512};
   p.generations = {128};
   const auto counts = [&bench](const char* name, std::vector<int>& to, const char* what) {
-    return bench.add_option(name, to, what)->delimiter(',')->allow_extra_args(false)->check(counts_from(0));
+    return as_split_list(bench.add_option(name, to, what), kNumbers)->check(counts_from(0));
   };
   counts("-p,--n-prompt", p.prompts, "tokens to read, 0: none; a list is as many tests");
   counts("-n,--n-gen", p.generations, "tokens to decode, 0: none");
@@ -48,9 +49,9 @@ void add_options(CLI::App& bench, Raw& r) {
          "make each test also beside so many other runs of it on the same cores, with weights and threads of their own")
       ->check(counts_from(1));
   add_cache_lists(bench, r.caches);
-  bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  as_split_list(
+      bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all"),
+      kWords);
   bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(counts_from(1));
   bench.add_option("-f,--file", r.options.file,
                    "text to read instead of random tokens: what some methods cost depends on it");

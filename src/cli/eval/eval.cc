@@ -12,6 +12,7 @@
 #include "cli/counts.h"
 #include "cli/eval/measuring.h"
 #include "cli/eval/prompt_limits.h"
+#include "cli/lists.h"
 #include "cli/output.h"
 #include "eval/tasks.h"
 #include "winnow/error.h"
@@ -36,18 +37,17 @@ struct Raw {
 void add_options(CLI::App& command, Raw& r) {
   command.add_option("TASK", r.tasks, "what is measured (see winnow eval tasks)");
   add_cache_lists(command, r.caches);
-  command.add_option("--protocol", r.protocols, "compress after or before the question is seen, or both")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  as_split_list(command.add_option("--protocol", r.protocols,
+                                   "question-aware: compress after the question is seen; question-agnostic: before; "
+                                   "or both"),
+                kWords)
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
-  command
-      .add_option("--length", r.task.lengths,
-                  "of prompts that are made up: tokens, or lines or keys where a task says so")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  as_split_list(command.add_option("--length", r.task.lengths,
+                                   "of prompts that are made up: tokens, or lines or keys where a task says so"),
+                kNumbers)
       ->check(counts_from(1));
   command
       .add_option("--shots", r.task.shots,
@@ -59,20 +59,18 @@ void add_options(CLI::App& command, Raw& r) {
           "tokens of answers, whatever they say: of the full cache's that fidelity and documents-fidelity force "
           "(default 64; fidelity-long 1,024), or of those that throughput generates (default 128)")
       ->check(counts_from(2));
-  command.add_option("--requests", r.task.requests, "how many come at once (throughput; default 16)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  as_split_list(command.add_option("--requests", r.task.requests, "how many come at once (throughput; default 16)"),
+                kNumbers)
       ->check(counts_from(1));
   add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
-  command
-      .add_option("--depth", r.task.depths, "percent of the prompt at which answers are hidden (niah, kv-retrieval)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  as_split_list(command.add_option("--depth", r.task.depths,
+                                   "percent of the prompt at which answers are hidden (niah, kv-retrieval)"),
+                kNumbers)
       ->check(CLI::Range(0, 100));
-  command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  as_split_list(
+      command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own"),
+      kNumbers);
   command.add_option("--shard", r.shard,
                      "I/N: measure the Ith of N shares, from 0; winnow eval merge puts them together");
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");

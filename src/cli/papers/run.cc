@@ -11,6 +11,7 @@
 #include "cli/counts.h"
 #include "cli/eval/measuring.h"
 #include "cli/eval/prompt_limits.h"
+#include "cli/lists.h"
 #include "cli/output.h"
 #include "cli/papers/papers.h"
 #include "papers/join.h"
@@ -100,15 +101,14 @@ void add_options(CLI::App& command, Raw& r) {
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
-  command.add_option("--length", r.task.lengths, "of prompts that are made up, instead of the recipe's")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  as_split_list(command.add_option("--length", r.task.lengths, "of prompts that are made up, instead of the recipe's"),
+                kNumbers)
       ->check(counts_from(1));
   add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
-  command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  as_split_list(
+      command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own"),
+      kNumbers);
   command.add_option("--shard", r.shard, "I/N: measure the Ith of N shares, from 0; papers report takes all folders");
   command
       .add_option("-o,--output", r.output,
