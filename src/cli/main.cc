@@ -53,9 +53,6 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
                                                 network::Bf16Kernel::library(), instruction_set(), kBuildType));
   app.require_subcommand(1);
-  app.footer(
-      "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
-      "Each command has its own --help.");
   add_run(app);
   add_chat(app);
   add_methods(app);
@@ -68,6 +65,9 @@ int run_command_line(int argc, char** argv) {
 #ifdef WINNOW_HAS_SERVER
   add_serve(app);
 #endif
+  app.footer(  // after the commands, which would inherit it
+      "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
+      "Each command has its own --help.");
   try {
     app.parse(argc, argv);
     return 0;

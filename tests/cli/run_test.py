@@ -149,6 +149,21 @@ def test_help_and_version():
         assert "Example" in run(command, "--help").stdout, command
 
 
+def commands(*above):
+    """Those below a command, each with all above it."""
+    below = run(*above, "--help").stdout.partition("\nSubcommands:\n")[2].partition("\n\n")[0]
+    names = [(*above, line.split()[0]) for line in below.splitlines() if line[:3].strip()]
+    return names + [deeper for name in names for deeper in commands(*name)]
+
+
+def test_examples_are_the_command_s_own():
+    found = {name: re.search(r"Examples?:\n  (.*)", run(*name, "--help").stdout) for name in commands()}
+    assert ("papers", "report") in found and ("eval", "report") in found, found
+    for name, example in found.items():
+        assert not example or example[1].startswith(f"winnow {' '.join(name)}"), (name, example)
+    assert all(found[name] for name in found if name[0] == "papers") and found["eval", "report"]
+
+
 def test_answers_of_a_grammar(work, model, base):
     with open(f"{work}/digits.gbnf", "w") as file:
         file.write('root ::= [0-9]{2} "."? [0-9]')

@@ -155,16 +155,19 @@ void add_eval_reports(CLI::App& eval) {
   reporting->add_option("DIR", raw->folders, "folders with records")->required();
   reporting->add_option("-o,--output", raw->output,
                         "report.html, report.md or report.csv (default: as .md, on stdout)");
+  reporting->footer("Example:\n  winnow eval report results -o results.html");
   reporting->callback([raw] { report(*raw); });
 
   auto* const merging = eval.add_subcommand("merge", "put the records of shards into one folder");
   merging->add_option("DIR", raw->folders, "folders with records")->required();
   merging->add_option("-o,--output", raw->output, "a new folder")->required();
+  merging->footer("Example:\n  winnow eval merge shard0 shard1 -o results");
   merging->callback([raw] { merge(*raw); });
 
   auto* const comparing =
       eval.add_subcommand("compare", "two folders, sample by sample, with the significance of the difference");
   comparing->add_option("DIR", raw->folders, "two folders with records")->required()->expected(2);
+  comparing->footer("Example:\n  winnow eval compare results others");
   comparing->callback([raw] { compare(*raw); });
 }
 

@@ -57,6 +57,7 @@ void add_papers_report(CLI::App& papers) {
   const auto raw = std::make_shared<Raw>();
   command->add_option("DIR", raw->folders, "folders of winnow papers run, also shards of one run")->required();
   command->add_option("-o,--output", raw->output, "report.html or report.md (default: as .md, on stdout)");
+  command->footer("Example:\n  winnow papers report results -o results.html");
   command->callback([raw] { report(*raw); });
 }
 

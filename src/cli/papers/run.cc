@@ -123,6 +123,7 @@ void add_papers_run(CLI::App& papers) {
   const auto raw = std::make_shared<Raw>();
   add_measuring_options(*command, raw->common, raw->options);
   add_options(*command, *raw);
+  command->footer("Example:\n  winnow papers run ems/table-9 -m model.gguf --data DATA -o results --limit 20");
   command->callback([raw] {
     check_common(raw->common, raw->options);
     measure(*raw).check();

@@ -119,6 +119,7 @@ void add_papers_show(CLI::App& papers) {
   command->add_option("-m,--model", raw->model, "GGUF file whose context is compared with the paper's lengths")
       ->envname("WINNOW_MODEL");
   command->add_option("--data", raw->data, "folder in which the tasks' files are looked for")->envname("WINNOW_DATA");
+  command->footer("Example:\n  winnow papers show ems/table-3 -m model.gguf --data DATA");
   command->callback([raw] { show_recipe(*raw); });
 }
 
