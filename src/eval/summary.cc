@@ -35,6 +35,10 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
+const char* unit_of_length(const std::string& task) {
+  return task == "lines" ? "lines" : task == "kv-retrieval" ? "keys" : "tokens";
+}
+
 /// `tasks`: the number of tasks in the column.
 Cell cell_of(const ByTask& by_task, std::size_t tasks) {
   Cell out;
@@ -186,10 +190,15 @@ std::string name_of(const Column& column) {
 
 Column column_of(const Record& record) {
   const std::string length = label(record, "length");
-  Column out{record.key.task, is_number(length) ? length : ""};
+  Column out{record.key.task, is_number(length) ? fmt::format("{} {}", length, unit_of_length(record.key.task)) : ""};
   if (const std::string kind = label(record, "kind"); !kind.empty())
-    out.subset += (out.subset.empty() ? "" : " ") + kind;
+    out.subset += (out.subset.empty() ? "" : ", ") + kind;
   return out;
+}
+
+std::string with_unit(const std::string& label, const std::string& task) {
+  if (label == "length") return fmt::format("length, {}", unit_of_length(task));
+  return label == "depth" ? "depth, %" : label;
 }
 
 const Cell* Table::find(const MethodKey& method, const Column& column) const {

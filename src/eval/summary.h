@@ -29,13 +29,17 @@ std::optional<Budget> budget_of(const MethodKey& method);
 /// A column of a table: a task, or a subset of its samples.
 struct Column {
   std::string task;
-  std::string subset;  ///< "4000 words": the labels "length" (where it is a number) and "kind" of its samples, or empty
+  /// "4000 tokens, words": the labels "length" (where it is a number) and "kind" of its samples, or empty
+  std::string subset;
   auto operator<=>(const Column&) const = default;
 };
 
 std::string name_of(const Column& column);
 /// The column of a record.
 Column column_of(const Record& record);
+
+/// A label of a task's samples with its unit: "length, tokens", "depth, %".
+std::string with_unit(const std::string& label, const std::string& task);
 
 /// One method in one column.
 struct Cell {

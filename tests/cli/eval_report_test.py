@@ -158,15 +158,15 @@ def test_tables_have_the_means_of_the_records(page, all_records):
     assert lengths[0][2:] == [f"LongBench {part} score" for part in ("0-4k", "4-8k", "8k+")]
     agnostic = next(table for table in page.tables if any("KL to full" in name for name in table[0]))
     names = agnostic[0]
-    assert "niah 4000 digits score" in names and "fidelity agreement, %" in names and "efficiency 2000 first token, ms" in names and not [name for name in names if "nll" in name or "@" in name]
+    assert "niah 4000 tokens, digits score" in names and "fidelity agreement, %" in names and "efficiency 2000 tokens first token, ms" in names and not [name for name in names if "nll" in name or "@" in name]
     small = next(row for row in agnostic if row[0] == "snapkv")
     assert small[names.index("fidelity KL to full, nats")] == f"*{1 / 64:.3f}"
-    assert small[names.index("efficiency 2000 bytes saved, %")].startswith("*50.0") and small[names.index("efficiency 2000 peak, MiB")] == "*3.0"
+    assert small[names.index("efficiency 2000 tokens bytes saved, %")].startswith("*50.0") and small[names.index("efficiency 2000 tokens peak, MiB")] == "*3.0"
 
 
 def test_grids_have_methods_by_budgets(text, all_records):
     """Methods by budgets: the full cache under each, first what is on average farthest ahead of the budgets' means."""
-    begin = text.index("<h4>niah 4000 digits: score</h4>")
+    begin = text.index("<h4>niah 4000 tokens, digits: score</h4>")
     grid = Page(text[begin : text.index("</table>", begin)] + "</table></div>").tables[0]
     assert grid[0] == ["method", "64", "256"]
     score = {m: 100 * mean(r["score"] for r in all_records if r["task"] == "niah" and r["labels"]["length"] == "4000" and r["labels"]["kind"] == "digits"
@@ -222,8 +222,8 @@ def test_plots(page, text, all_records):
     svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert page.tags.count("svg") == len(svgs) == text.count("<figure>")
     maps = len(METHODS) * 2  # of two kinds of needles
-    assert text.count("depth, %") == maps, text.count("depth, %")
-    for title in ("LongBench mean of tasks, score", "RULER 4000, score", "perplexity/sliding 4000, perplexity", "first token, ms", "fidelity, KL to full, nats", "fidelity, agreement, %", "fidelity-long story, KL to full, nats", "niah 1000 words, score", "decoding, tokens/s"):
+    assert text.count("depth, %") == text.count("length, tokens") == maps, text.count("depth, %")
+    for title in ("LongBench mean of tasks, score", "RULER 4000, score", "perplexity/sliding 4000 tokens, perplexity", "first token, ms", "fidelity, KL to full, nats", "fidelity, agreement, %", "fidelity-long story, KL to full, nats", "niah 1000 tokens, words, score", "decoding, tokens/s"):
         assert f"<figcaption>{title}</figcaption>" in text, title
     assert len(page.ids) == len(set(page.ids)), "no two pictures have a name in common"
     assert all(link[1:] in page.ids for link in page.links), "links stay within the page"

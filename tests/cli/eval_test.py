@@ -270,7 +270,7 @@ def test_needles(work, more_data):
     assert {(r["labels"]["length"], r["labels"]["depth"]) for r in found.values()} == {(n, str(d)) for n in ("60", "90") for d in (0, 25, 50, 75, 100)}
     run([WINNOW, "eval", "report", f"{work}/niah", "-o", f"{work}/niah.csv"])
     with open(f"{work}/niah.csv") as file:
-        assert {row["part"] for row in csv.DictReader(file)} == {"60 words", "90 words"}
+        assert {row["part"] for row in csv.DictReader(file)} == {"60 tokens, words", "90 tokens, words"}
 
 
 def test_distance_to_the_full_cache(work, more_data):

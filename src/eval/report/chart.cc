@@ -4,6 +4,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "eval/report/gnuplot.h"
 #include "eval/report/html.h"
@@ -41,8 +43,34 @@ std::string axis(const char* name, const std::string& title) {
 
 std::string data_of(const Curve& curve) {
   std::string out;
-  for (const auto& [x, y] : curve.points) out += fmt::format("{:.6g} {:.6g}\n", x, y);
+  for (const auto& [x, y] : curve.points) out += std::isinf(x) ? "\n" : fmt::format("{:.6g} {:.6g}\n", x, y);
   return out + "e\n";
+}
+
+/// From the first to the last point and a little beyond, for their marks: gnuplot would go on to the next tics.
+std::string x_range_of(const Chart& chart) {
+  constexpr double kBeyond = 0.02;  // of the axis
+  const bool is_log = chart.x_scale == Scale::logarithmic;
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (const auto& curve : chart.curves) {
+    for (const auto& [x, y] : curve.points) {
+      const double place = is_log ? std::log2(x) : x;
+      if (!std::isfinite(place)) continue;
+      low = std::min(low, place);
+      high = std::max(high, place);
+    }
+  }
+  if (!(low < high)) return "";
+  const double margin = kBeyond * (high - low);
+  const auto shown = [is_log](double x) { return is_log ? std::exp2(x) : x; };
+  return fmt::format("set xrange [{:.6g}:{:.6g}]\n", shown(low - margin), shown(high + margin));
+}
+
+/// Marks of many points hide each other and the line.
+bool is_marked(const Curve& curve) {
+  constexpr std::size_t kMost = 50;
+  return curve.points.size() <= kMost;
 }
 
 std::string tics_of(const std::vector<double>& tics) {
@@ -107,13 +135,13 @@ std::string script_of(const Chart& chart) {
   for (std::size_t i = 0; i < named; ++i) longest = std::max(longest, chart.curves[i].name.size());
   const std::size_t columns = longest <= kShort ? 2 : 1;
   const std::size_t rows = (named + (chart.level ? 1 : 0) + columns - 1) / columns;
-  std::string out = begin(560, 330 + 19 * static_cast<int>(rows), 15) + axis("x", chart.x_title) +
+  std::string out = begin(560, 342 + 19 * static_cast<int>(rows), 15) + axis("x", chart.x_title) +
                     axis("y", chart.y_title) + tics_of(chart.x_tics);
   out += fmt::format(
       "set grid lc rgb '{}' lw 0.7\nset xlabel offset 0,0.4\nset key below left Left reverse maxcols {} samplen 2 "
-      "width {}\n"
-      "set offsets graph 0.02, graph 0.02\n",
+      "width {} height 0.6\n",                          // beneath the axis' title
       kGrid, columns, -static_cast<int>(longest) / 4);  // gnuplot takes letters to be wider than they are
+  out += x_range_of(chart);
   if (chart.x_scale == Scale::logarithmic) out += "set logscale x 2\nset format x '%g'\n";
   if (chart.y_scale == Scale::logarithmic) out += "set logscale y 10\nset format y '%g'\n";
   std::string plots;
@@ -123,8 +151,10 @@ std::string script_of(const Chart& chart) {
     data += data_of(chart.curves[i]);
   }
   for (std::size_t i = 0; i < named; ++i) {
-    plots += fmt::format("{}'-' using 1:2 with linespoints lw 2 pt {} ps 0.6 lc rgb '{}' title {}",
-                         plots.empty() ? "plot " : ", ", 4 + i, series_colour(i), plain(chart.curves[i].name));
+    plots += fmt::format("{}'-' using 1:2 with {} lw 2{} lc rgb '{}' title {}", plots.empty() ? "plot " : ", ",
+                         is_marked(chart.curves[i]) ? "linespoints" : "lines",
+                         is_marked(chart.curves[i]) ? fmt::format(" pt {} ps 0.6", 4 + i) : "", series_colour(i),
+                         plain(chart.curves[i].name));
     data += data_of(chart.curves[i]);
   }
   if (chart.level)

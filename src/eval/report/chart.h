@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,8 +14,10 @@ namespace winnow::eval {
 
 struct Curve {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< by x
+  std::vector<std::pair<double, double>> points;  ///< by x; kLift where the curve is broken
 };
+
+inline constexpr std::pair<double, double> kLift = {std::numeric_limits<double>::infinity(), 0};
 
 /// Curves over one axis. The first kColoured have colours and names, the others are thin and grey.
 struct Chart {

@@ -126,8 +126,8 @@ bool by_number(const std::string& a, const std::string& b) {
 /// The scores of one map, by length and depth.
 using Places = std::map<std::pair<std::string, std::string>, std::vector<double>>;
 
-HeatMap map_of(const std::string& title, const Places& places) {
-  HeatMap out{title, "length", "depth, %", {}, {}, {}};
+HeatMap map_of(const std::string& title, const std::string& task, const Places& places) {
+  HeatMap out{title, with_unit("length", task), with_unit("depth", task), {}, {}, {}};
   std::set<std::string, decltype(&by_number)> lengths(&by_number);
   std::set<std::string, decltype(&by_number)> depths(&by_number);
   for (const auto& [place, scores] : places) {
@@ -197,28 +197,34 @@ std::vector<Chart> curves_of(const Summary& summary) {
 
 std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std::string& protocol) {
   std::vector<HeatMaps> out;
-  std::vector<std::pair<std::pair<std::string, std::string>, std::map<std::string, Places>>>
-      all;  // task and kind, method: by budget
+  struct Kind {
+    std::string task;
+    std::string name;  // with the samples' kind
+    std::string method;
+    bool operator==(const Kind&) const = default;
+  };
+  std::vector<std::pair<Kind, std::map<std::string, Places>>> all;  // by budget
   for (const auto& record : records) {
     const std::string length = label(record, "length");
     const std::string depth = label(record, "depth");
     if (protocol_of(record.key) != protocol || !record.skipped.empty() || length.empty() || depth.empty() ||
         is_speed(record.key.task))
       continue;
-    const std::pair key(record.key.task + (label(record, "kind").empty() ? "" : " " + label(record, "kind")),
-                        name_of(MethodKey{record.key.spec, "", record.key.kv_type}));
+    const Kind key{record.key.task,
+                   record.key.task + (label(record, "kind").empty() ? "" : " " + label(record, "kind")),
+                   name_of(MethodKey{record.key.spec, "", record.key.kv_type})};
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
     if (found == all.end()) found = all.insert(all.end(), {key, {}});
     found->second[record.key.budget][{length, depth}].push_back(record.score);
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first.name < b.first.name; });
   for (const auto& [key, budgets] : all) {
-    HeatMaps maps{key.first + ": " + key.second, {}};
+    HeatMaps maps{key.name + ": " + key.method, {}};
     std::vector<std::string> order;
     for (const auto& [budget, places] : budgets) order.push_back(budget);
     std::sort(order.begin(), order.end(), by_number);
     for (const auto& budget : order)
-      maps.maps.push_back(map_of(budget.empty() ? "no budget" : "budget " + budget, budgets.at(budget)));
+      maps.maps.push_back(map_of(budget.empty() ? "no budget" : "budget " + budget, key.task, budgets.at(budget)));
     out.push_back(std::move(maps));
   }
   return out;

@@ -62,7 +62,7 @@ void add_tables(const Summary& summary, DrawnPage& page) {
 void add_heat_maps(const std::vector<HeatMaps>& all, DrawnPage& page) {
   if (all.empty()) return;
   page.add(
-      "<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's tokens and by how deep in it the answer "
+      "<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's length and by how deep in it the answer "
       "stands.</p>\n");
   for (const auto& maps : all) {
     page.add(fmt::format("<h4>{}</h4>\n<div class=\"maps\">\n", escaped(maps.title)));

@@ -65,7 +65,7 @@ std::string csv_line(const Summary& summary, const MethodKey& method, const Colu
   std::string values;
   for (const auto& [name, value] : c.values)
     values += fmt::format("{}{}={:.6g}", values.empty() ? "" : " ", name, value);
-  return fmt::format("{},{},{},\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{:.1f},{:.0f},{}\n", summary.protocol,
+  return fmt::format("{},{},\"{}\",\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{:.1f},{:.0f},{}\n", summary.protocol,
                      column.task, column.subset, method.spec, method.budget, method.kv_type, c.samples, c.skipped,
                      c.score.value, c.score.low, c.score.high, c.entries, c.bytes_held, values);
 }
