@@ -98,6 +98,7 @@ class Planner {
     plan_.sheet.model = info.name.empty() ? std::filesystem::path(info.path).stem().string() : info.name;
     plan_.sheet.model_hash = fmt::format("{:016x}", model.hash());
     plan_.sheet.rope = limits.rope;
+    plan_.sheet.layers = info.n_layer - info.window_layers();
   }
 
   Plan all() {

@@ -175,14 +175,16 @@ std::vector<Claim> claims_of(const Json& json, const Recipe& recipe) {
   return out;
 }
 
+eval::Scale scale_of(const Json& json, const char* name) {
+  return json.value(name, "linear") == "linear" ? eval::Scale::linear : eval::Scale::logarithmic;
+}
+
 Plot plot_of(const Json& json) {
-  static const std::map<std::string, PlotKind> kinds = {{"table", PlotKind::table},
-                                                        {"curves", PlotKind::curves},
-                                                        {"heat-map", PlotKind::heat_map},
-                                                        {"series", PlotKind::series},
-                                                        {"histogram", PlotKind::histogram}};
+  static const std::map<std::string, PlotKind> kinds = {
+      {"table", PlotKind::table},   {"curves", PlotKind::curves}, {"heat-map", PlotKind::heat_map},
+      {"series", PlotKind::series}, {"heads", PlotKind::heads},   {"histogram", PlotKind::histogram}};
   return {kinds.at(json.at("kind").get<std::string>()), json.value("x", ""), json.value("y", ""),
-          json.value("scale", "linear") == "linear" ? eval::Scale::linear : eval::Scale::logarithmic};
+          scale_of(json, "scale"), scale_of(json, "y_scale")};
 }
 
 /// Every cell must stand for something.

@@ -46,6 +46,8 @@ struct Select {
   std::map<std::string, std::string> labels;  ///< of the samples
   std::string value;                          ///< empty: the score
   std::string series;                         ///< that is drawn; empty: none
+
+  bool operator==(const Select&) const = default;
 };
 
 /// A row or a column.
@@ -93,6 +95,7 @@ enum class PlotKind : std::uint8_t {
   curves,     ///< of a row's figures
   heat_map,   ///< of a row's score by two labels
   series,     ///< of the means of a row's series, by their place in it
+  heads,      ///< the same of series by head, layer by layer: sorted within each layer
   histogram,  ///< how often a row's series have each whole number
 };
 
@@ -101,6 +104,7 @@ struct Plot {
   std::string x;  ///< of a heat map: a label of the samples; of others: the axis' title
   std::string y;
   eval::Scale scale = eval::Scale::linear;  ///< of x
+  eval::Scale y_scale = eval::Scale::linear;
 };
 
 /// A table or a figure of a paper, and what its counterpart is made of.

@@ -9,6 +9,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/as_size.h"
+
 namespace winnow::papers {
 
 namespace {
@@ -99,10 +101,60 @@ Points histogram_of(const std::vector<std::vector<double>>& series) {
   return {count.begin(), count.end()};
 }
 
-Points course_of(const Recipe& recipe, const Found& found, const std::optional<CellKey>& key) {
+/// A stroke for each layer, around its number: its heads by height. None where the layers' heads are not known.
+Points sorted_by_layer(const Points& heads, int layers) {
+  constexpr double kWidth = 0.8;  // of a stroke
+  if (layers <= 0 || heads.size() % as_size(layers) != 0) return {};
+  const std::size_t count = heads.size() / as_size(layers);
+  Points out;
+  for (std::size_t first = 0; first < heads.size(); first += count) {
+    std::vector<double> heights;
+    for (std::size_t i = 0; i < count; ++i) heights.push_back(heads[first + i].second);
+    std::sort(heights.begin(), heights.end());
+    const double layer = 1 + static_cast<double>(first / count);
+    for (std::size_t i = 0; i < count; ++i)
+      out.emplace_back(layer + kWidth * ((static_cast<double>(i) + 0.5) / static_cast<double>(count) - 0.5),
+                       heights[i]);
+    out.push_back(eval::kLift);
+  }
+  return out;
+}
+
+Points course_of(const Sheet& sheet, const Found& found, const std::optional<CellKey>& key) {
   if (!key || key->series.empty()) return {};
   const auto series = found.series(*key);
-  return recipe.plot.kind == PlotKind::histogram ? histogram_of(series) : means_of(series);
+  const auto kind = sheet.recipe.plot.kind;
+  if (kind == PlotKind::histogram) return histogram_of(series);
+  return kind == PlotKind::heads ? sorted_by_layer(means_of(series), sheet.layers) : means_of(series);
+}
+
+/// The columns that show series of their own: those that differ in their figures alone have the same.
+std::vector<std::size_t> columns_of_series(const Recipe& recipe) {
+  std::vector<std::size_t> out;
+  std::vector<Select> known;
+  for (std::size_t c = 0; c < recipe.columns.size(); ++c) {
+    Select select = recipe.columns[c].select;
+    select.value.clear();
+    if (std::find(known.begin(), known.end(), select) != known.end()) continue;
+    known.push_back(std::move(select));
+    out.push_back(c);
+  }
+  return out;
+}
+
+std::vector<Courses> courses_of(const Sheet& sheet, const Found& found) {
+  const Recipe& recipe = sheet.recipe;
+  const auto columns = columns_of_series(recipe);
+  std::vector<Courses> out;
+  for (const auto column : columns) {
+    Courses courses{columns.size() > 1 ? recipe.columns[column].name : "", {}};
+    for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
+      auto points = course_of(sheet, found, recipe.cell(r, column));
+      if (!points.empty()) courses.curves.push_back({recipe.rows[r].name, std::move(points)});
+    }
+    if (!courses.curves.empty()) out.push_back(std::move(courses));
+  }
+  return out;
 }
 
 }  // namespace
@@ -124,8 +176,7 @@ Result result_of(Sheet sheet, const std::vector<eval::Record>& records) {
     }
   }
   out.orders = compared(recipe, out.cells);
-  for (std::size_t r = 0; r < recipe.rows.size() && !recipe.columns.empty(); ++r)
-    out.courses.push_back(course_of(recipe, found, recipe.cell(r, 0)));
+  out.courses = courses_of(out.sheet, found);
   for (std::size_t r = 0; r < recipe.rows.size() && recipe.plot.kind == PlotKind::heat_map; ++r) {
     const auto key = recipe.cell(r, 0);
     if (key) {

@@ -6,9 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "eval/report/chart.h"
 #include "papers/orders.h"
 
 namespace winnow::papers {
+
+/// What a plot of series shows.
+struct Courses {
+  std::string column;               ///< empty: there is one plot for all columns
+  std::vector<eval::Curve> curves;  ///< of each row that has one
+};
 
 /// A recipe's counterpart with one model, as far as it was measured.
 struct Result {
@@ -16,8 +23,7 @@ struct Result {
   Cells cells;
   std::vector<std::vector<std::optional<eval::Mean>>> figures;  ///< [row][column], in the paper's unit
   std::vector<Compared> orders;
-  /// Of each row what the plot of its series shows; empty: it has none.
-  std::vector<std::vector<std::pair<double, double>>> courses;
+  std::vector<Courses> courses;
   /// Of each row the mean score (0 to 1) by the values of the plot's two labels; empty: it is no heat map.
   std::vector<std::map<std::pair<std::string, std::string>, double>> maps;
 

@@ -40,6 +40,7 @@ Sheet sheet_of(const Json& json, const std::string& path) {
   out.model = json.at("model").get<std::string>();
   out.model_hash = json.at("model_hash").get<std::string>();
   out.rope = json.at("rope").get<std::string>();
+  out.layers = json.value("layers", 0);
   out.notes = json.at("notes").get<std::vector<std::string>>();
   for (const auto& planned : json.at("planned")) out.planned.push_back(planned_of(planned));
   return out;
@@ -80,8 +81,8 @@ bool has_all(const Sheet& whole, const Sheet& part) {
 Json to_json(const Sheet& sheet) {
   Json planned = Json::array();
   for (const auto& one : sheet.planned) planned.push_back(to_json(one));
-  return {{"recipe", sheet.recipe.json}, {"model", sheet.model}, {"model_hash", sheet.model_hash},
-          {"rope", sheet.rope},          {"notes", sheet.notes}, {"planned", std::move(planned)}};
+  return {{"recipe", sheet.recipe.json}, {"model", sheet.model}, {"model_hash", sheet.model_hash}, {"rope", sheet.rope},
+          {"layers", sheet.layers},      {"notes", sheet.notes}, {"planned", std::move(planned)}};
 }
 
 std::optional<std::string> sheet_path(const std::string& folder, const Sheet& sheet) {

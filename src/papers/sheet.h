@@ -26,6 +26,7 @@ struct Sheet {
   std::string model;               ///< its name
   std::string model_hash;          ///< of its records
   std::string rope;                ///< the user's RoPE options, as records name them
+  int layers = 0;                  ///< of the model, without those with windows; 0: runs of before did not say
   std::vector<std::string> notes;  ///< what was left out or changed, and why
   std::vector<Planned> planned;
 };

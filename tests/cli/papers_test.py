@@ -330,6 +330,83 @@ def counted(said):
     return [int(number) for number in re.search(sentence, said).groups()]
 
 
+def page_of(work, out):
+    run("report", f"{work}/{out}", "-o", f"{work}/{out}.html")
+    with open(f"{work}/{out}.html") as file:
+        return file.read()
+
+
+def words_of(svg):
+    return [word.strip() for word in re.findall(r"<text>([^<]*)</text>", svg)]
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_a_plot_for_each_column_that_has_series_of_its_own(work, model, data):
+    """Two budgets, each with a column of scores and one of another value, which draws nothing new."""
+    recipe = small(
+        name="columns",
+        measures=[{"name": "all", "tasks": ["attention/loss"], "methods": ["snapkv:window=4"], "budgets": ["24", "48"], "lengths": [80]}],
+        rows=[{"name": name, "select": {"series": name}} for name in ("loss", "bound")],
+        columns=[{"name": f"{value} of {budget}", "select": {"budget": budget, "value": value}} for budget in ("24", "48") for value in ("loss", "bound")],
+        figures=[],
+        claims=[],
+        plot={"kind": "series", "x": "layer", "y": "L1", "y_scale": "logarithmic"},
+    )
+    measure(work, data, "columns", write(work, recipe), "--limit", "1")
+    page = page_of(work, "columns")
+    assert re.findall(r"tiny \(winnow\)([^<]*)</figcaption><svg", page) == [", loss of 24", ", loss of 48"], page
+    assert all({"loss", "bound", "layer"} <= set(words_of(svg)) for svg in re.findall(r"<svg.*?</svg>", page, re.S))
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_axes_end_where_the_data_do(work, model, data):
+    """Of 61 points, which have no marks: gnuplot's own axis would go on to 70."""
+    recipe = small(
+        name="long",
+        measures=[{"name": "all", "tasks": ["attention/kept"], "methods": ["snapkv:window=4"], "budgets": ["24"], "lengths": [80]}],
+        rows=[{"name": "SnapKV", "select": {"series": "parts"}}],
+        columns=[{"name": "mean"}],
+        figures=[],
+        claims=[],
+        plot={"kind": "series", "x": "place", "y": "share"},
+    )
+    measure(work, data, "long", write(work, recipe), "--limit", "1")
+    write_jsonl(f"{work}/long/records.jsonl", [{**r, "series": {"parts": [i / 61 for i in range(61)]}} for r in records(work, "long")])
+    page = page_of(work, "long")
+    assert "60" in words_of(page) and "70" not in words_of(page) and "<use " not in page, words_of(page)
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_heads_are_sorted_within_their_layers(work, model, data):
+    """Marks from left to right: in each of two layers they rise, and fall between the layers."""
+    measure(work, data, "heads", "ada-kv/figure-3", "--limit", "1", "--beyond-context")
+    changed = records(work, "heads")
+    for r in changed:
+        r["series"] = {name: [0.5, 0.25, 0.75, 0.125] * 2 for name in r["series"]}
+    write_jsonl(f"{work}/heads/records.jsonl", changed)
+    with open(f"{work}/heads/recipes/ada-kv-figure-3.json") as file:
+        sheet = json.load(file)
+    assert sheet["layers"] == 2
+    page = page_of(work, "heads")
+    marks = [(float(x), -float(y)) for x, y in re.findall(r"<use xlink:href='#g0p3' transform='translate\(([\d.]+),([\d.]+)\)", page)][:8]
+    assert len(marks) == 8 and marks == sorted(marks), marks
+    heights = [y for _, y in marks]
+    assert heights[:4] == heights[4:] == sorted(heights[:4]) and len(set(heights)) == 4, heights
+    del sheet["layers"]  # as an older run wrote it
+    with open(f"{work}/heads/recipes/ada-kv-figure-3.json", "w") as file:
+        json.dump(sheet, file)
+    assert "<svg" not in page_of(work, "heads")
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_maps_name_units_and_budgets(work, model, data):
+    measure(work, data, "maps", "ada-kv/figure-6", "--limit", "1", "--length", "100", "--beyond-context")
+    page = page_of(work, "maps")
+    assert "<figcaption>Full Cache</figcaption>" in page
+    assert "<figcaption>SnapKV, budget 128</figcaption>" in page
+    assert {"length, tokens", "depth, %"} <= set(words_of(page)), words_of(page)
+
+
 def given(work, data, scores):
     """A folder whose records have these scores: of full, and of SnapKV with both budgets."""
     path = write(work, small(measures=[{"name": "all", "tasks": ["longbench/trec"], "methods": ["full", "snapkv:window=4"], "budgets": ["24", "48"]}]))

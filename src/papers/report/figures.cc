@@ -12,13 +12,19 @@ namespace {
 
 using FigureOf = std::function<std::optional<double>(std::size_t row, std::size_t column)>;
 
-/// A curve for each row of the group.
-eval::Chart chart_of(const Recipe& recipe, const std::string& title, const std::string& group, const FigureOf& figure) {
+eval::Chart empty_chart(const Recipe& recipe, const std::string& title) {
   eval::Chart out;
-  out.title = group.empty() ? title : fmt::format("{}, {}", title, group);
+  out.title = title;
   out.x_title = recipe.plot.x;
   out.y_title = recipe.plot.y;
   out.x_scale = recipe.plot.scale;
+  out.y_scale = recipe.plot.y_scale;
+  return out;
+}
+
+/// A curve for each row of the group.
+eval::Chart chart_of(const Recipe& recipe, const std::string& title, const std::string& group, const FigureOf& figure) {
+  auto out = empty_chart(recipe, group.empty() ? title : fmt::format("{}, {}", title, group));
   for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
     if (!recipe.rows[r].group.empty() && recipe.rows[r].group != group) continue;
     eval::Curve curve{recipe.rows[r].name, {}};
@@ -47,19 +53,14 @@ void add_charts(const Recipe& recipe, const std::string& title, const FigureOf& 
   }
 }
 
-/// A chart of the rows' series.
-std::vector<eval::Chart> chart_of_series(const Result& result) {
-  const Recipe& recipe = result.sheet.recipe;
-  eval::Chart out;
-  out.title = result.sheet.model + " (winnow)";
-  out.x_title = recipe.plot.x;
-  out.y_title = recipe.plot.y;
-  out.x_scale = recipe.plot.scale;
-  for (std::size_t r = 0; r < result.courses.size(); ++r) {
-    if (!result.courses[r].empty()) out.curves.push_back({recipe.rows[r].name, result.courses[r]});
+std::vector<eval::Chart> charts_of_series(const Result& result) {
+  std::vector<eval::Chart> out;
+  for (const auto& [column, curves] : result.courses) {
+    const auto title = result.sheet.model + " (winnow)";
+    out.push_back(empty_chart(result.sheet.recipe, column.empty() ? title : fmt::format("{}, {}", title, column)));
+    out.back().curves = curves;
   }
-  if (out.curves.empty()) return {};
-  return {out};
+  return out;
 }
 
 /// As numbers where they are numbers.
@@ -92,9 +93,9 @@ std::vector<std::string> thinned(std::vector<std::string> names, std::size_t mos
 
 std::vector<eval::Chart> charts_of(const Result& result) {
   const Recipe& recipe = result.sheet.recipe;
-  if (recipe.plot.kind == PlotKind::series || recipe.plot.kind == PlotKind::histogram) return chart_of_series(result);
   std::vector<eval::Chart> out;
-  if (recipe.plot.kind != PlotKind::curves) return out;
+  if (recipe.plot.kind == PlotKind::table || recipe.plot.kind == PlotKind::heat_map) return out;
+  if (recipe.plot.kind != PlotKind::curves) return charts_of_series(result);
   for (const auto& figures : recipe.figures)
     add_charts(
         recipe, figures.model + " (paper)", [&](auto r, auto c) { return figures.values[r][c]; }, out);
@@ -113,9 +114,12 @@ std::vector<eval::HeatMap> maps_of(const Result& result) {
   if (recipe.plot.kind != PlotKind::heat_map) return out;
   for (std::size_t r = 0; r < result.maps.size(); ++r) {
     eval::HeatMap map;
-    map.title = recipe.rows[r].name;
-    map.x_title = recipe.plot.x;
-    map.y_title = recipe.plot.y;
+    const auto key = recipe.cell(r, 0);
+    if (!key) continue;
+    const auto& budget = key->method.budget();
+    map.title = recipe.rows[r].name + (budget ? ", budget " + budget->print() : "");
+    map.x_title = eval::with_unit(recipe.plot.x, key->tasks.front());
+    map.y_title = eval::with_unit(recipe.plot.y, key->tasks.front());
     const auto columns = values_of(result.sheet, recipe.plot.x);
     const auto rows = values_of(result.sheet, recipe.plot.y);
     map.columns = thinned(columns, kNames);
