@@ -433,6 +433,24 @@ def test_orders_of_a_case_by_hand(work, model, data):
     assert re.search(r"\| Full \| 75\.00 \(\d\d\.\d\d to \d\d\.\d\d\) \| 75\.00 \(\d\d\.\d\d to \d\d\.\d\d\) \| 8 \|\n", said), "intervals have the means' digits"
 
 
+def test_orders_on_the_page(work, model, data):
+    """A claim is said once for its orders, and what was not measured is counted."""
+    given(work, data, {"full": [1] * 8, "24": [0.5] * 8, "48": [0.5] * 8})
+    page = page_of(work, "given")
+    assert "A &gt; B: the paper" in page and "A > B: the paper's figure" in run("report", f"{work}/given").stdout
+    pairs, every = page.split("<h3>Orders</h3>")[1].split("Each of them")
+    for table, rows in ((pairs, 2), (every, 3)):
+        assert re.findall(r'<tr class="budget"><td[^>]*>([^<]*)</td>', table) == ["A model", "Full is better."]
+        assert table.count("Full &gt; SnapKV") == rows and "<td class=\"text\" colspan=\"6\">1 not measured" not in table
+    assert "<th>verdict</th>" in every and every.count("<td>agrees</td>") == 3, every
+    write_jsonl(f"{work}/given/records.jsonl", [{**r, "group_size": 2} for r in records(work, "given") if r["budget"] != "48"])
+    pairs, every = page_of(work, "given").split("<h3>Orders</h3>")[1].split("Each of them")
+    assert every.count("1 not measured") == 1 and pairs.count("1 not measured") == 0, every
+    write_jsonl(f"{work}/given/records.jsonl", [{**r, "group_size": 1} for r in records(work, "given") if r["spec"] == "full"])
+    page = page_of(work, "given").split("<h3>Orders</h3>")[1]
+    assert "3 were not measured" in page and "<table>" not in page, page
+
+
 def test_an_order_that_does_not_hold(work, model, data):
     full = [0.25] * 8
     said = given(work, data, {"full": full, "24": [0.5] * 8, "48": [0.25] * 8})

@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "eval/report/drawn_page.h"
@@ -68,47 +70,72 @@ std::string order_of(const Recipe& recipe, std::size_t more, std::size_t less) {
   return name_of(recipe.rows[more]) + " &gt; " + name_of(recipe.rows[less]);
 }
 
+/// A row over the whole table.
+std::string wide_row(const char* kind, const std::string& text, std::size_t columns) {
+  return fmt::format("<tr class=\"{}\"><td class=\"text\" colspan=\"{}\">{}</td></tr>\n", kind, columns, escaped(text));
+}
+
+/// Rows of orders or pairs, those of one model or claim below its name. `row_of` gives none for what was not measured:
+/// how many that are is all that is said of them.
+template <class Of, class RowOf>
+std::string grouped_rows(const std::vector<Of>& all, std::size_t columns, const RowOf& row_of) {
+  std::string out;
+  for (auto one = all.begin(); one != all.end();) {
+    const auto& by = one->by;
+    out += wide_row("budget", by, columns);
+    int unmeasured = 0;
+    for (; one != all.end() && one->by == by; ++one) {
+      const auto row = row_of(*one);
+      out += row;
+      unmeasured += row.empty() ? 1 : 0;
+    }
+    if (unmeasured > 0) out += wide_row("rest", fmt::format("{} not measured", unmeasured), columns);
+  }
+  return out;
+}
+
+std::string pair_row(const Recipe& recipe, const Pair& pair) {
+  if (pair.count.size() == 1 && pair.count.contains(Verdict::not_measured)) return "";
+  std::string out = "<tr><th>" + order_of(recipe, pair.more, pair.less) + "</th>";
+  for (const auto verdict : kVerdicts) {
+    const auto found = pair.count.find(verdict);
+    out += found == pair.count.end() ? "<td></td>" : fmt::format("<td>{}</td>", found->second);
+  }
+  return out + "</tr>\n";
+}
+
 std::string pairs_table(const Result& result) {
-  const Recipe& recipe = result.sheet.recipe;
   std::string head = "<th>order in the paper</th>";
   for (const auto verdict : kVerdicts) head += fmt::format("<th>{}</th>", papers::name_of(verdict));
-  std::string out = begin_table(head + "<th class=\"text\">by</th>");
-  for (auto& pair : pairs_of(result.orders)) {
-    out += "<tr><th>" + order_of(recipe, pair.more, pair.less) + "</th>";
-    for (const auto verdict : kVerdicts)
-      out += pair.count[verdict] == 0 ? "<td></td>" : fmt::format("<td>{}</td>", pair.count[verdict]);
-    out += fmt::format("<td class=\"text\">{}</td></tr>\n", escaped(pair.by));
-  }
-  return out + "</table></div>\n";
+  const auto row_of = [&](const Pair& pair) { return pair_row(result.sheet.recipe, pair); };
+  return begin_table(head) + grouped_rows(pairs_of(result.orders), 1 + std::size(kVerdicts), row_of) +
+         "</table></div>\n";
+}
+
+std::string order_row(const Recipe& recipe, const Compared& order) {
+  if (!order.ours) return "";
+  return fmt::format(
+      "<tr><th>{}</th><td>{}</td><td>{}</td><td>{:+.{}f} <small>{}</small></td><td>{}</td><td>{}</td></tr>\n",
+      order_of(recipe, order.more, order.less), escaped(recipe.columns[order.column].name),
+      order.paper ? "+" + shown(recipe, *order.paper) : "", order.ours->mean.value, recipe.digits,
+      interval(recipe, order.ours->mean, " to "), order.ours->samples, verdict_in_words(order));
 }
 
 std::string every_order(const Result& result) {
-  const Recipe& recipe = result.sheet.recipe;
-  std::string out = "<details><summary>Each of them</summary>\n" +
-                    begin_table(
-                        "<th>order in the paper</th><th>column</th><th>in the paper</th><th>winnow</th>"
-                        "<th>samples</th><th></th><th class=\"text\">by</th>");
-  for (const auto& order : result.orders) {
-    const auto& ours = order.ours;
-    out += fmt::format(
-        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n",
-        order_of(recipe, order.more, order.less), escaped(recipe.columns[order.column].name),
-        order.paper ? "+" + shown(recipe, *order.paper) : "",
-        ours ? fmt::format("{:+.{}f} <small>{}</small>", ours->mean.value, recipe.digits,
-                           interval(recipe, ours->mean, " to "))
-             : "",
-        ours ? std::to_string(ours->samples) : "", verdict_in_words(order), escaped(order.by));
-  }
-  return out + "</table></div></details>\n";
+  const auto row_of = [&](const Compared& order) { return order_row(result.sheet.recipe, order); };
+  return "<details><summary>Each of them</summary>\n" +
+         begin_table(
+             "<th>order in the paper</th><th>column</th><th>in the paper</th><th>winnow</th><th>samples</th>"
+             "<th>verdict</th>") +
+         grouped_rows(result.orders, 6, row_of) + "</table></div></details>\n";
 }
 
 void add_orders(const Result& result, eval::DrawnPage& page) {
   if (result.orders.empty()) return;
-  page.add(
-      fmt::format("<h3>Orders</h3>\n<p>{} Two rows are compared on the samples that both have, by the interval of "
-                  "95 % of the mean difference (bootstrap). {} samples, and two of each task, are the least by which "
-                  "it can be told.</p>\n",
-                  escaped(in_words(result.orders)), kLeastSamples));
+  page.add(fmt::format("<h3>Orders</h3>\n<p>{} {}</p>\n", escaped(in_words(result.orders)), escaped(how_compared())));
+  const bool is_measured =
+      std::ranges::any_of(result.orders, [](const Compared& order) { return order.ours.has_value(); });
+  if (!is_measured) return;
   page.add(pairs_table(result));
   page.add(every_order(result));
 }

@@ -81,7 +81,7 @@ std::string own_rows(const Result& result, const std::vector<std::string>& colum
 std::string orders_of(const Result& result) {
   if (result.orders.empty()) return "";
   const Recipe& recipe = result.sheet.recipe;
-  std::string out = in_words(result.orders) + "\n\n| order | by |";
+  std::string out = in_words(result.orders) + " " + how_compared() + "\n\n| order | by |";
   for (const auto verdict : kVerdicts) out += fmt::format(" {} |", papers::name_of(verdict));
   out += "\n|---|---|";
   for (std::size_t i = 0; i < std::size(kVerdicts); ++i) out += "---:|";
@@ -109,6 +109,14 @@ std::string section_of(const Result& result) {
 }
 
 }  // namespace
+
+std::string how_compared() {
+  return fmt::format(
+      "A > B: the paper's figure of A is the larger one, also where less is better. Two rows are compared on the "
+      "samples that both have, by the interval of 95 % of the mean difference (bootstrap). {} samples, and two of "
+      "each task, are the least by which it can be told.",
+      kLeastSamples);
+}
 
 std::string shown(const Recipe& recipe, double figure) { return fmt::format("{:.{}f}", figure, recipe.digits); }
 

@@ -11,6 +11,9 @@ namespace winnow::papers {
 /// The paper's figures, winnow's with their intervals, the orders and what is missing, as Markdown.
 std::string to_markdown(const std::vector<Result>& results);
 
+/// What an order is and how it is compared.
+std::string how_compared();
+
 /// What the paper used, in one sentence.
 std::string used_in_words(const Recipe& recipe);
 
