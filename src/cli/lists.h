@@ -5,8 +5,8 @@
 
 namespace winnow::cli {
 
-inline constexpr const char* kWords = "A,B,…";
-inline constexpr const char* kNumbers = "N,N,…";
+inline constexpr const char* kWords = "A,B,...";
+inline constexpr const char* kNumbers = "N,N,...";
 
 /// Makes an option a list that is one word, so that the next word may be an argument. --help shows it as `form`.
 inline CLI::Option* as_list(CLI::Option* option, const char* form) {

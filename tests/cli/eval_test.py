@@ -249,7 +249,7 @@ def test_wrong_usage(work, data):
     check_refusal(run([*without, "longbench/hotpotqa"], code=1), 1, "longbench/hotpotqa cannot be measured: give --data DIR or set WINNOW_DATA")
     check_refusal(run([*without, "longbench"], code=1), 1, "21 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
     check_refusal(run([*without, "--kv", "full", "samkv", "reuse"], code=2), 2, "there is no task samkv: lists have commas, as in --kv full,samkv")
-    assert "--kv A,B,… " in run([WINNOW, "eval", "--help"]).stdout
+    assert "--kv A,B,... " in run([WINNOW, "eval", "--help"]).stdout
 
 
 @pytest.fixture(scope="module")
