@@ -12,14 +12,12 @@ namespace winnow::documents {
 namespace {
 
 /// Sums of the ranks of each middle block's exponent over the layers, the smallest exponent first.
-std::vector<int> rank_sums(const DocumentHead& head) {
-  std::vector<int> sums(head.layout().middle());
-  for (const auto& layer : head.layers) {
+std::vector<int> rank_sums(std::span<const std::vector<Representative>> layers) {
+  std::vector<int> sums(layers.empty() ? 0 : layers.front().size());
+  for (const auto& blocks : layers) {
     for (std::size_t b = 0; b < sums.size(); ++b) {
-      const auto before = [&](const Representative& other) {
-        return other.exponent < layer.representatives[b].exponent;
-      };
-      sums[b] += static_cast<int>(std::count_if(layer.representatives.begin(), layer.representatives.end(), before));
+      const auto before = [&](const Representative& other) { return other.exponent < blocks[b].exponent; };
+      sums[b] += static_cast<int>(std::count_if(blocks.begin(), blocks.end(), before));
     }
   }
   return sums;
@@ -27,20 +25,27 @@ std::vector<int> rank_sums(const DocumentHead& head) {
 
 }  // namespace
 
+std::vector<bool> singling_out(std::span<const std::vector<Representative>> layers) {
+  std::vector<bool> out(layers.size());
+  const auto sums = rank_sums(layers);
+  if (sums.empty()) return out;
+  const auto last_best = std::min_element(sums.rbegin(), sums.rend());
+  const auto block = as_size(sums.rend() - last_best) - 1;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const auto unusual = outliers(layers[layer], kOutlierFactor);
+    out[layer] = std::binary_search(unusual.begin(), unusual.end(), layers[layer][block].token);
+  }
+  return out;
+}
+
 std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> documents) {
   std::vector<int> scores;
   for (const auto& document : documents) {
-    const auto& head = document->head();
-    scores.resize(head.layers.size());
-    const auto sums = rank_sums(head);
-    if (sums.empty()) continue;
-    const auto last_best = std::min_element(sums.rbegin(), sums.rend());
-    const auto block = as_size(sums.rend() - last_best) - 1;
-    for (std::size_t layer = 0; layer < scores.size(); ++layer) {
-      const auto& all = head.layers[layer].representatives;
-      const auto unusual = outliers(all, kOutlierFactor);
-      scores[layer] += std::binary_search(unusual.begin(), unusual.end(), all[block].token) ? 1 : 0;
-    }
+    std::vector<std::vector<Representative>> layers;
+    for (const auto& layer : document->head().layers) layers.push_back(layer.representatives);
+    const auto singled_out = singling_out(layers);
+    scores.resize(layers.size());
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) scores[layer] += singled_out[layer] ? 1 : 0;
   }
   return scores;
 }
@@ -54,8 +59,13 @@ std::vector<std::vector<float>> exponents_of(const DocumentHead& head) {
   return out;
 }
 
-/// One of n equal values that differs lies sqrt(n - 1) deviations from the mean, and none can lie higher.
 bool is_long_enough(const BlockLayout& layout) { return layout.middle() - 1 > kOutlierFactor * kOutlierFactor; }
+
+int least_tokens() {
+  BlockLayout layout{1};
+  while (!is_long_enough(layout)) layout.tokens += kBlock;
+  return layout.tokens;
+}
 
 int deciding_layers(std::span<const int> scores) {
   const int layers = static_cast<int>(scores.size());

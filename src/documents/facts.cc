@@ -98,14 +98,13 @@ std::vector<Representative> representatives(const SeenLayer& seen, std::span<con
   return out;
 }
 
-/// Adds one query head's attention to the representatives to `curves` [m][N].
-void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& keys, std::span<const Representative> of,
-                std::span<double> curves) {
+/// Adds one query head's attention to the representatives, whose keys these are, to the blocks' curves.
+void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& keys, std::span<BlockAttention> blocks) {
   const int n = seen.tokens();
   const auto d = as_size(seen.shape.head_dim);
   std::vector<float> left;
   std::vector<float> dots(as_size(kRowsTogether) * as_size(keys.stride()));
-  for (int first = of.front().token + 1; first < n; first += kRowsTogether) {
+  for (int first = blocks.front().representative.token + 1; first < n; first += kRowsTogether) {
     const int count = std::min(kRowsTogether, n - first);
     left.clear();
     for (int i = first; i < first + count; ++i) {
@@ -116,52 +115,71 @@ void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& ke
     for (int i = first; i < first + count; ++i) {
       const float logsum = seen.logsums[as_size(i) * as_size(seen.shape.query_heads) + as_size(head)];
       const float* const product = dots.data() + as_size(i - first) * as_size(keys.stride());
-      for (std::size_t r = 0; r < of.size() && of[r].token < i; ++r)
-        curves[r * as_size(n) + as_size(i)] +=
-            static_cast<double>(std::exp(seen.shape.logit(product[r]) - logsum)) / seen.shape.query_heads;
+      for (std::size_t b = 0; b < blocks.size() && blocks[b].representative.token < i; ++b)
+        blocks[b].curve[as_size(i - blocks[b].representative.token - 1)] +=
+            static_cast<double>(std::exp(seen.shape.logit(product[b]) - logsum)) / seen.shape.query_heads;
     }
   }
 }
 
-void add_exponents(const SeenLayer& seen, std::span<Representative> of) {
-  if (of.empty()) return;
-  const int n = seen.tokens();
+void fill_curves(const SeenLayer& seen, std::span<BlockAttention> blocks) {
   const auto d = as_size(seen.shape.head_dim);
-  std::vector<double> curves(of.size() * as_size(n));
+  for (auto& block : blocks) block.curve.resize(as_size(seen.tokens() - 1 - block.representative.token));
   for (int kv = 0; kv < seen.shape.kv_heads; ++kv) {
     const auto stored = seen.scratch->keys(kv);
-    std::vector<float> rows(of.size() * d);
-    for (std::size_t r = 0; r < of.size(); ++r)
-      cache::decode_row(stored.type, stored.row(of[r].token), std::span(rows).subspan(r * d, d));
+    std::vector<float> rows(blocks.size() * d);
+    for (std::size_t b = 0; b < blocks.size(); ++b)
+      cache::decode_row(stored.type, stored.row(blocks[b].representative.token), std::span(rows).subspan(b * d, d));
     const attention::PackedRows keys(rows, seen.shape.head_dim);
-    for (int g = 0; g < seen.shape.group(); ++g) add_curves(seen, kv * seen.shape.group() + g, keys, of, curves);
+    for (int g = 0; g < seen.shape.group(); ++g) add_curves(seen, kv * seen.shape.group() + g, keys, blocks);
   }
-  for (std::size_t r = 0; r < of.size(); ++r) {
-    const auto curve = std::span(curves).subspan(r * as_size(n), as_size(n)).subspan(as_size(of[r].token + 1));
-    of[r].exponent = static_cast<float>(power_law_exponent(curve));
+}
+
+/// `later`: as from_later().
+std::vector<BlockAttention> blocks_of(const SeenLayer& seen, std::span<const double> later) {
+  std::vector<BlockAttention> out;
+  for (const auto& representative : representatives(seen, later, {seen.tokens()}))
+    out.push_back({representative, {}, {}});
+  if (out.empty()) return out;
+  fill_curves(seen, out);
+  for (auto& block : out) {
+    block.law = power_law_of(block.curve);
+    block.representative.exponent = static_cast<float>(block.law.exponent);
   }
+  return out;
 }
 
 }  // namespace
 
-double power_law_exponent(std::span<const double> y) {
-  constexpr double kFloor = 1e-8;
+PowerLaw power_law_of(std::span<const double> y) {
+  if (y.empty()) return {};
   const auto n = static_cast<double>(y.size());
+  const double first = std::log(std::max(y[0], kLeastAttention));  // from which equal numbers have no distance
+  const auto log_y = [&](std::size_t i) { return std::log(std::max(y[i], kLeastAttention)) - first; };
   double x_mean = 0;
   double y_mean = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     x_mean += std::log(static_cast<double>(i + 1)) / n;
-    y_mean += std::log(std::max(y[i], kFloor)) / n;
+    y_mean += log_y(i) / n;
   }
   double xy = 0;
   double xx = 0;
+  double yy = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const double x = std::log(static_cast<double>(i + 1)) - x_mean;
-    xy += x * (std::log(std::max(y[i], kFloor)) - y_mean);
-    xx += x * x;
+    const double dx = std::log(static_cast<double>(i + 1)) - x_mean;
+    const double dy = log_y(i) - y_mean;
+    xy += dx * dy;
+    xx += dx * dx;
+    yy += dy * dy;
   }
-  return xx > 0 ? std::max(0.0, -xy / xx) : 0;
+  PowerLaw out;
+  if (xx > 0) out.exponent = std::max(0.0, -xy / xx);
+  out.log_scale = first + y_mean + out.exponent * x_mean;
+  if (out.exponent > 0) out.explained = std::min(1.0, xy * xy / (xx * yy));
+  return out;
 }
+
+std::vector<BlockAttention> attention_to_blocks(const SeenLayer& seen) { return blocks_of(seen, from_later(seen)); }
 
 LayerFacts facts_of(const SeenLayer& seen) {
   const BlockLayout blocks{seen.tokens()};
@@ -170,8 +188,7 @@ LayerFacts facts_of(const SeenLayer& seen) {
   add_keys(*seen.scratch, blocks, facts);
   const auto later = from_later(seen);
   facts.received = group_mean(seen, later);
-  facts.representatives = representatives(seen, later, blocks);
-  add_exponents(seen, facts.representatives);
+  for (const auto& block : blocks_of(seen, later)) facts.representatives.push_back(block.representative);
   facts.outliers = outliers(facts.representatives, kOutlierFactor);
   return facts;
 }

@@ -65,10 +65,7 @@ class Layer {
     const auto& v = view(i);
     if (v.blocks.size() < 2) return 0;
     const auto& all = facts(i).representatives;
-    const auto important = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-      if (a.exponent != b.exponent) return a.exponent < b.exponent;
-      return a.attention != b.attention ? a.attention > b.attention : a.token > b.token;
-    });
+    const auto important = std::min_element(all.begin(), all.end(), matters_more);
     const auto unimportant = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
       return a.attention != b.attention ? a.attention < b.attention : a.token > b.token;
     });
@@ -179,6 +176,11 @@ MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<doubl
   MiddleBlocks out;
   for (const auto& layer : layers) out.push_back(merge(layer, counts, options.score));
   return out;
+}
+
+bool matters_more(const Representative& a, const Representative& b) {
+  if (a.exponent != b.exponent) return a.exponent < b.exponent;
+  return a.attention != b.attention ? a.attention > b.attention : a.token > b.token;
 }
 
 std::vector<std::int32_t> outliers(std::span<const Representative> representatives, double factor) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/as_size.h"
@@ -79,17 +81,16 @@ std::map<std::pair<std::string, std::string>, double> map_of(const Sheet& sheet,
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// The means by place, over the series that are as long as the first.
+/// The means by place, each over the series that reach it.
 Points means_of(const std::vector<std::vector<double>>& series) {
-  Points out;
-  int count = 0;
+  std::map<std::size_t, std::vector<double>> by_place;
   for (const auto& one : series) {
-    if (one.size() != series.front().size()) continue;
-    ++count;
-    out.resize(one.size());
-    for (std::size_t i = 0; i < one.size(); ++i) out[i] = {static_cast<double>(i + 1), out[i].second + one[i]};
+    for (std::size_t i = 0; i < one.size(); ++i) by_place[i + 1].push_back(one[i]);
   }
-  for (auto& [x, y] : out) y /= count;
+  Points out;
+  for (const auto& [place, values] : by_place)
+    out.emplace_back(static_cast<double>(place),
+                     std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()));
   return out;
 }
 

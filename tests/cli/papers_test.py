@@ -134,11 +134,7 @@ def test_papers_are_listed():
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_runs_from_a_clean_folder(work, model, data, name):
     said = run("show", name, "--data", data).stdout
-    assert said.startswith(f"{name}: "), said
-    if "\nmeasure " not in said:
-        result = run("run", name, "-m", f"{work}/tiny.gguf", "-o", f"{work}/none", code=2)
-        check_refusal(result, 2, f"{name} cannot be measured: ")
-        return
+    assert said.startswith(f"{name}: ") and "\nmeasure " in said, said
     out = name.replace("/", "-")
     options = [name, "--limit", "1", "--length", "100", "--beyond-context"]
     if name in OF_LENGTHS:
@@ -202,6 +198,13 @@ def test_a_folder_holds_several_recipes(work, model, data):
 def test_a_wrong_recipe_is_refused(work, change, said):
     path = write(work, small(**change))
     check_refusal(run("show", path, code=1), 1, path, *said)
+
+
+def test_a_recipe_without_measures_is_shown_and_not_run(work, model):
+    recipe = {name: part for name, part in small(missing=["Nothing measures it."]).items() if name not in ("measures", "rows", "columns", "figures", "claims")}
+    path = write(work, recipe)
+    assert "\nmeasure " not in run("show", path).stdout
+    check_refusal(run("run", path, "-m", f"{work}/tiny.gguf", "-o", f"{work}/none", code=2), 2, "cannot be measured: Nothing measures it.")
 
 
 def test_what_is_no_recipe_is_refused(work):
@@ -405,6 +408,56 @@ def test_maps_name_units_and_budgets(work, model, data):
     assert "<figcaption>Full Cache</figcaption>" in page
     assert "<figcaption>SnapKV, budget 128</figcaption>" in page
     assert {"length, tokens", "depth, %"} <= set(words_of(page)), words_of(page)
+
+
+def row_of(text, name):
+    """The figures of winnow's row, without their intervals."""
+    return [float(cell.split()[0]) for cell in re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", text, re.M)[-1].split("|")]
+
+
+@pytest.fixture(scope="module")
+def long_prompts(work):
+    """Three that have enough blocks, and one that has not."""
+    os.makedirs(f"{work}/long/longbench-mini")
+    chance = random.Random(5)
+    lines = [{"prompt": "".join(chance.choice("abcdefgh ") for _ in range(length))} for length in (850, 960, 1030, 300)]
+    write_jsonl(f"{work}/long/longbench-mini/some.jsonl", lines)
+    return f"{work}/long"
+
+
+def test_blocks_of_samkv_s_figures(work, model, long_prompts):
+    """Both figures are of one measure. A place of a series is the mean of the prompts that reach it."""
+    said = measure(work, long_prompts, "blocks", "samkv/figure-7", "samkv/figure-8", "--beyond-context").stderr
+    found = records(work, "blocks")
+    assert len(found) == 4 and [bool(r.get("skipped")) for r in found] == [False, False, False, True], said
+    told = [r for r in found if not r.get("skipped")]
+    text = run("report", f"{work}/blocks").stdout
+    seven, eight = text.split("## samkv/figure-8")
+    for name, value in (("smallest exponent", "exponent_first"), ("largest exponent", "exponent_last"), ("largest, attention", "attention_last")):
+        assert row_of(seven, name)[0] == pytest.approx(sum(r["values"][value] for r in told) / 3, abs=1e-5), name
+    assert row_of(eight, "all layers")[0] == pytest.approx(100 * sum(r["score"] for r in told) / 3, abs=0.01)
+    assert row_of(eight, "layers before them")[0] == pytest.approx(100 * sum(r["values"]["stable_early"] for r in told) / 3, abs=0.01)
+    assert [len(r["series"]["exponents"]) for r in told] == [11, 13, 14] and all(len(r["series"]["stable"]) == 2 for r in told)
+    for r in told:
+        assert r["series"]["exponents"] == sorted(r["series"]["exponents"]) and max(r["series"]["first"]) <= 0, r
+    assert "Measured in part" not in text
+
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+def test_series_of_several_lengths_are_drawn_as_far_as_they_reach(work, model, long_prompts):
+    recipe = small(
+        name="ranks",
+        measures=[{"name": "all", "tasks": ["attention/blocks"], "methods": ["full"]}],
+        rows=[{"name": "Full", "select": {"series": "exponents"}}],
+        columns=[{"name": "mean"}],
+        figures=[],
+        claims=[],
+        plot={"kind": "series", "x": "rank", "y": "exponent"},
+    )
+    measure(work, long_prompts, "ranks", write(work, recipe), "--beyond-context")
+    page = page_of(work, "ranks")
+    # gnuplot draws a mark for each point; the key has one more.
+    assert len(re.findall("<use ", page)) == 14 + 1, page
 
 
 def given(work, data, scores):

@@ -49,6 +49,14 @@ TEST(Calibrate, a_layer_scores_where_the_most_important_block_stands_out) {
   EXPECT_EQ(scores_of({std::make_shared<Fake>(4, std::vector<Fake::Exponent>{})}), (std::vector{0, 0, 0, 0}));
 }
 
+/// 13 whole blocks and a token: one more block than the first, the last two and 10 others, of which none can be an
+/// outlier.
+TEST(Calibrate, documents_of_fourteen_blocks_tell) {
+  EXPECT_EQ(least_tokens(), 13 * 64 + 1);
+  EXPECT_TRUE(is_long_enough({least_tokens()}));
+  EXPECT_FALSE(is_long_enough({least_tokens() - 1}));
+}
+
 TEST(Calibrate, the_late_layers_that_score_most_decide) {
   EXPECT_EQ(deciding_layers(std::vector{9, 9, 9, 9, 0, 0, 3, 2}), 2);
   EXPECT_EQ(deciding_layers(std::vector{9, 9, 9, 9, 0, 0, 2, 2}), 2) << "a tie: more of them";

@@ -333,13 +333,27 @@ TEST(PowerLaw, an_exact_law_gives_its_exponent) {
   for (const double alpha : {0.0, 0.3, 1.0, 2.5}) {
     std::vector<double> y;
     for (int x = 1; x <= 500; ++x) y.push_back(0.7 * std::pow(x, -alpha));
-    EXPECT_NEAR(documents::power_law_exponent(y), alpha, 1e-12);
+    const auto law = documents::power_law_of(y);
+    EXPECT_NEAR(law.exponent, alpha, 1e-12);
+    EXPECT_NEAR(law.log_scale, std::log(0.7), 1e-11);
+    EXPECT_NEAR(law.explained, alpha > 0 ? 1 : 0, 1e-12);
   }
-  EXPECT_EQ(documents::power_law_exponent(std::vector<double>{0.1, 0.2, 0.3}), 0) << "what rises counts as flat";
-  EXPECT_EQ(documents::power_law_exponent(std::vector<double>{0.1}), 0) << "one point has no slope";
-  EXPECT_EQ(documents::power_law_exponent(std::vector<double>{0, 0, 1e-12}), 0) << "all at the floor";
+  EXPECT_EQ(documents::power_law_of(std::vector<double>{0.1, 0.2, 0.3}).exponent, 0) << "what rises counts as flat";
+  EXPECT_EQ(documents::power_law_of(std::vector<double>{0.1}).exponent, 0) << "one point has no slope";
+  EXPECT_EQ(documents::power_law_of(std::vector<double>{0, 0, 1e-12}).exponent, 0) << "all at the floor";
   // log y is 0 and then log(1e-8) at x = 1 and 2: the slope is their quotient.
-  EXPECT_NEAR(documents::power_law_exponent(std::vector<double>{1, 0}), 8 * std::log(10.0) / std::log(2.0), 1e-9);
+  EXPECT_NEAR(documents::power_law_of(std::vector<double>{1, 0}).exponent, 8 * std::log(10.0) / std::log(2.0), 1e-9);
+  EXPECT_EQ(documents::power_law_of(std::vector<double>{0.1, 0.2, 0.3}).explained, 0) << "no law that falls";
+  // The line through 0, -3 and -1 at ln 1, ln 2 and ln 3.
+  const double x[] = {0, std::log(2.0), std::log(3.0)};
+  const double mean = (x[1] + x[2]) / 3;
+  const double slope = (-3 * x[1] - x[2] + 4 * mean) / (x[1] * x[1] + x[2] * x[2] - 3 * mean * mean);
+  const auto bent = documents::power_law_of(std::vector<double>{1, std::exp(-3.0), std::exp(-1.0)});
+  EXPECT_NEAR(bent.exponent, -slope, 1e-12);
+  EXPECT_NEAR(bent.log_scale, -4.0 / 3 - slope * mean, 1e-12);
+  double left = 0;  // what the line does not explain of the variance, 10 - 16 / 3
+  for (int i = 0; i < 3; ++i) left += std::pow((i == 1 ? -3 : i == 2 ? -1 : 0) - bent.log_scale - slope * x[i], 2);
+  EXPECT_NEAR(bent.explained, 1 - left / (10 - 16.0 / 3), 1e-12);
 }
 
 TEST(Outliers, one_of_eleven_and_never_of_ten) {

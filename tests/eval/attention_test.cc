@@ -10,7 +10,10 @@
 #include <random>
 
 #include "cache/element.h"
+#include "documents/calibrate.h"
+#include "documents/ingest.h"
 #include "engine/model_impl.h"
+#include "eval/attention/blocks.h"
 #include "eval/attention/masses.h"
 #include "eval/attention/measures.h"
 #include "eval/attention/output_projection.h"
@@ -157,6 +160,63 @@ std::vector<Matrix> rows_of(const policy::LayerView& view, bool of_keys) {
 
 attention::Observe last(int rows, std::vector<float> power = {}) {
   return {{attention::ObservedRows::Kind::last, rows, {}}, attention::Reduction::sum, std::move(power)};
+}
+
+/// A block whose attention is scale * distance^-exponent exactly, over distances 1 to 7.
+documents::BlockAttention exact_block(int token, float exponent, double scale) {
+  documents::BlockAttention out{{token, exponent, static_cast<float>(scale)}, {}, {}};
+  for (int x = 1; x <= 7; ++x) out.curve.push_back(scale * std::pow(x, -exponent));
+  out.law = documents::power_law_of(out.curve);
+  return out;
+}
+
+void expect_series(const Record& record, const char* name, const Vector& expected) {
+  const auto& found = record.series.at(name);
+  ASSERT_EQ(found.size(), expected.size()) << name;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 1e-5 + 1e-4 * std::abs(expected[i])) << name << " " << i;
+}
+
+TEST(BlockRanking, of_a_case_by_hand) {
+  // In layer 0 block 4 stands out from eleven equal ones; in layer 1 it is only the first of many.
+  BlockRanking ranking;
+  std::vector<documents::BlockAttention> first;
+  std::vector<documents::BlockAttention> second;
+  for (int b = 0; b < 12; ++b) {
+    first.push_back(b == 4 ? exact_block(64 * b, 0, 0.5) : exact_block(64 * b, 1, b == 7 ? 0.01 : 0.1));
+    second.push_back(exact_block(64 * b, b == 4 ? 0.5F : 1 + 0.25F * static_cast<float>(b), 0.1));
+  }
+  ranking.add(std::move(first));
+  ranking.add(std::move(second));
+  const auto record = ranking.record();
+  expect_series(record, "stable", {1, 0});
+  EXPECT_EQ(record.score, 0.5);
+  EXPECT_EQ(record.values.at("stable_early"), 1);
+  EXPECT_EQ(record.values.at("stable_late"), 0) << "one of two layers decides";
+  // By rank: 0 and 0.5, then 1 and the others of layer 1 in their order, from which 2 is missing.
+  Vector exponents = {0.25};
+  for (int b = 0; b < 12; ++b) {
+    if (b != 4) exponents.push_back((1 + 1 + 0.25 * b) / 2);
+  }
+  expect_series(record, "exponents", exponents);
+  EXPECT_NEAR(record.values.at("exponent_first"), 0.25, 1e-6);
+  EXPECT_NEAR(record.values.at("exponent_last"), (1 + 3.75) / 2, 1e-6);
+  EXPECT_NEAR(record.values.at("exponent"), std::accumulate(exponents.begin(), exponents.end(), 0.0) / 12, 1e-6);
+  // Of equal exponents that with the least attention is the last.
+  EXPECT_NEAR(record.values.at("attention_first"), (0.5 + 0.1) / 2, 1e-6);
+  EXPECT_NEAR(record.values.at("attention_last"), (0.01 + 0.1) / 2, 1e-6);
+  EXPECT_NEAR(record.values.at("explained_first"), 0.5, 1e-9) << "nothing varies in layer 0";
+  EXPECT_NEAR(record.values.at("explained_last"), 1, 1e-9);
+  // Means of log10 at 1, at 2 and 3, and from 4 to 7.
+  const Vector x = {0, std::log10(6.0) / 2, std::log10(4.0 * 5 * 6 * 7) / 4};
+  Vector near;
+  Vector far;
+  for (const double log_x : x) {
+    near.push_back((std::log10(0.5) + -1 - 0.5 * log_x) / 2);
+    far.push_back((-2 - log_x + -1 - 3.75 * log_x) / 2);
+  }
+  for (const char* name : {"first", "first_law"}) expect_series(record, name, near);
+  for (const char* name : {"last", "last_law"}) expect_series(record, name, far);
 }
 
 class AttentionTest : public testing::Test {
@@ -574,6 +634,109 @@ TEST_F(AttentionTest, scores_by_position_are_ahakv_s) {
   EXPECT_GT(parts.front(), parts[16]) << "what all queries see has the most";
   const auto whole = measure({{sample()}, scoring()}, {cache("full", "")}).front();
   EXPECT_EQ(whole.values.at("gain"), whole.values.at("recent")) << "a budget of all has no gain";
+}
+
+/// What the appendix says of one layer, from all rows of attention, the mean over its heads.
+struct SlowBlock {
+  double exponent = 0;
+  double mean = 0;
+  Vector log_by_class;  ///< means of log10 at distances of 1, 2 to 3, …
+};
+
+std::vector<SlowBlock> slow_blocks(const ObservedLayer& layer) {
+  const int n = layer.tokens();
+  const auto& shape = layer.view.shape;
+  Matrix attention(as_size(n), Vector(as_size(n)));
+  for (int h = 0; h < shape.query_heads; ++h) {
+    const HeadAttention head(layer, h / shape.group());
+    for (int i = 0; i < n; ++i) {
+      const auto row = head.row(h, i);
+      for (std::size_t j = 0; j < row.size(); ++j) attention[i][j] += row[j] / shape.query_heads;
+    }
+  }
+  std::vector<SlowBlock> out;
+  const int blocks = (n + 63) / 64;
+  for (int b = 1; b < blocks - 2; ++b) {
+    SlowBlock best;
+    int token = -1;
+    for (int j = 64 * b; j < 64 * b + 64; ++j) {
+      double sum = 0;
+      for (int i = j + 1; i < n; ++i) sum += attention[i][j];
+      if (token < 0 || sum / (n - 1 - j) > best.mean) token = j, best.mean = sum / (n - 1 - j);
+    }
+    double sx = 0, sy = 0, sxx = 0, sxy = 0;
+    Vector counts;
+    const int points = n - 1 - token;
+    for (int d = 1; d <= points; ++d) {
+      const double x = std::log(d);
+      const double y = std::log(std::max(1e-8, attention[token + d][token]));
+      sx += x, sy += y, sxx += x * x, sxy += x * y;
+      std::size_t place = 0;
+      while ((2 << place) <= d) ++place;
+      if (place >= counts.size()) counts.push_back(0), best.log_by_class.push_back(0);
+      counts[place] += 1;
+      best.log_by_class[place] += y / std::log(10.0);
+    }
+    best.exponent = std::max(0.0, -(points * sxy - sx * sy) / (points * sxx - sx * sx));
+    for (std::size_t i = 0; i < counts.size(); ++i) best.log_by_class[i] /= counts[i];
+    out.push_back(best);
+  }
+  return out;
+}
+
+TEST_F(AttentionTest, blocks_are_those_of_the_appendix_and_of_documents) {
+  auto asked = sample();
+  asked.prompt.text.clear();
+  for (int i = 0; i < 110; ++i) asked.prompt.text += "word " + std::to_string(i * i % 97) + " ";
+  const auto read = tokenized(*data_.model(), asked, Protocol::aware, 0);
+  const auto all = tokens_of(read);
+  ASSERT_GT(all.size(), 833U);
+  const auto records = measure({{asked}, representing()}, {cache("full", ""), cache("snapkv:window=8", "64")});
+  const auto& record = records.front();
+  EXPECT_EQ(records[1].series, record.series) << "a matter of the prompt";
+  Vector exponents;
+  Vector attention;
+  Matrix first;
+  std::size_t layers = 0;
+  observe(session_, all, [&](const ObservedLayer& layer) {
+    auto blocks = slow_blocks(layer);
+    std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.exponent < b.exponent; });
+    exponents.resize(blocks.size());
+    attention.resize(blocks.size());
+    for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
+      exponents[rank] += blocks[rank].exponent / 2;
+      attention[rank] += blocks[rank].mean / 2;
+    }
+    first.push_back(blocks.front().log_by_class);
+    ++layers;
+  });
+  ASSERT_EQ(layers, 2U);
+  expect_series(record, "exponents", exponents);
+  expect_series(record, "attention", attention);
+  EXPECT_LT(exponents.front(), exponents.back());
+  for (std::size_t i = 0; i < 6; ++i)  // classes that are whole in both layers
+    EXPECT_NEAR(record.series.at("first")[i], (first[0][i] + first[1][i]) / 2, 1e-4) << i;
+  // As a document that is read on its own has them.
+  const auto document = documents::ingest(session_, {"", ControlTokens::as_text, all}, {});
+  std::vector<std::vector<documents::Representative>> representatives;
+  Vector of_document(exponents.size());
+  for (const auto& layer : document.head.layers) {
+    representatives.push_back(layer.representatives);
+    Vector sorted;
+    for (const auto& r : layer.representatives) sorted.push_back(static_cast<double>(r.exponent));
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t rank = 0; rank < sorted.size(); ++rank) of_document[rank] += sorted[rank] / 2;
+  }
+  EXPECT_EQ(record.series.at("exponents"), brief(of_document));
+  const auto singled_out = documents::singling_out(representatives);
+  EXPECT_EQ(record.series.at("stable"), Vector(singled_out.begin(), singled_out.end()));
+}
+
+TEST_F(AttentionTest, prompts_of_few_blocks_are_skipped) {
+  const auto record = measure({{sample()}, representing()}, {cache("full", "")}).front();
+  EXPECT_EQ(record.skipped, "the prompt has " + std::to_string(tokens().size()) +
+                                " tokens: one of its blocks can stand out from 833 tokens on");
+  EXPECT_TRUE(record.series.empty());
 }
 
 TEST_F(AttentionTest, windows_are_left_out_and_sinks_count) {

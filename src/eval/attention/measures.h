@@ -46,6 +46,18 @@ Measure repeating();
 /// of the head's mean; "retained", "retained_prior": for a tenth, a hundredth, … of the largest.
 Measure scoring();
 
+/// How attention to the representatives of a prompt's middle blocks falls off, the prompt being read as a document on
+/// its own, and which layers single out the block that matters most in all of them (SamKV, figures 7 and 8). The score
+/// is the share of such layers. Values: "stable_late" and "stable_early", that share of the last layers, as many as
+/// decide by the paper, and of those before them; means over layers: "exponent", of all blocks, "exponent_first" and
+/// "exponent_last", the smallest and the largest, "attention_first" and "attention_last", what the representatives of
+/// these two blocks get from each later token; "explained", "explained_first" and "explained_last", the share of the
+/// variance of the logarithms that the power laws explain. Series: "stable", 0 or 1 by layer; "exponents" and
+/// "attention" by rank of the exponent; "first", "last", "first_law" and "last_law": the decimal logarithm of the same
+/// two blocks' attention at distances of 1, 2 to 3, 4 to 7, …, and of its power law. A prompt in which no block can
+/// stand out is skipped.
+Measure representing();
+
 /// What of the caches' contents measures look at: positions, [cache][layer][KV head].
 using AllKept = std::vector<std::vector<std::vector<std::vector<std::int32_t>>>>;
 AllKept kept_by(const std::vector<Cache>& caches);

@@ -19,29 +19,32 @@ namespace winnow::eval {
 
 namespace {
 
-/// Keeps the queries of the layer that is being read.
+/// Keeps the queries of the layer that is being read, and sums of their attention.
 class Watcher : public engine::PromptWatcher {
  public:
   Watcher(Session::Impl& session, int tokens, const std::function<void(const ObservedLayer&)>& look)
       : hparams_(session.hparams),
         look_(look),
         queries_(session.account, query_bytes(hparams_, tokens), "one layer's queries"),
-        sums_({{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}, 0, tokens) {}
+        logsums_(as_size(tokens) * as_size(engine::most_heads(hparams_).query)),
+        sums_({{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}, 0, tokens),
+        diagonal_({{attention::ObservedRows::Kind::band, 0, {}}, attention::Reduction::sum}, 0, tokens) {}
 
   engine::Watchers begin_layer(int layer) override {
     if (hparams_.layer(layer).window > 0) return {};
     sums_.begin_layer(hparams_.layer(layer).n_head);
-    return {{&sums_}, {}, {}, {queries_.as<float>().data(), nullptr}};
+    diagonal_.begin_layer(hparams_.layer(layer).n_head);
+    return {{&sums_, &diagonal_}, {}, {}, {queries_.as<float>().data(), logsums_.data()}};
   }
 
   void end_layer(int layer, const cache::LayerScratch& scratch) override {
     if (hparams_.layer(layer).window > 0) return;
-    look_({engine::view_of(hparams_, layer, scratch), queries_.as<float>(), &sums_});
+    look_({engine::view_of(hparams_, layer, scratch), queries_.as<float>(), logsums_, &sums_, &diagonal_});
   }
 
   static std::size_t bytes(const model::Hparams& hparams, int tokens) {
     const auto sums = as_size(tokens) * as_size(engine::most_heads(hparams).query) * sizeof(float);
-    return query_bytes(hparams, tokens) + sums;
+    return query_bytes(hparams, tokens) + 3 * sums;
   }
 
  private:
@@ -53,8 +56,10 @@ class Watcher : public engine::PromptWatcher {
 
   const model::Hparams& hparams_;
   const std::function<void(const ObservedLayer&)>& look_;
-  Buffer queries_;  ///< [N][H_q][d]
+  Buffer queries_;                ///< [N][H_q][d]
+  CountedVector<float> logsums_;  ///< [N][H_q]
   attention::Observation sums_;
+  attention::Observation diagonal_;
 };
 
 void check_layers(const model::Hparams& hparams) {

@@ -14,9 +14,11 @@ namespace winnow::eval {
 
 /// One layer of a prompt that all tokens have passed, and what their queries were.
 struct ObservedLayer {
-  policy::LayerView view;                        ///< keys and values of all tokens
-  std::span<const float> queries;                ///< [N][H_q][d], rotated
-  const attention::Observation* sums = nullptr;  ///< of the attention of all queries
+  policy::LayerView view;                            ///< keys and values of all tokens
+  std::span<const float> queries;                    ///< [N][H_q][d], rotated
+  std::span<const float> logsums;                    ///< [N][H_q] logarithm of each query's sum of exp(logit)
+  const attention::Observation* sums = nullptr;      ///< of the attention of all queries
+  const attention::Observation* diagonal = nullptr;  ///< of each query at its own token
 
   int tokens() const { return view.tokens(); }
   std::span<const float> query(int token, int query_head) const;

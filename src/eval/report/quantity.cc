@@ -28,6 +28,7 @@ Quantity score_of(const std::set<std::string>& values) {
       {"position", "kept in the second half, %", Better::unknown},
       {"sparsity", "redundant, %", Better::unknown},
       {"retained", "score in the second half, %", Better::unknown},
+      {"explained", "layers that single out, %", Better::unknown},
   };
   const auto* const found = std::find_if(std::begin(kMeanings), std::end(kMeanings),
                                          [&](const Meaning& m) { return values.contains(m.value); });

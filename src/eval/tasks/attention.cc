@@ -78,3 +78,5 @@ void add_attention(std::vector<TaskInfo>& to) {
 }
 
 }  // namespace winnow::eval
+  add("attention/blocks", "blocks' attention, stable layers (SamKV, figures 7, 8)", "layers that single out",
+      representing, to);
