@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -39,6 +40,25 @@ const char* unit_of_length(const std::string& task) {
   return task == "lines" ? "lines" : task == "kv-retrieval" ? "keys" : "tokens";
 }
 
+/// The means of the values that all records have: those of some tasks say nothing of a column's others.
+std::map<std::string, double> values_of(const ByTask& by_task) {
+  std::map<std::string, std::vector<double>> all;
+  std::size_t records = 0;
+  for (const auto& [task, of_task] : by_task) {
+    for (const Record* record : of_task) {
+      if (!record->skipped.empty()) continue;
+      ++records;
+      for (const auto& [name, value] : record->values) all[name].push_back(value);
+    }
+  }
+  std::map<std::string, double> out;
+  for (const auto& [name, values] : all) {
+    if (values.size() == records)
+      out[name] = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(records);
+  }
+  return out;
+}
+
 /// `tasks`: the number of tasks in the column.
 Cell cell_of(const ByTask& by_task, std::size_t tasks) {
   Cell out;
@@ -53,7 +73,6 @@ Cell cell_of(const ByTask& by_task, std::size_t tasks) {
       of_task.push_back(record->score);
       out.bytes_held += static_cast<double>(record->bytes_held);
       out.entries += record->entries;
-      for (const auto& [name, value] : record->values) out.values[name] += value;
     }
     out.samples += static_cast<int>(of_task.size());
     if (!of_task.empty()) scores.push_back(std::move(of_task));
@@ -63,7 +82,7 @@ Cell cell_of(const ByTask& by_task, std::size_t tasks) {
   out.score = mean_of_means(scores);
   out.bytes_held /= n;
   out.entries /= n;
-  for (auto& [name, value] : out.values) value /= n;
+  out.values = values_of(by_task);
   return out;
 }
 

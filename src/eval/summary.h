@@ -44,7 +44,7 @@ std::string with_unit(const std::string& label, const std::string& task);
 /// One method in one column.
 struct Cell {
   Mean score;
-  std::map<std::string, double> values;  ///< means of the records' values
+  std::map<std::string, double> values;  ///< means of those that all records have
   double bytes_held = 0;                 ///< mean
   double entries = 0;                    ///< mean, per KV head
   int samples = 0;

@@ -139,8 +139,10 @@ std::vector<std::vector<double>> Found::series(const CellKey& key) const {
   std::vector<std::vector<double>> out;
   for (const auto* line : planned(key)) {
     for (const auto* record : records(key, *line)) {
-      const auto found = record->series.find(key.series);
-      if (found != record->series.end()) out.push_back(found->second);
+      const auto* const source = shown(*record);
+      if (source == nullptr) continue;
+      const auto found = source->series.find(key.series);
+      if (found != source->series.end()) out.push_back(found->second);
     }
   }
   return out;

@@ -56,7 +56,7 @@ class Found {
   Found(const Sheet& sheet, const std::vector<eval::Record>& records);
 
   Cell cell(const CellKey& key) const;
-  /// The series of the cell's records.
+  /// The series of the cell's records, or of those that stand for them.
   std::vector<std::vector<double>> series(const CellKey& key) const;
 
  private:

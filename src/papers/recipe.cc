@@ -183,8 +183,17 @@ Plot plot_of(const Json& json) {
   static const std::map<std::string, PlotKind> kinds = {
       {"table", PlotKind::table},   {"curves", PlotKind::curves}, {"heat-map", PlotKind::heat_map},
       {"series", PlotKind::series}, {"heads", PlotKind::heads},   {"histogram", PlotKind::histogram}};
-  return {kinds.at(json.at("kind").get<std::string>()), json.value("x", ""), json.value("y", ""),
-          scale_of(json, "scale"), scale_of(json, "y_scale")};
+  Plot out{kinds.at(json.at("kind").get<std::string>()),
+           json.value("x", ""),
+           json.value("y", ""),
+           scale_of(json, "scale"),
+           scale_of(json, "y_scale"),
+           {}};
+  if (json.contains("reference")) {
+    const auto& reference = json["reference"];
+    out.reference = {reference.at("name").get<std::string>(), reference.at("series").get<std::string>()};
+  }
+  return out;
 }
 
 /// Every cell must stand for something.

@@ -99,12 +99,19 @@ enum class PlotKind : std::uint8_t {
   histogram,  ///< how often a row's series have each whole number
 };
 
+/// A series that is the same whatever the row, and is drawn once.
+struct Reference {
+  std::string name;
+  std::string series;
+};
+
 struct Plot {
   PlotKind kind = PlotKind::table;
   std::string x;  ///< of a heat map: a label of the samples; of others: the axis' title
   std::string y;
   eval::Scale scale = eval::Scale::linear;  ///< of x
   eval::Scale y_scale = eval::Scale::linear;
+  std::optional<Reference> reference;
 };
 
 /// A table or a figure of a paper, and what its counterpart is made of.

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/as_size.h"
 
@@ -143,16 +144,35 @@ std::vector<std::size_t> columns_of_series(const Recipe& recipe) {
   return out;
 }
 
+/// Where one has a number that others do not have, these have it 0 times.
+void fill_gaps(std::vector<eval::Curve>& histograms) {
+  std::set<double> numbers;
+  for (const auto& one : histograms) {
+    for (const auto& [number, count] : one.points) numbers.insert(number);
+  }
+  for (auto& one : histograms) {
+    std::map<double, double> counts(one.points.begin(), one.points.end());
+    for (const double number : numbers) counts.try_emplace(number, 0);
+    one.points.assign(counts.begin(), counts.end());
+  }
+}
+
 std::vector<Courses> courses_of(const Sheet& sheet, const Found& found) {
   const Recipe& recipe = sheet.recipe;
   const auto columns = columns_of_series(recipe);
   std::vector<Courses> out;
   for (const auto column : columns) {
     Courses courses{columns.size() > 1 ? recipe.columns[column].name : "", {}};
-    for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
-      auto points = course_of(sheet, found, recipe.cell(r, column));
-      if (!points.empty()) courses.curves.push_back({recipe.rows[r].name, std::move(points)});
+    const auto add = [&](const std::string& name, const std::optional<CellKey>& key) {
+      auto points = course_of(sheet, found, key);
+      if (!points.empty()) courses.curves.push_back({name, std::move(points)});
+    };
+    if (auto key = recipe.rows.empty() ? std::nullopt : recipe.cell(0, column); key && recipe.plot.reference) {
+      key->series = recipe.plot.reference->series;
+      add(recipe.plot.reference->name, key);
     }
+    for (std::size_t r = 0; r < recipe.rows.size(); ++r) add(recipe.rows[r].name, recipe.cell(r, column));
+    if (recipe.plot.kind == PlotKind::histogram) fill_gaps(courses.curves);
     if (!courses.curves.empty()) out.push_back(std::move(courses));
   }
   return out;

@@ -248,6 +248,17 @@ def test_long_answers_have_a_curve_by_position(text):
     assert names <= set(words) and "full" not in words, words
 
 
+def test_values_that_some_records_lack_are_no_column_s(tmp_path):
+    """Of two tasks of a category only one has a value: it is that task's, not the category's."""
+    labels = {"category": "synthetic"}
+    rows = [record("count", 1, method, "question-aware", 0.5, labels) for method in METHODS]
+    rows += [record("retrieval", i, method, "question-aware", 0.5, labels, values={"earlier": 0.25 * i, **({"once": 1} if i else {})}) for method in METHODS for i in range(2)]
+    write(f"{tmp_path}/run", rows)
+    heads = {cell for table in Page(report(f"{tmp_path}/run", f"{tmp_path}/run.html")).tables for cell in table[0]}
+    assert "retrieval earlier paragraphs named, %" in heads and not [head for head in heads if "once" in head], heads
+    assert not [head for head in heads if head.startswith("synthetic earlier")], heads
+
+
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 def test_kept_positions_have_a_curve_for_each_method(tmp_path):
     write(f"{tmp_path}/run", [{**record("attention/kept", 1, method, "question-aware", 0.5, values={"position": 0.5}), "series": {"parts": [0.75, 0.25]}} for method in METHODS])

@@ -333,12 +333,6 @@ def counted(said):
     return [int(number) for number in re.search(sentence, said).groups()]
 
 
-def page_of(work, out):
-    run("report", f"{work}/{out}", "-o", f"{work}/{out}.html")
-    with open(f"{work}/{out}.html") as file:
-        return file.read()
-
-
 def words_of(svg):
     return [word.strip() for word in re.findall(r"<text>([^<]*)</text>", svg)]
 
@@ -458,6 +452,30 @@ def test_series_of_several_lengths_are_drawn_as_far_as_they_reach(work, model, l
     page = page_of(work, "ranks")
     # gnuplot draws a mark for each point; the key has one more.
     assert len(re.findall("<use ", page)) == 14 + 1, page
+
+
+def test_answers_that_name_paragraphs(work, model, data):
+    """Records as if the answers had been these: the page has the histograms with the right paragraphs, and 0 for what nobody names."""
+    measure(work, data, "named", "ahakv/figure-7", "--limit", "3", "--beyond-context")
+    named = {"full": [[1], [2], [3]], "h2o": [[1], [1, 7], []]}
+    changed = records(work, "named")
+    for r in changed:
+        i = int(r["id"].split("-")[-1])
+        r.pop("skipped", None)
+        numbers, right = named.get(r["spec"], [[5]] * 3)[i], i + 1
+        r["series"] = {"paragraphs": numbers, "right_paragraphs": [right]}
+        r["score"] = numbers.count(right) / max(1, len(numbers))
+        r["values"] = {"earlier": sum(n < right for n in numbers) / max(1, len(numbers)), "later": sum(n > right for n in numbers) / max(1, len(numbers))}
+    write_jsonl(f"{work}/named/records.jsonl", changed)
+    text = run("report", f"{work}/named").stdout
+    assert row_of(text, "Full Cache") == [100, 0, 0]
+    assert row_of(text, "H2O") == [33.3, 16.7, 16.7]
+    assert row_of(text, "AhaKV") == [0, 0, 100]
+    if shutil.which("gnuplot"):
+        page = page_of(work, "named")
+        assert ">right<" in page and ">H2O<" in page
+        # Seven curves with a point at each of 1, 2, 3, 5 and 7, and the key's marks.
+        assert len(re.findall("<use ", page)) == 7 * 5 + 7
 
 
 def given(work, data, scores):

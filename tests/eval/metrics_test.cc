@@ -73,6 +73,14 @@ TEST(Paragraphs, are_the_numbers_in_an_answer) {
   EXPECT_EQ(paragraphs_of("Paragraph 12, or 3?"), (std::vector<double>{12, 3}));
   EXPECT_EQ(paragraphs_of("段落5"), std::vector<double>{5});
   EXPECT_TRUE(paragraphs_of("none").empty());
+  const auto wrong = [](const std::vector<double>& named, const std::vector<double>& right) {
+    const auto found = misplaced(named, right);
+    return std::vector{found.earlier, found.later};
+  };
+  EXPECT_EQ(wrong({3, 12, 5, 30}, {5}), (std::vector{0.25, 0.5}));
+  EXPECT_EQ(wrong({3, 12, 5, 30}, {5, 12}), (std::vector{0.25, 0.25}));
+  EXPECT_EQ(wrong({}, {5}), (std::vector{0.0, 0.0}));
+  EXPECT_EQ(wrong({3}, {}), (std::vector{0.0, 0.0}));
 }
 
 TEST(MetricTest, invalid_bytes_are_no_crash) {

@@ -10,12 +10,16 @@ namespace winnow::eval {
 namespace {
 
 /// Which paragraphs the answer names, and which are right (AhaKV, figure 7).
-std::map<std::string, std::vector<double>> paragraphs(const Sample& sample, const std::string& answer) {
-  std::map<std::string, std::vector<double>> out = {{"paragraphs", paragraphs_of(answer)}};
+void add_paragraphs(const Sample& sample, Record& to) {
+  const auto named = paragraphs_of(to.answer);
+  std::vector<double> right;
   for (const auto& reference : sample.references) {
-    for (const double number : paragraphs_of(reference)) out["right_paragraphs"].push_back(number);
+    for (const double number : paragraphs_of(reference)) right.push_back(number);
   }
-  return out;
+  const auto wrong = misplaced(named, right);
+  to.values["earlier"] = wrong.earlier;
+  to.values["later"] = wrong.later;
+  to.series = {{"paragraphs", named}, {"right_paragraphs", right}};
 }
 
 }  // namespace
@@ -39,7 +43,7 @@ Measure answering() {
       for (const Metric metric : sample.further)
         out[i].values[name_of(metric)] = score(sample, metric, answers[i].text);
       out[i].timings.decode_ms = decode_ms;
-      if (tokenized.sample->metric == Metric::retrieval) out[i].series = paragraphs(*tokenized.sample, out[i].answer);
+      if (sample.metric == Metric::retrieval) add_paragraphs(sample, out[i]);
     }
     return out;
   };

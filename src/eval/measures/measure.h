@@ -23,7 +23,8 @@ using Measure = std::function<std::vector<Record>(Session& session, const Tokeni
 using WholeMeasure = std::function<Record(Session& session, const TokenizedSample& tokenized, const Method& method)>;
 
 /// Lets the model answer, all caches decoding together, and scores what it says. Values have the sample's further
-/// metrics. Where an answer names paragraphs, series have their numbers: "paragraphs", and "right_paragraphs".
+/// metrics. Where an answer names paragraphs, series have their numbers: "paragraphs", and "right_paragraphs"; values
+/// have the shares of those that are too small or too large: "earlier", "later".
 Measure answering();
 
 /// The answer of the full cache that all caches read.

@@ -64,6 +64,18 @@ std::vector<double> paragraphs_of(std::string_view answer) {
   return out;
 }
 
+Misplaced misplaced(std::span<const double> named, std::span<const double> right) {
+  Misplaced out;
+  for (const double number : named) {
+    const auto is_earlier = [&](double other) { return number < other; };
+    const auto is_later = [&](double other) { return number > other; };
+    if (right.empty()) continue;
+    if (std::all_of(right.begin(), right.end(), is_earlier)) out.earlier += 1.0 / static_cast<double>(named.size());
+    if (std::all_of(right.begin(), right.end(), is_later)) out.later += 1.0 / static_cast<double>(named.size());
+  }
+  return out;
+}
+
 double last_number(std::string_view answer, std::string_view reference) {
   const auto without_zeros = [](std::string_view digits) {
     return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));

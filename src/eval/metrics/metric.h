@@ -33,6 +33,14 @@ double count(std::string_view answer, std::string_view reference);
 /// The numbers of an answer that names paragraphs, in their order.
 std::vector<double> paragraphs_of(std::string_view answer);
 
+/// Shares of the paragraphs that an answer names: of those before all right ones, and of those after them. Both are 0
+/// where it names none.
+struct Misplaced {
+  double earlier = 0;
+  double later = 0;
+};
+Misplaced misplaced(std::span<const double> named, std::span<const double> right);
+
 /// Whether the last number of an answer is the reference (LongEval).
 double last_number(std::string_view answer, std::string_view reference);
 /// Whether an answer contains the reference, in any case of letters (RULER).

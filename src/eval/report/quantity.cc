@@ -49,6 +49,8 @@ Quantity quantity_of(const std::string& value) {
       {"relative_loss", "relative loss, %", Better::lower, Scale::linear, 1, 0.01},
       {"bound", "bound of the loss, L1", Better::lower, Scale::linear, 2, 1},
       {"qa_f1_zh", "F1 (Chinese), %", Better::higher, Scale::linear, 1, 0.01},
+      {"earlier", "earlier paragraphs named, %", Better::unknown, Scale::linear, 1, 0.01},
+      {"later", "later paragraphs named, %", Better::unknown, Scale::linear, 1, 0.01},
       {"decode_tps", "decoding, tokens/s", Better::higher, Scale::linear, 1, 1},
       {"decode_tps_8", "decoding 8 together, tokens/s", Better::higher, Scale::linear, 1, 1},
       {"e2e_ms", "all answers, ms", Better::lower, Scale::linear, 0, 1},
