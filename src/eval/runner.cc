@@ -28,6 +28,15 @@ void check_documents(const Evaluation& evaluation) {
   }
 }
 
+void check_methods(const Evaluation& evaluation) {
+  for (const auto& task : evaluation.tasks) {
+    for (const auto& method : evaluation.methods) {
+      const auto why = task.refusal ? task.refusal(method) : "";
+      if (!why.empty()) throw UsageError(why);
+    }
+  }
+}
+
 /// Calls each(task, sample, protocol) for the groups of the evaluation's share.
 template <class Each>
 void for_each_group(const Evaluation& evaluation, const Each& each) {
@@ -165,6 +174,7 @@ Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& kn
 
 Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress) {
   check_documents(evaluation);
+  check_methods(evaluation);
   return Run(session, evaluation, records, progress).all();
 }
 

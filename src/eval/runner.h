@@ -57,7 +57,8 @@ struct Outcome {
 
 /// Measures what `records` lacks. A group is a sample with one protocol and all methods that it lacks: its text is read
 /// once for all of them, and its records are added together. Throws UsageError where a method asks over documents and a
-/// sample has none, Interrupted, InputError (a full disk); what is in `records` by then stays.
+/// sample has none, and where a task refuses a method, Interrupted, InputError (a full disk); what is in `records` by
+/// then stays.
 Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress);
 
 }  // namespace winnow::eval

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "eval/measures/measure.h"
+#include "eval/method.h"
 #include "eval/sample.h"
 
 namespace winnow::eval {
@@ -28,6 +31,8 @@ struct Task {
   std::variant<Measure, WholeMeasure> measure;
   Against against = Against::references;
   Sharing sharing = Sharing::together;
+  /// Why a method cannot be measured, in one sentence; empty: it can. Not set: all can.
+  std::function<std::string(const Method&)> refusal = {};
 };
 
 }  // namespace winnow::eval

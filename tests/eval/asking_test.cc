@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kTolerance = 1e-4;  // of logits: f32 throughout, sums in another order
 
+using test::usage_error;
 using Tokens = std::vector<Token>;
 
 std::vector<std::string> specs_of(const std::vector<Method>& methods) {
@@ -29,15 +30,6 @@ std::vector<std::string> specs_of(const std::vector<Method>& methods) {
 
 std::vector<Method> methods_of(const std::vector<std::string>& lists, const std::vector<std::string>& budgets = {}) {
   return winnow::eval::methods_of(lists, budgets, std::vector<std::string>{"f32"});
-}
-
-std::string usage_error(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Methods, lists_have_caches_and_asks) {

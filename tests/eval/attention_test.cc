@@ -20,8 +20,10 @@
 #include "eval/attention/parts.h"
 #include "eval/attention/similarity.h"
 #include "eval/group.h"
+#include "eval/runner.h"
 #include "eval/task_data.h"
 #include "policy/views.h"
+#include "support/refusal.h"
 #include "support/tiny_architectures.h"
 #include "winnow/policy/registry.h"
 
@@ -737,6 +739,28 @@ TEST_F(AttentionTest, prompts_of_few_blocks_are_skipped) {
   EXPECT_EQ(record.skipped, "the prompt has " + std::to_string(tokens().size()) +
                                 " tokens: one of its blocks can stand out from 833 tokens on");
   EXPECT_TRUE(record.series.empty());
+}
+
+TEST_F(AttentionTest, the_loss_of_what_merges_is_refused_before_anything_is_measured) {
+  data_.write("longbench-mini/some.jsonl", R"({"prompt": "Some words of a prompt that is long enough."})");
+  Evaluation evaluation;
+  evaluation.tasks = data_.make("attention/loss");
+  evaluation.protocols = {Protocol::aware};
+  for (const char* spec : {"ems:window=4", "cam:prompt=merge"}) {
+    evaluation.methods = {cache("full", ""), cache(spec, "20")};
+    test::TempFolder folder;
+    RecordFile records(folder / "out", "1");
+    EXPECT_EQ(test::usage_error([&] { run(session_, evaluation, records, {}); }),
+              "attention/loss cannot measure " + evaluation.methods[1].spec() +
+                  ": it merges entries into those that it keeps, and the bound is that of eviction alone");
+    EXPECT_TRUE(records.records().empty());
+  }
+  evaluation.methods = {cache("cam", "20"), cache("ems:merge=off,window=4", "20")};
+  test::TempFolder folder;
+  RecordFile records(folder / "out", "1");
+  run(session_, evaluation, records, {});
+  ASSERT_EQ(records.records().size(), 2U);
+  for (const auto& record : records.records()) EXPECT_GT(record.values.at("loss"), 0) << record.key.spec;
 }
 
 TEST_F(AttentionTest, windows_are_left_out_and_sinks_count) {

@@ -18,4 +18,14 @@ inline std::string refusal(const std::function<void()>& call) {
   return "";
 }
 
+/// The same of a UsageError.
+inline std::string usage_error(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 }  // namespace winnow::test

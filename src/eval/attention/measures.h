@@ -21,7 +21,7 @@ Measure concentrating();
 /// queries of `answer` tokens that the full cache generates. The first cache is the full one. The score is the share of
 /// attention that goes to what is kept. Values: "loss", the L1 distance of a layer's output to that with all entries,
 /// the mean over queries and layers; "relative_loss", in units of that output's L1 norm; "bound". Series, by layer:
-/// "loss", "bound".
+/// "loss", "bound". What is kept is what a cache has when the prompt has been read, with keys and values as they were.
 Measure losing(int answer);
 
 /// Which positions a cache keeps (EMS, figures 2, 8 and 9; AhaKV, figures 2c, 5 and 6). The score is the share of the

@@ -5,6 +5,7 @@
 #include "eval/attention/measures.h"
 #include "eval/tasks/all.h"
 #include "eval/tasks/prompts.h"
+#include "winnow/policy/method.h"
 
 namespace winnow::eval {
 
@@ -42,10 +43,20 @@ Task of(const char* name, Measure measure, const Model& model, const TaskOptions
   return out;
 }
 
+/// What is merged is not lost, and what it is merged into is no longer what the prompt had.
+std::string why_no_loss(const Method& method) {
+  if (!method.cache().spec.method().lanes.merge) return {};
+  return fmt::format(
+      "attention/loss cannot measure {}: it merges entries into those that it keeps, and the bound is that of eviction "
+      "alone",
+      method.spec());
+}
+
 Task make_loss(const char* name, const Model& model, const TaskOptions& options) {
   const int answer = options.answer > 0 ? options.answer : kAnswer;
   Task out = of(name, losing(answer), model, options);
   out.against = Against::full;
+  out.refusal = why_no_loss;
   for (auto& sample : out.samples) {
     sample.max_tokens = answer;
     if (answer != kAnswer) sample.id += fmt::format("-answer-{}", answer);
@@ -75,8 +86,8 @@ void add_attention(std::vector<TaskInfo>& to) {
   add("attention/redundancy", "similar entries, sparse scores, by head (EMS, figure 4)", "redundant entries", repeating,
       to);
   add("attention/scores", "scores by position (AhaKV, figure 2)", "score in the second half", scoring, to);
+  add("attention/blocks", "blocks' attention, stable layers (SamKV, figures 7, 8)", "layers that single out",
+      representing, to);
 }
 
 }  // namespace winnow::eval
-  add("attention/blocks", "blocks' attention, stable layers (SamKV, figures 7, 8)", "layers that single out",
-      representing, to);
