@@ -404,6 +404,11 @@ def test_maps_name_units_and_budgets(work, model, data):
     assert {"length, tokens", "depth, %"} <= set(words_of(page)), words_of(page)
 
 
+def marks_in(page):
+    """Points of curves, and the marks of the key."""
+    return len(re.findall(r"<use [^>]* color='var\(--s", page))
+
+
 def row_of(text, name):
     """The figures of winnow's row, without their intervals."""
     return [float(cell.split()[0]) for cell in re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", text, re.M)[-1].split("|")]
@@ -414,7 +419,7 @@ def long_prompts(work):
     """Three that have enough blocks, and one that has not."""
     os.makedirs(f"{work}/long/longbench-mini")
     chance = random.Random(5)
-    lines = [{"prompt": "".join(chance.choice("abcdefgh ") for _ in range(length))} for length in (850, 960, 1030, 300)]
+    lines = [{"prompt": "".join(chance.choice("abcdefgh") for _ in range(length))} for length in (850, 960, 1030, 300)]
     write_jsonl(f"{work}/long/longbench-mini/some.jsonl", lines)
     return f"{work}/long"
 
@@ -451,7 +456,7 @@ def test_series_of_several_lengths_are_drawn_as_far_as_they_reach(work, model, l
     measure(work, long_prompts, "ranks", write(work, recipe), "--beyond-context")
     page = page_of(work, "ranks")
     # gnuplot draws a mark for each point; the key has one more.
-    assert len(re.findall("<use ", page)) == 14 + 1, page
+    assert marks_in(page) == 14 + 1
 
 
 def test_answers_that_name_paragraphs(work, model, data):
@@ -468,14 +473,14 @@ def test_answers_that_name_paragraphs(work, model, data):
         r["values"] = {"earlier": sum(n < right for n in numbers) / max(1, len(numbers)), "later": sum(n > right for n in numbers) / max(1, len(numbers))}
     write_jsonl(f"{work}/named/records.jsonl", changed)
     text = run("report", f"{work}/named").stdout
-    assert row_of(text, "Full Cache") == [100, 0, 0]
-    assert row_of(text, "H2O") == [33.3, 16.7, 16.7]
-    assert row_of(text, "AhaKV") == [0, 0, 100]
+    assert row_of(text, "Full Cache") == [100, 0, 0, 3], "and samples"
+    assert row_of(text, "H2O") == [33.3, 16.7, 16.7, 3]
+    assert row_of(text, "AhaKV") == [0, 0, 100, 3]
     if shutil.which("gnuplot"):
         page = page_of(work, "named")
         assert ">right<" in page and ">H2O<" in page
         # Seven curves with a point at each of 1, 2, 3, 5 and 7, and the key's marks.
-        assert len(re.findall("<use ", page)) == 7 * 5 + 7
+        assert marks_in(page) == 7 * 5 + 7
 
 
 def given(work, data, scores):

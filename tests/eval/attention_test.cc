@@ -702,7 +702,9 @@ TEST_F(AttentionTest, blocks_are_those_of_the_appendix_and_of_documents) {
   std::size_t layers = 0;
   observe(session_, all, [&](const ObservedLayer& layer) {
     auto blocks = slow_blocks(layer);
-    std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.exponent < b.exponent; });
+    std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) {  // attention to some does not fall
+      return a.exponent != b.exponent ? a.exponent < b.exponent : a.mean > b.mean;
+    });
     exponents.resize(blocks.size());
     attention.resize(blocks.size());
     for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
