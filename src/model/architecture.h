@@ -107,9 +107,9 @@ struct Architecture {
   Norm norm = Norm::rms;
   // The tensors of norms in a block; empty: there is none.
   std::string_view attention_norm = "attn_norm";
-  std::string_view attention_post_norm = "";
+  std::string_view attention_post_norm = {};
   std::string_view ffn_norm = "ffn_norm";
-  std::string_view ffn_post_norm = "";
+  std::string_view ffn_post_norm = {};
   QkNorm qk_norm = QkNorm::none;
   int qk_norm_from = 0;           ///< only networks of at least so many layers have it
   bool qk_norm_optional = false;  ///< only files with its tensors have it

@@ -5,28 +5,22 @@
 #include <set>
 
 #include "engine/kept_fixture.h"
+#include "support/named_model.h"
 #include "winnow/error.h"
 
 namespace winnow::test {
 namespace {
 
-struct Case {
-  std::string name;
-  TinyModel model;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
 /// Every token has all experts that there are, though with weights of its own: rounding cannot choose others.
-Case architecture(const std::string& name) {
-  Case out{name, tiny_of(name)};
+NamedModel architecture(const std::string& name) {
+  NamedModel out{name, tiny_of(name)};
   if (out.model.experts() > 0) out.model.n_expert_used = out.model.experts();
   std::replace(out.name.begin(), out.name.end(), '-', '_');
   return out;
 }
 
 /// Magnitudes other than 1 stay in the stored keys.
-Case yarn() {
+NamedModel yarn() {
   TinyModel model;
   model.n_layer = 3;
   model.scaling = {"yarn", 8, 64, 1.1F};
@@ -34,7 +28,7 @@ Case yarn() {
 }
 
 /// Of all dimensions but some, which a magnitude leaves as they are.
-Case partial_longrope() {
+NamedModel partial_longrope() {
   TinyModel model = tiny_of("phi3");
   model.n_rot = model.head_dim / 4 * 2;
   model.longrope = true;
@@ -49,24 +43,24 @@ std::vector<TinyKey> without_windows(std::vector<TinyKey> keys, int layers) {
 }
 
 /// A Gemma 2 whose layers are all compressed.
-Case soft_caps() {
-  Case out = architecture("gemma2");
+NamedModel soft_caps() {
+  NamedModel out = architecture("gemma2");
   out.name = "soft_caps";
   out.model.keys = without_windows({}, out.model.n_layer);
   return out;
 }
 
 /// Learnt sinks that take a good part of the attention.
-Case learnt_sinks() {
-  Case out = architecture("granite_swa");
+NamedModel learnt_sinks() {
+  NamedModel out = architecture("granite_swa");
   out.name = "learnt_sinks";
   out.model.keys = without_windows({{".attention.scale", 0.125F}}, out.model.n_layer);
   return out;
 }
 
 /// A Gemma 4 whose layers are all compressed: keys that are values, of heads whose logits are large.
-Case keys_as_values() {
-  Case out = architecture("gemma4");
+NamedModel keys_as_values() {
+  NamedModel out = architecture("gemma4");
   out.name = "keys_as_values";
   out.model.n_layer = 3;
   out.model.keys = without_windows({}, out.model.n_layer);
@@ -74,8 +68,8 @@ Case keys_as_values() {
 }
 
 /// A Gemma 4 of which some layers read others' keys, and that embeds tokens in each layer.
-Case shared_keys() {
-  Case out = architecture("gemma4");
+NamedModel shared_keys() {
+  NamedModel out = architecture("gemma4");
   out.name = "shared_keys";
   out.model.n_layer = 5;
   out.model.shared_kv = 2;
@@ -84,7 +78,7 @@ Case shared_keys() {
   return out;
 }
 
-class Architectures : public KeptTest, public testing::WithParamInterface<Case> {
+class Architectures : public KeptTest, public testing::WithParamInterface<NamedModel> {
  protected:
   Architectures() : KeptTest(GetParam().model) {}
 };

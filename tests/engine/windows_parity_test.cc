@@ -9,6 +9,7 @@
 #include "benchmark/llama_cpp.h"
 #include "network/network.h"
 #include "support/cache_options.h"
+#include "support/named_model.h"
 #include "support/rounding.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -23,13 +24,6 @@ constexpr std::uint32_t kWindow = 8;
 constexpr int kW = kWindow;
 constexpr int kSteps = 12;
 
-struct Case {
-  std::string name;
-  TinyModel model;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
 TinyModel small(const std::string& arch, int layers, const std::vector<TinyKey>& keys) {
   TinyModel model = tiny_of_heads(arch, 4, 2, 32);
   model.n_layer = layers;
@@ -37,10 +31,10 @@ TinyModel small(const std::string& arch, int layers, const std::vector<TinyKey>&
   return model;
 }
 
-std::vector<Case> all_cases() {
+std::vector<NamedModel> all_cases() {
   const TinyKey window{".attention.sliding_window", kWindow};
   const std::string pattern = ".attention.sliding_window_pattern";
-  std::vector<Case> out;
+  std::vector<NamedModel> out;
   out.push_back({"gemma3", small("gemma3", 7, {{".rope.freq_base_swa", 500.0F}})});
   out.back().model.scaling = {"linear", 8};
   out.push_back({"gemma3_usual_base", small("gemma3", 7, {})});
@@ -67,7 +61,7 @@ std::vector<Case> all_cases() {
   return out;
 }
 
-class WindowsParity : public testing::TestWithParam<Case> {
+class WindowsParity : public testing::TestWithParam<NamedModel> {
  protected:
   WindowsParity() { write_tiny_gguf(GetParam().model, path_); }
 
@@ -210,8 +204,8 @@ TEST_P(WindowOffByOne, is_noticed) {
   }
 }
 
-std::vector<Case> with_windows() {
-  std::vector<Case> out;
+std::vector<NamedModel> with_windows() {
+  std::vector<NamedModel> out;
   for (auto& one : all_cases()) {
     if (one.name == "gemma3" || one.name == "gemma2" || one.name == "granite_swa" || one.name == "cohere2" ||
         one.name == "olmo2" || one.name == "exaone4")

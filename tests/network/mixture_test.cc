@@ -8,6 +8,7 @@
 
 #include "network/parity.h"
 #include "network/routing.h"
+#include "support/named_model.h"
 #include "support/rounding.h"
 #include "support/spoilt_gguf.h"
 #include "support/temp.h"
@@ -16,14 +17,8 @@
 namespace winnow::test {
 namespace {
 
-struct Case {
-  std::string name;
-  TinyModel model;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-Case experts_of(const char* arch, const std::function<void(TinyModel&)>& change = {}, const std::string& suffix = "") {
+NamedModel experts_of(const char* arch, const std::function<void(TinyModel&)>& change = {},
+                      const std::string& suffix = "") {
   TinyModel model = tiny_of(arch);
   if (model.experts() == 0) model.n_expert = 8;
   if (change) change(model);
@@ -38,7 +33,7 @@ void default_widths(TinyModel& m) {
   m.keys = {{".expert_feed_forward_length", 0U}, {".expert_shared_feed_forward_length", 0U}};
 }
 
-std::vector<Case> all_cases() {
+std::vector<NamedModel> all_cases() {
   const auto choose = [](int used, int of) {
     return [used, of](TinyModel& m) {
       m.n_expert = of;
@@ -85,7 +80,7 @@ void write_clear(TinyModel model, const std::string& path) {
   throw std::runtime_error("no seed chooses experts so that rounding cannot choose others");
 }
 
-class Mixture : public testing::TestWithParam<Case> {
+class Mixture : public testing::TestWithParam<NamedModel> {
  protected:
   Mixture() : path_(folder_ / "tiny.gguf") { write_clear(GetParam().model, path_); }
 
@@ -102,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(all, Mixture, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(MixtureOf64, leaves_experts_without_a_token) {
-  const Case c = experts_of("qwen2moe", [](TinyModel& m) { m.n_expert = 64; });
+  const NamedModel c = experts_of("qwen2moe", [](TinyModel& m) { m.n_expert = 64; });
   const TempFolder folder;
   write_tiny_gguf(c.model, folder / "tiny.gguf");
   for (const auto& used : Routing::of(folder / "tiny.gguf", c.model, random_tokens(kPrompt, 288, 7)).used) {

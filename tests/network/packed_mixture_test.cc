@@ -7,6 +7,7 @@
 
 #include "network/bf16_kernel.h"
 #include "network/parity.h"
+#include "support/named_model.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 
@@ -17,15 +18,9 @@ using network::Packing;
 
 constexpr int kRows = 300;
 
-struct Case {
-  std::string name;
-  TinyModel model;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
 /// All experts are chosen, since rounding might choose others, and by a router that makes errors no larger.
-Case experts_of(const char* arch, const std::function<void(TinyModel&)>& change = {}, const std::string& suffix = "") {
+NamedModel experts_of(const char* arch, const std::function<void(TinyModel&)>& change = {},
+                      const std::string& suffix = "") {
   TinyModel model = tiny_of(arch);
   model.n_expert = model.n_expert_used = 3;
   model.router_scale = 1;
@@ -35,7 +30,7 @@ Case experts_of(const char* arch, const std::function<void(TinyModel&)>& change 
   return {name, model};
 }
 
-std::vector<Case> all_cases() {
+std::vector<NamedModel> all_cases() {
   const auto of_type = [](ggml_type type) {
     return [type](TinyModel& m) {
       m.type = type;
@@ -66,7 +61,7 @@ double tolerance_of_packed(const TinyModel& model) {
   return half_tolerance(7, model.n_layer, gain) + blocks;
 }
 
-class PackedMixture : public testing::TestWithParam<Case> {
+class PackedMixture : public testing::TestWithParam<NamedModel> {
  protected:
   PackedMixture() { write_tiny_gguf(GetParam().model, path_); }
   void SetUp() override {

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "benchmark/llama_cpp.h"
+#include "support/named_model.h"
 #include "support/random_tokens.h"
 #include "support/rounding.h"
 #include "support/spoilt_gguf.h"
@@ -49,15 +50,8 @@ double difference(const std::vector<float>& one, const std::vector<float>& other
 /// Far more than rounding.
 constexpr double kDiffers = 1e-3;
 
-struct Case {
-  std::string name;
-  TinyModel model;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-std::vector<Case> all_cases() {
-  std::vector<Case> out;
+std::vector<NamedModel> all_cases() {
+  std::vector<NamedModel> out;
   const auto add = [&](const TinyModel& model, const std::string& suffix) {
     std::string name = model.arch + suffix;
     std::replace(name.begin(), name.end(), '-', '_');
@@ -100,7 +94,7 @@ std::vector<Case> all_cases() {
   return out;
 }
 
-class TinyFile : public testing::TestWithParam<Case> {
+class TinyFile : public testing::TestWithParam<NamedModel> {
  protected:
   TinyFile() { write_tiny_gguf(GetParam().model, path_); }
 
