@@ -14,7 +14,9 @@ struct Temperature {
   int step = 0;     ///< tokens
 
   float at(std::int32_t position) const {
-    return slope == 0 ? 1.0F : static_cast<float>(1 + slope * std::log(1.0 + position / step));
+    if (slope == 0) return 1;
+    const int steps = position / step;
+    return static_cast<float>(1 + slope * std::log(1.0 + steps));
   }
   bool operator==(const Temperature&) const = default;
 };
