@@ -19,82 +19,68 @@ namespace {
 
 using winnow::test::TinyModel;
 
+/// What all shapes have.
+struct Shape {
+  const char* architecture;
+  int n_head;
+  int n_head_kv;
+  int head_dim;
+  int n_layer;
+  int n_embd;
+  int n_ff;
+  int n_vocab;
+};
+
+TinyModel of_shape(const Shape& shape) {
+  TinyModel m = winnow::test::tiny_of_heads(shape.architecture, shape.n_head, shape.n_head_kv, shape.head_dim);
+  m.n_layer = shape.n_layer;
+  m.n_embd = shape.n_embd;
+  m.n_ff = shape.n_ff;
+  m.n_vocab = shape.n_vocab;
+  return m;
+}
+
+/// With an output matrix of its own.
+TinyModel untied(const Shape& shape) {
+  TinyModel m = of_shape(shape);
+  m.tied = false;
+  return m;
+}
+
+TinyModel llama2_7b() { return untied({"llama", 32, 32, 128, 32, 4096, 11008, 32000}); }
+TinyModel mistral_7b() { return untied({"llama", 32, 8, 128, 32, 4096, 14336, 32000}); }
+TinyModel llama31_8b() { return untied({"llama", 32, 8, 128, 32, 4096, 14336, 128256}); }
+TinyModel qwen2_7b() { return untied({"qwen2", 28, 4, 128, 28, 3584, 18944, 152064}); }
+TinyModel qwen3_06b() { return of_shape({"qwen3", 16, 8, 128, 28, 1024, 3072, 151936}); }
+
 TinyModel gemma3_1b() {
-  TinyModel m = winnow::test::tiny_of_heads("gemma3", 4, 1, 256);
-  m.n_layer = 26;
-  m.n_embd = 1152;
-  m.n_ff = 6912;
-  m.n_vocab = 262144;
+  TinyModel m = of_shape({"gemma3", 4, 1, 256, 26, 1152, 6912, 262144});
   m.keys = {{".attention.sliding_window", 512U}};
   return m;
 }
 
-TinyModel qwen3_06b() {
-  TinyModel m = winnow::test::tiny_of_heads("qwen3", 16, 8, 128);
-  m.n_layer = 28;
-  m.n_embd = 1024;
-  m.n_ff = 3072;
-  m.n_vocab = 151936;
-  return m;
-}
-
 TinyModel phi4_mini() {
-  TinyModel m = winnow::test::tiny_of_heads("phi3", 24, 8, 128);
-  m.n_layer = 32;
+  TinyModel m = of_shape({"phi3", 24, 8, 128, 32, 3072, 8192, 200064});
   m.n_rot = 96;
-  m.n_ff = 8192;
-  m.n_vocab = 200064;
   return m;
 }
 
 /// Granite 3.1's mixture: 3.3 billion weights, of which a token passes 0.8 billion.
 TinyModel granite_3b_a800m() {
-  TinyModel m = winnow::test::tiny_of_heads("granitemoe", 24, 8, 64);
-  m.n_layer = 32;
-  m.n_embd = 1536;
-  m.n_ff = 512;
+  TinyModel m = of_shape({"granitemoe", 24, 8, 64, 32, 1536, 512, 49152});
   m.n_expert = 40;
   m.n_expert_used = 8;
   m.n_ff_shared = 0;
-  m.n_vocab = 49152;
   return m;
 }
 
 /// gpt-oss-20b with a small vocabulary.
 TinyModel gpt_oss_20b() {
-  TinyModel m = winnow::test::tiny_of_heads("gpt-oss", 64, 8, 64);
-  m.n_layer = 24;
-  m.n_embd = 2880;
-  m.n_ff = m.n_ff_expert = 2880;
+  TinyModel m = of_shape({"gpt-oss", 64, 8, 64, 24, 2880, 2880, 32000});
+  m.n_ff_expert = 2880;
   m.n_expert = 32;
   m.n_expert_used = 4;
-  m.n_vocab = 32000;
   m.keys = {{".attention.sliding_window", 128U}};
-  return m;
-}
-
-/// A model of 32 layers with heads of 128, as most of 7 to 8 billion weights are.
-TinyModel of_32_layers(const char* architecture, int n_head_kv, int n_ff, int n_vocab) {
-  TinyModel m = winnow::test::tiny_of_heads(architecture, 32, n_head_kv, 128);
-  m.n_layer = 32;
-  m.n_embd = 4096;
-  m.n_ff = n_ff;
-  m.n_vocab = n_vocab;
-  m.tied = false;
-  return m;
-}
-
-TinyModel llama2_7b() { return of_32_layers("llama", 32, 11008, 32000); }
-TinyModel mistral_7b() { return of_32_layers("llama", 8, 14336, 32000); }
-TinyModel llama31_8b() { return of_32_layers("llama", 8, 14336, 128256); }
-
-TinyModel qwen2_7b() {
-  TinyModel m = winnow::test::tiny_of_heads("qwen2", 28, 4, 128);
-  m.n_layer = 28;
-  m.n_embd = 3584;
-  m.n_ff = 18944;
-  m.n_vocab = 152064;
-  m.tied = false;
   return m;
 }
 
