@@ -8,24 +8,18 @@
 
 namespace winnow::test {
 
-/// What the InputError says that a call throws; empty where it throws none.
-inline std::string refusal(const std::function<void()>& call) {
+/// What the error of a kind says that a call throws; empty where it throws none.
+template <typename Kind>
+std::string message_of(const std::function<void()>& call) {
   try {
     call();
-  } catch (const InputError& error) {
+  } catch (const Kind& error) {
     return error.what();
   }
   return "";
 }
 
-/// The same of a UsageError.
-inline std::string usage_error(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
+inline std::string refusal(const std::function<void()>& call) { return message_of<InputError>(call); }
+inline std::string usage_error(const std::function<void()>& call) { return message_of<UsageError>(call); }
 
 }  // namespace winnow::test
