@@ -34,6 +34,18 @@ void name_group(std::vector<Record>& records) {
 
 const char* name_of(Protocol protocol) { return protocol == Protocol::aware ? "question-aware" : "question-agnostic"; }
 
+Key key_without_prompt(const Sample& sample, Protocol protocol, const Method& method, const PromptLimits& limits) {
+  return {sample.task,
+          sample.id,
+          method.spec(),
+          method.budget() ? method.budget()->print() : "",
+          method.kv_type().print(),
+          name_of(protocol),
+          "",
+          limits.max_prompt,
+          limits.rope};
+}
+
 Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<Method> methods,
              PromptLimits limits)
     : tokenized_(tokenized(model, sample, protocol, limits.max_prompt)),
@@ -44,16 +56,9 @@ Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::v
 }
 
 Key Group::key(const Method& method) const {
-  const Sample& sample = *tokenized_.sample;
-  return {sample.task,
-          sample.id,
-          method.spec(),
-          method.budget() ? method.budget()->print() : "",
-          method.kv_type().print(),
-          name_of(tokenized_.protocol),
-          hash_,
-          limits_.max_prompt,
-          limits_.rope};
+  Key out = key_without_prompt(*tokenized_.sample, tokenized_.protocol, method, limits_);
+  out.prompt_hash = hash_;
+  return out;
 }
 
 std::vector<Key> Group::keys() const {

@@ -26,6 +26,9 @@ struct PromptLimits {
   bool operator==(const PromptLimits&) const = default;
 };
 
+/// A record's key as far as it is known without reading the prompt: the prompt's hash is empty.
+Key key_without_prompt(const Sample& sample, Protocol protocol, const Method& method, const PromptLimits& limits);
+
 /// A sample with one protocol, and all methods that are measured together on it.
 class Group {
  public:

@@ -50,19 +50,6 @@ void for_each_group(const Evaluation& evaluation, const Each& each) {
   }
 }
 
-/// A record's key as far as it is known without reading the prompt.
-Key key_without_prompt(const Evaluation& evaluation, const Sample& sample, Protocol protocol, const Method& method) {
-  return {sample.task,
-          sample.id,
-          method.spec(),
-          method.budget() ? method.budget()->print() : "",
-          method.kv_type().print(),
-          name_of(protocol),
-          "",
-          evaluation.limits.max_prompt,
-          evaluation.limits.rope};
-}
-
 class Run {
  public:
   Run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress)
@@ -163,7 +150,7 @@ Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& kn
     for_each_group(evaluation, [&](const Task&, const Sample& sample, Protocol protocol) {
       samples.emplace(sample.task, sample.id);
       for (const auto& method : evaluation.methods) {
-        const auto key = key_without_prompt(evaluation, sample, protocol, method);
+        const auto key = key_without_prompt(sample, protocol, method, evaluation.limits);
         if (planned.insert(key).second) ++(is_known.contains(key) ? out.known : out.records);
       }
     });
