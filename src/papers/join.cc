@@ -2,6 +2,8 @@
 #include "papers/join.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace winnow::papers {
 
@@ -19,7 +21,10 @@ bool same_sample(const Sample& a, const Sample& b) {
          a.requests == b.requests && a.seed == b.seed;
 }
 
-bool same_task(const Task& a, const Task& b) { return std::ranges::equal(a.samples, b.samples, same_sample); }
+bool same_tasks(const std::vector<Task>& a, const std::vector<Task>& b) {
+  return std::ranges::equal(
+      a, b, [](const Task& x, const Task& y) { return std::ranges::equal(x.samples, y.samples, same_sample); });
+}
 
 bool alike(const Evaluation& a, const Evaluation& b) { return a.protocols == b.protocols && a.limits == b.limits; }
 
@@ -29,31 +34,27 @@ void add_methods(const std::vector<eval::Method>& methods, std::vector<eval::Met
   }
 }
 
-/// One task each.
-std::vector<Evaluation> by_task(const std::vector<Plan>& plans) {
-  std::vector<Evaluation> out;
-  for (const auto& plan : plans) {
-    for (const auto& evaluation : plan.evaluations) {
-      for (const auto& task : evaluation.tasks) {
-        const auto same = std::ranges::find_if(out, [&](const Evaluation& other) {
-          return alike(evaluation, other) && same_task(task, other.tasks.front());
-        });
-        auto& to = same != out.end() ? *same : out.emplace_back(evaluation);
-        to.tasks = {task};
-        add_methods(evaluation.methods, to.methods);
+}  // namespace
+
+std::vector<Evaluation> joined(std::vector<Plan> plans) {
+  std::vector<Evaluation> one_each;
+  for (auto& plan : plans) {
+    for (auto& evaluation : plan.evaluations) {
+      const auto same = std::ranges::find_if(one_each, [&](const Evaluation& other) {
+        return alike(evaluation, other) && same_tasks(evaluation.tasks, other.tasks);
+      });
+      if (same == one_each.end()) {
+        one_each.push_back(std::move(evaluation));
+      } else {
+        add_methods(evaluation.methods, same->methods);
       }
     }
   }
-  return out;
-}
-
-}  // namespace
-
-std::vector<Evaluation> joined(const std::vector<Plan>& plans) {
   std::vector<Evaluation> out;
-  for (auto& one : by_task(plans)) {
+  for (auto& one : one_each) {
     if (!out.empty() && alike(out.back(), one) && out.back().methods == one.methods) {
-      out.back().tasks.push_back(std::move(one.tasks.front()));  // progress and shards are of as much as possible
+      // Progress and shards are of as much as possible.
+      std::ranges::move(one.tasks, std::back_inserter(out.back().tasks));
     } else {
       out.push_back(std::move(one));
     }

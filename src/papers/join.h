@@ -9,6 +9,6 @@ namespace winnow::papers {
 
 /// The evaluations of all plans, such that a task that several of them measure with the same samples, protocols and
 /// limits is there once, with the methods of all. So its prompts are read once for all recipes.
-std::vector<eval::Evaluation> joined(const std::vector<Plan>& plans);
+std::vector<eval::Evaluation> joined(std::vector<Plan> plans);
 
 }  // namespace winnow::papers

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "base/log.h"
 #include "cli/arguments.h"
@@ -83,14 +84,14 @@ Failures measure(Raw& r) {
   Failures failures;
   report_lines(ranks, r.task, failures);
   const auto model = Model::load(r.options.model, r.options.loading);
-  const auto plans = plans_of(r, recipes, *model);
+  auto plans = plans_of(r, recipes, *model);
   Measuring measuring(ranks, *model, r.output, shard, "winnow papers report");
   Session session(model, r.options.session);
   session.on_stop(interrupted);
   for (const auto& plan : plans) {
     if (ranks.is_first()) write_sheet(plan.sheet, r.output);
   }
-  auto evaluations = papers::joined(plans);
+  auto evaluations = papers::joined(std::move(plans));
   measuring.run(session, evaluations);
   failures.samples = measuring.end();
   return failures;
