@@ -7,7 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "documents/calibrate.h"
 #include "documents/select.h"
@@ -19,10 +18,6 @@ namespace winnow::eval {
 namespace {
 
 using documents::BlockAttention;
-
-double mean(std::span<const double> x) {
-  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, x.size()));
-}
 
 /// In which class a distance lies: 1, 2 and 3, 4 to 7, …
 std::size_t class_of(std::size_t distance) { return static_cast<std::size_t>(std::bit_width(distance)) - 1; }

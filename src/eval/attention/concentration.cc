@@ -2,20 +2,16 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "eval/attention/masses.h"
 #include "eval/attention/measures.h"
+#include "eval/attention/observed.h"
 
 namespace winnow::eval {
 
 namespace {
 
 constexpr int kPercents[] = {1, 5, 10, 20, 50};
-
-double mean(std::span<const double> x) {
-  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, x.size()));
-}
 
 /// Of all query heads of the layers so far.
 class Concentration {

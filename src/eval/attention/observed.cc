@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 
 #include "base/check_memory.h"
 #include "engine/layers.h"
@@ -123,6 +124,11 @@ std::vector<double> HeadAttention::row(int query_head, int token, double gain) c
   }
   for (double& x : out) x /= sum;
   return out;
+}
+
+double mean(std::span<const double> numbers) {
+  const auto count = static_cast<double>(std::max<std::size_t>(1, numbers.size()));
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
 }
 
 std::vector<double> brief(std::span<const double> numbers) {

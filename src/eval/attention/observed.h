@@ -54,4 +54,7 @@ std::vector<float> decoded(const cache::Rows& rows);
 /// Numbers as records have them in series: five digits.
 std::vector<double> brief(std::span<const double> numbers);
 
+/// 0 of none.
+double mean(std::span<const double> numbers);
+
 }  // namespace winnow::eval
