@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "papers/orders.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -79,6 +81,8 @@ Verdict judged(const std::optional<Difference>& more_minus_less) {
   return mean.low > 0 ? Verdict::agrees : Verdict::disagrees;
 }
 
+std::string name_of_claim(std::size_t index) { return fmt::format("claim {}", index + 1); }
+
 std::vector<Compared> compared(const Recipe& recipe, const Cells& cells) {
   Differences differences(recipe, cells);
   std::vector<Compared> out;
@@ -86,11 +90,11 @@ std::vector<Compared> compared(const Recipe& recipe, const Cells& cells) {
     for (std::size_t column = 0; column < recipe.columns.size(); ++column)
       add_pairs(recipe, figures, column, differences, out);
   }
-  for (const auto& claim : recipe.claims) {
-    for (const auto& order : claim.orders) {
+  for (std::size_t i = 0; i < recipe.claims.size(); ++i) {
+    for (const auto& order : recipe.claims[i].orders) {
       for (const auto column : order.columns) {
         const auto& ours = differences.of(order.more, order.less, column);
-        out.push_back({claim.says, order.more, order.less, column, {}, ours, judged(ours)});
+        out.push_back({name_of_claim(i), order.more, order.less, column, {}, ours, judged(ours)});
       }
     }
   }

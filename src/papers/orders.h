@@ -34,7 +34,7 @@ Verdict judged(const std::optional<Difference>& more_minus_less);
 
 /// Two rows in a column, of which the paper says that one's figure is above the other's.
 struct Compared {
-  std::string by;        ///< the paper's model, or the claim
+  std::string by;        ///< the paper's model, or the claim's name
   std::size_t more = 0;  ///< rows
   std::size_t less = 0;
   std::size_t column = 0;
@@ -45,6 +45,9 @@ struct Compared {
 
 /// [row][column]; nothing where a cell has no counterpart.
 using Cells = std::vector<std::vector<std::optional<Cell>>>;
+
+/// "claim 1": what reports call a recipe's claim.
+std::string name_of_claim(std::size_t index);
 
 /// All pairs of rows of one group (or of none) whose figures in the paper differ, in each column, for each of the
 /// paper's models; then the claims' pairs.

@@ -505,7 +505,8 @@ def test_orders_of_a_case_by_hand(work, model, data):
     assert "| Full | 75.00 (" in said and "| SnapKV | 25.00 (" in said
     assert counted(said) == [3, 2, 0, 1, 0, 0, 0], said
     assert "\n| order | by | agrees | disagrees | cannot be told | too few samples | nothing evicted | not measured |\n" in said
-    assert "| Full > SnapKV | A model | 1 | 0 | 1 | 0 | 0 | 0 |" in said and "| Full > SnapKV | Full is better. | 1 | 0 | 0 | 0 | 0 | 0 |" in said
+    assert "| Full > SnapKV | A model | 1 | 0 | 1 | 0 | 0 | 0 |" in said and "| Full > SnapKV | claim 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in said
+    assert "\nThe paper's claim 1 (section 1): Full is better.\n" in said
     assert re.search(r"\| Full \| 75\.00 \(\d\d\.\d\d to \d\d\.\d\d\) \| 75\.00 \(\d\d\.\d\d to \d\d\.\d\d\) \| 8 \|\n", said), "intervals have the means' digits"
 
 
@@ -516,7 +517,7 @@ def test_orders_on_the_page(work, model, data):
     assert "A &gt; B: the paper" in page and "A > B: the paper's figure" in run("report", f"{work}/given").stdout
     pairs, every = page.split("<h3>Orders</h3>")[1].split("Each of them")
     for table, rows in ((pairs, 2), (every, 3)):
-        assert re.findall(r'<tr class="budget"><td[^>]*>([^<]*)</td>', table) == ["A model", "Full is better."]
+        assert re.findall(r'<tr class="budget"><td[^>]*>([^<]*)</td>', table) == ["A model", "claim 1"]
         assert table.count("Full &gt; SnapKV") == rows and "<td class=\"text\" colspan=\"6\">1 not measured" not in table
     assert "<th>verdict</th>" in every and every.count("<td>agrees</td>") == 3, every
     write_jsonl(f"{work}/given/records.jsonl", [{**r, "group_size": 2} for r in records(work, "given") if r["budget"] != "48"])

@@ -96,7 +96,7 @@ void show_recipe(const Raw& r) {
   const auto recipe = papers::load_recipe(r.recipe);
   std::string out =
       fmt::format("{}: {}\n{}. {}\n", recipe.id(), recipe.title, recipe.place, papers::used_in_words(recipe));
-  for (const auto& claim : recipe.claims) out += fmt::format("The paper ({}): {}\n", claim.place, claim.says);
+  for (const auto& claim : papers::claims_in_words(recipe)) out += claim + "\n";
   if (!recipe.figures.empty()) out += "\n" + papers::figures_in_paper(recipe);
   for (const auto& measure : recipe.measures) out += "\n" + described(measure);
   out += described("rows", recipe.rows) + described("columns", recipe.columns);

@@ -176,8 +176,7 @@ void add_result(const Result& result, const std::string& section, bool draws, ev
   page.add(fmt::format("<h2 id=\"{}\">{}: {}</h2>\n<p>{}. {} Measured with {}.</p>\n", section, escaped(recipe.id()),
                        escaped(recipe.title), escaped(recipe.place), escaped(used_in_words(recipe)),
                        escaped(result.sheet.model)));
-  for (const auto& claim : recipe.claims)
-    page.add(fmt::format("<p>The paper ({}): {}</p>\n", escaped(claim.place), escaped(claim.says)));
+  for (const auto& claim : claims_in_words(recipe)) page.add(fmt::format("<p>{}</p>\n", escaped(claim)));
   if (!recipe.rows.empty()) page.add(figures_of(result));
   if (draws) add_plots(result, page);
   add_orders(result, page);

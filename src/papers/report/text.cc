@@ -100,7 +100,7 @@ std::string section_of(const Result& result) {
                                 used_in_words(recipe), result.sheet.model);
   const auto columns = with_samples(names_of(recipe));
   if (!recipe.rows.empty()) out += head_of(columns) + papers_rows(recipe, columns) + own_rows(result, columns) + "\n";
-  for (const auto& claim : recipe.claims) out += fmt::format("The paper ({}): {}\n\n", claim.place, claim.says);
+  for (const auto& claim : claims_in_words(recipe)) out += claim + "\n\n";
   out += orders_of(result);
   const auto missing = result.missing();
   if (!missing.empty()) out += "What is missing:\n\n";
@@ -116,6 +116,13 @@ std::string how_compared() {
       "samples that both have, by the interval of 95 % of the mean difference (bootstrap). {} samples, and two of "
       "each task, are the least by which it can be told.",
       kLeastSamples);
+}
+
+std::vector<std::string> claims_in_words(const Recipe& recipe) {
+  std::vector<std::string> out;
+  for (const auto& claim : recipe.claims)
+    out.push_back(fmt::format("The paper's {} ({}): {}", name_of_claim(out.size()), claim.place, claim.says));
+  return out;
 }
 
 std::string shown(const Recipe& recipe, double figure) { return fmt::format("{:.{}f}", figure, recipe.digits); }

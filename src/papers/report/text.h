@@ -14,6 +14,9 @@ std::string to_markdown(const std::vector<Result>& results);
 /// What an order is and how it is compared.
 std::string how_compared();
 
+/// What the paper claims, a sentence or more for each claim, with the name by which orders call it.
+std::vector<std::string> claims_in_words(const Recipe& recipe);
+
 /// What the paper used, in one sentence.
 std::string used_in_words(const Recipe& recipe);
 
