@@ -45,6 +45,10 @@ class WINNOW_EXPORT Spec {
   bool operator==(const Spec& other) const { return print() == other.print(); }
 
   const policy::Method& method() const { return *method_; }
+  /// That of the method that drafts for this one (policy::Draft). REQUIRES: its method has a draft.
+  Spec drafter() const;
+  /// That of a method which looks at nothing while a prompt is read, as its entries have been ranked before.
+  Spec without_reading() const;
 
  private:
   Spec(policy::Method method, std::string canonical, std::string full);

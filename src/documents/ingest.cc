@@ -11,7 +11,6 @@
 #include "documents/facts.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
-#include "engine/prefill.h"
 #include "engine/sequence.h"
 #include "engine/session_impl.h"
 #include "winnow/error.h"
@@ -148,7 +147,8 @@ void Ingestion::begin(Session::Impl& session) {
   if (is_whole()) watcher_ = std::make_unique<FactsWatcher>(session, static_cast<int>(tokens().size()));
   auto context = session.prefill_context(session.begin_pass(tokens().size(), need));
   context.watcher = watcher_.get();
-  prefill_.emplace(std::move(context), tokens(), options_);
+  prefill_.emplace(session, std::move(context), need, tokens(), std::vector<std::vector<Token>>(1),
+                   std::span(&options_, 1));
 }
 
 bool Ingestion::advance() {

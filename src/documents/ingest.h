@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "documents/document.h"
+#include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
 #include "winnow/document.h"
 #include "winnow/session.h"
@@ -51,7 +52,7 @@ class Ingestion {
   CacheOptions options_;
   Session::Impl* session_ = nullptr;
   std::unique_ptr<FactsWatcher> watcher_;  ///< of what is kept as a whole
-  std::optional<engine::Prefill> prefill_;
+  std::optional<engine::PromptReading> prefill_;
 };
 
 /// Reads a document at once. Throws what Ingestion throws, and Interrupted.

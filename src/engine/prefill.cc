@@ -16,7 +16,8 @@ namespace winnow::engine {
 
 /// What is read again after a prompt, and what that shows of the layer that is being read.
 struct Prefill::Replay {
-  std::vector<policy::Passage> passages;
+  policy::Replay what;
+  std::vector<Token> draft;  ///< that it repeats
   attention::Observation observation;
 };
 
@@ -49,23 +50,30 @@ struct Prefill::Branch {
   int last_row = 0;     ///< of it in the hidden states
   std::size_t end = 0;  ///< chunks that have passed through a layer when it is complete there
   std::vector<Cache> caches;
-  std::map<int, Look> looks;           ///< by the layer whose keys are read
-  std::vector<Replay> replays;         ///< without repeats
-  std::vector<std::size_t> replay_of;  ///< [cache] index into replays; beyond them: none
-  int longest_passage = 0;             ///< rows
-  void add(const CacheOptions& options, const PrefillContext& context) {
+  std::vector<std::shared_ptr<Ranking>> rankings;  ///< [cache]; null: none
+  std::map<int, Look> looks;                       ///< by the layer whose keys are read
+  std::vector<Replay> replays;                     ///< without repeats
+  std::vector<std::size_t> replay_of;              ///< [cache] index into replays; beyond them: none
+  int longest_passage = 0;                         ///< rows
+
+  void add(const CacheOptions& options, const Shown& shown, const PrefillContext& context) {
     caches.emplace_back(std::make_unique<Sequence>(options, context.hparams, context.account, tokens));
-    add_replay(passages_of(options, context.hparams, tokens));
+    rankings.push_back(shown.ranking);
+    const bool looks_on = !is_ranked(rankings.size() - 1);
+    add_replay(looks_on ? engine::replay_of(options, context.hparams, tokens) : policy::Replay(), shown.draft);
   }
 
-  void add_replay(const std::vector<policy::Passage>& passages) {
+  /// Whether it is known what a cache keeps.
+  bool is_ranked(std::size_t cache) const { return rankings[cache] && !rankings[cache]->entries.empty(); }
+
+  void add_replay(const policy::Replay& what, const std::vector<Token>& draft) {
     constexpr auto kNone = ~std::size_t{0};
-    const auto found =
-        std::find_if(replays.begin(), replays.end(), [&](const Replay& r) { return r.passages == passages; });
-    replay_of.push_back(passages.empty() ? kNone : as_size(found - replays.begin()));
-    if (passages.empty() || found != replays.end()) return;
-    const attention::Observe largest{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max};
-    replays.push_back({passages, attention::Observation(largest, 0, tokens)});
+    const auto found = std::find_if(replays.begin(), replays.end(),
+                                    [&](const Replay& r) { return r.what == what && r.draft == draft; });
+    replay_of.push_back(what.passages.empty() ? kNone : as_size(found - replays.begin()));
+    if (what.passages.empty() || found != replays.end()) return;
+    const attention::Observe all_rows{{attention::ObservedRows::Kind::all, 0, {}}, what.reduction};
+    replays.push_back({what, draft, attention::Observation(all_rows, 0, tokens)});
   }
 
   const attention::Observation* replayed(std::size_t cache) const {
@@ -79,10 +87,11 @@ struct Prefill::Branch {
     if (spec.window == 0) {
       for (auto& replay : replays) replay.observation.begin_layer(spec.n_head);
     }
-    for (const auto& cache : caches) {
-      const auto& of_layer = cache.impl().layer(layer);
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+      const auto& of_layer = caches[i].impl().layer(layer);
       const auto& method = of_layer.method();
       auto& indices = look.observed.emplace_back();
+      if (is_ranked(i)) continue;
       for (const auto& what : observed_by(method, of_layer.terms()))
         indices.push_back(look.observe(what, spec.n_head, tokens));
       const int first = method.reading.query_moments_from;
@@ -92,10 +101,32 @@ struct Prefill::Branch {
   }
 };
 
+namespace {
+
+void add_scores(const policy::Scores& scores, int first, Ranking& to) {
+  for (int head = 0; head < scores.heads(); ++head)
+    std::ranges::copy(scores.head(head), to.scores.head(first + head).begin());
+  ++to.layers;
+}
+
+/// What a layer keeps whose heads are those from `first` on.
+cache::KeepPlan plan_by(const Ranking& ranking, int first, const policy::SequenceLayer& layer,
+                        const policy::LayerView& view) {
+  policy::Scores scores(view.shape.kv_heads, view.tokens());
+  policy::LayerBudget budget = layer.budget();
+  for (int head = 0; head < scores.heads(); ++head) {
+    std::ranges::copy(ranking.scores.head(first + head), scores.head(head).begin());
+    budget.heads.push_back(ranking.entries[as_size(first + head)]);
+  }
+  return policy::plan(layer.method(), view, layer.terms().budget, budget, scores);
+}
+
+}  // namespace
+
 Prefill::Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
-                 std::span<const CacheOptions> caches)
+                 std::span<const CacheOptions> caches, const AllShown& shown)
     : context_(std::move(context)),
-      branches_(branches_of(context_, static_cast<int>(text.size()), questions, caches)),
+      branches_(branches_of(context_, static_cast<int>(text.size()), questions, caches, shown)),
       scratch_(context_.account, scratch_type(context_.options.precision, caches), kv_heads_of(context_.hparams),
                longest(branches_)),
       hidden_(context_.executor, context_.hparams, context_.account, lay_out(text, questions),
@@ -108,14 +139,15 @@ Prefill::~Prefill() = default;
 
 std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context, int text,
                                                   std::span<const std::vector<Token>> questions,
-                                                  std::span<const CacheOptions> caches) {
+                                                  std::span<const CacheOptions> caches, const AllShown& shown) {
   const CountingScope counting(context.account);  // what is read again is observed from the beginning on
   std::vector<Branch> out;
-  for (const auto& question : questions) {
+  for (std::size_t i = 0; i < questions.size(); ++i) {
     Branch branch;
-    branch.tokens = text + static_cast<int>(question.size());
+    branch.tokens = text + static_cast<int>(questions[i].size());
     branch.longest_passage = replay_size(caches, context.hparams, context.vocab, branch.tokens).longest;
-    for (const auto& options : caches) branch.add(options, context);
+    for (std::size_t c = 0; c < caches.size(); ++c)
+      branch.add(caches[c], shown.empty() ? Shown() : shown[i][c], context);
     out.push_back(std::move(branch));
   }
   return out;
@@ -157,12 +189,13 @@ void Prefill::add_chunks(std::span<const Token> tokens, const Chunk& kind, std::
 void Prefill::add_passages(std::size_t branch, std::span<const Token> prompt, std::vector<Token>& rows) {
   const auto& replays = branches_[branch].replays;
   for (std::size_t i = 0; i < replays.size(); ++i) {
-    for (const auto& passage : replays[i].passages) {
-      add_chunks(tokens_of(passage, prompt, context_.vocab),
-                 {.position = branches_[branch].tokens,
+    for (const auto& passage : replays[i].what.passages) {
+      const int tokens = branches_[branch].tokens;
+      add_chunks(tokens_of(passage, prompt, replays[i].draft, context_.vocab),
+                 {.position = tokens,
                   .branch = branch,
                   .replay = i,
-                  .recorded = {passage.first, passage.first + passage.count}},
+                  .recorded = {passage.recorded.begin, std::min(passage.recorded.end, tokens)}},
                  rows);
     }
   }
@@ -275,11 +308,39 @@ void Prefill::compress(Branch& branch) {
     const auto moments = look.moments.find(layer.method().reading.query_moments_from);
     if (moments != look.moments.end()) view.moments = &moments->second;
     view.replayed = branch.replayed(i);
-    const auto plan = policy::plan(layer.method(), view, layer.terms().budget, layer.budget());
-    const Charge counted(context_.account, plan.bytes());
-    layer.commit(plan, view);
+    compress(branch, i, layer, view);
   }
   branch.looks.erase(of);
+}
+
+void Prefill::compress(Branch& branch, std::size_t cache, policy::SequenceLayer& layer, const policy::LayerView& view) {
+  Ranking* const ranking = branch.rankings[cache].get();
+  const int budget = layer.terms().budget;
+  const bool has_window = context_.hparams.layer(kv_layer()).window > 0;
+  cache::KeepPlan plan;
+  if (ranking == nullptr || (has_window && branch.is_ranked(cache))) {
+    plan = policy::plan(layer.method(), view, budget, layer.budget());
+  } else if (has_window) {
+    return;
+  } else if (branch.is_ranked(cache)) {
+    plan = plan_by(*ranking, first_head(kv_layer()), layer, view);
+  } else {
+    add_scores(policy::scores_of(layer.method(), view, budget), first_head(kv_layer()), *ranking);
+    if (ranking->layers == context_.hparams.n_global)
+      ranking->entries = policy::spread_over_model(layer.method(), view, budget, ranking->scores);
+    return;
+  }
+  const Charge counted(context_.account, plan.bytes());
+  layer.commit(plan, view);
+}
+
+/// Of the heads of layers without a window that are ranked together, the layer's first.
+int Prefill::first_head(int layer) const {
+  int heads = 0;
+  for (int l = 0; l < layer; ++l) {
+    if (context_.hparams.layer(l).window == 0) heads += context_.hparams.layer(l).n_head_kv;
+  }
+  return heads;
 }
 
 std::span<const Cache> Prefill::caches(std::size_t prompt) const { return branches_[prompt].caches; }

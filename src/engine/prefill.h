@@ -42,11 +42,28 @@ struct PrefillContext {
   const model::Vocab& vocab;
   MemoryAccount& account;
   const SessionOptions& options;
-  const std::function<void(double)>& progress;
+  std::function<void(double)> progress;
   network::Pass pass = {};
   PastLanes* past = nullptr;         ///< set: the prompt comes after that
   PromptWatcher* watcher = nullptr;  ///< REQUIRES: one prompt
 };
+
+/// The entries of a prompt in all layers without a window, ranked together.
+struct Ranking {
+  policy::Scores scores;          ///< [KV heads of all layers, layer by layer][n]
+  int layers = 0;                 ///< whose scores are there
+  std::vector<int> entries = {};  ///< what each head keeps; empty: not known yet
+};
+
+/// What passes before have shown of a prompt, for one cache.
+struct Shown {
+  std::vector<Token> draft = {};  ///< what its passages repeat
+  /// Null: each layer is compressed by what is seen of it. Without `entries`: this pass ranks, and fills no lanes. With
+  /// them: it keeps these, and looks at nothing.
+  std::shared_ptr<Ranking> ranking = {};
+};
+/// [prompt][cache]; empty: nothing.
+using AllShown = std::vector<std::vector<Shown>>;
 
 /// Prompts that share their beginning, read layer by layer. In each layer the shared text passes in chunks, then every
 /// question in turn over the text's keys and values (rows of the scratch are given back in between), then what its
@@ -57,7 +74,7 @@ struct PrefillContext {
 class Prefill {
  public:
   Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
-          std::span<const CacheOptions> caches);
+          std::span<const CacheOptions> caches, const AllShown& shown = {});
   /// One prompt without questions, which is kept in one way.
   Prefill(PrefillContext context, std::span<const Token> prompt, const CacheOptions& keep);
   ~Prefill();
@@ -92,7 +109,7 @@ class Prefill {
 
   static std::vector<Branch> branches_of(const PrefillContext& context, int text,
                                          std::span<const std::vector<Token>> questions,
-                                         std::span<const CacheOptions> caches);
+                                         std::span<const CacheOptions> caches, const AllShown& shown);
   static int longest(const std::vector<Branch>& branches);
   /// Divides all rows into chunks and returns their tokens.
   std::vector<Token> lay_out(std::span<const Token> text, std::span<const std::vector<Token>> questions);
@@ -114,6 +131,8 @@ class Prefill {
   void put_rows(const Chunk& chunk, std::size_t number);
   void copy_rows(const Chunk& chunk, std::size_t number);
   void compress(Branch& branch);
+  void compress(Branch& branch, std::size_t cache, policy::SequenceLayer& layer, const policy::LayerView& view);
+  int first_head(int layer) const;
 
   PrefillContext context_;
   std::vector<Branch> branches_;

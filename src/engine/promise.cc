@@ -34,8 +34,10 @@ std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hpar
   return bytes;
 }
 
-/// Bytes by which a cache of `tokens` tokens can grow when so many more come. Lanes grow by pages, all of a layer at
-/// once; those of a method that evicts at every step end at its budget, and one entry is added before one is evicted.
+}  // namespace
+
+/// Lanes grow by pages, all of a layer at once; those of a method that evicts at every step end at its budget, and one
+/// entry is added before one is evicted.
 std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more) {
   if (more == 0) return 0;
   constexpr auto kPage = as_size(cache::LaneStorage::kPage);
@@ -49,6 +51,8 @@ std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hpar
   return (as_size(entries) + kPage) * entry_bytes(options, hparams) + merged_bytes(options, hparams, budget, more) +
          windows + summaries;
 }
+
+namespace {
 
 std::size_t logits_bytes(const Session::Impl& session, int rows) {
   return as_size(rows) * as_size(session.hparams.n_vocab) * sizeof(float);

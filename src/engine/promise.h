@@ -25,6 +25,9 @@ struct Promise {
 /// Of what is kept of stages.
 std::size_t kept_bytes(std::span<const Stage> stages, const CacheOptions& options, const model::Hparams& hparams);
 
+/// Bytes by which a cache of `tokens` tokens can grow when so many more come.
+std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more);
+
 /// What a request takes when its cache is there.
 std::size_t answering_bytes(const Request& request, const Sequence& cache, const Session::Impl& session);
 

@@ -16,18 +16,25 @@ std::vector<Token> words(const std::string& text, const model::Vocab& vocab) {
 
 int rows_of(const policy::Passage& passage, const model::Vocab& vocab) {
   return static_cast<int>(words(passage.ask, vocab).size() + words(passage.reply, vocab).size()) + passage.cue +
-         passage.count;
+         passage.count + passage.drafted;
+}
+
+/// Then caches that ask for the same may get different tokens.
+bool has_draft(const policy::Replay& replay) {
+  return std::any_of(replay.passages.begin(), replay.passages.end(),
+                     [](const policy::Passage& passage) { return passage.drafted > 0; });
 }
 
 }  // namespace
 
-std::vector<policy::Passage> passages_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+policy::Replay replay_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
   if (!method.reading.replay || tokens <= budget_entries(options, hparams, tokens)) return {};
   return method.reading.replay.call(prompt_of(hparams.layer(first_global(hparams)), tokens));
 }
 
-std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt, const model::Vocab& vocab) {
+std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,
+                             std::span<const Token> draft, const model::Vocab& vocab) {
   std::vector<Token> out = words(passage.ask, vocab);
   const auto append = [&out](std::span<const Token> more) { out.insert(out.end(), more.begin(), more.end()); };
   const auto first = as_size(passage.first);
@@ -35,23 +42,24 @@ std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Tok
   append(prompt.subspan(first - cue, cue));
   append(words(passage.reply, vocab));
   append(prompt.subspan(first, as_size(passage.count)));
+  append(draft.first(std::min(draft.size(), as_size(passage.drafted))));
   return out;
 }
 
 ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab,
                        int tokens) {
-  std::vector<std::vector<policy::Passage>> counted;  // what several caches want is read once
+  std::vector<policy::Replay> counted;  // what several caches want is read once
   ReplaySize size;
   for (const auto& options : caches) {
-    const auto passages = passages_of(options, hparams, tokens);
-    if (std::find(counted.begin(), counted.end(), passages) != counted.end()) continue;
-    for (const auto& passage : passages) {
+    const auto replay = replay_of(options, hparams, tokens);
+    if (!has_draft(replay) && std::find(counted.begin(), counted.end(), replay) != counted.end()) continue;
+    for (const auto& passage : replay.passages) {
       const int rows = rows_of(passage, vocab);
       size.all += rows;
       size.longest = std::max(size.longest, rows);
     }
-    if (!passages.empty()) ++size.times;
-    counted.push_back(passages);
+    if (!replay.passages.empty()) ++size.times;
+    counted.push_back(replay);
   }
   return size;
 }

@@ -11,17 +11,18 @@
 
 namespace winnow::engine {
 
-/// The passages that a cache's method reads again after a prompt of so many tokens; none where everything stays.
-std::vector<policy::Passage> passages_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+/// What a cache's method reads again after a prompt of so many tokens; nothing where everything stays.
+policy::Replay replay_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
-/// The tokens of a passage of `prompt`.
-std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt, const model::Vocab& vocab);
+/// The tokens of a passage of `prompt`, with those of `draft` that it repeats.
+std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,
+                             std::span<const Token> draft, const model::Vocab& vocab);
 
-/// Rows that some caches read again after a prompt.
+/// Rows that some caches read again after a prompt, at most.
 struct ReplaySize {
   int all = 0;
   int longest = 0;  ///< of one passage
-  int times = 0;    ///< different lists of passages, each with an observation of its own
+  int times = 0;    ///< different replays, each with an observation of its own
 };
 ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab,
                        int tokens);

@@ -14,6 +14,7 @@
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
+#include "engine/prompt_reading.h"
 #include "engine/saved.h"
 #include "engine/sequence.h"
 #include "engine/session_impl.h"
@@ -121,8 +122,7 @@ void Session::Impl::check(std::span<const Token> tokens) const {
 }
 
 std::size_t Session::Impl::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
-  return engine::prefill_bytes(hparams, model->impl().vocab, options, tokens, tokens, executor.row_bytes(tokens),
-                               std::span(&tokens, 1), caches);
+  return engine::reading_bytes(*this, tokens, tokens, std::span(&tokens, 1), caches);
 }
 
 void Session::Impl::check_stop() const {
@@ -146,11 +146,10 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
   }
   for (const auto& c : caches) c.check();
   const auto need =
-      engine::prefill_bytes(hparams, model->impl().vocab, options, static_cast<int>(text.size()),
-                            static_cast<int>(rows), executor.row_bytes(static_cast<int>(rows)), prompts, caches);
+      engine::reading_bytes(*this, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
   check_memory(need, reading(rows));
   const Stops stops(*this);
-  return engine::Prefill(prefill_context(begin_pass(rows, need)), text, questions, caches).run();
+  return engine::PromptReading(*this, prefill_context(begin_pass(rows, need)), need, text, questions, caches).run();
 }
 
 void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens,

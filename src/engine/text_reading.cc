@@ -85,7 +85,8 @@ void TextReading::begin_stage() {
   if (cache_)
     past_.emplace(session_.account, session_.decode_attention, cache_->impl(), static_cast<int>(stages_[stage_].first));
   context.past = past_ ? &*past_ : nullptr;
-  prefill_.emplace(std::move(context), stage_tokens(), *keep);
+  prefill_.emplace(session_, std::move(context), bytes_, stage_tokens(), std::vector<std::vector<Token>>(1),
+                   std::span(&*keep, 1));
 }
 
 double TextReading::tokens_left() const {
@@ -98,7 +99,8 @@ std::vector<const Cache*> TextReading::caches() const {
   std::vector<const Cache*> out;
   if (cache_) out.push_back(&*cache_);
   if (!prefill_) return out;
-  for (const auto& cache : prefill_->caches(0)) out.push_back(&cache);
+  const auto read = prefill_->caches(0);
+  out.insert(out.end(), read.begin(), read.end());
   return out;
 }
 

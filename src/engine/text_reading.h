@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/prefill.h"
 #include "engine/prefixes.h"
+#include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
 #include "engine/stages.h"
 #include "winnow/scheduler.h"
@@ -85,7 +85,7 @@ class TextReading {
   std::size_t stage_ = 0;     ///< that is being read
   std::size_t appended_ = 0;  ///< tokens of it, where they are only appended
   std::optional<PastLanes> past_;
-  std::optional<Prefill> prefill_;
+  std::optional<PromptReading> prefill_;
   bool has_passed_ = false;  ///< the stage through all layers
   std::vector<GeneratedToken> scored_;
   std::optional<Cache> cache_;

@@ -123,6 +123,16 @@ std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, con
   return out;
 }
 
+bool fits(const Method& method, const LayerView& view, int budget) {
+  return !method.evicts() || view.tokens() <= budget;
+}
+
+/// All of a prompt that fits.
+AlwaysKept always_kept_of(const Method& method, const LayerView& view, int budget) {
+  return fits(method, view, budget) ? AlwaysKept{view.tokens(), 0}
+                                    : method.selection.always_kept.call(view.prompt(), budget);
+}
+
 /// [column][head][kept entry, then merged entry] from the columns of all entries.
 std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores>& columns,
                                                         const cache::KeepPlan& plan) {
@@ -172,21 +182,35 @@ std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, st
   return out;
 }
 
+Scores scores_of(const Method& method, const LayerView& view, int budget) {
+  if (!method.selection.score) return {view.shape.kv_heads, view.tokens()};
+  return method.selection.score.call(view, always_kept_of(method, view, budget));
+}
+
+std::vector<int> spread_over_model(const Method& method, const LayerView& view, int budget, const Scores& all) {
+  const AlwaysKept always_kept = always_kept_of(method, view, budget);
+  const int mean = budget - always_kept.total();
+  auto out = method.selection.over_heads.call(view, mean, all, always_kept);
+  check_spread(method.name, out, all.heads(), mean);
+  for (int& entries : out) entries += always_kept.total();
+  return out;
+}
+
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget) {
+  if (fits(method, view, budget) && !method.lanes.state) return {};
+  return plan(method, view, budget, layer_budget, scores_of(method, view, budget));
+}
+
+cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget,
+                     const Scores& scores) {
   cache::KeepPlan out;
-  const int tokens = view.tokens();
-  const bool fits = !method.evicts() || tokens <= budget;
-  if (fits && !method.lanes.state) return out;
-  const AlwaysKept always_kept =
-      fits ? AlwaysKept{tokens, 0} : method.selection.always_kept.call(view.prompt(), budget);
-  const Scores scores =
-      method.selection.score ? method.selection.score.call(view, always_kept) : Scores(view.shape.kv_heads, tokens);
-  if (!fits) {
+  const AlwaysKept always_kept = always_kept_of(method, view, budget);
+  if (!fits(method, view, budget)) {
     const auto counts = spread_over_heads(method, view, scores, layer_budget, always_kept);
     for (const auto& selected : select_and_draw(method, view, scores, counts, always_kept))
-      out.heads.push_back(with_always_kept(selected, tokens, always_kept));
+      out.heads.push_back(with_always_kept(selected, view.tokens(), always_kept));
+    if (method.lanes.merge) method.lanes.merge.call(view, scores, always_kept, out);
   }
-  if (!fits && method.lanes.merge) method.lanes.merge.call(view, scores, always_kept, out);
   if (method.lanes.state) out.state = kept_state(method.lanes.state.call(view, scores, always_kept), out);
   return out;
 }

@@ -33,6 +33,18 @@ std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, st
 /// spread_over_layers(). n <= the mean budget keeps all. Throws std::logic_error when a part's numbers do not add up.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget);
 
+/// What plan() ranks entries by.
+Scores scores_of(const Method& method, const LayerView& view, int budget);
+
+/// Entries of each head of all layers, [heads], where over_heads spreads over these: from the scores of all, layer by
+/// layer, and the view of one. REQUIRES: n > budget, and that the same is always kept in all layers. Throws
+/// std::logic_error when the part's numbers do not add up.
+std::vector<int> spread_over_model(const Method& method, const LayerView& view, int budget, const Scores& all);
+
+/// plan() by scores that are known.
+cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget,
+                     const Scores& scores);
+
 /// Bytes that plan() has in use at its peak where the layer keeps so many entries, all heads together: scores, what
 /// ranks them, columns, merged vectors.
 std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int entries);

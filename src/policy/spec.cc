@@ -29,6 +29,8 @@ enum class OpenPositions : std::uint8_t { preset, cache };
 /// Only one of its parts can say what a head may keep.
 void check_budget_parts(const policy::Method& method) {
   const auto& selection = method.selection;
+  if (selection.heads_of_all_layers && (!selection.over_heads || selection.over_layers))
+    throw UsageError("heads_of_all_layers needs over_heads, and cannot be set together with over_layers");
   if (!selection.over_all_heads) return;
   if (selection.over_layers) throw UsageError("over_all_heads cannot be set together with over_layers");
   if (selection.over_heads) throw UsageError("over_all_heads cannot be set together with over_heads");
@@ -136,6 +138,17 @@ std::vector<Spec> Spec::parse_list(std::string_view text) {
   std::vector<Spec> out;
   for (const auto spec : policy::split_list(text)) out.push_back(parse(spec, *registry));
   return out;
+}
+
+Spec Spec::drafter() const {
+  const auto& drafter = *method_->reading.draft->drafter;
+  return {drafter, drafter.name, drafter.name};
+}
+
+Spec Spec::without_reading() const {
+  policy::Method method = *method_;
+  method.reading = {};
+  return {std::move(method), canonical_, full_};
 }
 
 std::string Spec::print() const { return canonical_; }

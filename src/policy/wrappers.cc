@@ -61,6 +61,8 @@ Wrapper pyramid() {
             if (inner.one_set_per_layer) refuse("pyramid", inner, "it keeps as much in every layer");
             check("pyramid", inner);
             if (inner.selection.over_all_heads) refuse("pyramid", inner, kTable);
+            if (inner.selection.heads_of_all_layers)
+              refuse("pyramid", inner, "the heads of all its layers share the budget by need already");
             if (inner.selection.over_layers)
               refuse("pyramid", inner, "its layers share the budget as a pyramid already");
             Method out = inner;

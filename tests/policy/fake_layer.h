@@ -142,7 +142,7 @@ class FakeLayer {
     attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.reading.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
     if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    const auto replayed = method.reading.replay ? repetition(method.reading.replay.call({n_, group_, kDim}))
+    const auto replayed = method.reading.replay ? observation(method.reading.replay.call({n_, group_, kDim}))
                                                 : attention::Observation({}, 0, 0);
     at({layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed, layer});
   }
@@ -161,6 +161,10 @@ class FakeLayer {
     return row;
   }
 
+  static void add(float x, attention::Reduction reduction, float& to) {
+    to = reduction == attention::Reduction::sum ? to + x : std::max(to, x);
+  }
+
   attention::Observation observation(const attention::Observe& what) const {
     attention::Observation out(what, kv_heads_ * group_, n_);
     for (int h = 0; h < kv_heads_ * group_; ++h) {
@@ -168,20 +172,24 @@ class FakeLayer {
         if (!what.rows.contains(i, n_)) continue;
         const auto row = raised(what, h, i);
         const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
-        for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j) out.head(h)[j] += row[j];
+        for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j)
+          add(row[j], what.reduction, out.head(h)[j]);
       }
     }
     return out;
   }
 
-  /// The replay's rows attend like those that follow the prompt.
-  attention::Observation repetition(const std::vector<policy::Passage>& passages) const {
-    attention::Observation out({}, kv_heads_ * group_, n_);
+  /// The rows of a passage attend like those that follow the prompt; of texts there are none.
+  attention::Observation observation(const policy::Replay& replay) const {
+    const attention::Observe all_rows{{attention::ObservedRows::Kind::all, 0, {}}, replay.reduction};
+    attention::Observation out(all_rows, kv_heads_ * group_, n_);
     for (int h = 0; h < kv_heads_ * group_; ++h) {
-      for (const auto& passage : passages) {
-        for (int j = passage.first; j < passage.first + passage.count; ++j) {
-          float& most = out.head(h)[j];
-          for (int i = n_; i < n_ + passage.count; ++i) most = std::max(most, static_cast<float>(at(h, i, j)));
+      for (const auto& passage : replay.passages) {
+        for (int j = passage.recorded.begin; j < std::min(n_, passage.recorded.end); ++j) {
+          float& to = out.head(h)[j];
+          for (int i = n_; i < n_ + passage.count + passage.drafted; ++i) {
+            add(static_cast<float>(at(h, i, j)), replay.reduction, to);
+          }
         }
       }
     }

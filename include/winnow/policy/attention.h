@@ -57,6 +57,8 @@ struct WINNOW_EXPORT ObservedRows {
 struct KeyRange {
   int begin = 0;
   int end = std::numeric_limits<int>::max();
+
+  bool operator==(const KeyRange&) const = default;
 };
 
 /// What is done over the observed rows with the attention probabilities of each key.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,8 +37,9 @@ struct KeepPlan;
 /// written inside of winnow.
 namespace winnow::policy {
 
-struct StepView;
 struct AttendView;
+struct Method;
+struct StepView;
 
 /// What a part may know of a layer before anything has been read.
 struct LayerPrompt {
@@ -145,22 +147,40 @@ using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
 using ObservePart = Part<std::vector<attention::Observe>(const LayerPrompt&, int budget)>;
 
 /// Tokens that are read once more after a prompt, at the positions that follow it, to see what they attend to: `ask`,
-/// the `cue` tokens of the prompt before `first`, `reply`, then the prompt's tokens [first, first + count). They see
-/// the prompt and one another, and leave nothing behind. Recorded is the largest probability that any of them gives to
-/// each of the tokens [first, first + count).
+/// the `cue` tokens of the prompt before `first`, `reply`, the prompt's tokens [first, first + count), then those of
+/// the method's draft. They see the prompt and one another, and leave nothing behind. Recorded is the attention that
+/// all of them give to some tokens of the prompt.
 struct Passage {
-  std::string ask;
+  std::string ask = {};
   int cue = 0;  ///< at most `first`
-  std::string reply;
+  std::string reply = {};
   int first = 0;
   int count = 0;
+  int drafted = 0;                    ///< at most; REQUIRES: 0 where ReadingParts::draft is empty
+  attention::KeyRange recorded = {};  ///< by default the whole prompt
 
   bool operator==(const Passage&) const = default;
 };
 
-/// What is read once more by all layers (the prompt is the first one's), passage by passage; each of them sees the
-/// prompt alone. Not called where everything is kept.
-using ReplayPart = Part<std::vector<Passage>(const LayerPrompt&)>;
+/// Passages, each of which sees the prompt alone, and what is done over their rows with the attention probabilities of
+/// each token.
+struct Replay {
+  std::vector<Passage> passages;
+  attention::Reduction reduction = attention::Reduction::max;
+
+  bool operator==(const Replay&) const = default;
+};
+
+/// What is read once more by all layers (the prompt is the first one's). Not called where everything is kept.
+using ReplayPart = Part<Replay(const LayerPrompt&)>;
+
+/// The tokens that another method would generate after the prompt, each the likeliest one. The prompt is then read
+/// twice: first for that method, with the same budget, and once more when the tokens are known and passages repeat
+/// them. What is compressed later than a prompt, such as a turn of a conversation, has no draft.
+struct Draft {
+  std::shared_ptr<const Method> drafter;  ///< REQUIRES: it has no draft itself
+  int tokens = 0;                         ///< at most; the end of the text ends them, but the first is always there
+};
 
 /// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for
 /// one KV head at a time, by several threads, or, where heads share one set, for all of them.
@@ -201,16 +221,21 @@ enum class Positions : std::uint8_t {
 struct ReadingParts {
   ObservePart observe;          ///< empty: no attention is recorded
   ReplayPart replay;            ///< empty: nothing is read again
+  std::optional<Draft> draft;   ///< of which passages of the replay repeat tokens; empty: the prompt is read once
   int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: none does
 };
 
 /// What acts when a layer of the prompt is done, and chooses the entries that are kept.
 struct SelectionParts {
   AlwaysKeptPart always_kept;
-  LeastPart least;                    ///< REQUIRES: set where the method needs a budget
-  ScorePart score;                    ///< empty: nothing but the always kept entries is kept
-  LayerBudgetPart over_layers;        ///< empty: uniform
-  HeadBudgetPart over_heads;          ///< empty: uniform
+  LeastPart least;              ///< REQUIRES: set where the method needs a budget
+  ScorePart score;              ///< empty: nothing but the always kept entries is kept
+  LayerBudgetPart over_layers;  ///< empty: uniform
+  HeadBudgetPart over_heads;    ///< empty: uniform
+  /// over_heads spreads over the heads of all layers, from all their scores; so the prompt is read twice. What is
+  /// compressed later than a prompt is spread over those of each layer. If set, over_heads is, and over_layers is
+  /// empty.
+  bool heads_of_all_layers = false;
   AllHeadsBudgetPart over_all_heads;  ///< if set, over_layers and over_heads are empty
   SelectPart select;                  ///< empty: the best of each head
   DrawPart draw;                      ///< empty: select fills all places

@@ -6,7 +6,7 @@
 #include "base/check_memory.h"
 #include "documents/ask_method.h"
 #include "engine/model_impl.h"
-#include "engine/prefill.h"
+#include "engine/prompt_reading.h"
 
 namespace winnow::documents::methods {
 
@@ -35,8 +35,8 @@ Steps run(const AskContext& context) {
   const std::size_t tokens = text.size() + context.question.size();
   const auto need = session.prefill_bytes(static_cast<int>(tokens), std::span(&context.cache, 1));
   check_memory(need, fmt::format("reading {} tokens", tokens));
-  engine::Prefill prefill(session.prefill_context(session.begin_pass(tokens, need)), text, questions,
-                          std::span(&context.cache, 1));
+  engine::PromptReading prefill(session, session.prefill_context(session.begin_pass(tokens, need)), need, text,
+                                questions, std::span(&context.cache, 1));
   while (prefill.advance()) co_yield kPause;
   context.asked.cache = std::move(prefill.take_caches(0).front());
   context.asked.logits = prefill.logits(0);

@@ -13,13 +13,19 @@ namespace {
 
 /// The prompt in chunks, each as the reply to a request to repeat it. Those after the first are told by the tokens
 /// before them.
-std::vector<Passage> repeated(int tokens, int chunk) {
+Replay repeated(int tokens, int chunk) {
   constexpr int kCue = 8;
-  std::vector<Passage> out;
+  Replay out;
   for (int first = 0; first < tokens; first += chunk) {
     const char* const ask = first == 0 ? "\n\nRepeat the previous context exactly."
                                        : "\n\nRepeat the part of the previous context exactly, starting with ";
-    out.push_back({ask, std::min(kCue, first), "\n", first, std::min(chunk, tokens - first)});
+    const int count = std::min(chunk, tokens - first);
+    out.passages.push_back({.ask = ask,
+                            .cue = std::min(kCue, first),
+                            .reply = "\n",
+                            .first = first,
+                            .count = count,
+                            .recorded = {first, first + count}});
   }
   return out;
 }

@@ -49,10 +49,11 @@ TEST(KVzip, every_token_is_repeated_once_after_those_before_it) {
   const auto method = Spec::parse("kvzip:chunk=50").method();
   for (const int tokens : {1, 8, 50, 51, 150, 153}) {
     int next = 0;
-    for (const auto& passage : method.reading.replay.call({tokens, 3})) {
+    for (const auto& passage : method.reading.replay.call({tokens, 3}).passages) {
       EXPECT_EQ(passage.first, next);
       EXPECT_EQ(passage.cue, std::min(8, next));
       EXPECT_LE(passage.count, 50);
+      EXPECT_EQ(passage.recorded, (attention::KeyRange{next, next + passage.count}));
       next += passage.count;
     }
     EXPECT_EQ(next, tokens);
