@@ -51,6 +51,7 @@ const Registry& built_in() {
           with_positions(methods::keydiff()),
           with_positions(methods::expected_attention()),
           with_positions(methods::kvzip()),
+          with_positions(methods::dapq()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk()},
   };

@@ -11,6 +11,7 @@ Preset ada_pyramid();
 Preset ada_snapkv();
 Preset ahakv();
 Preset cam();
+Preset dapq();
 Preset ems();
 Preset expected_attention();
 Preset full();

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "policy/methods/presets.h"
+#include "winnow/policy/score.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+/// The prompt's last tokens once more, where the answer will stand.
+Replay pseudo_queries(int tokens, int queries) {
+  const int count = std::min(queries, tokens);
+  return {{{.first = tokens - count, .count = count}}, attention::Reduction::max};
+}
+
+}  // namespace
+
+/// DapQ (Tian et al., 2026, "Where Matters More Than What: Decoding-aligned KV Cache Compression via Position-aware
+/// Pseudo Queries"): what an answer attends to depends on its position more than on its words. So some tokens are read
+/// at the positions that follow the prompt, and an entry is worth the largest attention that it gets from them. Which
+/// tokens, the pooling and what is always kept are winnow's choice.
+///   queries  tokens that are read there: the prompt's last ones
+///   recent   last tokens that are always kept
+///   kernel   length of the pooling along positions
+///   pool     max or mean
+///   gqa      how the query heads that share a KV head are brought together
+Preset dapq() {
+  return {.name = "dapq",
+          .summary = "what queries at the positions of the answer attend to, with its neighbours",
+          .paper =
+              "Tian et al. 2026, Where Matters More Than What: Decoding-aligned KV Cache Compression via "
+              "Position-aware Pseudo Queries",
+          .options = {{"queries", Option::Integer{16, 1, 1024}, "tokens that are read at the positions of the answer"},
+                      {"recent", Option::Integer{8, 0, 65536}, "last tokens that are always kept"},
+                      {"kernel", Option::Integer{7, 1, 1025}, "length of the pooling along positions, odd"},
+                      {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
+                      {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}},
+                       "how query heads of one KV head are combined"}},
+          .build = [](const Options& options) {
+            const int queries = options.integer("queries");
+            const int recent = options.integer("recent");
+            const Reduce gqa = reduce_from(options.text("gqa"));
+            const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), Pad::valid};
+            const auto kept = [recent](const LayerPrompt& prompt) { return std::min(recent, prompt.tokens); };
+            Method method;
+            method.reading.replay = {fmt::format("the last {} tokens", queries), [queries](const LayerPrompt& prompt) {
+                                       return pseudo_queries(prompt.tokens, queries);
+                                     }};
+            method.selection.always_kept = {recent == 0 ? "nothing" : fmt::format("the last {} tokens", recent),
+                                            [kept](const LayerPrompt& prompt, int) {
+                                              return AlwaysKept{0, kept(prompt)};
+                                            }};
+            method.selection.least = {method.selection.always_kept.text, kept};
+            method.selection.score = {
+                fmt::format("{}-pooled largest attention from the tokens that are read again, {} over the group",
+                            options.text("pool"), options.text("gqa")),
+                [gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {
+                  Scores scores = reduce_group(*view.replayed, view.shape, gqa);
+                  pool_evictable(scores, always_kept, pooling);
+                  return scores;
+                }};
+            method.schedule = Schedule::once;
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods
