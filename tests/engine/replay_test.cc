@@ -67,6 +67,25 @@ class ReplayTest : public testing::Test {
     return out;
   }
 
+  /// The text and then its last tokens once more, all in one sequence: the largest attention from these.
+  Scores reference_after(const std::vector<Token>& text, int again) const {
+    const int n = static_cast<int>(text.size());
+    Network network(path_, 1, 1, n + again);
+    const auto& h = network.hparams();
+    Scores out(z(h.n_layer), std::vector<std::vector<double>>(z(h.layer(0).n_head_kv), std::vector<double>(z(n))));
+    auto tokens = text;
+    tokens.insert(tokens.end(), text.end() - again, text.end());
+    std::vector<DenseAttention::Row> rows;
+    for (int i = 0; i < n + again; ++i) rows.push_back({0, i});
+    network.attention().set_watcher(
+        [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
+          auto& score = out[layer][head / (h.layer(layer).group())];
+          for (int j = 0; row.position >= n && j < n; ++j) score[j] = std::max(score[j], weights[j]);
+        });
+    network.step(tokens, rows);
+    return out;
+  }
+
   std::vector<std::vector<std::vector<std::int32_t>>> kept(const std::vector<Token>& text, std::size_t cut,
                                                            const std::string& spec, int budget) const {
     const auto options = options_of(spec, std::to_string(budget), "f32");
@@ -118,6 +137,24 @@ TEST_F(ReplayTest, kvzip_keeps_what_repeating_the_text_looks_at) {
   }
 }
 
+TEST_F(ReplayTest, dapq_keeps_what_the_positions_of_the_answer_look_at) {
+  const auto text = tokens(150, 1);
+  for (const int queries : {8, 40}) {
+    const auto score = reference_after(text, queries);
+    for (const std::size_t cut : {z(150), z(97)}) {
+      const auto spec = "dapq:recent=0,kernel=1,gqa=max,queries=" + std::to_string(queries);
+      const auto sets = kept(text, cut, spec, 40);
+      for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+        for (std::size_t head = 0; head < sets[layer].size(); ++head) {
+          SCOPED_TRACE(spec + " layer " + std::to_string(layer) + " head " + std::to_string(head));
+          EXPECT_EQ(sets[layer][head].size(), 40U);
+          expect_best(sets[layer][head], score[layer][head], 0);
+        }
+      }
+    }
+  }
+}
+
 /// The same over all heads of a layer, whose lanes are then uneven.
 TEST_F(ReplayTest, heads_share_a_budget_by_what_repeating_the_text_looks_at) {
   const auto text = tokens(150, 1);
@@ -140,6 +177,46 @@ TEST_F(ReplayTest, heads_share_a_budget_by_what_repeating_the_text_looks_at) {
   EXPECT_TRUE(uneven);
 }
 
+/// The same over all heads of all layers, in two passes.
+TEST_F(ReplayTest, layers_share_a_budget_by_what_repeating_the_text_looks_at) {
+  const auto text = tokens(150, 1);
+  const auto score = reference(text, 64);
+  for (const std::size_t cut : {z(150), z(97)}) {
+    const auto sets = kept(text, cut, "kvzip:chunk=64,rank=model", 40);
+    bool uneven = false;
+    std::vector<std::int32_t> all;
+    std::vector<double> worth;
+    for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+      uneven |= sets[layer][0].size() + sets[layer][1].size() != 80U;
+      for (std::size_t head = 0; head < 2; ++head) {
+        EXPECT_EQ(sets[layer][head][3], 3) << "the sinks stay";
+        for (const auto j : sets[layer][head]) {
+          if (j >= 4) all.push_back(static_cast<std::int32_t>(worth.size()) + j - 4);
+        }
+        worth.insert(worth.end(), score[layer][head].begin() + 4, score[layer][head].end());
+      }
+    }
+    EXPECT_EQ(all.size(), sets.size() * 2 * (40 - 4));
+    expect_best(all, worth, 0);
+    EXPECT_TRUE(uneven);
+  }
+}
+
+/// Of a turn there is one pass.
+TEST_F(ReplayTest, a_turn_is_ranked_within_each_layer) {
+  const auto text = tokens(150, 1);
+  std::vector<std::vector<std::vector<std::vector<std::int32_t>>>> sets;
+  for (const char* spec : {"kvzip:chunk=64,rank=model", "ada(kvzip:chunk=64):floor=0"}) {
+    const auto options = options_of(spec, "40", "f32");
+    Session session(model_, {2, Precision::f32, 32});
+    auto read = session.prefill(std::span(text).first(30), std::span(&options, 1));
+    session.extend(read.caches[0], std::span(text).subspan(30));
+    session.compress(read.caches[0], std::span(text).subspan(30));
+    sets.push_back(read.caches[0].kept());
+  }
+  EXPECT_EQ(sets[0], sets[1]);
+}
+
 /// A replay is extra rows after the prompt: nobody else's attention, entries or logits may tell that it took place.
 TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
   const auto text = tokens(110, 1);
@@ -150,6 +227,8 @@ TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
   all.insert(all.begin() + 1, options_of("kvzip:chunk=32", "40"));
   all.push_back(options_of("ada(kvzip:chunk=32)", "40"));
   all.push_back(options_of("kvzip", "60"));
+  all.push_back(options_of("dapq", "60"));
+  all.push_back(options_of("kvzip:chunk=32,rank=model", "40"));
   Session session(model_, {2, Precision::automatic, 64});
   auto alone = session.prefill(text, questions, others);
   auto together = session.prefill(text, questions, all);
