@@ -53,7 +53,7 @@ const Registry& built_in() {
           with_positions(methods::kvzip()),
           with_positions(methods::dapq()),
       },
-      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk()},
+      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::lookahead()},
   };
   return registry;
 }

@@ -3,8 +3,8 @@
 
 #include "winnow/policy/registry.h"
 
-/// A wrapper exchanges one part of a method. It refuses, with the reason, a method that has no such part, and one whose
-/// part has been exchanged already.
+/// A wrapper exchanges one part of a method, or gives it a task. It refuses, with the reason, a method that has no such
+/// part, and one whose part has been exchanged already.
 namespace winnow::policy::wrappers {
 
 /// ada(X): heads share a layer's budget by need.
@@ -13,5 +13,7 @@ Wrapper ada();
 Wrapper pyramid();
 /// chunk(X): whole chunks of consecutive positions are kept.
 Wrapper chunk();
+/// lookahead(X): another method, for which X drafts.
+Wrapper lookahead();
 
 }  // namespace winnow::policy::wrappers

@@ -141,8 +141,9 @@ TEST_F(SavedTest, every_method_and_type_goes_on_bit_for_bit) {
 }
 
 TEST_F(SavedTest, all_budgets_and_unrotated_keys) {
-  for (const char* spec : {"ada(h2o)", "pyramid(snapkv:window=8)", "tova:positions=cache", "h2o:positions=cache",
-                           "streaming-llm:sinks=2"}) {
+  for (const char* spec :
+       {"ada(h2o)", "pyramid(snapkv:window=8)", "tova:positions=cache", "h2o:positions=cache", "streaming-llm:sinks=2",
+        "lookahead(snapkv:window=8)", "lookahead(snapkv:window=8,positions=cache)", "kvzip:rank=model"}) {
     for (const char* budget : {"40", "30%", "64KiB", "200"}) {
       auto prefilled = prefill(options_of(spec, budget), 150);
       auto restored = through_file(prefilled.caches.front(), {});

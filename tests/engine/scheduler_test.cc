@@ -59,10 +59,12 @@ class SchedulerTest : public testing::Test {
   std::vector<Asked> every_method(unsigned seed) const {
     std::mt19937 random(seed);
     const auto between = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+    std::vector<std::string> specs = {"lookahead(snapkv)", "ada(lookahead(h2o))", "kvzip:rank=model"};
+    for (const auto& method : list_methods()) specs.push_back(method.name);
     std::vector<Asked> out;
-    for (const auto& method : list_methods()) {
+    for (const auto& spec : specs) {
       for (const bool comes_after : {false, true}) {
-        out.push_back({options_of(method.name, "64"), tokens(between(20, 200), random()),
+        out.push_back({options_of(spec, "64"), tokens(between(20, 200), random()),
                        comes_after ? tokens(between(1, 9), random()) : std::vector<Token>(), between(1, 12)});
       }
     }

@@ -115,7 +115,8 @@ TEST_F(SessionTest, prefills_that_take_turns_read_what_each_reads_alone) {
 
 TEST_F(SessionTest, the_bytes_that_are_foretold_are_needed) {
   const auto ids = tokens(700);
-  for (const char* spec : {"full", "snapkv", "kvzip:chunk=100", "kvzip"}) {
+  for (const char* spec :
+       {"full", "snapkv", "kvzip:chunk=100", "kvzip", "dapq", "lookahead(snapkv)", "kvzip:rank=model"}) {
     const auto cache = options_of(spec, "40");
     Session session(model_, {1, Precision::automatic, 32});
     const auto before = session.memory().held;

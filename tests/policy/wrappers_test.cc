@@ -406,8 +406,9 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
   EXPECT_NE(refusal("ada(chunk(snapkv):per=layer)").find("same chunks"), std::string::npos);
   for (const char* spec : {"chunk(cam)", "ada(cam)", "pyramid(cam)"})
     EXPECT_NE(refusal(spec).find("own selection"), std::string::npos) << spec;
-  for (const char* spec :
-       {"ada(ada(snapkv))", "ada(ada-snapkv)", "pyramid(pyramidkv)", "pyramid(pyramid(h2o))", "chunk(chunk(snapkv))"}) {
+  for (const char* spec : {"ada(ada(snapkv))", "ada(ada-snapkv)", "pyramid(pyramidkv)", "pyramid(pyramid(h2o))",
+                           "chunk(chunk(snapkv))", "ada(kvzip:rank=model)", "pyramid(kvzip:rank=model)",
+                           "lookahead(lookahead(snapkv))", "lookahead(ada(lookahead(snapkv)))"}) {
     EXPECT_NE(refusal(spec).find("already"), std::string::npos) << spec;
   }
   for (const char* inner : {"full", "streaming-llm"}) {
@@ -417,13 +418,15 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
     }
   }
   EXPECT_EQ(refusal("chunk(tova)"), "");
+  EXPECT_NE(refusal("lookahead(kvzip:rank=model)").find("a pass of its own"), std::string::npos);
   for (const char* spec : {"pyramid(tova)", "pyramid(chunk(tova))", "chunk(pyramid(tova))"})
     EXPECT_NE(refusal(spec).find("as much in every layer"), std::string::npos) << spec;
 }
 
 TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
-  for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip"}) {
+  for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip",
+                            "dapq", "lookahead(h2o)"}) {
     for (const std::string spec :
          {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))", "pyramid(chunk({}))",
           "ada(chunk({}):per=head)", "chunk(ada({}))", "ada(chunk(pyramid({})))"}) {

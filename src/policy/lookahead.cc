@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "policy/wrappers.h"
+#include "winnow/error.h"
+#include "winnow/policy/score.h"
+
+namespace winnow::policy::wrappers {
+
+namespace {
+
+using attention::Reduction;
+
+/// Brings what other rows have shown to the scores of some, in double. A statistic that is no number makes a score that
+/// is none.
+void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, Reduction reduction) {
+  const auto both = [reduction](double a, double b) {
+    if (reduction == Reduction::sum) return a + b;
+    return b > a || std::isnan(b) ? b : a;
+  };
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto to = scores.head(head);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      double all = to[j];
+      for (int g = 0; g < shape.group(); ++g) all = both(all, more.head(head * shape.group() + g)[j]);
+      to[j] = static_cast<float>(all);
+    }
+  }
+}
+
+ObservePart last_rows(int window, Reduction reduction) {
+  return {fmt::format("{} of the attention of the last {} queries", reduction == Reduction::sum ? "sum" : "maximum",
+                      window),
+          [window, reduction](const LayerPrompt& prompt, int) {
+            const int count = std::min(window, prompt.tokens);
+            return std::vector<attention::Observe>{{{attention::ObservedRows::Kind::last, count, {}}, reduction}};
+          }};
+}
+
+ScorePart of_both(Reduction reduction, const Pooling& pooling, const std::string& pool) {
+  const bool sum = reduction == Reduction::sum;
+  return {fmt::format("{}-pooled {} of the attention of the window and of the draft", pool, sum ? "sum" : "maximum"),
+          [reduction, pooling, sum](const LayerView& view, const AlwaysKept& always_kept) {
+            Scores scores = reduce_group(view.observations[0], view.shape, sum ? Reduce::sum : Reduce::max);
+            add_rows(scores, *view.replayed, view.shape, reduction);
+            pool_evictable(scores, always_kept, pooling);
+            return scores;
+          }};
+}
+
+Method drafted_by(const Method& drafter, const Options& options) {
+  const int tokens = options.integer("draft");
+  const int window = options.integer("window");
+  const Reduction reduction = options.text("rows") == "sum" ? Reduction::sum : Reduction::max;
+  const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), Pad::valid};
+  Method method;
+  method.reading.draft = Draft{std::make_shared<const Method>(drafter), tokens};
+  method.reading.observe = last_rows(window, reduction);
+  method.reading.replay = {fmt::format("up to {} tokens that {} drafts", tokens, drafter.name),
+                           [tokens, reduction](const LayerPrompt&) {
+                             return Replay{{{.drafted = tokens}}, reduction};
+                           }};
+  method.selection.always_kept = {fmt::format("the last {} tokens", window), [window](const LayerPrompt& prompt, int) {
+                                    return AlwaysKept{0, std::min(window, prompt.tokens)};
+                                  }};
+  method.selection.least = {"the window, and what its drafter needs",
+                            [window, least = drafter.selection.least](const LayerPrompt& prompt) {
+                              const int own = std::min(window, prompt.tokens);
+                              return least ? std::max(own, least.call(prompt)) : own;
+                            }};
+  method.selection.score = of_both(reduction, pooling, options.text("pool"));
+  method.schedule = Schedule::once;
+  if (drafter.positions == Positions::cache) method.positions = Positions::cache;
+  return method;
+}
+
+}  // namespace
+
+/// LAQ (Wang et al., 2025, "Lookahead Q-Cache: Achieving More Consistent KV Cache Eviction via Pseudo Query"): X's
+/// cache generates the first tokens of an answer. Then the attention of these and of the prompt's last queries says
+/// what is kept, and the answer begins anew.
+///   draft   tokens that X's cache generates
+///   window  last queries that are observed, too, and entries that are always kept
+///   kernel  length of the pooling along positions
+///   pool    max or mean
+///   rows    what is done over the queries and the query heads of a KV head
+Wrapper lookahead() {
+  return {
+      .name = "lookahead",
+      .summary = "lookahead(X): what the prompt's last queries and those of a draft from X's cache attend to",
+      .paper = "Wang et al. 2025, Lookahead Q-Cache: Achieving More Consistent KV Cache Eviction via Pseudo Query",
+      .options = {{"draft", Option::Integer{8, 1, 1024}, "tokens that X's cache generates"},
+                  {"window", Option::Integer{8, 1, 65536},
+                   "last queries that are observed, too, and entries that are always kept"},
+                  {"kernel", Option::Integer{7, 1, 1025}, "length of the pooling along positions, odd"},
+                  {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
+                  {"rows", Option::Choice{"sum", {"sum", "max"}},
+                   "what is done over the queries, and over the query heads of one KV head"}},
+      .apply = [](const Method& inner, const Options& options) {
+        if (inner.reading.draft) {
+          throw UsageError(fmt::format(
+              "lookahead({0}) is not possible: {0} has a draft already, which needs a pass of its own", inner.name));
+        }
+        if (inner.selection.heads_of_all_layers) {
+          throw UsageError(fmt::format(
+              "lookahead({0}) is not possible: {0} ranks the entries of all layers, which needs a pass of its own",
+              inner.name));
+        }
+        return drafted_by(inner, options);
+      }};
+}
+
+}  // namespace winnow::policy::wrappers
