@@ -4,8 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <string>
+#include <utility>
 
 #include "policy/chunks.h"
+#include "policy/pieces.h"
 #include "winnow/error.h"
 #include "winnow/policy/spread.h"
 
@@ -25,8 +27,31 @@ void check(const char* wrapper, const Method& inner) {
   if (!inner.selection.score) refuse(wrapper, inner, fmt::format("{} ranks nothing", inner.name));
 }
 
-Chunks::Per per_from(const std::string& name) {
-  return name == "layer" ? Chunks::Per::layer : name == "head" ? Chunks::Per::head : Chunks::Per::undecided;
+/// Whose choice `pieces` are.
+Option per_option(const char* pieces) {
+  return {
+      "per", Option::Choice{"auto", {"auto", "layer", "head"}},
+      fmt::format("whether all heads of a layer keep the same {}; auto: unless they share its budget by need", pieces)};
+}
+
+Pieces::Per per_from(const std::string& name) {
+  return name == "layer" ? Pieces::Per::layer : name == "head" ? Pieces::Per::head : Pieces::Per::undecided;
+}
+
+/// `options` has the one of per_option().
+Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, const Options& options) {
+  const auto per = per_from(options.text("per"));
+  const auto& selection = inner.selection;
+  check(wrapper, inner);
+  if (selection.pieces) refuse(wrapper, inner, fmt::format("it keeps {} already", selection.pieces->divide.text));
+  if (per == Pieces::Per::layer && selection.over_all_heads)
+    refuse(wrapper, inner, fmt::format("per=layer keeps one set for all heads, but {}", kTable));
+  if (per == Pieces::Per::layer && selection.over_heads)
+    refuse(wrapper, inner, "per=layer keeps one set for all heads, but these share the budget by need");
+  Method out = inner;
+  out.selection.pieces = Pieces{std::move(divide), per};
+  keep_pieces(out.selection);
+  return out;
 }
 
 }  // namespace
@@ -43,11 +68,11 @@ Wrapper ada() {
             check("ada", inner);
             if (inner.selection.over_all_heads) refuse("ada", inner, kTable);
             if (inner.selection.over_heads) refuse("ada", inner, "its heads share the budget by need already");
-            if (inner.selection.chunks && inner.selection.chunks->per == Chunks::Per::layer)
-              refuse("ada", inner, "per=layer keeps the same chunks for all heads of a layer");
+            if (inner.selection.pieces && inner.selection.pieces->per == Pieces::Per::layer)
+              refuse("ada", inner, "its per=layer keeps one set for all heads of a layer");
             Method out = inner;
             out.selection.over_heads = adaptive(options);
-            if (out.selection.chunks) keep_chunks(out.selection);
+            if (out.selection.pieces) keep_pieces(out.selection);
             return out;
           }};
 }
@@ -77,21 +102,9 @@ Wrapper chunk() {
       .summary = "chunk(X): whole chunks of consecutive positions are kept",
       .paper =
           "Liu et al. 2025, ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference",
-      .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"},
-                  {"per", Option::Choice{"auto", {"auto", "layer", "head"}},
-                   "whether all heads of a layer keep the same chunks; auto: unless they share its budget by need"}},
+      .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"}, per_option("chunks")},
       .apply = [](const Method& inner, const Options& options) {
-        const auto per = per_from(options.text("per"));
-        check("chunk", inner);
-        if (inner.selection.chunks) refuse("chunk", inner, "it keeps whole chunks already");
-        if (per == Chunks::Per::layer && inner.selection.over_all_heads)
-          refuse("chunk", inner, fmt::format("per=layer keeps one set for all heads, but {}", kTable));
-        if (per == Chunks::Per::layer && inner.selection.over_heads)
-          refuse("chunk", inner, "per=layer keeps one set for all heads, but these share the budget by need");
-        Method out = inner;
-        out.selection.chunks = Chunks{options.integer("length"), per};
-        keep_chunks(out.selection);
-        return out;
+        return with_pieces("chunk", inner, chunks_of(options.integer("length")), options);
       }};
 }
 

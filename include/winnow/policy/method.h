@@ -195,11 +195,19 @@ using AttendPart = Part<void(const AttendView&, std::span<std::vector<cache::Att
 /// blocks.
 using PreparePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
 
-/// Whole chunks of consecutive entries.
-struct Chunks {
+/// Entries that are kept together.
+struct Piece {
+  double score = 0;
+  std::vector<std::int32_t> entries = {};  ///< where not all of them are kept, the first ones are
+};
+/// All evictable entries in pieces, from the best to the worst, by one score for each entry, [n].
+using DividePart = Part<std::vector<Piece>(const LayerView&, std::span<const double> scores, const AlwaysKept&)>;
+
+/// What a method keeps together.
+struct Pieces {
   /// Whose choice they are; undecided: the layer's, unless its heads share a budget.
   enum class Per : std::uint8_t { undecided, layer, head };
-  int length = 0;  ///< entries of a chunk
+  DividePart divide;
   Per per = Per::undecided;
 };
 
@@ -240,7 +248,7 @@ struct SelectionParts {
   SelectPart select;                  ///< empty: the best of each head
   DrawPart draw;                      ///< empty: select fills all places
   double drawn_share = 0;             ///< share of the selected places that draw fills
-  std::optional<Chunks> chunks;       ///< set where select takes whole chunks
+  std::optional<Pieces> pieces;       ///< set where select takes whole pieces
   std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
 };
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "winnow/policy/method.h"
+
+/// Entries that are kept together or not at all, but for the last ones of a budget.
+namespace winnow::policy {
+
+/// Gives a method the parts that its `pieces` ask for. Where heads choose together, pieces are those of the sum of
+/// their scores. The best pieces are kept, and the first entries of the last one. Where heads share a layer's budget by
+/// need, need is measured on pieces: every entry counts as much as its piece. REQUIRES: `pieces` is set; `over_heads`,
+/// where it is set, is not measured on pieces yet, and no layer chooses.
+void keep_pieces(SelectionParts& selection);
+
+/// Puts the entries of a piece into the order in which they are kept: the nearest to `best` first, of equally near ones
+/// the later.
+void order_from(std::int32_t best, std::vector<std::int32_t>& entries);
+
+}  // namespace winnow::policy
