@@ -95,25 +95,26 @@ std::size_t window_growth_bytes(const CacheOptions& options, const model::Hparam
   });
 }
 
-policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens) {
-  return {tokens, spec.group(), spec.head_dim, spec.n_head_kv};
+policy::LayerPrompt prompt_of(const model::LayerSpec& spec, const PromptSize& size) {
+  return {size.tokens, spec.group(), spec.head_dim, spec.n_head_kv, size.question};
 }
 
-std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens) {
+std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, const PromptSize& size) {
   std::vector<policy::LayerPrompt> out;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
-    if (hparams.layer(layer).window == 0) out.push_back(prompt_of(hparams.layer(layer), tokens));
+    if (hparams.layer(layer).window == 0) out.push_back(prompt_of(hparams.layer(layer), size));
   }
   return out;
 }
 
-std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const int budget = budget_entries(options, hparams, tokens);
+std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams,
+                                    const PromptSize& size) {
+  const int budget = budget_entries(options, hparams, size.tokens);
   std::vector<policy::Terms> out;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     const auto& selection = method_of(options, spec).selection;
-    const auto prompt = prompt_of(spec, tokens);
+    const auto prompt = prompt_of(spec, size);
     const int entries = spec.window > 0 ? spec.window : budget;
     out.push_back(
         {prompt, entries, selection.always_kept ? selection.always_kept.call(prompt, entries) : policy::AlwaysKept{}});
@@ -175,7 +176,9 @@ void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int
 
 }  // namespace
 
-std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams,
+                                               const PromptSize& size) {
+  const int tokens = size.tokens;
   check_turning(options, hparams);
   check_choosing(options, hparams);
   check_windows(options, hparams, tokens);
@@ -183,7 +186,7 @@ std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, cons
   std::vector<policy::LayerBudget> global;
   if (hparams.n_global > 0)
     global = policy::spread_over_layers(options.spec.method(), budget_entries(options, hparams, tokens),
-                                        prompts_of(hparams, tokens));
+                                        prompts_of(hparams, size));
   std::vector<policy::LayerBudget> out;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const int window = hparams.layer(layer).window;

@@ -46,16 +46,25 @@ std::size_t window_bytes(const CacheOptions& options, const model::Hparams& hpar
 std::size_t window_growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more,
                                 int together);
 
-/// A prompt of so many tokens as a layer has it.
-policy::LayerPrompt prompt_of(const model::LayerSpec& spec, int tokens);
-/// Of each layer without a window.
-std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, int tokens);
+/// What is known of a prompt before it is read.
+struct PromptSize {
+  PromptSize(int all, int last = 0) : tokens(all), question(last) {}  // NOLINT(google-explicit-constructor)
 
-/// What is settled for a prompt of so many tokens, [layer].
-std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+  int tokens;
+  int question;  ///< the last ones of them, which are its question; 0: not known
+};
+
+/// Such a prompt as a layer has it.
+policy::LayerPrompt prompt_of(const model::LayerSpec& spec, const PromptSize& size);
+/// Of each layer without a window.
+std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, const PromptSize& size);
+
+/// What is settled for such a prompt, [layer].
+std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 /// What each layer may keep, [layer]. Throws UsageError when the budget is too small for the method, or for the
 /// windows, and for a method that evicts where all layers have windows.
-std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+std::vector<policy::LayerBudget> layer_budgets(const CacheOptions& options, const model::Hparams& hparams,
+                                               const PromptSize& size);
 /// The least budget, in entries per KV head, with which the method works on a prompt in every layer that it has.
 int least_budget(const policy::Method& method, const model::Hparams& hparams, int tokens);
 

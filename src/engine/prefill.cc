@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "engine/layers.h"
 #include "engine/replay.h"
 #include "engine/sequence.h"
 #include "policy/plan.h"
@@ -46,10 +45,13 @@ struct Prefill::Look {
 
 /// One prompt of the pass, and the caches that it fills.
 struct Prefill::Branch {
-  int tokens = 0;       ///< of the whole prompt
-  int last_row = 0;     ///< of it in the hidden states
-  std::size_t end = 0;  ///< chunks that have passed through a layer when it is complete there
+  int tokens = 0;                     ///< of the whole prompt
+  int question = 0;                   ///< of them, the last ones that are its question; 0: not known
+  int last_row = 0;                   ///< of it in the hidden states
+  std::size_t end = 0;                ///< chunks that have passed through a layer when it is complete there
+  CountedVector<TokenClass> classes;  ///< [tokens]
   std::vector<Cache> caches;
+  std::vector<CountedVector<float>> carried;       ///< [cache] from one layer that has been compressed to the next
   std::vector<std::shared_ptr<Ranking>> rankings;  ///< [cache]; null: none
   std::map<int, Look> looks;                       ///< by the layer whose keys are read
   std::vector<Replay> replays;                     ///< without repeats
@@ -57,7 +59,9 @@ struct Prefill::Branch {
   int longest_passage = 0;                         ///< rows
 
   void add(const CacheOptions& options, const Shown& shown, const PrefillContext& context) {
-    caches.emplace_back(std::make_unique<Sequence>(options, context.hparams, context.account, tokens));
+    const PromptSize size(tokens, question);
+    caches.emplace_back(std::make_unique<Sequence>(options, context.hparams, context.account, size));
+    carried.emplace_back();
     rankings.push_back(shown.ranking);
     const bool looks_on = !is_ranked(rankings.size() - 1);
     add_replay(looks_on ? engine::replay_of(options, context.hparams, tokens) : policy::Replay(), shown.draft);
@@ -123,6 +127,11 @@ cache::KeepPlan plan_by(const Ranking& ranking, int first, const policy::Sequenc
 
 }  // namespace
 
+PromptSize size_of(std::size_t text, std::size_t question, int asked) {
+  const int last = static_cast<int>(question);
+  return {static_cast<int>(text) + last, last == 0 ? asked : text > 0 ? last : 0};
+}
+
 Prefill::Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
                  std::span<const CacheOptions> caches, const AllShown& shown)
     : context_(std::move(context)),
@@ -144,7 +153,9 @@ std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context,
   std::vector<Branch> out;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     Branch branch;
-    branch.tokens = text + static_cast<int>(questions[i].size());
+    const auto size = size_of(as_size(text), questions[i].size(), context.asked);
+    branch.tokens = size.tokens;
+    branch.question = size.question;
     branch.longest_passage = replay_size(caches, context.hparams, context.vocab, branch.tokens).longest;
     for (std::size_t c = 0; c < caches.size(); ++c)
       branch.add(caches[c], shown.empty() ? Shown() : shown[i][c], context);
@@ -169,6 +180,8 @@ std::vector<Token> Prefill::lay_out(std::span<const Token> text, std::span<const
     branches_[i].last_row = (adds ? static_cast<int>(rows.size()) : shared) - 1;
     std::vector<Token> prompt(text.begin(), text.end());
     prompt.insert(prompt.end(), questions[i].begin(), questions[i].end());
+    branches_[i].classes.reserve(prompt.size());
+    for (const Token token : prompt) branches_[i].classes.push_back(context_.vocab.class_of(token));
     add_passages(i, prompt, rows);
     branches_[i].end = chunks_.size();
   }
@@ -308,6 +321,9 @@ void Prefill::compress(Branch& branch) {
     const auto moments = look.moments.find(layer.method().reading.query_moments_from);
     if (moments != look.moments.end()) view.moments = &moments->second;
     view.replayed = branch.replayed(i);
+    view.classes = branch.classes;
+    view.question = branch.question;
+    view.carried = branch.carried[i];
     compress(branch, i, layer, view);
   }
   branch.looks.erase(of);
@@ -332,6 +348,7 @@ void Prefill::compress(Branch& branch, std::size_t cache, policy::SequenceLayer&
   }
   const Charge counted(context_.account, plan.bytes());
   layer.commit(plan, view);
+  if (layer.method().selection.carry) branch.carried[cache] = std::move(plan.carried);
 }
 
 /// Of the heads of layers without a window that are ranked together, the layer's first.

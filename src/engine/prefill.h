@@ -12,6 +12,7 @@
 #include "attention/attention.h"
 #include "cache/scratch.h"
 #include "engine/hidden_states.h"
+#include "engine/layers.h"
 #include "engine/prompt_attention.h"
 #include "model/hparams.h"
 #include "model/vocab.h"
@@ -46,6 +47,7 @@ struct PrefillContext {
   network::Pass pass = {};
   PastLanes* past = nullptr;         ///< set: the prompt comes after that
   PromptWatcher* watcher = nullptr;  ///< REQUIRES: one prompt
+  int asked = 0;                     ///< of a text without questions, the last tokens that are one; 0: not known
 };
 
 /// The entries of a prompt in all layers without a window, ranked together.
@@ -147,6 +149,10 @@ class Prefill {
   int rows_done_ = 0;
 };
 
+/// Of a text and the question behind it. Where nothing comes before the question, it is not told from a text. `asked`
+/// as PrefillContext::asked.
+PromptSize size_of(std::size_t text, std::size_t question, int asked = 0);
+
 /// What a method wants to see of the attention of a prompt in a layer.
 std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms);
 
@@ -162,13 +168,13 @@ attention::ComputeType compute_type_of(Precision precision);
 /// Bytes of a method's summaries when so many tokens have been seen.
 std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
-/// Bytes of what is kept of a prompt of so many tokens, with its summaries.
-std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);
+/// Bytes of what is kept of such a prompt, with its summaries.
+std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
 /// Bytes that such a prefill holds at its peak: `row_bytes` for each row on its way through the layers, one layer's
 /// keys and values, what is observed of its attention, what one cache's plan takes, the lanes.
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
-                          int shared, int rows, std::size_t row_bytes, std::span<const int> prompts,
+                          int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
                           std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

@@ -34,8 +34,9 @@ std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& opti
 }
 
 /// Entries that all heads of each layer keep together, [layer].
-std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const auto budgets = layer_budgets(options, hparams, tokens);
+std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size) {
+  const auto budgets = layer_budgets(options, hparams, size);
+  const int tokens = size.tokens;
   std::vector<int> out;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const int heads = hparams.layer(layer).n_head_kv;
@@ -46,13 +47,13 @@ std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams
 }
 
 /// The largest plan of what a layer keeps; there is one at a time.
-std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const auto entries = layer_entries(options, hparams, tokens);
+std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size) {
+  const auto entries = layer_entries(options, hparams, size);
   std::size_t most = 0;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
     const auto& method = method_of(options, spec);
-    most = std::max(most, policy::plan_bytes(method, shape_of(hparams, layer), tokens, entries[layer]));
+    most = std::max(most, policy::plan_bytes(method, shape_of(hparams, layer), size.tokens, entries[layer]));
   }
   return most;
 }
@@ -70,14 +71,15 @@ struct LayerBytes {
 
 /// `again` [prompt]
 LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hparams, const SessionOptions& options,
-                       std::span<const int> prompts, std::span<const ReplaySize> again,
+                       std::span<const PromptSize> prompts, std::span<const ReplaySize> again,
                        std::span<const CacheOptions> caches) {
   const attention::Shape shape{layer.n_head, layer.n_head_kv, layer.head_dim};
   LayerBytes out;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    const int tokens = prompts[i];
+    const int tokens = prompts[i].tokens;
     std::vector<policy::Terms> terms;
-    for (const auto& c : caches) terms.push_back({prompt_of(layer, tokens), budget_entries(c, hparams, tokens), {}});
+    for (const auto& c : caches)
+      terms.push_back({prompt_of(layer, prompts[i]), budget_entries(c, hparams, tokens), {}});
     const auto wanted = wanted_by(caches, terms);
     out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
     out.work = std::max(out.work, work_bytes(shape, options, tokens, wanted));
@@ -136,8 +138,9 @@ std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hpa
   return bytes;
 }
 
-std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const auto entries = layer_entries(options, hparams, tokens);
+std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size) {
+  const auto entries = layer_entries(options, hparams, size);
+  const int tokens = size.tokens;
   std::size_t bytes = summary_bytes(options, hparams, tokens);
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
@@ -149,19 +152,23 @@ std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hpara
 }
 
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
-                          int shared, int rows, std::size_t row_bytes, std::span<const int> prompts,
+                          int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
                           std::span<const CacheOptions> caches) {
   int longest = shared;
   std::size_t lanes = 0;
   std::size_t planned = 0;
+  std::size_t known = 0;  // of tokens, and from layer to layer
   std::vector<ReplaySize> again;
-  for (const int tokens : prompts) {
-    again.push_back(replay_size(caches, hparams, vocab, tokens));
-    longest = std::max(longest, tokens + again.back().longest);
+  for (const auto& prompt : prompts) {
+    const auto tokens = as_size(prompt.tokens);
+    again.push_back(replay_size(caches, hparams, vocab, prompt.tokens));
+    longest = std::max(longest, prompt.tokens + again.back().longest);
     rows += again.back().all;
+    known += tokens * sizeof(TokenClass);
     for (const auto& c : caches) {
-      lanes += cache_bytes(c, hparams, tokens);
-      planned = std::max(planned, plan_bytes(c, hparams, tokens));
+      lanes += cache_bytes(c, hparams, prompt);
+      planned = std::max(planned, plan_bytes(c, hparams, prompt));
+      if (c.spec.method().selection.carry) known += 2 * tokens * sizeof(float);
     }
   }
   LayerBytes most;
@@ -171,7 +178,7 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   const ElementType type = scratch_type(options.precision, caches);
   const std::size_t scratch = scratch_bytes(hparams, type) * as_size(longest);
   const std::size_t shared_scratch = shared_scratch_bytes(hparams, type) * as_size(longest + rows - shared);
-  return as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.work + planned + lanes;
+  return as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.work + planned + known + lanes;
 }
 
 }  // namespace winnow::engine

@@ -12,9 +12,9 @@
 
 namespace winnow::engine {
 
-std::string owner_of(const CacheOptions& options, const std::string& salt) {
+std::string owner_of(const CacheOptions& options, std::size_t asked, const std::string& salt) {
   const std::string budget = options.budget ? options.budget->print() : "";
-  return fmt::format("{} {} {} {}", options.spec.print_full(), budget, options.kv_type.print(), salt);
+  return fmt::format("{} {} {} {} {}", options.spec.print_full(), budget, options.kv_type.print(), asked, salt);
 }
 
 bool operator==(const Prefix& a, const Prefix& b) {

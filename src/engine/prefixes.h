@@ -15,12 +15,13 @@ namespace winnow::engine {
 
 /// What a compressed text depends on, within one session.
 struct Prefix {
-  std::string_view owner;             ///< owner_of() its cache options and its salt
+  std::string_view owner;             ///< owner_of() it
   std::span<const std::size_t> ends;  ///< of its stages, the last is that of the text
   std::span<const Token> text;
 };
 
-std::string owner_of(const CacheOptions& options, const std::string& salt);
+/// `asked` as Request::asked.
+std::string owner_of(const CacheOptions& options, std::size_t asked, const std::string& salt);
 
 bool operator==(const Prefix& a, const Prefix& b);
 bool operator<(const Prefix& a, const Prefix& b);

@@ -83,7 +83,7 @@ struct TextBytes {
 
   void add(const Stage& stage, const model::Hparams& hparams) {
     if (stage.keep) {
-      kept += cache_bytes(*stage.keep, hparams, stage.tokens());
+      kept += cache_bytes(*stage.keep, hparams, stage.size());
     } else {
       appended += stage.tokens();
     }
@@ -116,7 +116,7 @@ TextBytes text_bytes(std::span<const Stage> stages, const CacheOptions& options,
     // A stage is put after the others a layer at a time: twice what is kept is more than that.
     const std::size_t joining = is_later ? 2 * held_by(out, options, hparams, first, 0) : 0;
     const std::size_t more = is_later ? attention_bytes(stage, session) : 0;
-    const std::size_t read = session.prefill_bytes(stage.tokens(), std::span(&*stage.keep, 1));
+    const std::size_t read = session.prefill_bytes(stage.size(), std::span(&*stage.keep, 1));
     out.reading = std::max({out.reading, before + more + read, joining});
   }
   return out;

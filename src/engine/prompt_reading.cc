@@ -29,13 +29,15 @@ bool evicts(const CacheOptions& options, const model::Hparams& hparams, int toke
 }
 
 /// A cache that keeps all of each prompt needs one pass.
-Passes passes_of(std::span<const CacheOptions> caches, const model::Hparams& hparams, std::span<const int> prompts) {
+Passes passes_of(std::span<const CacheOptions> caches, const model::Hparams& hparams,
+                 std::span<const PromptSize> prompts) {
   Passes out;
   out.first.assign(caches.begin(), caches.end());
   for (std::size_t i = 0; i < caches.size(); ++i) {
     const bool has_draft = drafted_by(caches[i]) > 0;
     if (!has_draft && !ranks_all_layers(caches[i])) continue;
-    if (std::ranges::none_of(prompts, [&](int tokens) { return evicts(caches[i], hparams, tokens); })) continue;
+    if (std::ranges::none_of(prompts, [&](const PromptSize& size) { return evicts(caches[i], hparams, size.tokens); }))
+      continue;
     if (has_draft) out.first[i].spec = caches[i].spec.drafter();
     out.again.push_back(i);
     out.second.push_back(caches[i]);
@@ -61,6 +63,7 @@ PromptReading::PromptReading(Session::Impl& session, PrefillContext first, std::
                              std::span<const CacheOptions> caches)
     : session_(session),
       bytes_(bytes),
+      asked_(first.asked),
       text_(text.begin(), text.end()),
       questions_(questions.begin(), questions.end()),
       passes_{{caches.begin(), caches.end()}, {}, {}} {
@@ -74,10 +77,9 @@ PromptReading::PromptReading(Session::Impl& session, PrefillContext first, std::
   prefill_.emplace(std::move(first), text_, questions_, passes_.first, rankings);
 }
 
-/// Numbers of tokens.
-std::vector<int> PromptReading::prompts() const {
-  std::vector<int> out;
-  for (const auto& question : questions_) out.push_back(static_cast<int>(text_.size() + question.size()));
+std::vector<PromptSize> PromptReading::prompts() const {
+  std::vector<PromptSize> out;
+  for (const auto& question : questions_) out.push_back(size_of(text_.size(), question.size(), asked_));
   return out;
 }
 
@@ -85,7 +87,8 @@ std::vector<int> PromptReading::prompts() const {
 AllShown PromptReading::begin_rankings() const {
   const CountingScope counting(session_.account);
   AllShown out;
-  for (const int tokens : prompts()) {
+  for (const auto& prompt : prompts()) {
+    const int tokens = prompt.tokens;
     auto& of_prompt = out.emplace_back(passes_.first.size());
     for (std::size_t i = 0; i < passes_.again.size(); ++i) {
       const auto& options = passes_.second[i];
@@ -158,6 +161,7 @@ void PromptReading::begin_second_pass() {
   for (const auto& question : questions_) rows += question.size();
   auto context = session_.prefill_context(session_.begin_pass(rows, bytes_));
   context.progress = progress_of(std::move(context.progress));
+  context.asked = asked_;
   prefill_.emplace(std::move(context), text_, questions_, passes_.second, shown_);
 }
 
@@ -203,13 +207,14 @@ struct Between {
   std::size_t ranking = 0;  ///< what making one of them takes
 };
 
-Between between(const Passes& passes, const model::Hparams& hparams, std::span<const int> prompts) {
+Between between(const Passes& passes, const model::Hparams& hparams, std::span<const PromptSize> prompts) {
   Between out;
-  for (const int tokens : prompts) {
-    for (const auto& options : passes.first) out.kept += cache_bytes(options, hparams, tokens);
+  for (const auto& prompt : prompts) {
+    const int tokens = prompt.tokens;
+    for (const auto& options : passes.first) out.kept += cache_bytes(options, hparams, prompt);
     for (std::size_t i = 0; i < passes.again.size(); ++i) {
       const auto& first = passes.first[passes.again[i]];
-      const std::size_t lanes = cache_bytes(first, hparams, tokens);
+      const std::size_t lanes = cache_bytes(first, hparams, prompt);
       out.goes += lanes;
       if (drafted_by(passes.second[i]) > 0) {
         out.growth = std::max(out.growth, growth_bytes(first, hparams, tokens, drafted_by(passes.second[i])));
@@ -226,7 +231,7 @@ Between between(const Passes& passes, const model::Hparams& hparams, std::span<c
 
 }  // namespace
 
-std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const int> prompts,
+std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
                           std::span<const CacheOptions> caches) {
   const auto& hparams = session.hparams;
   auto passes = passes_of(caches, hparams, prompts);

@@ -45,7 +45,7 @@ class PromptReading {
   std::vector<Prefilled> run();
 
  private:
-  std::vector<int> prompts() const;
+  std::vector<PromptSize> prompts() const;
   AllShown begin_rankings() const;
   std::function<void(double)> progress_of(std::function<void(double)> all) const;
   void end_first_pass();
@@ -54,6 +54,7 @@ class PromptReading {
 
   Session::Impl& session_;
   std::size_t bytes_;
+  int asked_;  ///< PrefillContext::asked
   std::vector<Token> text_;
   std::vector<std::vector<Token>> questions_;
   Passes passes_;
@@ -67,7 +68,7 @@ class PromptReading {
 };
 
 /// Bytes that reading takes at its peak, both passes regarded: see prefill_bytes().
-std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const int> prompts,
+std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
                           std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

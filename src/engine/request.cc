@@ -16,6 +16,7 @@ Request request_of(Prompt prompt, Protocol protocol) {
   Request out;
   out.text = std::move(prompt.text);
   if (protocol == Protocol::aware || out.text.empty()) {
+    if (!out.text.empty()) out.asked = prompt.question.size();
     out.text.insert(out.text.end(), prompt.question.begin(), prompt.question.end());
   } else {
     out.question = std::move(prompt.question);
@@ -53,6 +54,10 @@ void check(const Request& request, const Session::Impl& session) {
   if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
   if (!request.question.empty()) session.check(request.question);
   check_stages(request);
+  if (request.asked > (request.stages.empty() ? request.text.size() : 0)) {
+    throw UsageError(fmt::format("a question of {} tokens is not part of a text of {} in {} stages", request.asked,
+                                 request.text.size(), request.stages.size()));
+  }
   if (!request.cache && !request.source) {
     request.keep.check();
     return session.check(request.text);

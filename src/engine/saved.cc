@@ -24,6 +24,8 @@ void check_prompt(const SavedHead& head, const ByteCursor& from) {
       prompt.group != head.model.of_layer(head.model.first_global()).group) {
     from.fail(fmt::format("its prompt has {} tokens, {} have been seen", prompt.tokens, head.seen));
   }
+  if (prompt.question < 0 || prompt.question > prompt.tokens)
+    from.fail(fmt::format("{} of the {} tokens of its prompt are the question", prompt.question, prompt.tokens));
 }
 
 /// That the numbers are those which this program has settled: a spec's defaults may differ between versions, and later
@@ -62,6 +64,8 @@ void check_layer(const model::LayerSpec& spec, const policy::SequenceLayer& laye
   }
 }
 
+PromptSize size_of(const SavedHead& head) { return {head.terms.prompt.tokens, head.terms.prompt.question}; }
+
 std::vector<float> read_logits(ByteCursor from, int vocabulary) {
   if (from.left() == 0) return {};
   std::vector<float> logits(vocabulary);
@@ -99,8 +103,8 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
   SavedHead head = SavedHead::read(contents, reader.count());
   check_model(head.model, model, from.name());
   check_prompt(head, contents);
-  auto sequence = as_typed(
-      contents, [&] { return std::make_unique<Sequence>(head.options, hparams, account, head.terms.prompt.tokens); });
+  auto sequence =
+      as_typed(contents, [&] { return std::make_unique<Sequence>(head.options, hparams, account, size_of(head)); });
   check_terms(head.terms, sequence->layer(head.model.first_global()).terms(), contents);
 
   sequence->seen = head.seen;

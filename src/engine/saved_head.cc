@@ -41,11 +41,25 @@ CacheOptions read_options(ByteCursor& from, std::string& spec_full) {
   });
 }
 
+/// Of a prompt's number of tokens: how many of them are the question follows what was settled. Files of prompts of
+/// which that is not known are those from before it was told.
+constexpr std::uint32_t kWithQuestion = 1U << 31U;
+
+void write_terms(ByteSink& to, const policy::Terms& terms) {
+  const auto& [prompt, budget, always_kept] = terms;
+  put(to, static_cast<std::uint32_t>(prompt.tokens) | (prompt.question > 0 ? kWithQuestion : 0));
+  for (const auto number : {prompt.group, budget, always_kept.sinks, always_kept.recent}) put(to, number);
+  if (prompt.question > 0) put(to, prompt.question);
+}
+
 policy::Terms read_terms(ByteCursor& from) {
+  constexpr const char* kWhat = "what was settled for the prompt";
   policy::Terms terms;
-  for (auto* const number :
-       {&terms.prompt.tokens, &terms.prompt.group, &terms.budget, &terms.always_kept.sinks, &terms.always_kept.recent})
-    *number = from.take<std::int32_t>("what was settled for the prompt");
+  const auto tokens = from.take<std::uint32_t>(kWhat);
+  terms.prompt.tokens = static_cast<int>(tokens & ~kWithQuestion);
+  for (auto* const number : {&terms.prompt.group, &terms.budget, &terms.always_kept.sinks, &terms.always_kept.recent})
+    *number = from.take<std::int32_t>(kWhat);
+  if ((tokens & kWithQuestion) != 0) terms.prompt.question = from.take<std::int32_t>(kWhat);
   return terms;
 }
 
@@ -122,9 +136,7 @@ void SavedHead::write(ByteSink& to) const {
   put(to, static_cast<std::uint32_t>(options.kv_type.value));
   model.write(to);
   put(to, seen);
-  for (const auto number :
-       {terms.prompt.tokens, terms.prompt.group, terms.budget, terms.always_kept.sinks, terms.always_kept.recent})
-    put(to, number);
+  write_terms(to, terms);
   for (const auto& layer : limit) put(to, std::span<const int>(layer));
   write_transcript(to, transcript);
 }

@@ -2,18 +2,18 @@
 #include "engine/sequence.h"
 
 #include "base/as_size.h"
-#include "engine/layers.h"
 
 namespace winnow::engine {
 
-Sequence::Sequence(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account, int tokens)
-    : seen(tokens),
+Sequence::Sequence(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account,
+                   const PromptSize& size)
+    : seen(size.tokens),
       options_(options),
       hparams_(&hparams),
       parent_(&account),
       account_(std::make_unique<MemoryAccount>(parent_)) {
-  const auto budgets = layer_budgets(options, hparams, tokens);
-  const auto terms = terms_of(options, hparams, tokens);
+  const auto budgets = layer_budgets(options, hparams, size);
+  const auto terms = terms_of(options, hparams, size);
   for (int l = 0; l < hparams.n_kv_layer; ++l)
     layers_.emplace_back(*account_, method_of(options_, hparams.layer(l)), lane_shape(options, hparams.layer(l)),
                          terms[l], budgets[l]);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/layers.h"
 #include "engine/window_lanes.h"
 #include "model/hparams.h"
 #include "policy/sequence_layer.h"
@@ -17,9 +18,9 @@ namespace winnow::engine {
 /// which is then committed or loaded.
 class Sequence {
  public:
-  /// For a prompt of so many tokens. `hparams` and `account` outlive it; the layers report to `account`. Throws
-  /// UsageError when the budget is too small for the method.
-  Sequence(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account, int tokens);
+  /// For such a prompt. `hparams` and `account` outlive it; the layers report to `account`. Throws UsageError when the
+  /// budget is too small for the method.
+  Sequence(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account, const PromptSize& size);
   Sequence(Sequence&&) noexcept = default;
   Sequence& operator=(Sequence&&) = delete;
   ~Sequence() = default;

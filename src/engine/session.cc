@@ -121,8 +121,8 @@ void Session::Impl::check(std::span<const Token> tokens) const {
   }
 }
 
-std::size_t Session::Impl::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
-  return engine::reading_bytes(*this, tokens, tokens, std::span(&tokens, 1), caches);
+std::size_t Session::Impl::prefill_bytes(const engine::PromptSize& size, std::span<const CacheOptions> caches) const {
+  return engine::reading_bytes(*this, size.tokens, size.tokens, std::span(&size, 1), caches);
 }
 
 void Session::Impl::check_stop() const {
@@ -136,12 +136,12 @@ engine::PrefillContext Session::Impl::prefill_context(network::Pass pass) {
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
                                               std::span<const std::vector<Token>> questions,
                                               std::span<const CacheOptions> caches) {
-  std::vector<int> prompts;
+  std::vector<engine::PromptSize> prompts;
   std::size_t rows = text.size();
   for (const auto& question : questions) {
     check(text.empty() ? std::span<const Token>(question) : text);
     if (!question.empty()) check(question);
-    prompts.push_back(static_cast<int>(text.size() + question.size()));
+    prompts.push_back(engine::size_of(text.size(), question.size()));
     rows += question.size();
   }
   for (const auto& c : caches) c.check();

@@ -36,8 +36,8 @@ struct Session::Impl {
   std::size_t extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits);
   /// Throws InputError for no tokens and for unknown ones.
   void check(std::span<const Token> tokens) const;
-  /// Bytes that reading a prompt of so many tokens takes at its peak, without packed weights.
-  std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;
+  /// Bytes that reading such a prompt takes at its peak, without packed weights.
+  std::size_t prefill_bytes(const engine::PromptSize& size, std::span<const CacheOptions> caches) const;
   /// Begins a pass of so many rows, which needs so many bytes besides packed weights.
   network::Pass begin_pass(std::size_t rows, std::size_t need);
   /// What a prefill runs on here, in that pass.

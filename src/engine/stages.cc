@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/layers.h"
 #include "winnow/policy/method.h"
 
 namespace winnow::engine {
@@ -25,10 +24,10 @@ std::optional<CacheOptions> options_later(const CacheOptions& options, const mod
 }
 
 std::vector<Stage> stages_of(const Request& request, const model::Hparams& hparams) {
-  if (request.stages.empty()) return {{0, request.text.size(), request.keep}};
+  if (request.stages.empty()) return {{0, request.text.size(), request.keep, request.asked}};
   std::vector<Stage> out;
   for (const std::size_t end : request.stages) {
-    Stage stage{out.empty() ? 0 : out.back().end, end, {}};
+    Stage stage{out.empty() ? 0 : out.back().end, end, {}, 0};
     const auto& keep = request.keep;
     if (!out.empty()) {
       stage.keep = options_later(keep, hparams, stage.tokens());

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/layers.h"
 #include "model/hparams.h"
 #include "winnow/scheduler.h"
 #include "winnow/session.h"
@@ -24,8 +25,10 @@ struct Stage {
   std::size_t first = 0;
   std::size_t end = 0;
   std::optional<CacheOptions> keep;  ///< of the stage; none: its tokens are only appended
+  std::size_t asked = 0;             ///< as Request::asked
 
   int tokens() const { return static_cast<int>(end - first); }
+  PromptSize size() const { return {tokens(), static_cast<int>(asked)}; }
 };
 
 /// Of a request without a cache of its own; at least one.

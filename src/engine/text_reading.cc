@@ -22,7 +22,7 @@ TextReading::TextReading(Session::Impl& session, const Request& request, Prefixe
       stages_(stages_of(request, session.hparams)) {
   for (const auto& stage : stages_) ends_.push_back(stage.end);
   if (request.cache_salt && !request.prompt_logprobs && prefixes.has_room(stored_bytes()))
-    owner_ = owner_of(request.keep, *request.cache_salt);
+    owner_ = owner_of(request.keep, request.asked, *request.cache_salt);
 }
 
 /// Of the text, when it is stored.
@@ -85,6 +85,7 @@ void TextReading::begin_stage() {
   if (cache_)
     past_.emplace(session_.account, session_.decode_attention, cache_->impl(), static_cast<int>(stages_[stage_].first));
   context.past = past_ ? &*past_ : nullptr;
+  context.asked = static_cast<int>(stages_[stage_].asked);
   prefill_.emplace(session_, std::move(context), bytes_, stage_tokens(), std::vector<std::vector<Token>>(1),
                    std::span(&*keep, 1));
 }

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/as_size.h"
+#include "model/token_class.h"
 #include "winnow/error.h"
 
 namespace winnow::model {
@@ -36,6 +37,8 @@ Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
   if (model_ == nullptr) throw ModelError(fmt::format("{}: libllama cannot read its vocabulary (-v shows why)", path_));
   vocab_ = llama_model_get_vocab(model_.get());
   longest_piece_ = longest_piece(vocab_);
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab_); ++token)
+    classes_.push_back(model::class_of(has_text(token) ? piece(token) : std::string()));
 }
 
 std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
@@ -97,6 +100,10 @@ std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longe
 bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
 bool Vocab::has_text(Token token) const {
   return (llama_vocab_get_attr(vocab_, token) & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) == 0;
+}
+
+TokenClass Vocab::class_of(Token token) const {
+  return as_size(token) < classes_.size() ? classes_[as_size(token)] : TokenClass{};
 }
 
 Token Vocab::beginning_of_text() const { return llama_vocab_bos(vocab_); }

@@ -10,6 +10,7 @@
 
 #include "model/model_file.h"
 #include "winnow/model.h"
+#include "winnow/token_class.h"
 
 struct llama_chat_message;
 struct llama_model;
@@ -46,6 +47,8 @@ class Vocab {
   bool ends(Token token) const;
   /// False for those that stand for nothing that is written, such as control tokens.
   bool has_text(Token token) const;
+  /// Of one beyond the vocabulary: as if nothing were known of it.
+  TokenClass class_of(Token token) const;
   /// For what libllama does with a vocabulary.
   const llama_vocab* handle() const { return vocab_; }
 
@@ -67,7 +70,8 @@ class Vocab {
   std::string path_;
   std::unique_ptr<llama_model, Free> model_;
   const llama_vocab* vocab_ = nullptr;
-  std::size_t longest_piece_ = 1;  ///< bytes
+  std::size_t longest_piece_ = 1;    ///< bytes
+  std::vector<TokenClass> classes_;  ///< [tokens]
 };
 
 }  // namespace winnow::model

@@ -108,19 +108,15 @@ std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerV
   return out;
 }
 
-/// What is selected by rank, and then what is drawn.
-std::vector<std::vector<std::int32_t>> select_and_draw(const Method& method, const LayerView& view,
-                                                       const Scores& scores, std::span<const int> counts,
-                                                       const AlwaysKept& always_kept) {
-  if (!method.selection.draw) return select(method, view, scores, counts, always_kept);
+/// Of the places, those that are filled by rank.
+std::vector<int> ranked_places(const Method& method, std::span<const int> counts) {
+  if (!method.selection.draw) return {counts.begin(), counts.end()};
   std::vector<int> ranked;
   for (const int count : counts) {
     const double drawn = method.selection.drawn_share * count;
     ranked.push_back(apportion(std::vector<double>{count - drawn, drawn}, count)[0]);
   }
-  auto out = select(method, view, scores, ranked, always_kept);
-  method.selection.draw.call(view, scores, out, counts, always_kept);
-  return out;
+  return ranked;
 }
 
 bool fits(const Method& method, const LayerView& view, int budget) {
@@ -207,8 +203,10 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, co
   const AlwaysKept always_kept = always_kept_of(method, view, budget);
   if (!fits(method, view, budget)) {
     const auto counts = spread_over_heads(method, view, scores, layer_budget, always_kept);
-    for (const auto& selected : select_and_draw(method, view, scores, counts, always_kept))
-      out.heads.push_back(with_always_kept(selected, view.tokens(), always_kept));
+    auto selected = select(method, view, scores, ranked_places(method, counts), always_kept);
+    if (method.selection.carry) out.carried = method.selection.carry.call(view, scores, selected);
+    if (method.selection.draw) method.selection.draw.call(view, scores, selected, counts, always_kept);
+    for (const auto& of_head : selected) out.heads.push_back(with_always_kept(of_head, view.tokens(), always_kept));
     if (method.lanes.merge) method.lanes.merge.call(view, scores, always_kept, out);
   }
   if (method.lanes.state) out.state = kept_state(method.lanes.state.call(view, scores, always_kept), out);

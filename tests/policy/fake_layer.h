@@ -50,7 +50,8 @@ class FakeLayer {
   /// With `words` there are only so many different tokens, in turns: their keys before RoPE and their values are equal.
   /// RoPE multiplies the dimensions that it rotates by `magnitude`.
   FakeLayer(int kv_heads, int group, int n, Attention attention, int words = 0, float magnitude = 1)
-      : kv_heads_(kv_heads),
+      : classes(n),
+        kv_heads_(kv_heads),
         group_(group),
         n_(n),
         words_(words),
@@ -80,10 +81,14 @@ class FakeLayer {
   }
 
   attention::Shape shape() const { return {kv_heads_ * group_, kv_heads_, kDim, 1, 0, cap, sink_logits}; }
-  float cap = 0;                   ///< the soft cap of logits; the attention of its own making knows none
-  std::vector<float> sink_logits;  ///< [H_q] or empty; set, the attention's rows leave the rest of 1 to sinks
+  float cap = 0;                    ///< the soft cap of logits; the attention of its own making knows none
+  std::vector<float> sink_logits;   ///< [H_q] or empty; set, the attention's rows leave the rest of 1 to sinks
+  std::vector<TokenClass> classes;  ///< [n]
+  int question = 0;                 ///< last tokens that are the question
+  std::vector<float> carried;       ///< from a layer before
 
   int tokens() const { return n_; }
+  policy::LayerPrompt prompt() const { return {n_, group_, kDim, kv_heads_, question}; }
   const cache::LayerScratch& scratch() const { return scratch_; }
   double at(int h, int i, int j) const { return std::floor(attention_(h, i, j) * 1048576) / 1048576; }
 
@@ -123,7 +128,7 @@ class FakeLayer {
 
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
-    const std::vector<policy::LayerPrompt> prompts(layers, {n_, group_, kDim, kv_heads_});
+    const std::vector<policy::LayerPrompt> prompts(layers, prompt());
     const auto budgets = policy::spread_over_layers(spec.method(), budget, prompts);
     cache::KeepPlan out;
     look(spec.method(), budget, layer, layers,
@@ -136,15 +141,18 @@ class FakeLayer {
             const std::function<void(const policy::LayerView&)>& at) const {
     std::vector<attention::Observation> seen;
     if (method.reading.observe) {
-      for (const auto& what : method.reading.observe.call({n_, group_, kDim}, budget))
-        seen.push_back(observation(what));
+      for (const auto& what : method.reading.observe.call(prompt(), budget)) seen.push_back(observation(what));
     }
     attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.reading.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
     if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    const auto replayed = method.reading.replay ? observation(method.reading.replay.call({n_, group_, kDim}))
-                                                : attention::Observation({}, 0, 0);
-    at({layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed, layer});
+    const auto replayed =
+        method.reading.replay ? observation(method.reading.replay.call(prompt())) : attention::Observation({}, 0, 0);
+    policy::LayerView view{layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed, layer};
+    view.classes = classes;
+    view.question = question;
+    view.carried = carried;
+    at(view);
   }
 
  private:
@@ -318,7 +326,7 @@ class FakeDecode {
 
   policy::SequenceLayer empty(int budget, const KvType& type) {
     const auto& method = spec_.method();
-    const policy::LayerPrompt prompt{layer_.tokens(), layer_.shape().group(), FakeLayer::kDim};
+    const policy::LayerPrompt prompt = layer_.prompt();
     return {account_, method, policy::lane_shape(method, type, layer_.shape(), layer_.stretched_rope()),
             policy::Terms{prompt, budget, method.selection.always_kept.call(prompt, budget)},
             policy::LayerBudget{budget, {}}};

@@ -13,6 +13,7 @@
 #include "winnow/counted_vector.h"
 #include "winnow/export.h"
 #include "winnow/policy/attention.h"
+#include "winnow/token_class.h"
 
 namespace winnow {
 
@@ -47,6 +48,7 @@ struct LayerPrompt {
   int group = 1;     ///< query heads of a KV head
   int head_dim = 0;  ///< d
   int kv_heads = 1;
+  int question = 0;  ///< of the tokens, the last ones that are the question; 0: not known
 };
 
 /// What a part may look at when one layer of a prompt is done.
@@ -62,10 +64,14 @@ struct WINNOW_EXPORT LayerView {
   const attention::Observation* replayed =
       nullptr;     ///< of ReadingParts::replay; set for methods that have it when something is evicted
   int number = 0;  ///< among all layers of the model: what is drawn at random depends on it
+  std::span<const TokenClass> classes = {};  ///< of the prompt's tokens, [n]
+  int question = 0;                          ///< as LayerPrompt::question
+  /// What SelectionParts::carry gave after the layer before; empty in the first one.
+  std::span<const float> carried = {};
 
   int tokens() const;
   /// What was known of the layer before.
-  LayerPrompt prompt() const { return {tokens(), shape.group(), shape.head_dim, shape.kv_heads}; }
+  LayerPrompt prompt() const { return {tokens(), shape.group(), shape.head_dim, shape.kv_heads, question}; }
   /// Key of one token, decoded to f32 and rotated to the token's position, [head_dim].
   void key(int kv_head, int token, std::span<float> out) const;
   /// The same for the value.
@@ -133,6 +139,10 @@ using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&,
 /// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
 using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected,
                            std::span<const int> counts, const AlwaysKept&)>;
+/// What a layer hands on to the next one that is compressed (LayerView::carried), from what was handed to it and from
+/// the entries that `select` has chosen, [H_kv]; draw's are not among them. Called only when something is evicted.
+using CarryPart =
+    Part<CountedVector<float>(const LayerView&, const Scores&, std::span<const std::vector<std::int32_t>> selected)>;
 /// Merges evicted entries into kept ones: fills plan.values, and plan.keys and plan.merged_entries where keys are
 /// merged. Called only when something is evicted.
 using MergePart = Part<void(const LayerView&, const Scores&, const AlwaysKept&, cache::KeepPlan& plan)>;
@@ -248,6 +258,7 @@ struct SelectionParts {
   SelectPart select;                  ///< empty: the best of each head
   DrawPart draw;                      ///< empty: select fills all places
   double drawn_share = 0;             ///< share of the selected places that draw fills
+  CarryPart carry;                    ///< empty: layers know nothing of each other
   std::optional<Pieces> pieces;       ///< set where select takes whole pieces
   std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
 };

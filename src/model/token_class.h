@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "winnow/token_class.h"
+
+namespace winnow::model {
+
+/// Of a token with this text, UTF-8 that may be cut anywhere; a control token has none.
+TokenClass class_of(std::string_view text);
+
+}  // namespace winnow::model

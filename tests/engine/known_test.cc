@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a method is told of a prompt besides its keys, values and attention: the classes of its tokens, where its
+// question begins, and what the layer before has handed on.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/as_size.h"
+#include "engine/model_impl.h"
+#include "engine/sequence.h"
+#include "support/cache_options.h"
+#include "support/random_tokens.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/policy/registry.h"
+#include "winnow/scheduler.h"
+#include "winnow/session.h"
+
+namespace winnow::test {
+namespace {
+
+/// Of one layer of one prompt.
+struct Told {
+  int layer;
+  int tokens;
+  int question;
+  std::vector<TokenClass> classes;
+  std::vector<float> carried;
+};
+std::vector<Told> told;
+
+policy::Scores ask(const policy::LayerView& view, const policy::AlwaysKept& /*always_kept*/) {
+  told.push_back({view.layer,
+                  view.tokens(),
+                  view.prompt().question,
+                  {view.classes.begin(), view.classes.end()},
+                  {view.carried.begin(), view.carried.end()}});
+  return {view.shape.kv_heads, view.tokens()};
+}
+
+CountedVector<float> hand_on(const policy::LayerView& view, const policy::Scores&,
+                             std::span<const std::vector<std::int32_t>> selected) {
+  CountedVector<float> out(view.carried.begin(), view.carried.end());
+  out.push_back(static_cast<float>(selected[0].size()));
+  return out;
+}
+
+policy::Preset asking() {
+  return {.name = "asking",
+          .summary = "notes what it is told",
+          .paper = "a test",
+          .options = {},
+          .build = [](const policy::Options&) {
+            policy::Method method;
+            method.selection.always_kept = {"two", [](const policy::LayerPrompt&, int) {
+                                              return policy::AlwaysKept{2, 0};
+                                            }};
+            method.selection.least = {"two", [](const policy::LayerPrompt&) { return 2; }};
+            method.selection.score = {"nothing", ask};
+            method.selection.carry = {"how many are kept", hand_on};
+            method.schedule = policy::Schedule::once;
+            return method;
+          }};
+}
+
+class KnownTest : public testing::Test {
+ protected:
+  static constexpr int kLayers = 3;
+
+  static void SetUpTestSuite() { policy::add_method(asking()); }
+
+  KnownTest() {
+    TinyModel tiny;
+    tiny.n_layer = kLayers;
+    write_tiny_gguf(tiny, path_);
+    model_ = Model::load(path_);
+    session_ = std::make_unique<Session>(model_, SessionOptions{2, Precision::f32, 64});
+    told.clear();
+  }
+
+  std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
+
+  static std::vector<Token> joined(std::vector<Token> text, const std::vector<Token>& more) {
+    text.insert(text.end(), more.begin(), more.end());
+    return text;
+  }
+
+  void expect_told(std::size_t from, const std::vector<Token>& prompt, int question) const {
+    ASSERT_GE(told.size(), from + kLayers);
+    const auto& vocab = model_->impl().vocab;
+    for (std::size_t i = 0; i < kLayers; ++i) {
+      const Told& one = told[from + i];
+      EXPECT_EQ(one.layer, static_cast<int>(i));
+      EXPECT_EQ(one.question, question);
+      ASSERT_EQ(one.classes.size(), prompt.size());
+      for (std::size_t j = 0; j < prompt.size(); ++j) EXPECT_EQ(one.classes[j], vocab.class_of(prompt[j]));
+    }
+  }
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "tiny.gguf";
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(KnownTest, of_each_token_its_class_by_the_vocabulary_s_text) {
+  const auto& vocab = model_->impl().vocab;
+  int words = 0;
+  for (Token token = 0; token < model_->info().n_vocab; ++token) {
+    const auto text = vocab.has_text(token) ? model_->piece(token) : std::string();
+    const auto is = vocab.class_of(token);
+    EXPECT_EQ(is.ends_line, text.empty() || text.find('\n') != std::string::npos) << token;
+    const auto in_word = [](char c) {
+      return c == '_' || c == '-' || (static_cast<unsigned char>(c) < 128 && std::isalnum(c) != 0);
+    };
+    EXPECT_EQ(is.begins_in_word, !text.empty() && in_word(text.front())) << token;
+    EXPECT_EQ(is.ends_in_word, !text.empty() && in_word(text.back())) << token;
+    if (text.size() == 1) {
+      EXPECT_EQ(is.ends_sentence, text == "." || text == "!" || text == "?") << token;
+    }
+    words += is.ends_in_word ? 1 : 0;
+  }
+  EXPECT_GE(words, 64);
+  EXPECT_EQ(vocab.class_of(-1), TokenClass{});
+  EXPECT_EQ(vocab.class_of(model_->info().n_vocab + 7), TokenClass{});
+}
+
+TEST_F(KnownTest, each_question_behind_a_text_is_told_by_its_length) {
+  const auto keep = options_of("asking", "20");
+  const auto text = tokens(100);
+  const std::vector<std::vector<Token>> questions = {tokens(7, 2), tokens(30, 3)};
+  session_->prefill(text, questions, std::span(&keep, 1));
+  // Both prompts pass through a layer before the next one.
+  std::vector<Told> all = told;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    told.clear();
+    for (std::size_t l = 0; l < kLayers; ++l) told.push_back(all[2 * l + i]);
+    expect_told(0, joined(text, questions[i]), static_cast<int>(questions[i].size()));
+  }
+  told.clear();
+  session_->prefill(text, std::span(&keep, 1));
+  expect_told(0, text, 0);
+  told.clear();
+  session_->prefill({}, std::span(questions).last(1), std::span(&keep, 1));  // a prompt that is all question
+  expect_told(0, questions.back(), 0);
+}
+
+TEST_F(KnownTest, a_request_tells_its_question_where_it_is_compressed_with_it) {
+  const Prompt prompt{tokens(60), tokens(9, 2)};
+  Scheduler scheduler(*session_, {});
+  for (const auto protocol : {Protocol::aware, Protocol::agnostic}) {
+    told.clear();
+    Request request = request_of(prompt, protocol);
+    request.keep = options_of("asking", "20");
+    request.generate.max_tokens = 1;
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    const bool is_aware = protocol == Protocol::aware;
+    expect_told(0, is_aware ? joined(prompt.text, prompt.question) : prompt.text, is_aware ? 9 : 0);
+  }
+  Request wrong = request_of(prompt, Protocol::aware);
+  wrong.keep = options_of("asking", "20");
+  wrong.asked = 70;
+  EXPECT_THROW(scheduler.add(std::move(wrong)), UsageError);
+}
+
+TEST_F(KnownTest, a_turn_that_is_compressed_has_classes_of_its_own) {
+  const auto keep = options_of("asking", "20");
+  auto cache = std::move(session_->prefill(tokens(10), std::span(&keep, 1)).caches.front());
+  const auto turn = tokens(50, 4);
+  session_->extend(cache, turn);
+  session_->compress(cache, turn);
+  expect_told(0, turn, 0);
+}
+
+TEST_F(KnownTest, a_layer_is_told_what_the_one_before_has_handed_on) {
+  const std::vector<CacheOptions> keep = {options_of("asking", "20"), options_of("asking", "30")};
+  session_->prefill(tokens(80), keep);
+  ASSERT_EQ(told.size(), 2 * as_size(kLayers));
+  for (std::size_t i = 0; i < told.size(); ++i)
+    EXPECT_EQ(told[i].carried, std::vector<float>(i / 2, i % 2 == 0 ? 18.0F : 28.0F)) << i;
+}
+
+}  // namespace
+}  // namespace winnow::test
