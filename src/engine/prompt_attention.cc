@@ -152,9 +152,10 @@ void LaterAttention::observe_row(attention::Observation& observation, int row, i
   const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
   const int first = std::max(watchers_.recorded.begin, band ? row - what.rows.count : 0);
   const int end = std::min(watchers_.recorded.end, row + 1);
+  const float weight = what.weight_of(row, observation.size());
   const auto out = observation.head(head);
   for (int j = first; j < end; ++j) {
-    const float x = power == 1 ? p[past + j] : static_cast<float>(std::pow(p[past + j], power) / sum);
+    const float x = weight * (power == 1 ? p[past + j] : static_cast<float>(std::pow(p[past + j], power) / sum));
     float& to = out[j];
     to = what.reduction == attention::Reduction::sum ? to + x : std::max(to, x);
   }

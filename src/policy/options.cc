@@ -44,7 +44,7 @@ std::string Option::default_text() const {
 std::string Option::range_text() const {
   return std::visit(
       Overloaded{[](const Choice& c) { return fmt::format("{}", fmt::join(c.all, "|")); },
-                 [](const WordOrInteger& n) { return fmt::format("{} or {} to {}", n.value, n.least, n.most); },
+                 [](const WordOrInteger& n) { return fmt::format("{} or {} to {}", n.word, n.least, n.most); },
                  [](const auto& n) { return fmt::format("{} to {}", n.least, n.most); }},
       kind);
 }
@@ -58,19 +58,18 @@ std::string Option::check(std::string_view owner, std::string_view text) const {
     if (!read(text, value) || value < least || value > most) throw refuse();
     return fmt::format("{}", value);
   };
-  return std::visit(
-      Overloaded{[&](const Integer& n) { return whole(n.least, n.most); },
-                 [&](const WordOrInteger& n) { return text == n.value ? n.value : whole(n.least, n.most); },
-                 [&](const Number& n) {
-                   double value = 0;
-                   if (!read(text, value) || !(value >= n.least && value <= n.most)) throw refuse();
-                   return fmt::format("{}", value == 0 ? 0.0 : value);  // no -0
-                 },
-                 [&](const Choice& c) {
-                   if (std::find(c.all.begin(), c.all.end(), text) == c.all.end()) throw refuse();
-                   return std::string(text);
-                 }},
-      kind);
+  return std::visit(Overloaded{[&](const Integer& n) { return whole(n.least, n.most); },
+                               [&](const WordOrInteger& n) { return text == n.word ? n.word : whole(n.least, n.most); },
+                               [&](const Number& n) {
+                                 double value = 0;
+                                 if (!read(text, value) || !(value >= n.least && value <= n.most)) throw refuse();
+                                 return fmt::format("{}", value == 0 ? 0.0 : value);  // no -0
+                               },
+                               [&](const Choice& c) {
+                                 if (std::find(c.all.begin(), c.all.end(), text) == c.all.end()) throw refuse();
+                                 return std::string(text);
+                               }},
+                    kind);
 }
 
 Options::Options(const std::vector<Option>& declared) {

@@ -36,6 +36,7 @@ const Registry& built_in() {
           with_positions(methods::h2o()),
           with_positions(methods::tova()),
           with_positions(methods::snapkv()),
+          methods::finch(),
           with_positions(methods::pyramidkv()),
           with_positions(methods::nacl()),
           with_positions(methods::ada_snapkv()),

@@ -10,47 +10,109 @@
 
 namespace winnow::policy {
 
-int WindowLength::of(int tokens) const { return percent ? std::clamp(tokens * *percent / 100, 1, most) : most; }
+namespace {
+
+constexpr int kUsual = 32;  ///< where the question is not known
+
+enum class RowWeights : std::uint8_t { none, keys };
+
+/// How the attention of the window's rows becomes one number for each entry.
+struct WindowRows {
+  WindowLength length;
+  attention::Reduction reduction;
+  RowWeights weights;
+
+  int count(const LayerPrompt& prompt) const { return std::min(length.observed(prompt), prompt.tokens); }
+
+  attention::Observe observe(const LayerPrompt& prompt) const {
+    const int rows = count(prompt);
+    attention::Observe out{{attention::ObservedRows::Kind::last, rows, {}}, reduction};
+    if (weights == RowWeights::none) return out;
+    for (int keys = prompt.tokens - rows + 1; keys <= prompt.tokens; ++keys)
+      out.weight.push_back(static_cast<float>(keys) / static_cast<float>(prompt.tokens));
+    return out;
+  }
+
+  std::string text() const {
+    return fmt::format("{} of the attention of {}{}", reduction == attention::Reduction::sum ? "sum" : "maximum",
+                       length.text("queries"), weights == RowWeights::keys ? ", by the keys that each sees" : "");
+  }
+};
+
+WindowRows window_rows(const Options& options) {
+  return {window_length(options), reduction_from(options.text("rows")),
+          options.text("weights") == "keys" ? RowWeights::keys : RowWeights::none};
+}
+
+}  // namespace
+
+int WindowLength::observed(const LayerPrompt& prompt) const {
+  const int length = most ? *most : prompt.question > 0 ? prompt.question : kUsual;
+  return percent ? std::clamp(prompt.tokens * *percent / 100, 1, length) : length;
+}
+
+int WindowLength::kept(const LayerPrompt& prompt, int budget) const {
+  return most ? observed(prompt) : std::min(observed(prompt), budget / 2);
+}
 
 std::string WindowLength::text(std::string_view what) const {
   const std::string share = percent ? fmt::format(", at most {} % of the prompt's", *percent) : "";
-  return fmt::format("the last {} {}{}", most, what, share);
+  return most ? fmt::format("the last {} {}{}", *most, what, share) : fmt::format("the question's {}{}", what, share);
 }
 
-std::vector<Option> window_length_options(std::string effect) {
-  return {{"window", Option::Integer{32, 1, 65536}, std::move(effect)},
+std::vector<Option> window_length_options(std::string effect, std::string window) {
+  return {{"window", Option::WordOrInteger{std::move(window), 1, 65536, "question"}, std::move(effect)},
           {"window-share", Option::WordOrInteger{"any", 1, 100}, "percent of the prompt that the window is at most"}};
 }
 
 WindowLength window_length(const Options& options) {
-  return {options.integer("window"), options.integer_if("window-share")};
+  return {options.integer_if("window"), options.integer_if("window-share")};
 }
 
-std::vector<Option> window_options(std::vector<Option> more) {
-  std::vector<Option> out = window_length_options("last queries that are observed and entries that are always kept");
-  std::vector<Option> pooling = {
-      {"kernel", Option::Integer{7, 1, 1025}, "length of the pooling along positions, odd"},
+Option rows_option() {
+  return {"rows", Option::Choice{"sum", {"sum", "max"}}, "how the attention of the window's queries is combined"};
+}
+
+attention::Reduction reduction_from(const std::string& name) {
+  return name == "max" ? attention::Reduction::max : attention::Reduction::sum;
+}
+
+Option gqa_option() {
+  return {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "how query heads of one KV head are combined"};
+}
+
+std::vector<Option> window_options(std::vector<Option> more, const WindowDefaults& defaults) {
+  std::vector<Option> out = window_length_options(
+      "last queries that are observed and entries that are always kept; question: those of the question",
+      defaults.window);
+  std::vector<Option> rest = {
+      rows_option(),
+      {"weights", Option::Choice{defaults.weights, {"none", "keys"}},
+       "keys: a query's attention counts in proportion to the keys that it sees"},
+      {"kernel", Option::Integer{defaults.kernel, 1, 1025}, "length of the pooling along positions, odd"},
       {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
       {"pad", Option::Choice{"valid", {"valid", "count"}}, "what mean pooling divides by at the ends"},
-      {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "how query heads of one KV head are combined"}};
-  std::move(pooling.begin(), pooling.end(), std::back_inserter(out));
+      gqa_option()};
+  std::move(rest.begin(), rest.end(), std::back_inserter(out));
   std::move(more.begin(), more.end(), std::back_inserter(out));
   return out;
 }
 
 Method window_method(const Options& options) {
-  const WindowLength window = window_length(options);
+  const WindowRows rows = window_rows(options);
+  const WindowLength window = rows.length;
   const Reduce gqa = reduce_from(options.text("gqa"));
   const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), pad_from(options.text("pad"))};
   Method method;
-  const auto length = [window](const LayerPrompt& prompt) { return std::min(window.of(prompt.tokens), prompt.tokens); };
-  method.reading.observe = {
-      "sum of the attention of " + window.text("queries"),
-      [length](const LayerPrompt& prompt, int budget) { return observe_last(length(prompt)).call(prompt, budget); }};
-  method.selection.always_kept = {window.text("tokens"), [length](const LayerPrompt& prompt, int) {
-                                    return AlwaysKept{0, length(prompt)};
+  method.reading.observe = {rows.text(), [rows](const LayerPrompt& prompt, int) {
+                              return std::vector<attention::Observe>{rows.observe(prompt)};
+                            }};
+  method.selection.always_kept = {window.text("tokens") + (window.most ? "" : ", at most half of the budget"),
+                                  [window](const LayerPrompt& prompt, int budget) {
+                                    return AlwaysKept{0, std::min(window.kept(prompt, budget), prompt.tokens)};
                                   }};
-  method.selection.least = {"the window", length};
+  method.selection.least = {
+      "the window", [window](const LayerPrompt& prompt) { return std::min(window.least(prompt), prompt.tokens); }};
   method.selection.score = {
       fmt::format("{}-pooled attention of the window, {} over the group", options.text("pool"), options.text("gqa")),
       [gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {

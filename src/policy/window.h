@@ -14,21 +14,39 @@ namespace winnow::policy {
 
 /// How many of a prompt's last tokens a method observes and always keeps.
 struct WindowLength {
-  int most;
+  std::optional<int> most;     ///< none: as many as the question has
   std::optional<int> percent;  ///< of the prompt that it is at most
 
-  /// At least 1, and maybe more than the prompt has.
-  int of(int tokens) const;
+  /// Observed queries. At least 1, and maybe more than the prompt has.
+  int observed(const LayerPrompt& prompt) const;
+  /// Always kept tokens: the same, but of a question no more than half of the budget.
+  int kept(const LayerPrompt& prompt, int budget) const;
+  /// The fewest that are always kept, with the smallest budget.
+  int least(const LayerPrompt& prompt) const { return most ? observed(prompt) : 0; }
   /// "the last 32 tokens", where `what` is "tokens".
   std::string text(std::string_view what) const;
 };
 
 /// `window`, whose effect the caller states, and `window-share`.
-std::vector<Option> window_length_options(std::string effect);
+std::vector<Option> window_length_options(std::string effect, std::string window = "32");
 WindowLength window_length(const Options& options);
 
-/// `window`, `window-share`, `kernel`, `pool`, `pad`, `gqa`, and then `more`.
-std::vector<Option> window_options(std::vector<Option> more = {});
+/// `rows`: what is made of the attention of the window's queries.
+Option rows_option();
+attention::Reduction reduction_from(const std::string& name);
+
+/// `gqa`
+Option gqa_option();
+
+/// Where a method's defaults differ from SnapKV's.
+struct WindowDefaults {
+  std::string window = "32";
+  int kernel = 7;
+  std::string weights = "none";
+};
+
+/// `window`, `window-share`, `rows`, `weights`, `kernel`, `pool`, `pad`, `gqa`, and then `more`.
+std::vector<Option> window_options(std::vector<Option> more = {}, const WindowDefaults& defaults = {});
 
 /// SnapKV itself, uniform over layers and heads. Throws UsageError for an even kernel.
 Method window_method(const Options& options);

@@ -46,8 +46,10 @@ Columns expected(const Observe& what, const std::vector<reference::Result>& matr
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j <= i; ++j) {
       if (!observed(what.rows, i, j, n)) continue;
-      const double a = matrix[i].weight[j];
-      const double e = matrix[i].weight_error[j];
+      const std::size_t weighted = what.weight.size();
+      const double weight = weighted == 0 ? 1 : what.weight[weighted - z(n - i)];
+      const double a = weight * matrix[i].weight[j];
+      const double e = weight * matrix[i].weight_error[j] + (weighted == 0 ? 0 : a * reference::roundings(2));
       if (what.reduction == Reduction::sum) {
         c.value[j] += a;
         c.error[j] += e + a * reference::roundings(n);  // each term's error, and n - 1 additions
@@ -67,6 +69,11 @@ std::vector<Observation> all_observations(const Prompt& prompt) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
       out.emplace_back(Observe{rows, reduction}, prompt.shape.query_heads, prompt.n);
     }
+  }
+  for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
+    Observe what{{Kind::last, 50, {}}, reduction, {}, {}};
+    for (int i = 0; i < 50; ++i) what.weight.push_back(0.3F + 0.17F * static_cast<float>(i % 7));
+    out.emplace_back(std::move(what), prompt.shape.query_heads, prompt.n);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 // question begins, and what the layer before has handed on.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
@@ -182,6 +183,78 @@ TEST_F(KnownTest, a_layer_is_told_what_the_one_before_has_handed_on) {
   ASSERT_EQ(told.size(), 2 * as_size(kLayers));
   for (std::size_t i = 0; i < told.size(); ++i)
     EXPECT_EQ(told[i].carried, std::vector<float>(i / 2, i % 2 == 0 ? 18.0F : 28.0F)) << i;
+}
+
+TEST_F(KnownTest, a_window_of_the_question_is_a_window_of_its_length) {
+  const auto text = tokens(120);
+  const std::vector<std::vector<Token>> question = {tokens(11, 2)};
+  const std::vector<CacheOptions> keep = {
+      options_of("snapkv:window=question", "40"), options_of("snapkv:window=11", "40"),
+      options_of("snapkv:window=question", "16"), options_of("snapkv:window=8", "16")};
+  auto read = std::move(session_->prefill(text, question, keep).front());
+  EXPECT_EQ(read.caches[0].kept(), read.caches[1].kept());
+  for (const auto& layer : read.caches[2].kept()) {
+    for (const auto& head : layer) {
+      ASSERT_EQ(head.size(), 16U);
+      EXPECT_EQ(head[8], 131 - 8);
+    }
+  }
+  Scheduler scheduler(*session_, {});
+  std::vector<std::vector<std::vector<std::vector<std::int32_t>>>> kept;
+  for (std::size_t i = 0; i < 2; ++i) {
+    Request request = request_of({text, question.front()}, Protocol::aware);
+    request.keep = keep[i];
+    request.generate.max_tokens = 1;
+    request.events.on_text = [&kept](const Cache& cache, std::span<const float>) { kept.push_back(cache.kept()); };
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+  }
+  EXPECT_EQ(kept.at(0), kept.at(1));
+}
+
+/// Texts that are stored for others are not taken for those of another question.
+TEST_F(KnownTest, what_is_stored_goes_by_the_question_too) {
+  const auto all = tokens(100);
+  Scheduler scheduler(*session_, {.prefix_memory = std::size_t{1} << 30U});
+  std::vector<std::vector<std::vector<std::vector<std::int32_t>>>> kept;
+  for (const std::size_t asked : {5U, 20U, 5U}) {
+    Request request;
+    request.text = all;
+    request.asked = asked;
+    request.cache_salt = "";
+    request.keep = options_of("snapkv:window=question", "48");
+    request.generate.max_tokens = 1;
+    request.events.on_text = [&kept](const Cache& cache, std::span<const float>) { kept.push_back(cache.kept()); };
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+  }
+  ASSERT_EQ(kept.size(), 3U);
+  EXPECT_NE(kept[0], kept[1]);
+  EXPECT_EQ(kept[0], kept[2]);
+  EXPECT_EQ(scheduler.prefix_use().found, 100U);
+}
+
+TEST_F(KnownTest, a_saved_cache_knows_its_question) {
+  const auto text = tokens(120);
+  const std::vector<std::vector<Token>> question = {tokens(11, 2)};
+  const auto keep = options_of("ems:window=question", "40", "f32");
+  auto read = std::move(session_->prefill(text, question, std::span(&keep, 1)).front());
+  Transcript transcript;
+  transcript.tokens = joined(text, question.front());
+  const std::string file = folder_ / "saved.kv";
+  session_->save(file, read.caches.front(), read.logits, transcript);
+  auto restored = session_->load(file);
+  EXPECT_EQ(restored.cache.kept(), read.caches.front().kept());
+  EXPECT_EQ(restored.cache.impl().layer(0).terms().prompt.question, 11);
+  std::vector<float> a(as_size(model_->info().n_vocab));
+  auto b = a;
+  for (const Token token : tokens(30, 5)) {  // a window of the question's length begins anew while decoding
+    Cache* one = &read.caches.front();
+    session_->step(std::span(&one, 1), std::span(&token, 1), a);
+    one = &restored.cache;
+    session_->step(std::span(&one, 1), std::span(&token, 1), b);
+    ASSERT_EQ(a, b);
+  }
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ class FakeLayer {
         const auto row = raised(what, h, i);
         const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
         for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j)
-          add(row[j], what.reduction, out.head(h)[j]);
+          add(what.weight_of(i, n_) * row[j], what.reduction, out.head(h)[j]);
       }
     }
     return out;

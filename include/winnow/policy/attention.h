@@ -72,7 +72,14 @@ struct Observe {
   /// empty: 1. The layer's output is that of the plain softmax. REQUIRES: kind last, reduction sum, as many as there
   /// are observed rows.
   std::vector<float> power = {};
+  /// What the probabilities of each of the last rows are multiplied by, first to last; empty: 1. REQUIRES: kind last,
+  /// as many as there are observed rows, above 0; no powers.
+  std::vector<float> weight = {};
 
+  /// Of an observed row of a prompt of n rows.
+  float weight_of(int row, int n) const {
+    return weight.empty() ? 1.0F : weight[weight.size() - static_cast<std::size_t>(n - row)];
+  }
   bool operator==(const Observe&) const = default;
 };
 

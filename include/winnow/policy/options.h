@@ -20,11 +20,12 @@ struct WINNOW_EXPORT Option {
     int least;
     int most;
   };
-  /// The default is a word, for what no number says once and for all.
+  /// A number, or a word for what no number says once and for all.
   struct WordOrInteger {
     std::string value;
     int least;
     int most;
+    std::string word = value;
   };
   struct Number {
     double value;

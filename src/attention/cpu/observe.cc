@@ -62,8 +62,10 @@ void observe_powers(const Block& block, const Observation& observation, const Re
 void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record) {
   const Observe& what = observation.what();
   if (!what.power.empty()) return observe_powers(block, observation, record);
-  for (int t = 0; t < block.tokens; ++t)
-    mask[t] = what.rows.contains(block.first_key + t, observation.size()) ? 1.0F : 0.0F;
+  for (int t = 0; t < block.tokens; ++t) {
+    const int row = block.first_key + t;
+    mask[t] = what.rows.contains(row, observation.size()) ? what.weight_of(row, observation.size()) : 0.0F;
+  }
   // No row of the block is near enough to the keys before this one.
   const int nearest = what.rows.kind == ObservedRows::Kind::band ? block.first_key - what.rows.count : 0;
   const int first = std::max(record.keys.begin, nearest);

@@ -23,6 +23,8 @@ enum class Kind : std::uint8_t { global, local, both };
 
 struct Rule {
   WindowLength window;
+  attention::Reduction rows;  ///< of the window's
+  Reduce gqa;
   Kind kind;
   bool halves;
   Pooling pooling;
@@ -45,16 +47,14 @@ std::vector<attention::Observe> observe(const Rule& rule, const LayerPrompt& pro
     }
   }
   return {{global, attention::Reduction::sum, {}},
-          {{ObservedRows::Kind::last, std::min(rule.window.of(prompt.tokens), prompt.tokens), {}},
-           attention::Reduction::sum,
-           {}}};
+          {{ObservedRows::Kind::last, std::min(rule.window.observed(prompt), prompt.tokens), {}}, rule.rows, {}}};
 }
 
 double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }
 
 Scores score(const Rule& rule, const LayerView& view, const AlwaysKept& always_kept) {
-  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
-  const Scores local = reduce_group(view.observations[1], view.shape, Reduce::mean);
+  Scores scores = reduce_group(view.observations[0], view.shape, rule.gqa);
+  const Scores local = reduce_group(view.observations[1], view.shape, rule.gqa);
   for (int head = 0; head < scores.heads(); ++head) {
     const auto all = scores.head(head);
     const double global_sum = sum(all);
@@ -75,8 +75,8 @@ class ScoredLane {
     receive();
     if (too_long(view_, head_)) demote_a_centre();
     trim_merged_entries();
-    const int read = view_.terms.prompt.tokens;
-    if ((view_.position - read + 1) % rule_.window.of(read) == 0) begin_window();
+    const LayerPrompt& prompt = view_.terms.prompt;
+    if ((view_.position - prompt.tokens + 1) % rule_.window.observed(prompt) == 0) begin_window();
   }
 
  private:
@@ -172,6 +172,8 @@ class ScoredLane {
 Rule rule_from(const Options& options) {
   Rule rule{};
   rule.window = window_length(options);
+  rule.rows = reduction_from(options.text("rows"));
+  rule.gqa = reduce_from(options.text("gqa"));
   const auto& kind = options.text("score");
   rule.kind = kind == "glo" ? Kind::global : kind == "loc" ? Kind::local : Kind::both;
   rule.halves = options.text("observe") == "halves";
@@ -194,6 +196,8 @@ std::vector<Option> options() {
   std::vector<Option> out =
       window_length_options("last tokens, which are always kept and whose queries make the local score");
   std::vector<Option> more = {
+      rows_option(),
+      gqa_option(),
       {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
       {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; from 1 on nothing is"},
       {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
@@ -217,10 +221,10 @@ void decode_by_steps(Method& method, const Rule& rule) {
   method.schedule = Schedule::step;
   method.lanes.columns = {"attention of all queries", "of the window before", "of this window"};
   method.lanes.state = {"attention of all queries and of the window's",
-                        [](const LayerView& view, const Scores&, const AlwaysKept&) {
+                        [rule](const LayerView& view, const Scores&, const AlwaysKept&) {
                           const Scores none(view.shape.kv_heads, view.tokens());
-                          return std::vector{reduce_group(view.observations[kAll], view.shape, Reduce::mean),
-                                             reduce_group(view.observations[kPast], view.shape, Reduce::mean), none};
+                          return std::vector{reduce_group(view.observations[kAll], view.shape, rule.gqa),
+                                             reduce_group(view.observations[kPast], view.shape, rule.gqa), none};
                         }};
   method.decoding.step = {"the centre of least score, which is merged into another or evicted",
                           [rule](const StepView& view) {
@@ -238,9 +242,9 @@ Method build(const Options& options) {
                   : "sums of the attention of all queries, and of the window's",
       [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
   method.selection.always_kept = {"the window", [rule](const LayerPrompt& prompt, int budget) {
-                                    return AlwaysKept{0, std::min(rule.window.of(prompt.tokens), budget)};
+                                    return AlwaysKept{0, std::min(rule.window.kept(prompt, budget), budget)};
                                   }};
-  method.selection.least = {"the window", [rule](const LayerPrompt& prompt) { return rule.window.of(prompt.tokens); }};
+  method.selection.least = {"the window", [rule](const LayerPrompt& prompt) { return rule.window.least(prompt); }};
   method.selection.score = {
       "attention of " + options.text("score") + ", mean-pooled",
       [rule](const LayerView& view, const AlwaysKept& always_kept) { return score(rule, view, always_kept); }};

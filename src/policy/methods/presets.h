@@ -14,6 +14,7 @@ Preset cam();
 Preset dapq();
 Preset ems();
 Preset expected_attention();
+Preset finch();
 Preset full();
 Preset h2o();
 Preset infllm();

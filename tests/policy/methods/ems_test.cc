@@ -16,6 +16,8 @@ struct Settings {
   int window = 8;
   double gamma = 4;
   double tau = 0.1;
+  std::string rows = "sum";
+  std::string gqa = "mean";
   std::string score = "glo-loc";
   std::string similarity = "kv";
   bool clamp = false;
@@ -28,8 +30,9 @@ std::string spec_of(const Settings& s) {
   const auto window =
       s.window_share == 0 ? std::to_string(s.window) : "32,window-share=" + std::to_string(s.window_share);
   return "ems:window=" + window + ",gamma=" + std::to_string(s.gamma) + ",tau=" + std::to_string(s.tau) +
-         ",kernel=3,score=" + s.score + ",similarity=" + s.similarity + ",clamp=" + (s.clamp ? "on" : "off") +
-         ",redundancy=" + (s.rotated ? "rotated" : "raw") + ",positions=" + (s.follows ? "kept" : "merged");
+         ",kernel=3,rows=" + s.rows + ",gqa=" + s.gqa + ",score=" + s.score + ",similarity=" + s.similarity +
+         ",clamp=" + (s.clamp ? "on" : "off") + ",redundancy=" + (s.rotated ? "rotated" : "raw") +
+         ",positions=" + (s.follows ? "kept" : "merged");
 }
 
 double length(const Vector& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
@@ -75,13 +78,20 @@ struct Reference {
         last_(layer.tokens() - 1) {
     const int n = layer.tokens();
     for (int j = 0; j < n; ++j) enter(j);
+    std::vector<Vector> all;
+    std::vector<Vector> local;
     for (const auto& a : group_) {
-      const auto all = column_sums(a, 0, n, n);
-      const auto local = column_sums(a, std::max(0, n - s_.window), n, n);
-      for (int j = 0; j < n; ++j) {
-        entries_[j].all += all[j] / static_cast<double>(group_.size());
-        entries_[j].past += local[j] / static_cast<double>(group_.size());
+      all.push_back(column_sums(a, 0, n, n));
+      local.push_back(column_sums(a, std::max(0, n - s_.window), n, n));
+      for (int j = 0; j < n && s_.rows == "max"; ++j) {
+        local.back()[z(j)] = 0;
+        for (int i = std::max(0, n - s_.window); i < n; ++i)
+          local.back()[z(j)] = std::max(local.back()[z(j)], a[z(i)][z(j)]);
       }
+    }
+    for (int j = 0; j < n; ++j) {
+      entries_[j].all = combined(all, s_.gqa)[z(j)];
+      entries_[j].past = combined(local, s_.gqa)[z(j)];
     }
     if (n > budget) compress();
   }
@@ -301,7 +311,7 @@ TEST(Ems, keeps_and_merges_what_the_reference_does_for_200_steps) {
 }
 
 TEST(Ems, follows_the_reference_with_every_switch) {
-  std::vector<Settings> all(9);
+  std::vector<Settings> all(11);
   all[0].score = "glo";
   all[1].score = "loc";
   all[2].similarity = "key";
@@ -311,6 +321,8 @@ TEST(Ems, follows_the_reference_with_every_switch) {
   all[6].follows = false;
   all[7].tau = 0.6;
   all[8].tau = -1;  // everything finds its like
+  all[9].rows = "max";
+  all[10].gqa = "max";
   for (const auto& settings : all) follow_reference(settings, 24, 80, random_attention(6));
 }
 

@@ -3,6 +3,7 @@
 
 #include "policy/fake_layer.h"
 #include "winnow/budget_error.h"
+#include "winnow/error.h"
 
 namespace winnow::test {
 namespace {
@@ -57,6 +58,87 @@ TEST(SnapKv, the_window_is_at_most_its_share_of_the_prompt) {
     }
     EXPECT_THROW(layer.plan(spec, window), BudgetError) << spec;
   }
+}
+
+/// Of each key the sum or the maximum over the window's rows, each times the keys that it sees.
+std::vector<double> over_rows(const Matrix& a, int window, const std::string& rows, bool weighted) {
+  const int n = static_cast<int>(a.size());
+  std::vector<double> out(z(n - window));
+  for (int i = n - window; i < n; ++i) {
+    for (int j = 0; j < n - window; ++j) {
+      const double x = a[z(i)][z(j)] * (weighted ? i + 1 : 1);
+      out[z(j)] = rows == "max" ? std::max(out[z(j)], x) : out[z(j)] + x;
+    }
+  }
+  return out;
+}
+
+std::vector<std::int32_t> best_over_rows(const std::vector<Matrix>& group, int budget, int window, int kept_last,
+                                         const std::string& rows, bool weighted) {
+  const int n = static_cast<int>(group.front().size());
+  std::vector<std::vector<double>> of_heads;
+  for (const auto& a : group) {
+    auto all = over_rows(a, window, rows, weighted);
+    // A window that is not kept as a whole is ranked, too.
+    for (int j = n - window; j < n - kept_last; ++j) {
+      double x = 0;
+      for (int i = j; i < n; ++i) {
+        const double y = a[z(i)][z(j)] * (weighted ? i + 1 : 1);
+        x = rows == "max" ? std::max(x, y) : x + y;
+      }
+      all.push_back(x);
+    }
+    of_heads.push_back(all);
+  }
+  const auto order = ranking(combined(of_heads, "max"));
+  std::vector<std::int32_t> kept(order.begin(), order.begin() + (budget - kept_last));
+  for (int j = n - kept_last; j < n; ++j) kept.push_back(j);
+  return sorted(kept);
+}
+
+TEST(SnapKv, combines_the_rows_as_the_reference_does) {
+  constexpr int kTokens = 64;  // weights are exact
+  for (const auto& [name, attention] : attentions()) {
+    FakeLayer layer(2, 3, kTokens, attention);
+    for (const std::string rows : {"sum", "max"}) {
+      for (const bool weighted : {false, true}) {
+        const auto spec = "snapkv:window=8,kernel=1,gqa=max,rows=" + rows + (weighted ? ",weights=keys" : "");
+        for (const int budget : {9, 30, 63}) {
+          const auto plan = layer.plan(spec, budget);
+          for (int head = 0; head < 2; ++head) {
+            EXPECT_EQ(kept(plan, head, kTokens), best_over_rows(layer.group(head), budget, 8, 8, rows, weighted))
+                << name << " " << spec << " budget " << budget;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Finch, keeps_what_the_question_attends_to) {
+  constexpr int kTokens = 64;
+  for (const auto& [name, attention] : attentions()) {
+    FakeLayer layer(2, 3, kTokens, attention);
+    layer.question = 12;
+    for (const auto& [budget, last] : {std::pair{30, 12}, {24, 12}, {16, 8}, {3, 1}, {63, 12}}) {
+      const auto plan = layer.plan("finch:gqa=max", budget);
+      for (int head = 0; head < 2; ++head) {
+        EXPECT_EQ(kept(plan, head, kTokens), best_over_rows(layer.group(head), budget, 12, last, "sum", true))
+            << name << " budget " << budget;
+      }
+    }
+    layer.question = 0;  // not known: the last 32
+    EXPECT_EQ(kept(layer.plan("finch:gqa=max", 40), 0, kTokens),
+              best_over_rows(layer.group(0), 40, 32, 20, "sum", true));
+    EXPECT_EQ(layer.plan("finch", kTokens).heads.size(), 0U);
+  }
+}
+
+TEST(Finch, is_snapkv_with_its_parameters) {
+  const auto finch = Spec::parse("finch").print_full();
+  for (const char* option : {"window=question", "kernel=1", "weights=keys", "positions=cache", "gqa=mean", "rows=sum"})
+    EXPECT_NE(finch.find(option), std::string::npos) << option;
+  EXPECT_THROW(Spec::parse("snapkv:window=answer"), UsageError);
 }
 
 TEST(SnapKv, permuting_heads_permutes_the_result) {
