@@ -54,7 +54,7 @@ const Registry& built_in() {
           with_positions(methods::kvzip()),
           with_positions(methods::dapq()),
       },
-      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::lookahead()},
+      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::lookahead()},
   };
   return registry;
 }

@@ -8,6 +8,7 @@
 
 #include "policy/chunks.h"
 #include "policy/pieces.h"
+#include "policy/spans.h"
 #include "winnow/error.h"
 #include "winnow/policy/spread.h"
 
@@ -36,6 +37,11 @@ Option per_option(const char* pieces) {
 
 Pieces::Per per_from(const std::string& name) {
   return name == "layer" ? Pieces::Per::layer : name == "head" ? Pieces::Per::head : Pieces::Per::undecided;
+}
+
+SpanShape::Stop stop_from(const std::string& name) {
+  using Stop = SpanShape::Stop;
+  return name == "none" ? Stop::none : name == "line" ? Stop::line : Stop::sentence;
 }
 
 /// `options` has the one of per_option().
@@ -106,6 +112,21 @@ Wrapper chunk() {
       .apply = [](const Method& inner, const Options& options) {
         return with_pieces("chunk", inner, chunks_of(options.integer("length")), options);
       }};
+}
+
+Wrapper span() {
+  return {.name = "span",
+          .summary = "span(X): spans of text around the best entries are kept",
+          .paper = "winnow's own",
+          .options = {{"before", Option::Integer{4, 0, 65536}, "entries of a span before the best one, at most"},
+                      {"after", Option::Integer{24, 0, 65536}, "entries of a span after the best one, at most"},
+                      {"stop", Option::Choice{"sentence", {"none", "line", "sentence"}},
+                       "what ends a span before that; the end of a line ends a sentence, too"},
+                      per_option("spans")},
+          .apply = [](const Method& inner, const Options& options) {
+            const SpanShape shape{options.integer("before"), options.integer("after"), stop_from(options.text("stop"))};
+            return with_pieces("span", inner, spans_of(shape), options);
+          }};
 }
 
 }  // namespace winnow::policy::wrappers

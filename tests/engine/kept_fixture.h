@@ -32,7 +32,8 @@ inline CacheOptions with_budget(const std::string& spec, int budget = 72) {  // 
 
 /// Every method, and wrappers that spread a budget over heads and layers.
 inline std::vector<std::string> all_specs() {
-  std::vector<std::string> out = {"ada(snapkv:window=8)", "pyramid(h2o)", "snapkv:positions=cache", "chunk(knorm)",
+  std::vector<std::string> out = {"ada(snapkv:window=8)",  "pyramid(h2o)", "snapkv:positions=cache",
+                                  "chunk(knorm)",          "span(h2o)",    "ada(span(snapkv:window=8))",
                                   "snapkv:window=question"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
@@ -181,16 +182,10 @@ class KeptTest : public testing::Test {
 
   void expect_that_compressed_turns_keep_what_a_prompt_would() {
     const auto text = tokens(kPrompt);
-    for (const char* spec : {
-             "snapkv:window=8",
-             "ada(snapkv:window=8):floor=0",
-             "knorm",
-             "snapkv:window=8,positions=cache",
-             "expected-attention",
-             "pyramidkv:window=8",
-             "snapkv:window=8,rows=max",
-             "snapkv:window=8,weights=keys",
-         }) {
+    for (const char* spec :
+         {"snapkv:window=8", "ada(snapkv:window=8):floor=0", "knorm", "snapkv:window=8,positions=cache",
+          "expected-attention", "pyramidkv:window=8", "snapkv:window=8,rows=max", "snapkv:window=8,weights=keys",
+          "span(snapkv:window=8)", "span(knorm)"}) {
       const auto options = with_budget(spec);
       Cache turn = std::move(session_->prefill(std::span(text).first(40), std::span(&options, 1)).caches.front());
       session_->extend(turn, std::span(text).subspan(40));

@@ -427,9 +427,9 @@ TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
   for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip",
                             "dapq", "lookahead(h2o)"}) {
-    for (const std::string spec :
-         {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))", "pyramid(chunk({}))",
-          "ada(chunk({}):per=head)", "chunk(ada({}))", "ada(chunk(pyramid({})))"}) {
+    for (const std::string spec : {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))",
+                                   "pyramid(chunk({}))", "ada(chunk({}):per=head)", "chunk(ada({}))",
+                                   "ada(chunk(pyramid({})))", "span({})", "pyramid(ada(span({})))"}) {
       if (inner == std::string("pyramidkv") && spec.find("pyramid") != std::string::npos) continue;
       auto text = spec;
       text.replace(text.find("{}"), 2, inner);

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spans of text around the best entries, held against a reference that reads the text itself, letter by letter.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "model/token_class.h"
+#include "policy/fake_layer.h"
+#include "winnow/error.h"
+
+namespace winnow::test {
+namespace {
+
+using namespace reference;
+
+/// The text of each token.
+using Pieces = std::vector<std::string>;
+
+Pieces random_text(int n, unsigned seed) {
+  const std::array<std::string, 24> some = {"the", " cat", " un", "do",  "ing", " is", ".",  "\n",
+                                            "4",   "7",    "-",   " a9", "f",   " x",  "_y", "!",
+                                            "?\"", "3",    ". ",  ",",   ".\n", " -",  "",   "é"};
+  std::mt19937 random(seed);
+  Pieces out;
+  for (int i = 0; i < n; ++i) out.push_back(some[random() % some.size()]);
+  return out;
+}
+
+void set_text(FakeLayer& layer, const Pieces& text) {
+  for (std::size_t j = 0; j < text.size(); ++j) layer.classes[j] = model::class_of(text[j]);
+}
+
+bool is_letter_of_word(char c) {
+  const std::string all = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-";
+  return all.find(c) != std::string::npos;
+}
+
+/// Whether a word goes on from one token to the next.
+bool word_goes_on(const Pieces& text, int j) {
+  const auto& a = text[z(j)];
+  const auto& b = text[z(j + 1)];
+  return !a.empty() && !b.empty() && is_letter_of_word(a.back()) && is_letter_of_word(b.front());
+}
+
+bool line_ends_with(const Pieces& text, int j) {
+  return text[z(j)].empty() || text[z(j)].find('\n') != std::string::npos;
+}
+
+bool sentence_ends_with(const Pieces& text, int j) {
+  std::string left = text[z(j)];
+  while (!left.empty() && (left.back() == ' ' || left.back() == '"')) left.pop_back();
+  if (left.empty() || (left.back() != '.' && left.back() != '!' && left.back() != '?')) return false;
+  const auto& next = text[z(j + 1)];
+  return next.empty() || !is_letter_of_word(next.front());
+}
+
+/// Whether a span does not grow over the border behind a token.
+bool ends(const Pieces& text, int j, const std::string& stop) {
+  if (stop == "none") return false;
+  return line_ends_with(text, j) || (stop == "sentence" && sentence_ends_with(text, j));
+}
+
+struct Shape {
+  int before = 4;
+  int after = 24;
+  std::string stop = "sentence";
+};
+
+/// First and last entry of the span around one, among the first `n` entries.
+std::pair<int, int> around(const Pieces& text, int best, const Shape& shape, int n) {
+  int first = best;
+  for (int i = 0; i < shape.before && first > 0 && !ends(text, first - 1, shape.stop); ++i) --first;
+  while (first > 0 && word_goes_on(text, first - 1)) --first;
+  int last = best;
+  for (int i = 0; i < shape.after && last + 1 < n && !ends(text, last, shape.stop); ++i) ++last;
+  while (last + 1 < n && word_goes_on(text, last)) ++last;
+  return {first, last};
+}
+
+struct Kept {
+  std::vector<std::int32_t> order;  ///< all entries, those that stay first
+  std::vector<double> worth;        ///< of each entry, by its span
+};
+
+/// Of entries without a window behind them.
+Kept spans(const Pieces& text, const std::vector<double>& score, const Shape& shape) {
+  const int n = static_cast<int>(score.size());
+  Kept out{{}, std::vector<double>(z(n))};
+  std::vector<bool> taken(z(n));
+  while (static_cast<int>(out.order.size()) < n) {
+    int best = -1;
+    for (int j = 0; j < n; ++j) {
+      if (!taken[z(j)] && (best < 0 || score[z(j)] >= score[z(best)])) best = j;
+    }
+    const auto [first, last] = around(text, best, shape, n);
+    for (int distance = 0; distance < n; ++distance) {
+      for (const int j : {best + distance, best - distance}) {
+        if (j < first || j > last || taken[z(j)]) continue;
+        taken[z(j)] = true;
+        out.order.push_back(j);
+        out.worth[z(j)] = score[z(best)];
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<std::int32_t> with_window(const Kept& spans, int count, int n) {
+  std::vector<std::int32_t> out(spans.order.begin(), spans.order.begin() + count);
+  for (int j = static_cast<int>(spans.order.size()); j < n; ++j) out.push_back(j);
+  return sorted(out);
+}
+
+/// Sums over the window, of each head.
+std::vector<std::vector<double>> window_sums(const FakeLayer& layer, int window) {
+  std::vector<std::vector<double>> out;
+  const int n = layer.tokens();
+  for (int head = 0; head < layer.shape().kv_heads; ++head) {
+    std::vector<std::vector<double>> sums;
+    for (const auto& a : layer.group(head)) sums.push_back(column_sums(a, n - window, n, n - window));
+    out.push_back(combined(sums, "sum"));
+  }
+  return out;
+}
+
+std::vector<double> summed(const std::vector<std::vector<double>>& heads) {
+  auto out = heads.front();
+  for (std::size_t h = 1; h < heads.size(); ++h) {
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] += heads[h][j];
+  }
+  return out;
+}
+
+const std::string kScores = "snapkv:window=8,kernel=1,gqa=sum";  // exact, so that ties are ties
+
+std::string spec_of(const Shape& shape, const std::string& per) {
+  return "span(" + kScores + "):before=" + std::to_string(shape.before) + ",after=" + std::to_string(shape.after) +
+         ",stop=" + shape.stop + ",per=" + per;
+}
+
+const std::vector<Shape> kShapes = {
+    {}, {4, 24, "line"}, {4, 24, "none"}, {0, 0, "none"}, {0, 3, "sentence"}, {9, 2, "line"}};
+
+TEST(Span, keeps_what_the_reference_keeps) {
+  constexpr int kTokens = 150;
+  for (const auto& [name, attention] : attentions()) {
+    for (const auto& [kv_heads, group] : {std::pair{1, 1}, {3, 2}}) {
+      FakeLayer layer(kv_heads, group, kTokens, attention);
+      for (unsigned seed = 0; seed < 3; ++seed) {
+        const auto text = random_text(kTokens, seed);
+        set_text(layer, text);
+        const auto scores = window_sums(layer, 8);
+        for (const auto& shape : kShapes) {
+          const auto shared = spans(text, summed(scores), shape);
+          for (const int budget : {9, 10, 33, 60, 149}) {
+            const auto together = layer.plan(spec_of(shape, "layer"), budget);
+            const auto apart = layer.plan(spec_of(shape, "head"), budget);
+            for (int head = 0; head < kv_heads; ++head) {
+              SCOPED_TRACE(std::string(name) + " " + spec_of(shape, "") + " budget " + std::to_string(budget));
+              EXPECT_EQ(kept(together, head, kTokens), with_window(shared, budget - 8, kTokens));
+              EXPECT_EQ(kept(apart, head, kTokens),
+                        with_window(spans(text, scores[z(head)], shape), budget - 8, kTokens));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Span, a_prompt_that_fits_stays_whole) {
+  FakeLayer layer(2, 2, 60, random_attention(3));
+  EXPECT_TRUE(layer.plan("span(" + kScores + ")", 60).keeps_all());
+}
+
+/// An answer that a grid would cut: the best entry is the first digit of a number that goes on for longer than a span.
+TEST(Span, no_number_is_cut_by_hand) {
+  Pieces text = {"one", " line", "\n", "The", " id", " is", " "};
+  for (int i = 0; i < 12; ++i) text.emplace_back(i % 4 == 3 ? "-" : "7");
+  for (const char* word : {".", " And", " on", " it", " goes", ".", "a", "b"}) text.emplace_back(word);
+  const int n = static_cast<int>(text.size());  // 27, the last two are the window
+  FakeLayer layer(1, 1, n, [](int, int, int j) { return j == 7 ? 0.5 : j == 20 ? 0.25 : 0.0; });
+  set_text(layer, text);
+  const auto of = [&](const std::string& options, int budget) {
+    return layer.plan("span(snapkv:window=2,kernel=1):" + options, budget).heads[0];
+  };
+  const auto range = [](int first, int end) {
+    std::vector<std::int32_t> out(z(end - first));
+    std::iota(out.begin(), out.end(), first);
+    out.insert(out.end(), {25, 26});
+    return out;
+  };
+  EXPECT_EQ(of("before=4,after=3", 18), range(3, 19));   // from the line's begin to the number's end
+  EXPECT_EQ(of("before=1,after=24", 16), range(6, 20));  // to the sentence's end
+  EXPECT_EQ(of("before=1,after=3,stop=none", 15), range(6, 19));
+  EXPECT_EQ(of("before=1,after=24", 5),
+            range(6, 9));  // cut: nearest to the first digit, the later of equally near ones
+}
+
+TEST(Span, a_mark_inside_of_a_number_ends_nothing) {
+  const Pieces text = {"a", " 3", ".", "1", "4", ".", " B", " c", " d", "x", "y"};
+  FakeLayer layer(1, 1, 11, [](int, int, int j) { return j == 1 ? 0.5 : 0.0; });
+  set_text(layer, text);
+  EXPECT_EQ(layer.plan("span(snapkv:window=2,kernel=1):before=0", 7).heads[0],
+            (std::vector<std::int32_t>{1, 2, 3, 4, 5, 9, 10}));
+}
+
+/// How many entries each head gets when the best `total` are taken of all heads together, of equals the later, then
+/// those of the lower head.
+std::vector<int> counts_of_best(const std::vector<std::vector<double>>& worth, int total) {
+  std::vector<std::pair<int, int>> order;
+  for (int h = 0; h < static_cast<int>(worth.size()); ++h) {
+    for (int j = 0; j < static_cast<int>(worth[z(h)].size()); ++j) order.emplace_back(h, j);
+  }
+  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    const double x = worth[z(a.first)][z(a.second)];
+    const double y = worth[z(b.first)][z(b.second)];
+    if (x != y) return x > y;
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  std::vector<int> out(worth.size());
+  for (int i = 0; i < total; ++i) ++out[z(order[z(i)].first)];
+  return out;
+}
+
+TEST(AdaSpan, heads_share_a_budget_by_what_their_spans_are_worth) {
+  constexpr int kTokens = 120;
+  for (const auto& [name, attention] : attentions()) {
+    FakeLayer layer(3, 2, kTokens, attention);
+    const auto text = random_text(kTokens, 7);
+    set_text(layer, text);
+    std::vector<Kept> reference;
+    std::vector<std::vector<double>> worth;
+    for (const auto& score : window_sums(layer, 8)) {
+      reference.push_back(spans(text, score, {}));
+      worth.push_back(reference.back().worth);
+    }
+    for (const int budget : {10, 33, 90}) {
+      const auto counts = counts_of_best(worth, 3 * (budget - 8));
+      for (const char* spec : {"ada(span(*)):floor=0", "span(ada(*):floor=0)", "ada(span(*):per=head):floor=0"}) {
+        std::string full = spec;
+        full.replace(full.find('*'), 1, kScores);
+        const auto plan = layer.plan(full, budget);
+        for (int head = 0; head < 3; ++head) {
+          EXPECT_EQ(kept(plan, head, kTokens), with_window(reference[z(head)], counts[z(head)], kTokens))
+              << name << " " << full << " budget " << budget;
+        }
+      }
+    }
+  }
+}
+
+std::string refusal(const std::string& spec) {
+  try {
+    Spec::parse(spec);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Span, refuses_with_the_reason_what_does_not_fit) {
+  const auto says = [](const std::string& spec, const std::string& why) {
+    EXPECT_NE(refusal(spec).find(why), std::string::npos) << spec << ": " << refusal(spec);
+  };
+  says("span(chunk(snapkv))", "it keeps whole chunks of 20 positions already");
+  says("chunk(span(snapkv))", "it keeps spans of text");
+  says("span(streaming-llm)", "ranks nothing");
+  says("span(ada(snapkv)):per=layer", "share the budget by need");
+  says("span(snapkv):before=-1", "it takes 0 to 65536");
+  says("span(snapkv):stop=word", "it takes none|line|sentence");
+  EXPECT_EQ(Spec::parse("span(snapkv:window=8):after=24,stop=sentence,per=auto").print(), "span(snapkv:window=8)");
+}
+
+}  // namespace
+}  // namespace winnow::test
