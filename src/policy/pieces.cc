@@ -15,18 +15,6 @@ namespace winnow::policy {
 
 namespace {
 
-/// Over the heads [first, end). A score that is no number counts as the least.
-std::vector<double> sum_over_heads(const Scores& scores, int first, int end) {
-  std::vector<double> out(scores.size());
-  for (int head = first; head < end; ++head) {
-    for (std::size_t j = 0; j < out.size(); ++j) {
-      const float x = scores.head(head)[j];
-      out[j] += std::isnan(x) ? -std::numeric_limits<double>::infinity() : x;
-    }
-  }
-  return out;
-}
-
 std::vector<Piece> pieces_of_head(const DividePart& divide, const LayerView& view, const Scores& scores, int head,
                                   const AlwaysKept& always_kept) {
   return divide.call(view, sum_over_heads(scores, head, head + 1), always_kept);
@@ -92,6 +80,27 @@ void keep_pieces(SelectionParts& selection) {
   const bool each_head = pieces.per == Pieces::Per::head || selection.over_heads || selection.over_all_heads;
   selection.select = each_head ? by_head(pieces.divide) : by_layer(pieces.divide);
   if (selection.over_heads) selection.over_heads = measured_on_pieces(std::move(selection.over_heads), pieces.divide);
+}
+
+std::vector<double> sum_over_heads(const Scores& scores, int first, int end) {
+  std::vector<double> out(scores.size());
+  for (int head = first; head < end; ++head) {
+    for (std::size_t j = 0; j < out.size(); ++j) {
+      const float x = scores.head(head)[j];
+      out[j] += std::isnan(x) ? -std::numeric_limits<double>::infinity() : x;
+    }
+  }
+  return out;
+}
+
+DividePart single_entries() {
+  return {"single entries", [](const LayerView&, std::span<const double> scores, const AlwaysKept& always_kept) {
+            std::vector<Piece> out;
+            for (int j = static_cast<int>(scores.size()) - always_kept.recent - 1; j >= always_kept.sinks; --j)
+              out.push_back({scores[as_size(j)], {j}});
+            std::stable_sort(out.begin(), out.end(), [](const Piece& a, const Piece& b) { return a.score > b.score; });
+            return out;
+          }};
 }
 
 void order_from(std::int32_t best, std::vector<std::int32_t>& entries) {

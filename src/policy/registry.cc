@@ -54,7 +54,8 @@ const Registry& built_in() {
           with_positions(methods::kvzip()),
           with_positions(methods::dapq()),
       },
-      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::lookahead()},
+      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::vote(),
+       wrappers::lookahead()},
   };
   return registry;
 }

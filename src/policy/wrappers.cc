@@ -9,6 +9,7 @@
 #include "policy/chunks.h"
 #include "policy/pieces.h"
 #include "policy/spans.h"
+#include "policy/votes.h"
 #include "winnow/error.h"
 #include "winnow/policy/spread.h"
 
@@ -50,6 +51,7 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
   const auto& selection = inner.selection;
   check(wrapper, inner);
   if (selection.pieces) refuse(wrapper, inner, fmt::format("it keeps {} already", selection.pieces->divide.text));
+  if (selection.carry) refuse(wrapper, inner, "votes are for what is kept together already: put vote around it");
   if (per == Pieces::Per::layer && selection.over_all_heads)
     refuse(wrapper, inner, fmt::format("per=layer keeps one set for all heads, but {}", kTable));
   if (per == Pieces::Per::layer && selection.over_heads)
@@ -126,6 +128,21 @@ Wrapper span() {
           .apply = [](const Method& inner, const Options& options) {
             const SpanShape shape{options.integer("before"), options.integer("after"), stop_from(options.text("stop"))};
             return with_pieces("span", inner, spans_of(shape), options);
+          }};
+}
+
+Wrapper vote() {
+  return {.name = "vote",
+          .summary = "vote(X): a share of the places goes to what the layers before have selected",
+          .paper = "winnow's own",
+          .options = {{"share", Option::Number{0.25, 0, 1}, "share of the places of each head that votes fill"}},
+          .apply = [](const Method& inner, const Options& options) {
+            check("vote", inner);
+            if (inner.selection.carry) refuse("vote", inner, "it counts votes already");
+            if (inner.selection.draw) refuse("vote", inner, "it draws a share of the places already");
+            Method out = inner;
+            add_votes(out.selection, options.number("share"));
+            return out;
           }};
 }
 

@@ -15,6 +15,8 @@ Wrapper pyramid();
 Wrapper chunk();
 /// span(X): spans of text around the best entries are kept.
 Wrapper span();
+/// vote(X): a share of the places goes to what the layers before have selected.
+Wrapper vote();
 /// lookahead(X): another method, for which X drafts.
 Wrapper lookahead();
 

@@ -277,5 +277,111 @@ TEST(Span, refuses_with_the_reason_what_does_not_fit) {
   EXPECT_EQ(Spec::parse("span(snapkv:window=8):after=24,stop=sentence,per=auto").print(), "span(snapkv:window=8)");
 }
 
+/// Votes.
+
+struct Voted {
+  std::vector<std::vector<std::int32_t>> heads;
+  std::vector<double> votes;  ///< of this layer and those before
+};
+
+/// Single entries by their scores, then by votes and scores.
+Voted vote(const std::vector<std::vector<double>>& scores, const std::vector<double>& votes, int count, double share) {
+  const int n = static_cast<int>(scores.front().size());
+  Voted out{{}, votes};
+  const int drawn = static_cast<int>(std::lround(share * count));  // exact in the cases below
+  for (const auto& score : scores) {
+    const auto order = ranking(score);
+    std::vector<std::int32_t> selected(order.begin(), order.begin() + (count - drawn));
+    for (const auto j : selected) out.votes[z(j)] += 1;
+    auto rest = all_of(n);
+    std::sort(rest.begin(), rest.end(), [&](std::int32_t a, std::int32_t b) {
+      if (votes[z(a)] != votes[z(b)]) return votes[z(a)] > votes[z(b)];
+      return score[z(a)] != score[z(b)] ? score[z(a)] > score[z(b)] : a > b;
+    });
+    for (const auto j : rest) {
+      if (static_cast<int>(selected.size()) == count) break;
+      if (std::find(selected.begin(), selected.end(), j) == selected.end()) selected.push_back(j);
+    }
+    out.heads.push_back(sorted(selected));
+  }
+  return out;
+}
+
+TEST(Vote, keeps_what_the_reference_keeps_layer_after_layer) {
+  constexpr int kTokens = 100;
+  for (const auto& [budget, share] : {std::pair{48, 0.25}, {28, 0.5}, {18, 1.0}, {18, 0.0}}) {
+    std::vector<double> votes(z(kTokens - 8));
+    std::vector<float> carried;
+    for (int l = 0; l < 4; ++l) {
+      FakeLayer layer(2, 2, kTokens, l == 2 ? attentions()[2].second : random_attention(static_cast<unsigned>(l)));
+      layer.carried = carried;
+      const auto expected = vote(window_sums(layer, 8), votes, budget - 8, share);
+      const auto plan = layer.plan(Spec::parse("vote(" + kScores + "):share=" + std::to_string(share)), budget, l, 4);
+      for (int head = 0; head < 2; ++head) {
+        auto want = expected.heads[z(head)];
+        for (int j = kTokens - 8; j < kTokens; ++j) want.push_back(j);
+        EXPECT_EQ(kept(plan, head, kTokens), want) << "layer " << l << " share " << share;
+      }
+      carried.assign(plan.carried.begin(), plan.carried.end());
+      votes = expected.votes;
+    }
+  }
+}
+
+/// With spans, votes are given to whole ones: a number that all layers but the last one see stays there, too.
+TEST(Vote, a_span_that_others_have_selected_stays_by_hand) {
+  Pieces text;
+  for (int i = 0; i < 60; ++i) text.emplace_back(i >= 20 && i < 28 ? "7" : i == 19 ? " " : " w");
+  std::vector<float> carried;
+  for (int l = 0; l < 3; ++l) {
+    FakeLayer layer(1, 1, 60, [l](int, int, int j) { return j == (l < 2 ? 20 : 40) ? 0.5 : 0.0; });
+    set_text(layer, text);
+    layer.carried = carried;
+    const auto plan =
+        layer.plan(Spec::parse("vote(span(snapkv:window=4,kernel=1):before=0,after=2):share=0.5"), 24, l, 3);
+    EXPECT_EQ(plan.heads[0].size(), 24U);
+    for (int j = 20; j < 28; ++j) EXPECT_TRUE(std::binary_search(plan.heads[0].begin(), plan.heads[0].end(), j)) << l;
+    carried.assign(plan.carried.begin(), plan.carried.end());
+  }
+}
+
+TEST(Vote, adds_up_around_and_inside_of_other_wrappers) {
+  constexpr int kTokens = 90;
+  for (const std::string spec :
+       {"vote(span(snapkv:window=8))", "ada(vote(span(snapkv:window=8)))", "vote(ada(chunk(snapkv:window=8)))",
+        "pyramid(vote(h2o))", "vote(kvzip):share=1", "vote(tova)", "vote(chunk(knorm))"}) {
+    for (const int budget : {33, 60, 89}) {
+      std::size_t sum = 0;
+      std::vector<float> carried;
+      for (int l = 0; l < 3; ++l) {
+        FakeLayer layer(3, 2, kTokens, random_attention(static_cast<unsigned>(l)));
+        set_text(layer, random_text(kTokens, 1));
+        layer.carried = carried;
+        const auto plan = layer.plan(Spec::parse(spec), budget, l, 3);
+        for (const auto& head : plan.heads) {
+          sum += head.size();
+          EXPECT_TRUE(std::adjacent_find(head.begin(), head.end(), std::greater_equal<>()) == head.end()) << spec;
+        }
+        if (spec == "vote(tova)") {
+          EXPECT_EQ(plan.heads[0], plan.heads[2]);
+        }
+        carried.assign(plan.carried.begin(), plan.carried.end());
+      }
+      EXPECT_EQ(sum, z(3 * 3 * budget)) << spec;
+    }
+  }
+}
+
+TEST(Vote, refuses_with_the_reason_what_does_not_fit) {
+  const auto says = [](const std::string& spec, const std::string& why) {
+    EXPECT_NE(refusal(spec).find(why), std::string::npos) << spec << ": " << refusal(spec);
+  };
+  says("vote(nacl)", "draws a share of the places already");
+  says("vote(vote(snapkv))", "counts votes already");
+  says("span(vote(snapkv))", "put vote around it");
+  says("vote(streaming-llm)", "ranks nothing");
+  says("vote(snapkv):share=2", "it takes 0 to 1");
+}
+
 }  // namespace
 }  // namespace winnow::test
