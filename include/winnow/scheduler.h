@@ -57,7 +57,7 @@ struct RequestEvents {
 /// What is to be read, how it is kept, and what is generated after it.
 struct Request {
   std::vector<Token> text;  ///< read layer by layer, and compressed by `keep`
-  /// Of the text without stages, the last tokens that are its question, for methods that go by it; 0: not known.
+  /// Of the text or its last stage, the last tokens that are the question, for methods that go by it; 0: not known.
   std::size_t asked = 0;
   /// Where the stages of the text end, ascending; the last one is its end. Each stage is compressed by itself: the
   /// first as a prompt, the others as Session::extend() and Session::compress() would one after another, and all by no

@@ -54,10 +54,11 @@ void check(const Request& request, const Session::Impl& session) {
   if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
   if (!request.question.empty()) session.check(request.question);
   check_stages(request);
-  if (request.asked > (request.stages.empty() ? request.text.size() : 0)) {
-    throw UsageError(fmt::format("a question of {} tokens is not part of a text of {} in {} stages", request.asked,
-                                 request.text.size(), request.stages.size()));
-  }
+  const auto& stages = request.stages;
+  const std::size_t last = request.text.size() - (stages.size() > 1 ? stages[stages.size() - 2] : 0);
+  if (request.asked > last)
+    throw UsageError(
+        fmt::format("a question of {} tokens is no part of a text that ends with a stage of {}", request.asked, last));
   if (!request.cache && !request.source) {
     request.keep.check();
     return session.check(request.text);

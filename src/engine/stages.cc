@@ -36,6 +36,7 @@ std::vector<Stage> stages_of(const Request& request, const model::Hparams& hpara
     }
     out.push_back(std::move(stage));
   }
+  out.back().asked = request.asked;
   return out;
 }
 

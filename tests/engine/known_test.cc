@@ -152,20 +152,29 @@ TEST_F(KnownTest, each_question_behind_a_text_is_told_by_its_length) {
 TEST_F(KnownTest, a_request_tells_its_question_where_it_is_compressed_with_it) {
   const Prompt prompt{tokens(60), tokens(9, 2)};
   Scheduler scheduler(*session_, {});
-  for (const auto protocol : {Protocol::aware, Protocol::agnostic}) {
+  const auto read = [&scheduler](Request request) {
     told.clear();
-    Request request = request_of(prompt, protocol);
     request.keep = options_of("asking", "20");
     request.generate.max_tokens = 1;
     scheduler.add(std::move(request));
     while (scheduler.advance()) continue;
+  };
+  for (const auto protocol : {Protocol::aware, Protocol::agnostic}) {
+    read(request_of(prompt, protocol));
     const bool is_aware = protocol == Protocol::aware;
     expect_told(0, is_aware ? joined(prompt.text, prompt.question) : prompt.text, is_aware ? 9 : 0);
   }
-  Request wrong = request_of(prompt, Protocol::aware);
-  wrong.keep = options_of("asking", "20");
-  wrong.asked = 70;
-  EXPECT_THROW(scheduler.add(std::move(wrong)), UsageError);
+  const auto staged = [&prompt](std::vector<std::size_t> stages) {
+    Request out = request_of(prompt, Protocol::aware);
+    out.stages = std::move(stages);
+    return out;
+  };
+  read(staged({69}));
+  expect_told(0, joined(prompt.text, prompt.question), 9);
+  read(staged({30, 69}));
+  expect_told(0, {prompt.text.begin(), prompt.text.begin() + 30}, 0);
+  expect_told(kLayers, joined({prompt.text.begin() + 30, prompt.text.end()}, prompt.question), 9);
+  EXPECT_THROW(read(staged({61, 69})), UsageError);  // the question begins before the last stage
 }
 
 TEST_F(KnownTest, a_turn_that_is_compressed_has_classes_of_its_own) {
