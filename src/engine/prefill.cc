@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "engine/output_lengths.h"
 #include "engine/replay.h"
 #include "engine/sequence.h"
 #include "policy/plan.h"
@@ -314,6 +315,7 @@ void Prefill::compress(Branch& branch) {
   scratch.truncate(branch.tokens);
   if (context_.watcher != nullptr) context_.watcher->end_layer(of, scratch);
   const Look& look = branch.looks.at(of);
+  std::optional<policy::OutputLengths> lengths;  // for all caches that ask
   for (std::size_t i = 0; i < branch.caches.size(); ++i) {
     auto& layer = branch.caches[i].impl().layer(of);
     auto view = view_of(context_.hparams, of, scratch);
@@ -324,6 +326,11 @@ void Prefill::compress(Branch& branch) {
     view.classes = branch.classes;
     view.question = branch.question;
     view.carried = branch.carried[i];
+    view.budget = layer.terms().budget;
+    if (wants_output_lengths(layer.method(), layer.terms())) {
+      if (!lengths) lengths = output_lengths(context_.executor, context_.hparams, of, scratch);
+      view.output_lengths = &*lengths;
+    }
     compress(branch, i, layer, view);
   }
   branch.looks.erase(of);

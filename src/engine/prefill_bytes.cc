@@ -4,6 +4,7 @@
 #include "base/as_size.h"
 #include "cache/summaries.h"
 #include "engine/layers.h"
+#include "engine/output_lengths.h"
 #include "engine/prefill.h"
 #include "engine/replay.h"
 
@@ -58,14 +59,16 @@ std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparam
   return most;
 }
 
-/// What looking at a layer's attention takes.
+/// What looking at a layer takes.
 struct LayerBytes {
   std::size_t observed = 0;  ///< of all prompts
-  std::size_t work = 0;      ///< of one of them
+  std::size_t work = 0;      ///< of one of them, while it is read
+  std::size_t lengths = 0;   ///< the same, of its values' parts of the output, when it has been read
 
   void raise(const LayerBytes& other) {
     observed = std::max(observed, other.observed);
     work = std::max(work, other.work);
+    lengths = std::max(lengths, other.lengths);
   }
 };
 
@@ -83,6 +86,10 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
     const auto wanted = wanted_by(caches, terms);
     out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
     out.work = std::max(out.work, work_bytes(shape, options, tokens, wanted));
+    for (std::size_t c = 0; c < caches.size(); ++c) {
+      if (wants_output_lengths(caches[c].spec.method(), terms[c]))
+        out.lengths = std::max(out.lengths, output_lengths_bytes(hparams, layer, tokens));
+    }
   }
   return out;
 }
@@ -178,7 +185,8 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   const ElementType type = scratch_type(options.precision, caches);
   const std::size_t scratch = scratch_bytes(hparams, type) * as_size(longest);
   const std::size_t shared_scratch = shared_scratch_bytes(hparams, type) * as_size(longest + rows - shared);
-  return as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.work + planned + known + lanes;
+  return as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.work + most.lengths + planned +
+         known + lanes;
 }
 
 }  // namespace winnow::engine

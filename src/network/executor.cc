@@ -16,6 +16,7 @@
 #include "base/as_size.h"
 #include "network/compute_graph.h"
 #include "network/finite.h"
+#include "network/head_outputs.h"
 #include "network/layer_graph.h"
 #include "network/mixture.h"
 #include "network/one_expert.h"
@@ -43,6 +44,7 @@ struct Executor::Impl {
         layer_graph(a, kernels, 1),
         expert_graph(a, kernels, 1),
         projection_graph(a, kernels, 1),
+        lengths_graph(a, kernels, HeadOutputs::layers_of_graph(w.hparams())),
         output_graph(a, kernels, 1),
         step_graph(a, kernels, w.hparams().n_layer),
         team_graph(a, kernels, 0) {
@@ -221,6 +223,7 @@ struct Executor::Impl {
   OneExpert expert;
   ComputeGraph expert_graph;
   ComputeGraph projection_graph;
+  ComputeGraph lengths_graph;
   ComputeGraph output_graph;
   ComputeGraph step_graph;
   ComputeGraph team_graph;
@@ -298,6 +301,28 @@ void Executor::keys_and_values(const Pass& pass, int layer, const float* hidden,
     std::memcpy(values + as_size(row) * width, from + width, width * sizeof(float));
   }
 }
+
+void Executor::output_lengths(int layer, int tokens, const ValueSource& values, const OutputLengths& out) {
+  auto& s = *impl_;
+  HeadOutputs heads(s.weights, layer, s.account, s.threads);
+  s.run_team([&](Worker worker) { heads.unpack(worker); });
+  std::optional<PackedSet> packed;
+  if (s.packs.packs_any()) {
+    packed.emplace(s.weights, s.account, PackedSet::bytes(heads.matrices()), s.threads);
+    packed->begin(heads.matrices());
+    s.run_team([&](Worker worker) { packed->pack(worker); });
+  }
+  for (int first = 0; first < tokens; first += HeadOutputs::kTokens) {
+    const int count = std::min(HeadOutputs::kTokens, tokens - first);
+    for (int head = 0; head < heads.kv_heads(); ++head) values(head, first, count, heads.values(head));
+    ggml_context* const context = s.lengths_graph.begin({.packed = packed ? &*packed : nullptr});
+    s.lengths_graph.finish(heads.add_lengths(context, s.lengths_graph, count), count);
+    s.compute(s.lengths_graph);
+    heads.copy_lengths(first, tokens, count, out.absolute, out.euclidean);
+  }
+}
+
+std::size_t Executor::output_lengths_bytes(const model::Hparams& hparams) { return HeadOutputs::bytes(hparams); }
 
 void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
                     AttentionOp& attention, std::span<float> logits) {

@@ -62,6 +62,19 @@ class Executor {
   void keys_and_values(const Pass& pass, int layer, const float* hidden, std::span<const std::int32_t> positions,
                        float* keys, float* values);
 
+  /// Gives a KV head's values of tokens [first, first + count), [count][d].
+  using ValueSource = std::function<void(int kv_head, int first, int count, float* values)>;
+  /// Of what each query head's part of an output projection makes of values: [H_q][tokens] each.
+  struct OutputLengths {
+    std::span<float> absolute;   ///< sums of absolute values
+    std::span<float> euclidean;  ///< roots of sums of squares
+  };
+  /// The lengths of W_o^(h) v for all query heads h of a layer and all values v of their KV heads. Takes about as long
+  /// as the layer's output projection of so many rows. Throws MemoryError and Interrupted.
+  void output_lengths(int layer, int tokens, const ValueSource& values, const OutputLengths& out);
+  /// Bytes that this has in use at its peak, of any layer.
+  static std::size_t output_lengths_bytes(const model::Hparams& hparams);
+
   /// All layers over some rows in one graph (decoding), then the final norm and output matrix for as many of the last
   /// rows as `logits`, [rows][n_vocab], has room for (none is possible).
   void step(Rows whose, std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,

@@ -77,6 +77,9 @@ class Packs {
   /// The same for steps.
   const PackedSet* of_step() const;
 
+  /// Whether any matrix may be packed.
+  bool packs_any() const { return packing_ != Packing::none; }
+
   /// Whether passes of so many rows have experts that are packed one at a time, if there is room.
   bool packs_experts(int rows) const;
   /// Whether this pass packs those of a layer.

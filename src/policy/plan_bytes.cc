@@ -19,7 +19,8 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
       method.positions == Positions::absolute ? 1 : 2;  // keys can be merged where they are un-rotated
   const std::size_t merged =
       method.lanes.merge ? sides * as_size(entries) * as_size(shape.head_dim) * sizeof(float) : 0;
-  return scores + std::max({columns + merged, ranking});
+  const std::size_t lengths = method.selection.output_lengths ? scores : 0;  // of a KV head's query heads, the mean
+  return scores + std::max({columns + merged, ranking, lengths});
 }
 
 }  // namespace winnow::policy

@@ -53,9 +53,10 @@ const Registry& built_in() {
           with_positions(methods::expected_attention()),
           with_positions(methods::kvzip()),
           with_positions(methods::dapq()),
+          with_positions(methods::lagkv()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::vote(),
-       wrappers::lookahead()},
+       wrappers::lookahead(), wrappers::critical()},
   };
   return registry;
 }

@@ -15,6 +15,25 @@ namespace {
 /// The larger of two; what is no number wins, on either side.
 double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
 
+/// `of_query_heads` has as many entries in each head as size() says.
+template <class QueryHeads>
+Scores reduced(const QueryHeads& of_query_heads, const attention::Shape& shape, Reduce reduce) {
+  Scores out(shape.kv_heads, of_query_heads.size());
+  const int group = shape.group();
+  for (int head = 0; head < shape.kv_heads; ++head) {
+    const auto into = out.head(head);
+    for (std::size_t j = 0; j < into.size(); ++j) {
+      double all = of_query_heads.head(head * group)[j];
+      for (int g = 1; g < group; ++g) {
+        const double x = of_query_heads.head(head * group + g)[j];
+        all = reduce == Reduce::max ? larger(all, x) : all + x;
+      }
+      into[j] = static_cast<float>(reduce == Reduce::mean ? all / group : all);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 ObservePart observe_last(int count) {
@@ -40,20 +59,11 @@ Pool pool_from(const std::string& name) { return name == "mean" ? Pool::mean : P
 Pad pad_from(const std::string& name) { return name == "count" ? Pad::count : Pad::valid; }
 
 Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape, Reduce reduce) {
-  Scores out(shape.kv_heads, observation.size());
-  const int group = shape.group();
-  for (int head = 0; head < shape.kv_heads; ++head) {
-    const auto into = out.head(head);
-    for (std::size_t j = 0; j < into.size(); ++j) {
-      double all = observation.head(head * group)[j];
-      for (int g = 1; g < group; ++g) {
-        const double x = observation.head(head * group + g)[j];
-        all = reduce == Reduce::max ? larger(all, x) : all + x;
-      }
-      into[j] = static_cast<float>(reduce == Reduce::mean ? all / group : all);
-    }
-  }
-  return out;
+  return reduced(observation, shape, reduce);
+}
+
+Scores reduce_group(const Scores& of_query_heads, const attention::Shape& shape, Reduce reduce) {
+  return reduced(of_query_heads, shape, reduce);
 }
 
 int odd_kernel(const Options& options) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "policy/chunks.h"
+#include "policy/critical.h"
 #include "policy/pieces.h"
 #include "policy/spans.h"
 #include "policy/votes.h"
@@ -18,6 +19,7 @@ namespace winnow::policy::wrappers {
 namespace {
 
 constexpr const char* kTable = "it gives each head of each layer a budget of its own";
+constexpr const char* kStages = "it chooses entries in two stages";
 
 [[noreturn]] void refuse(const char* wrapper, const Method& inner, const std::string& why) {
   throw UsageError(fmt::format("{}({}) is not possible: {}", wrapper, inner.name, why));
@@ -51,6 +53,7 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
   const auto& selection = inner.selection;
   check(wrapper, inner);
   if (selection.pieces) refuse(wrapper, inner, fmt::format("it keeps {} already", selection.pieces->divide.text));
+  if (selection.two_stages) refuse(wrapper, inner, kStages);
   if (selection.carry) refuse(wrapper, inner, "votes are for what is kept together already: put vote around it");
   if (per == Pieces::Per::layer && selection.over_all_heads)
     refuse(wrapper, inner, fmt::format("per=layer keeps one set for all heads, but {}", kTable));
@@ -144,6 +147,26 @@ Wrapper vote() {
             add_votes(out.selection, options.number("share"));
             return out;
           }};
+}
+
+Wrapper critical() {
+  return {
+      .name = "critical",
+      .summary = "critical(X): a part of the budget goes by what values add to the layer's output, too",
+      .paper = "Feng et al. 2025, Identify Critical KV Cache in LLM Inference from an Output Perturbation Perspective",
+      .options = critical_options(),
+      .apply = [](const Method& inner, const Options& options) {
+        check("critical", inner);
+        if (inner.selection.two_stages) refuse("critical", inner, kStages);
+        if (inner.one_set_per_layer) refuse("critical", inner, "it keeps one set for all heads of a layer");
+        if (inner.selection.pieces) refuse("critical", inner, "it keeps " + inner.selection.pieces->divide.text);
+        if (inner.selection.select) refuse("critical", inner, "it chooses entries in a way of its own");
+        if (inner.selection.signed_scores)
+          refuse("critical", inner, "its scores may be negative, so that they cannot be multiplied by lengths");
+        Method out = inner;
+        choose_critical(out.selection, options);
+        return out;
+      }};
 }
 
 }  // namespace winnow::policy::wrappers

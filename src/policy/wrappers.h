@@ -19,5 +19,7 @@ Wrapper span();
 Wrapper vote();
 /// lookahead(X): another method, for which X drafts.
 Wrapper lookahead();
+/// critical(X): a part of the budget goes by what values add to the layer's output, too.
+Wrapper critical();
 
 }  // namespace winnow::policy::wrappers

@@ -32,9 +32,14 @@ inline CacheOptions with_budget(const std::string& spec, int budget = 72) {  // 
 
 /// Every method, and wrappers that spread a budget over heads and layers.
 inline std::vector<std::string> all_specs() {
-  std::vector<std::string> out = {"ada(snapkv:window=8)",  "pyramid(h2o)", "snapkv:positions=cache",
-                                  "chunk(knorm)",          "span(h2o)",    "vote(ada(span(snapkv:window=8)))",
-                                  "snapkv:window=question"};
+  std::vector<std::string> out = {"ada(snapkv:window=8)",
+                                  "pyramid(h2o)",
+                                  "snapkv:positions=cache",
+                                  "chunk(knorm)",
+                                  "span(h2o)",
+                                  "vote(ada(span(snapkv:window=8)))",
+                                  "snapkv:window=question",
+                                  "critical(ada(snapkv:window=8))"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }
@@ -185,7 +190,7 @@ class KeptTest : public testing::Test {
     for (const char* spec :
          {"snapkv:window=8", "ada(snapkv:window=8):floor=0", "knorm", "snapkv:window=8,positions=cache",
           "expected-attention", "pyramidkv:window=8", "snapkv:window=8,rows=max", "snapkv:window=8,weights=keys",
-          "span(snapkv:window=8)", "vote(snapkv:window=8)"}) {
+          "span(snapkv:window=8)", "vote(snapkv:window=8)", "critical(snapkv:window=8)", "lagkv"}) {
       const auto options = with_budget(spec);
       Cache turn = std::move(session_->prefill(std::span(text).first(40), std::span(&options, 1)).caches.front());
       session_->extend(turn, std::span(text).subspan(40));
@@ -195,7 +200,7 @@ class KeptTest : public testing::Test {
   }
 
   void expect_that_the_bytes_foretold_suffice() {
-    for (const char* spec : {"full", "snapkv", "kvzip"}) {
+    for (const char* spec : {"full", "snapkv", "kvzip", "critical(snapkv)"}) {
       const auto options = with_budget(spec);
       Session session(model_, {1, Precision::f32, 64});
       const auto before = session.memory().held;

@@ -126,6 +126,12 @@ class FakeLayer {
     return out;
   }
 
+  /// What the output projection makes of one element of a query head's output: one of kOutputs numbers.
+  static constexpr int kOutputs = 11;
+  static double output_weight(int query_head, int element, int output) {
+    return std::sin(1.7 * query_head + 0.9 * element * element + 2.3 * output);
+  }
+
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
     const std::vector<policy::LayerPrompt> prompts(layers, prompt());
@@ -152,10 +158,34 @@ class FakeLayer {
     view.classes = classes;
     view.question = question;
     view.carried = carried;
+    const auto lengths = output_lengths();
+    view.budget = budget;
+    if (method.selection.output_lengths) view.output_lengths = &lengths;
     at(view);
   }
 
  private:
+  policy::OutputLengths output_lengths() const {
+    policy::OutputLengths out{{shape().query_heads, n_}, {shape().query_heads, n_}};
+    for (int h = 0; h < shape().query_heads; ++h) {
+      for (int j = 0; j < n_; ++j) {
+        const auto row = token(j);
+        const float* const value = row.data() + (kv_heads_ + h / group_) * kDim;
+        double absolute = 0;
+        double squares = 0;
+        for (int output = 0; output < kOutputs; ++output) {
+          double made = 0;
+          for (int i = 0; i < kDim; ++i) made += output_weight(h, i, output) * value[i];
+          absolute += std::abs(made);
+          squares += made * made;
+        }
+        out.absolute.head(h)[j] = static_cast<float>(absolute);
+        out.euclidean.head(h)[j] = static_cast<float>(std::sqrt(squares));
+      }
+    }
+    return out;
+  }
+
   /// A row of attention, or of the softmax of multiplied logits where that is asked for.
   std::vector<float> raised(const attention::Observe& what, int h, int i) const {
     std::vector<float> row;

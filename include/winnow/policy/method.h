@@ -40,6 +40,7 @@ namespace winnow::policy {
 
 struct AttendView;
 struct Method;
+struct OutputLengths;
 struct StepView;
 
 /// What a part may know of a layer before anything has been read.
@@ -68,6 +69,8 @@ struct WINNOW_EXPORT LayerView {
   int question = 0;                          ///< as LayerPrompt::question
   /// What SelectionParts::carry gave after the layer before; empty in the first one.
   std::span<const float> carried = {};
+  int budget = 0;  ///< entries per KV head that are kept of a prompt, the mean over all layers; as Terms::budget
+  const OutputLengths* output_lengths = nullptr;  ///< set for methods that ask for them when something is evicted
 
   int tokens() const;
   /// What was known of the layer before.
@@ -96,6 +99,13 @@ class Scores {
   int heads_;
   int n_;
   CountedVector<float> values_;
+};
+
+/// How long what each query head's part of a layer's output projection makes of the values of its KV head is: lengths
+/// of W_o^(h) v, [H_q][n] each.
+struct OutputLengths {
+  Scores absolute;   ///< the sum of absolute values
+  Scores euclidean;  ///< the root of the sum of squares
 };
 
 /// Entries that are kept whatever their score: the first `sinks` and the last `recent`.
@@ -259,6 +269,9 @@ struct SelectionParts {
   DrawPart draw;                      ///< empty: select fills all places
   double drawn_share = 0;             ///< share of the selected places that draw fills
   CarryPart carry;                    ///< empty: layers know nothing of each other
+  bool output_lengths = false;        ///< LayerView has them
+  bool two_stages = false;            ///< select fills a part of the places by another score
+  bool signed_scores = false;         ///< scores may be negative, and so are not to be multiplied
   std::optional<Pieces> pieces;       ///< set where select takes whole pieces
   std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
 };

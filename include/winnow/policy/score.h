@@ -30,6 +30,8 @@ WINNOW_EXPORT Pad pad_from(const std::string& name);
 /// makes a score that is none.
 WINNOW_EXPORT Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape,
                                   Reduce reduce);
+/// The same from one number for each entry of each query head, [H_q][n].
+WINNOW_EXPORT Scores reduce_group(const Scores& of_query_heads, const attention::Shape& shape, Reduce reduce);
 
 struct Pooling {
   Pool pool = Pool::max;

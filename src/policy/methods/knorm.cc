@@ -24,7 +24,11 @@ Preset knorm() {
           .summary = "the entries with the shortest keys",
           .paper = "Devoto et al. 2024, A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
           .options = {},
-          .build = [](const Options&) { return ranked_by("minus the key's length", 0, short_keys_first); }};
+          .build = [](const Options&) {
+            Method method = ranked_by("minus the key's length", 0, short_keys_first);
+            method.selection.signed_scores = true;
+            return method;
+          }};
 }
 
 }  // namespace winnow::policy::methods

@@ -21,6 +21,7 @@ Preset infllm();
 Preset keydiff();
 Preset knorm();
 Preset kvzip();
+Preset lagkv();
 Preset nacl();
 Preset pyramidkv();
 Preset quest();

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/critical.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "policy/top.h"
+#include "winnow/policy/score.h"
+
+namespace winnow::policy {
+
+namespace {
+
+struct Stages {
+  double share;    ///< of the budget that the first one fills
+  double epsilon;  ///< so that an entry without a score counts by what its value adds
+};
+
+/// The `count` best entries of one head, [n] scores and lengths.
+std::vector<std::int32_t> chosen(std::span<const float> scores, std::span<const float> lengths, int count,
+                                 const Stages& stages, const AlwaysKept& always_kept) {
+  const int budget = count + always_kept.total();
+  const int first = static_cast<int>(std::floor(stages.share * budget)) - always_kept.total();
+  constexpr float kMost = std::numeric_limits<float>::max();
+  std::vector<float> by(scores.size());
+  for (std::size_t j = 0; j < by.size(); ++j) {
+    const double x = (scores[j] + stages.epsilon) * lengths[j];
+    by[j] = x > kMost ? kMost : static_cast<float>(x);
+  }
+  for (const auto j : top(scores, std::clamp(first, 0, count), always_kept))
+    by[j] = std::numeric_limits<float>::infinity();
+  return top(by, count, always_kept);
+}
+
+}  // namespace
+
+std::vector<Option> critical_options() {
+  return {{"share", Option::Number{0.5, 0, 1}, "share of the budget that goes by the scores alone"},
+          {"epsilon", Option::Number{1e-4, 0, 1}, "what is added to a score before lengths multiply it"}};
+}
+
+void choose_critical(SelectionParts& selection, const Options& options) {
+  const Stages stages{options.number("share"), options.number("epsilon")};
+  selection.output_lengths = true;
+  selection.two_stages = true;
+  selection.select = {
+      fmt::format("{} of the budget by the score, the rest by the score times the value's part of the output",
+                  stages.share),
+      [stages](const LayerView& view, const Scores& scores, std::span<const int> counts,
+               const AlwaysKept& always_kept) {
+        const Scores lengths = reduce_group(view.output_lengths->absolute, view.shape, Reduce::mean);
+        std::vector<std::vector<std::int32_t>> out;
+        for (int head = 0; head < scores.heads(); ++head)
+          out.push_back(chosen(scores.head(head), lengths.head(head), counts[head], stages, always_kept));
+        return out;
+      }};
+}
+
+}  // namespace winnow::policy
