@@ -144,7 +144,8 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
 /// That keys and queries are turned only where that makes them what they would be at another position.
 void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
   const auto& method = options.spec.method();
-  const bool turns = method.positions != policy::Positions::absolute || method.reading.query_moments_from >= 0;
+  const bool turns = method.positions != policy::Positions::absolute || method.reading.query_moments_from >= 0 ||
+                     method.selection.turns_keys;
   if (!turns || hparams.keys_turn()) return;
   throw UsageError(
       fmt::format("{} cannot run with the architecture {}: it turns keys or queries to other positions, where norms "

@@ -25,11 +25,15 @@ struct Prefill::Replay {
 struct Prefill::Look {
   std::vector<std::vector<std::size_t>> observed;    ///< [cache] indices into observations, in the method's order
   std::vector<attention::Observation> observations;  ///< without repeats
+  std::vector<attention::TileAttention> tiles;       ///< for those of the observations that ask for tiles
   std::map<int, attention::QueryMoments> moments;    ///< by the prompt's first token that enters them
 
   Watchers watchers() {
     Watchers out;
-    for (auto& o : observations) out.observations.push_back(&o);
+    for (auto& o : observations) {
+      if (!o.what().tiles) out.observations.push_back(&o);
+    }
+    for (auto& t : tiles) out.tiles.push_back(&t);
     for (auto& [first, m] : moments) out.moments.push_back(&m);
     return out;
   }
@@ -101,6 +105,9 @@ struct Prefill::Branch {
         indices.push_back(look.observe(what, spec.n_head, tokens));
       const int first = method.reading.query_moments_from;
       if (first >= 0) look.moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
+    }
+    for (auto& o : look.observations) {
+      if (o.what().tiles) look.tiles.emplace_back(o, spec.head_dim);
     }
     looks.insert_or_assign(layer, std::move(look));
   }

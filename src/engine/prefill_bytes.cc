@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "attention/tiles.h"
 #include "base/as_size.h"
 #include "cache/summaries.h"
 #include "engine/layers.h"
@@ -25,13 +26,16 @@ std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, 
 
 /// Bytes of the work space of observing a prompt's attention, at its largest chunk.
 std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens,
-                       std::span<const attention::Observe> wanted) {
+                       std::vector<attention::Observe> wanted) {
   std::size_t most = 0;
-  if (wanted.empty()) return most;
+  std::size_t tiles = 0;
+  for (const auto& what : wanted) tiles += what.tiles ? attention::TileAttention::bytes(shape, *what.tiles, tokens) : 0;
+  std::erase_if(wanted, [](const auto& what) { return what.tiles.has_value(); });
+  if (wanted.empty()) return tiles;
   const auto type = compute_type_of(options.precision);
   for (const auto& [first, count] : chunks_of(tokens, options.chunk))
     most = std::max(most, attention::observing_bytes(shape, type, options.threads, {tokens, first, count}, wanted));
-  return most;
+  return tiles + most;
 }
 
 /// Entries that all heads of each layer keep together, [layer].

@@ -20,6 +20,7 @@ void PromptAttention::store(const Tensors& tensors, Worker worker) {
 void PromptAttention::observe(const Tensors& tensors, Worker worker) {
   const auto positions = scratch_.positions().subspan(first_, as_size(tensors.rows));
   for (auto* const moments : watchers_.moments) moments->add(tensors.q, positions, worker);
+  for (auto* const tiles : watchers_.tiles) tiles->add(tensors.q, scratch_, first_, tensors.rows, worker);
   if (watchers_.records.queries != nullptr) record_queries(tensors, worker);
 }
 

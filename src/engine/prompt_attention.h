@@ -6,6 +6,7 @@
 
 #include "attention/attention.h"
 #include "attention/moments.h"
+#include "attention/tiles.h"
 #include "base/memory.h"
 #include "cache/growing_lanes.h"
 #include "cache/scratch.h"
@@ -27,10 +28,12 @@ struct Watchers {
   std::vector<attention::QueryMoments*> moments;
   attention::KeyRange recorded = {};  ///< by the observations
   RowRecords records = {};
+  std::vector<attention::TileAttention*> tiles = {};
 
   void add(const Watchers& others) {
     observations.insert(observations.end(), others.observations.begin(), others.observations.end());
     moments.insert(moments.end(), others.moments.begin(), others.moments.end());
+    tiles.insert(tiles.end(), others.tiles.begin(), others.tiles.end());
   }
 };
 

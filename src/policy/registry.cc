@@ -53,6 +53,7 @@ const Registry& built_in() {
           with_positions(methods::expected_attention()),
           with_positions(methods::kvzip()),
           with_positions(methods::dapq()),
+          with_positions(methods::compactor()),
           with_positions(methods::lagkv()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::vote(),

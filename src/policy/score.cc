@@ -52,6 +52,15 @@ ObservePart observe_all() {
           }};
 }
 
+ObservePart observe_tiles(const attention::Tiles& tiles) {
+  return {"sum of the attention of all queries to the " + std::to_string(tiles.length) + " tokens of their tile",
+          [tiles](const LayerPrompt&, int) {
+            attention::Observe what{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum};
+            what.tiles = tiles;
+            return std::vector<attention::Observe>{what};
+          }};
+}
+
 Reduce reduce_from(const std::string& name) {
   return name == "mean" ? Reduce::mean : name == "max" ? Reduce::max : Reduce::sum;
 }

@@ -229,7 +229,8 @@ TEST_F(NormedAfterRotation, methods_that_turn_keys_or_queries_are_refused_and_th
       refused.insert(spec);
     }
   }
-  EXPECT_EQ(refused, (std::set<std::string>{"snapkv:positions=cache", "ems", "expected-attention", "finch", "infllm"}));
+  EXPECT_EQ(refused, (std::set<std::string>{"snapkv:positions=cache", "compactor", "ems", "expected-attention", "finch",
+                                            "infllm"}));
 }
 
 }  // namespace

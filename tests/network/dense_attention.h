@@ -67,6 +67,13 @@ class DenseAttention : public network::AttentionOp {
   using Reader = std::function<void(int layer, int kv_head, const Reading& reading)>;
   void set_reader(Reader reader) { reader_ = std::move(reader); }
 
+  /// A token's value in a KV head of a layer, [d].
+  std::span<const float> value(int layer, int position, int kv_head, int sequence = 0) const {
+    const auto dim = static_cast<std::size_t>(h_.layer(layer).head_dim);
+    return std::span(values_[static_cast<std::size_t>(layer)])
+        .subspan(offset(layer, sequence, position) + static_cast<std::size_t>(kv_head) * dim, dim);
+  }
+
   /// The rms of scale |q| |k| / sqrt(d) over all pairs of a query and a key that it has seen: |q| |k| / d with the
   /// usual scale 1 / sqrt(d). REQUIRES: one thread.
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }

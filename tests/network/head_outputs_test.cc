@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each query head's part of an output projection makes of values, against double precision.
-#include <ggml-cpp.h>
-#include <gguf.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "network/network.h"
+#include "support/output_projection.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 
@@ -17,21 +16,6 @@ namespace {
 using network::Packing;
 
 std::size_t z(int i) { return static_cast<std::size_t>(i); }
-
-/// A layer's output projection [n_embd][H_q d] as doubles, read without winnow.
-std::vector<double> projection(const std::string& path, int layer) {
-  ggml_context* data = nullptr;
-  const gguf_context_ptr file(gguf_init_from_file(path.c_str(), {false, &data}));
-  const ggml_context_ptr tensors(data);
-  const ggml_tensor* const w = ggml_get_tensor(data, ("blk." + std::to_string(layer) + ".attn_output.weight").c_str());
-  std::vector<float> out(static_cast<std::size_t>(ggml_nelements(w)));
-  if (w->type == GGML_TYPE_F32) {
-    std::copy_n(static_cast<const float*>(w->data), out.size(), out.begin());
-  } else {
-    ggml_get_type_traits(w->type)->to_float(w->data, out.data(), ggml_nelements(w));
-  }
-  return {out.begin(), out.end()};
-}
 
 /// Random values of a layer, [H_kv][tokens][d]; no two tokens are about as long.
 std::vector<float> random_values(const model::LayerSpec& spec, int tokens) {
@@ -59,7 +43,7 @@ void expect_lengths(const TinyModel& tiny, Packing packing, double tolerance) {
       std::copy(from, from + count * spec.head_dim, to);
     };
     network.executor().output_lengths(layer, kTokens, source, {absolute, euclidean});
-    const auto w = projection(path, layer);
+    const auto w = output_projection(path, layer);
     const int outputs = network.hparams().n_embd;
     for (int h = 0; h < spec.n_head; ++h) {
       for (int t = 0; t < kTokens; ++t) {
@@ -83,6 +67,7 @@ void expect_lengths(const TinyModel& tiny, Packing packing, double tolerance) {
 TEST(OutputLengths, are_those_of_each_heads_part_whatever_the_weights_type) {
   TinyModel tiny;
   tiny.n_embd = 256;
+  tiny.n_ff = 256;
   for (const auto type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q4_1, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K}) {
     SCOPED_TRACE(ggml_type_name(type));
     tiny.type = type;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/tiles.h"
 #include "base/memory.h"
 #include "policy/plan.h"
 #include "policy/reference.h"
@@ -205,6 +206,10 @@ class FakeLayer {
 
   attention::Observation observation(const attention::Observe& what) const {
     attention::Observation out(what, kv_heads_ * group_, n_);
+    if (what.tiles) {
+      attention::TileAttention(out, kDim).add(rotated_queries().data(), scratch_, 0, n_, {0, 1});
+      return out;
+    }
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (int i = 0; i < n_; ++i) {
         if (!what.rows.contains(i, n_)) continue;

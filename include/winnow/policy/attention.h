@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,6 +65,19 @@ struct KeyRange {
 /// What is done over the observed rows with the attention probabilities of each key.
 enum class Reduction : std::uint8_t { sum, max };
 
+/// Consecutive tokens of a prompt that attend to one another alone, each to all of its tile, by the softmax of q·k
+/// without scale, cap and sinks. They are counted from the prompt's first token; the last tile may be shorter.
+struct Tiles {
+  /// What a tile that is too short is made up with: nothing, or tokens whose queries and keys are zeros, as in kvpress.
+  enum class Rest : std::uint8_t { nothing, zeros };
+  int length = 0;
+  int before = 0;  ///< first tokens that are in no tile
+  int after = 0;   ///< last ones
+  Rest rest = Rest::nothing;
+
+  bool operator==(const Tiles&) const = default;
+};
+
 /// What a method asks attention to record.
 struct Observe {
   ObservedRows rows;
@@ -75,6 +89,8 @@ struct Observe {
   /// What the probabilities of each of the last rows are multiplied by, first to last; empty: 1. REQUIRES: kind last,
   /// as many as there are observed rows, above 0; no powers.
   std::vector<float> weight = {};
+  /// Set: recorded is the attention within tiles, not that of the layer. REQUIRES: all rows, reduction sum.
+  std::optional<Tiles> tiles = {};
 
   /// Of an observed row of a prompt of n rows.
   float weight_of(int row, int n) const {

@@ -272,6 +272,7 @@ struct SelectionParts {
   bool output_lengths = false;        ///< LayerView has them
   bool two_stages = false;            ///< select fills a part of the places by another score
   bool signed_scores = false;         ///< scores may be negative, and so are not to be multiplied
+  bool turns_keys = false;            ///< scores look at keys before RoPE
   std::optional<Pieces> pieces;       ///< set where select takes whole pieces
   std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
 };

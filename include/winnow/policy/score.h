@@ -15,6 +15,8 @@ namespace winnow::policy {
 /// Sums of the attention of the last `count` queries, or of all.
 WINNOW_EXPORT ObservePart observe_last(int count);
 WINNOW_EXPORT ObservePart observe_all();
+/// Sums of the attention within tiles.
+WINNOW_EXPORT ObservePart observe_tiles(const attention::Tiles& tiles);
 
 enum class Reduce : std::uint8_t { mean, max, sum };
 enum class Pool : std::uint8_t { mean, max };

@@ -12,6 +12,7 @@ Preset ada_snapkv();
 Preset ahakv();
 Preset cam();
 Preset dapq();
+Preset compactor();
 Preset ems();
 Preset expected_attention();
 Preset finch();

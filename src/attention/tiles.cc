@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attention/tiles.h"
+
+#include <algorithm>
+
+#include "attention/cpu/softmax_sums.h"
+#include "attention/products.h"
+#include "base/as_size.h"
+
+namespace winnow::attention {
+
+namespace {
+
+constexpr int kRowsTogether = 64;  // whose logits stay in the cache
+
+std::size_t kept_queries(const Tiles& tiles, int tokens) { return as_size(std::min(tiles.length, tokens)); }
+
+}  // namespace
+
+TileAttention::TileAttention(Observation& observation, int head_dim)
+    : observation_(observation),
+      tiles_(*observation.what().tiles),
+      heads_(observation.query_heads()),
+      dim_(head_dim),
+      queries_(kept_queries(tiles_, observation.size()) * as_size(heads_) * as_size(head_dim)) {}
+
+std::size_t TileAttention::bytes(const Shape& shape, const Tiles& tiles, int tokens) {
+  return kept_queries(tiles, tokens) * as_size(shape.query_heads) * as_size(shape.head_dim) * sizeof(float);
+}
+
+void TileAttention::add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker) {
+  for (int head = worker.index; head < heads_; head += worker.count) add_head({q, first, first + rows}, scratch, head);
+}
+
+void TileAttention::add_head(const Chunk& chunk, const cache::LayerScratch& scratch, int head) {
+  const int group = heads_ / scratch.kv_heads();
+  const int come = std::min(chunk.end, end());
+  Tile tile = tile_of(chunk.first);
+  if (tile.end <= chunk.first) return;  // after all tiles
+  for (; tile.begin < come && tile.end <= come; tile = next(tile))
+    add_tile(chunk, scratch.keys(head / group), head, tile);
+  for (int token = std::max(tile.begin, chunk.first); token < come; ++token)
+    std::copy_n(query(chunk, head, token, tile), dim_, queries_.begin() + place(head, token - tile.begin));
+}
+
+TileAttention::Tile TileAttention::tile_of(int token) const {
+  const int number = std::max(0, token - tiles_.before) / tiles_.length;
+  const int begin = tiles_.before + number * tiles_.length;
+  return {begin, std::max(begin, std::min(end(), begin + tiles_.length))};
+}
+
+const float* TileAttention::query(const Chunk& chunk, int head, int token, const Tile& tile) const {
+  if (token < chunk.first) return queries_.data() + place(head, token - tile.begin);
+  return chunk.q + (static_cast<std::ptrdiff_t>(token - chunk.first) * heads_ + head) * dim_;
+}
+
+void TileAttention::add_tile(const Chunk& chunk, const cache::Rows& keys, int head, const Tile& tile) {
+  const auto dim = as_size(dim_);
+  const int count = tile.end - tile.begin;
+  std::vector<float> rows(as_size(count) * dim);
+  for (int i = 0; i < count; ++i)
+    cache::decode_row(keys.type, keys.row(tile.begin + i), std::span(rows).subspan(as_size(i) * dim, dim));
+  const PackedRows packed(rows, dim_);
+  const int zeros = tiles_.rest == Tiles::Rest::zeros ? tiles_.length - count : 0;
+  std::vector<float> logits(kRowsTogether * as_size(packed.stride()));
+  float* const sums = observation_.head(head).data() + tile.begin;
+  for (int first = 0; first < count; first += kRowsTogether) {
+    const int some = std::min(kRowsTogether, count - first);
+    for (int i = 0; i < some; ++i)
+      std::copy_n(query(chunk, head, tile.begin + first + i, tile), dim, rows.data() + as_size(i) * dim);
+    packed.multiply(std::span(rows).first(as_size(some) * dim), logits);
+    for (int i = 0; i < some; ++i) {
+      float* const row = logits.data() + static_cast<std::ptrdiff_t>(i) * packed.stride();
+      cpu::add_softmax({row, as_size(count)}, zeros, sums);
+    }
+  }
+  // A query of zeros gives the same to all.
+  for (int j = 0; j < count; ++j) sums[j] += static_cast<float>(zeros) / static_cast<float>(tiles_.length);
+}
+
+}  // namespace winnow::attention

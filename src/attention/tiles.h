@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/worker.h"
+#include "cache/scratch.h"
+#include "winnow/policy/attention.h"
+
+namespace winnow::attention {
+
+/// Attention within tiles (Observe::tiles), chunk by chunk as a prompt passes through a layer: a tile is computed when
+/// its last token has come; until then its queries are kept.
+class TileAttention {
+ public:
+  /// Adds to `observation`, which asks for tiles and outlives it.
+  TileAttention(Observation& observation, int head_dim);
+  /// Bytes of a prompt of so many tokens in a layer of this shape.
+  static std::size_t bytes(const Shape& shape, const Tiles& tiles, int tokens);
+
+  /// Rows [first, first + rows) of the scratch have come, with queries [rows][H_q][d]: in this order, from row 0 on.
+  /// Each member of a team takes some heads.
+  void add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker);
+
+ private:
+  /// Tokens [begin, end).
+  struct Tile {
+    int begin;
+    int end;
+  };
+  /// What has come.
+  struct Chunk {
+    const float* q;
+    int first;
+    int end;
+  };
+
+  void add_head(const Chunk& chunk, const cache::LayerScratch& scratch, int head);
+  void add_tile(const Chunk& chunk, const cache::Rows& keys, int head, const Tile& tile);
+  /// The first token after all tiles.
+  int end() const { return observation_.size() - tiles_.after; }
+  /// The tile that a token is in, or the first one after it; empty after the last.
+  Tile tile_of(int token) const;
+  Tile next(const Tile& tile) const { return tile_of(tile.begin + tiles_.length); }
+  const float* query(const Chunk& chunk, int head, int token, const Tile& tile) const;
+  /// Where a query of a tile is kept.
+  std::ptrdiff_t place(int head, int in_tile) const {
+    return (static_cast<std::ptrdiff_t>(in_tile) * heads_ + head) * dim_;
+  }
+
+  Observation& observation_;
+  Tiles tiles_;
+  int heads_;
+  int dim_;
+  CountedVector<float> queries_;  ///< [length of a tile][H_q][d] of the tile that is not whole yet
+};
+
+}  // namespace winnow::attention

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/as_size.h"
+#include "policy/leverage.h"
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+#include "winnow/policy/score.h"
+#include "winnow/policy/spread.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+struct Settings {
+  Sketch sketch;
+  std::optional<int> blend;  ///< percent
+  Pooling pooling;
+};
+
+std::span<float> evictable(Scores& scores, int head, const AlwaysKept& always_kept) {
+  return scores.head(head).subspan(as_size(always_kept.sinks), as_size(scores.size() - always_kept.total()));
+}
+
+/// The evictable entries' distances from the mean over the layer, in standard deviations.
+void standardise(Scores& scores, const AlwaysKept& always_kept) {
+  double sum = 0;
+  double count = 0;
+  for (int head = 0; head < scores.heads(); ++head) {
+    for (const float x : evictable(scores, head, always_kept)) sum += x;
+    count += scores.size() - always_kept.total();
+  }
+  const double mean = sum / count;
+  double squares = 0;
+  for (int head = 0; head < scores.heads(); ++head) {
+    for (const float x : evictable(scores, head, always_kept)) squares += (x - mean) * (x - mean);
+  }
+  const double deviation = std::max(1e-6, std::sqrt(squares / std::max(1.0, count - 1)));
+  for (int head = 0; head < scores.heads(); ++head) {
+    for (float& x : evictable(scores, head, always_kept)) x = static_cast<float>((x - mean) / deviation);
+  }
+}
+
+/// What the tiles' attention gives to each value, by its length.
+Scores attended(const LayerView& view, const AlwaysKept& always_kept, const Pooling& pooling) {
+  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto of_head = scores.head(head);
+    for_each_row(view.scratch->values(head),
+                 [&](int j, std::span<const float> value) { of_head[j] *= static_cast<float>(norm(value)); });
+  }
+  pool_evictable(scores, always_kept, pooling);
+  return scores;
+}
+
+Scores blended(const LayerView& view, const AlwaysKept& always_kept, const Settings& s) {
+  Scores scores = attended(view, always_kept, s.pooling);
+  Scores outliers = leverage(view, always_kept, s.sketch);
+  standardise(scores, always_kept);
+  standardise(outliers, always_kept);
+  const double weight =
+      s.blend ? *s.blend / 100.0 : std::max(0.0, 1 - static_cast<double>(view.budget) / view.tokens());
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto of_head = scores.head(head);
+    for (std::size_t j = 0; j < of_head.size(); ++j) of_head[j] += static_cast<float>(weight * outliers.head(head)[j]);
+  }
+  return scores;
+}
+
+std::vector<Option> options_of_compactor() {
+  return {{"tile", Option::Integer{256, 1, 4096}, "tokens that attend to one another"},
+          {"last-tile", Option::Choice{"short", {"short", "padded"}},
+           "whether a last tile that is too short stays so or is made up with zeros"},
+          {"pad", Option::Choice{"valid", {"valid", "count"}}, "what mean pooling divides by at the ends"},
+          {"sketch", Option::Integer{48, 1, 1024}, "random directions that keys are reduced to"},
+          {"seed", Option::Integer{0, 0, 2147483647}, "what the directions are drawn by"},
+          {"blend", Option::WordOrInteger{"evicted", 0, 1000},
+           "percent at which leverage counts beside attention; evicted: the percentage that is evicted"},
+          {"floor", Option::Number{0, 0, 1}, "share of the budget that is uniform over heads"},
+          {"sinks", Option::Integer{8, 0, 65536}, "first tokens that are always kept"},
+          {"recent", Option::Integer{4, 0, 65536}, "last tokens that are always kept"}};
+}
+
+}  // namespace
+
+/// Compactor (Chari and Van Durme, 2025, "Compactor: Calibrated Query-Agnostic KV Cache Compression with Approximate
+/// Leverage Scores", section 3): keys that lie far from the others, and what tokens of one tile attend to when none is
+/// masked, are needed whatever the question. The best of all heads of a layer together stay. Options as the list below
+/// them says.
+Preset compactor() {
+  return {.name = "compactor",
+          .summary = "keys that are unlike the others, and what nearby tokens attend to in both directions",
+          .paper =
+              "Chari and Van Durme 2025, Compactor: Calibrated Query-Agnostic KV Cache Compression with Approximate "
+              "Leverage Scores",
+          .options = options_of_compactor(),
+          .build = [](const Options& options) {
+            const AlwaysKept ends{options.integer("sinks"), options.integer("recent")};
+            const auto kept = [ends](const LayerPrompt& prompt) {
+              const int sinks = std::min(ends.sinks, prompt.tokens);
+              return AlwaysKept{sinks, std::min(ends.recent, prompt.tokens - sinks)};
+            };
+            const Settings s{{options.integer("sketch"), static_cast<std::uint64_t>(options.integer("seed"))},
+                             options.integer_if("blend"),
+                             {Pool::mean, 3, pad_from(options.text("pad"))}};
+            const auto rest =
+                options.text("last-tile") == "padded" ? attention::Tiles::Rest::zeros : attention::Tiles::Rest::nothing;
+            const std::string text = fmt::format("the first {} tokens and the last {}", ends.sinks, ends.recent);
+            Method method;
+            method.reading.observe = observe_tiles({options.integer("tile"), ends.sinks, ends.recent, rest});
+            method.selection.always_kept = {text, [kept](const LayerPrompt& prompt, int) { return kept(prompt); }};
+            method.selection.least = {text, [kept](const LayerPrompt& prompt) { return kept(prompt).total(); }};
+            method.selection.score = {
+                "attention within tiles times the value's length, and leverage of the key",
+                [s](const LayerView& view, const AlwaysKept& always_kept) { return blended(view, always_kept, s); }};
+            method.selection.over_heads = adaptive(options.number("floor"), FloorRule::blend);
+            method.selection.signed_scores = true;
+            method.selection.turns_keys = true;
+            method.schedule = Schedule::once;
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods

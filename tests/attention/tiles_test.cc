@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention within tiles, against double precision.
+#include "attention/tiles.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace winnow::attention {
+namespace {
+
+constexpr int kDim = 12;
+constexpr int kQueryHeads = 6;
+constexpr int kKvHeads = 2;
+
+std::size_t z(int i) { return static_cast<std::size_t>(i); }
+
+/// A prompt's keys in a scratch, and its queries [n][H_q][d].
+struct Prompt {
+  explicit Prompt(int tokens) : n(tokens), scratch(account, ElementType::f32, kKvHeads, kDim, tokens) {
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    const auto fill = [&](std::vector<float>& x) {
+      for (float& v : x) v = 1.5F * normal(random);
+    };
+    queries.resize(z(n * kQueryHeads * kDim));
+    fill(queries);
+    std::vector<std::int32_t> positions;
+    for (int i = 0; i < n; ++i) positions.push_back(i);
+    scratch.extend(positions);
+    for (int i = 0; i < n; ++i) {
+      auto& key = keys.emplace_back(z(kKvHeads * kDim));
+      fill(key);
+      scratch.store(i, key.data(), key.data());
+    }
+  }
+
+  double logit(int head, int i, int j) const {
+    double sum = 0;
+    for (int c = 0; c < kDim; ++c)
+      sum += static_cast<double>(queries[z((i * kQueryHeads + head) * kDim + c)]) *
+             keys[z(j)][z(head / (kQueryHeads / kKvHeads) * kDim + c)];
+    return sum;
+  }
+
+  int n;
+  MemoryAccount account;
+  cache::LayerScratch scratch;
+  std::vector<float> queries;
+  std::vector<std::vector<float>> keys;
+};
+
+Observe of(const Tiles& tiles) {
+  Observe what{{ObservedRows::Kind::all, 0, {}}, Reduction::sum};
+  what.tiles = tiles;
+  return what;
+}
+
+/// [H_q][n], in chunks of so many rows, by a team.
+Observation measured(const Prompt& prompt, const Tiles& tiles, int chunk, int team) {
+  Observation out(of(tiles), kQueryHeads, prompt.n);
+  TileAttention attention(out, kDim);
+  for (int first = 0; first < prompt.n; first += chunk) {
+    const int rows = std::min(chunk, prompt.n - first);
+    for (int i = 0; i < team; ++i)
+      attention.add(prompt.queries.data() + first * kQueryHeads * kDim, prompt.scratch, first, rows, {i, team});
+  }
+  return out;
+}
+
+/// Sums over all queries of the token's tile, made up with queries and keys of zeros where that is asked for.
+double expected(const Prompt& prompt, const Tiles& tiles, int head, int token) {
+  const int end = prompt.n - tiles.after;
+  if (token < tiles.before || token >= end) return 0;
+  const int begin = tiles.before + (token - tiles.before) / tiles.length * tiles.length;
+  const int whole = begin + tiles.length;
+  double out = 0;
+  for (int i = begin; i < whole; ++i) {
+    if (i >= end && tiles.rest == Tiles::Rest::nothing) continue;
+    double sum = 0;
+    for (int j = begin; j < whole; ++j) {
+      if (j >= end && tiles.rest == Tiles::Rest::nothing) continue;
+      sum += std::exp(i < end && j < end ? prompt.logit(head, i, j) : 0);
+    }
+    out += std::exp(i < end ? prompt.logit(head, i, token) : 0) / sum;
+  }
+  return out;
+}
+
+TEST(TileAttention, every_token_sees_all_of_its_tile_and_nothing_else) {
+  const Prompt prompt(151);
+  for (const auto rest : {Tiles::Rest::nothing, Tiles::Rest::zeros}) {
+    for (const auto& tiles : {Tiles{32, 8, 4, rest}, Tiles{32, 0, 0, rest}, Tiles{200, 5, 1, rest},
+                              Tiles{1, 0, 0, rest}, Tiles{139, 8, 4, rest}, Tiles{70, 150, 1, rest}}) {
+      const auto got = measured(prompt, tiles, 151, 1);
+      for (int head = 0; head < kQueryHeads; ++head) {
+        for (int j = 0; j < prompt.n; ++j) {
+          const double want = expected(prompt, tiles, head, j);
+          ASSERT_NEAR(got.head(head)[j], want, 1e-5 * (1 + want)) << tiles.length << " " << head << " " << j;
+        }
+      }
+    }
+  }
+}
+
+TEST(TileAttention, neither_chunks_nor_threads_change_a_bit) {
+  const Prompt prompt(151);
+  for (const auto& tiles : {Tiles{32, 8, 4}, Tiles{200, 5, 1}, Tiles{7, 3, 9, Tiles::Rest::zeros}}) {
+    const auto whole = measured(prompt, tiles, 151, 1);
+    for (const int chunk : {1, 10, 64, 150}) {
+      for (const int team : {1, 4}) {
+        const auto parts = measured(prompt, tiles, chunk, team);
+        for (int head = 0; head < kQueryHeads; ++head) {
+          const auto a = whole.head(head);
+          const auto b = parts.head(head);
+          ASSERT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << tiles.length << " " << chunk << " " << team;
+        }
+      }
+    }
+  }
+}
+
+/// Logits without a scale may be large: the largest one is taken from all before the exponential.
+TEST(TileAttention, large_logits_are_no_problem) {
+  Prompt prompt(40);
+  for (float& x : prompt.queries) x *= 60;
+  const Tiles tiles{40, 0, 0, Tiles::Rest::nothing};
+  const auto got = measured(prompt, tiles, 40, 1);
+  for (int head = 0; head < kQueryHeads; ++head) {
+    double all = 0;
+    for (int j = 0; j < prompt.n; ++j) all += got.head(head)[j];
+    EXPECT_NEAR(all, 40, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace winnow::attention
