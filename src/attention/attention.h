@@ -44,11 +44,11 @@ class PrefillAttention {
 
   /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last
   /// chunk's reduce() is done. They record what these rows give to `recorded` alone; the probabilities are those of the
-  /// whole rows. REQUIRES: observers have room for all keys that are recorded and seen, and a power only with all keys
-  /// and without a window. Throws MemoryError, and is then to be called again before run(). run() and reduce() do not
-  /// throw.
+  /// whole rows. `row_scales` [count] are for observers that ask for a RowScale. REQUIRES: observers have room for all
+  /// keys that are recorded and seen, and a power only with all keys and without a window. Throws MemoryError, and is
+  /// then to be called again before run(). run() and reduce() do not throw.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-             std::span<Observation* const> observers, KeyRange recorded = {});
+             std::span<Observation* const> observers, KeyRange recorded = {}, const float* row_scales = nullptr);
   /// The same for queries that see what `visible range` says; nobody looks on. A query that sees nothing gives zeros.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
              const VisibleRange& visible);

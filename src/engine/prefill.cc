@@ -81,7 +81,8 @@ struct Prefill::Branch {
                                     [&](const Replay& r) { return r.what == what && r.draft == draft; });
     replay_of.push_back(what.passages.empty() ? kNone : as_size(found - replays.begin()));
     if (what.passages.empty() || found != replays.end()) return;
-    const attention::Observe all_rows{{attention::ObservedRows::Kind::all, 0, {}}, what.reduction};
+    attention::Observe all_rows{{attention::ObservedRows::Kind::all, 0, {}}, what.reduction};
+    all_rows.scale = what.scale;
     replays.push_back({what, draft, attention::Observation(all_rows, 0, tokens)});
   }
 

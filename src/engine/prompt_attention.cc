@@ -10,11 +10,25 @@
 
 namespace winnow::engine {
 
+bool Watchers::scale_rows() const {
+  return std::any_of(observations.begin(), observations.end(),
+                     [](const auto* o) { return o->what().scale != attention::RowScale::one; });
+}
+
 void PromptAttention::store(const Tensors& tensors, Worker worker) {
+  if (!row_scales_.empty()) scale_rows(tensors, worker);
   if (tensors.k == nullptr) return;  // the scratch has what another layer has stored
   const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
   for (int row = worker.index; row < tensors.rows; row += worker.count)
     scratch_.store(first_ + row, tensors.k + row * width, tensors.v + row * width);
+}
+
+void PromptAttention::scale_rows(const Tensors& tensors, Worker worker) {
+  for (int row = worker.index; row < tensors.rows; row += worker.count) {
+    const float* const x = tensors.input + static_cast<std::ptrdiff_t>(row) * tensors.width;
+    const double square = std::inner_product(x, x + tensors.width, x, 0.0);
+    row_scales_[as_size(row)] = square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0;
+  }
 }
 
 void PromptAttention::observe(const Tensors& tensors, Worker worker) {
@@ -34,7 +48,7 @@ void ChunkAttention::begin(const Tensors& tensors) {
   if (auto* const logsums = watchers_.records.logsums; logsums != nullptr)
     attention_.record_logsums(logsums + static_cast<std::ptrdiff_t>(first_) * shape_.query_heads);
   attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations,
-                   watchers_.recorded);
+                   watchers_.recorded, row_scales());
 }
 
 const cache::LayerLanes& PastLanes::lanes(int layer) const {
@@ -153,8 +167,9 @@ void LaterAttention::observe_row(attention::Observation& observation, int row, i
   const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
   const int first = std::max(watchers_.recorded.begin, band ? row - what.rows.count : 0);
   const int end = std::min(watchers_.recorded.end, row + 1);
-  const float weight = what.weight_of(row, observation.size());
   const auto out = observation.head(head);
+  const float scale = what.scale == attention::RowScale::one ? 1 : row_scales()[row - first_];
+  const float weight = scale * what.weight_of(row, observation.size());
   for (int j = first; j < end; ++j) {
     const float x = weight * (power == 1 ? p[past + j] : static_cast<float>(std::pow(p[past + j], power) / sum));
     float& to = out[j];

@@ -7,6 +7,7 @@
 #include "attention/attention.h"
 #include "attention/moments.h"
 #include "attention/tiles.h"
+#include "base/as_size.h"
 #include "base/memory.h"
 #include "cache/growing_lanes.h"
 #include "cache/scratch.h"
@@ -30,6 +31,9 @@ struct Watchers {
   RowRecords records = {};
   std::vector<attention::TileAttention*> tiles = {};
 
+  /// Whether a row's probabilities are scaled by some of the observations.
+  bool scale_rows() const;
+
   void add(const Watchers& others) {
     observations.insert(observations.end(), others.observations.begin(), others.observations.end());
     moments.insert(moments.end(), others.moments.begin(), others.moments.end());
@@ -42,10 +46,16 @@ class PromptAttention : public TeamAttention {
  public:
   /// The rows are those from row `first` of the scratch on.
   PromptAttention(const attention::Shape& shape, cache::LayerScratch& scratch, int first, Watchers watchers)
-      : shape_(shape), scratch_(scratch), first_(first), watchers_(std::move(watchers)) {}
+      : shape_(shape),
+        scratch_(scratch),
+        first_(first),
+        watchers_(std::move(watchers)),
+        row_scales_(watchers_.scale_rows() ? as_size(scratch.size() - first) : 0) {}
 
  protected:
   void store(const Tensors& tensors, Worker worker) final;
+  /// Of the rows, where an observation asks for it; else null.
+  const float* row_scales() const { return row_scales_.empty() ? nullptr : row_scales_.data(); }
   void observe(const Tensors& tensors, Worker worker) override;
 
   attention::Shape shape_;
@@ -54,7 +64,10 @@ class PromptAttention : public TeamAttention {
   Watchers watchers_;
 
  private:
+  void scale_rows(const Tensors& tensors, Worker worker);
   void record_queries(const Tensors& tensors, Worker worker) const;
+
+  std::vector<float> row_scales_;
 };
 
 /// Of a prompt that stands alone.

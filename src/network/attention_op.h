@@ -24,6 +24,8 @@ class AttentionOp {
     const float* k = nullptr;
     const float* v = nullptr;
     float* out = nullptr;
+    const float* input = nullptr;  ///< [rows][width] what queries, keys and values are made of; in stage 0 alone
+    int width = 0;
   };
 
   /// Called for stage 0, 1, … by every thread of the team. `out` is complete after the last one. Must not throw: work

@@ -142,7 +142,7 @@ struct Projections {
 };
 
 void watch(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
-  for (const auto* const from : {node.src[0], node.src[1], node.src[2]}) {
+  for (const auto* const from : {node.src[1], node.src[2], node.src[3]}) {
     if (from == nullptr) continue;
     const auto size = as_size(ggml_nelements(from));
     slot.watch->look(slot.tensors.layer, {static_cast<const float*>(from->data), size}, worker);
@@ -152,31 +152,32 @@ void watch(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
 /// One stage of the attention slot: a custom node. ggml's threads meet at a barrier between two nodes.
 void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   const auto& stage = *static_cast<const AttentionSlot::Stage*>(stage_pointer);
-  const int first = stage.number == 0 ? 0 : 1;  // later stages have the node before them as source 0
   auto tensors = stage.slot->tensors;
-  tensors.q = static_cast<const float*>(node->src[first]->data);
-  const auto data_of = [&](int i) {
-    const ggml_tensor* const from = node->src[first + i];
+  const auto data_of = [&](int source) {
+    const ggml_tensor* const from = node->src[source];
     return from == nullptr ? nullptr : static_cast<const float*>(from->data);
   };
-  tensors.k = data_of(1);
-  tensors.v = data_of(2);
+  if (stage.number == 0) tensors.input = data_of(0);  // later stages have the node before them there
+  tensors.q = data_of(1);
+  tensors.k = data_of(2);
+  tensors.v = data_of(3);
   tensors.out = static_cast<float*>(node->data);
   if (stage.number == 0) watch(*node, *stage.slot, Worker{index, count});
   (*stage.slot->attention)->stage(stage.number, tensors, Worker{index, count});
 }
 
-/// Without k and v the queries read keys and values that another layer has stored.
-ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, AttentionSlot& slot, ggml_tensor* q,
-                           ggml_tensor* k, ggml_tensor* v) {
-  ggml_tensor* inputs[] = {q, k, v};
-  const int count = k == nullptr ? 1 : 3;
+/// Of rows x. Without k and v the queries read keys and values that another layer has stored.
+ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, AttentionSlot& slot, ggml_tensor* x,
+                           ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
+  ggml_tensor* inputs[] = {x, q, k, v};
+  const int count = k == nullptr ? 2 : 4;
   ggml_tensor* out = nullptr;
   for (int i = 0; i < AttentionOp::kStages; ++i) {
     slot.stages[i] = {&slot, i};
-    out = i == 0 ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(s.n_head) * s.head_dim,
-                                  slot.tensors.rows, 1, 1, inputs, count, run_stage, GGML_N_TASKS_MAX, &slot.stages[i])
-                 : ggml_custom_inplace(context, out, inputs, count, run_stage, GGML_N_TASKS_MAX, &slot.stages[i]);
+    out = i == 0
+              ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(s.n_head) * s.head_dim,
+                               slot.tensors.rows, 1, 1, inputs, count, run_stage, GGML_N_TASKS_MAX, &slot.stages[i])
+              : ggml_custom_inplace(context, out, inputs + 1, count - 1, run_stage, GGML_N_TASKS_MAX, &slot.stages[i]);
   }
   return out;
 }
@@ -231,6 +232,7 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
   const auto& w = weights.layer(layer);
   slot.tensors.layer = layer;
   slot.tensors.rows = static_cast<int>(hidden->ne[1]);
+  slot.tensors.width = static_cast<int>(hidden->ne[0]);
   const auto add = [&](ggml_tensor* branch, const Affine& post_norm) {
     branch = norm(context, h, branch, post_norm);
     hidden = ggml_add_inplace(context, hidden, scaled(context, branch, h.residual_scale));
@@ -239,7 +241,7 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
   const Projections from{context, products, weights, layer, rows.positions, x};
   ggml_tensor* const q = from.queries();
   const auto [k, v] = from.keys_and_values();
-  ggml_tensor* const attended = add_attention(context, h.layer(layer), slot, q, k, v);
+  ggml_tensor* const attended = add_attention(context, h.layer(layer), slot, x, q, k, v);
   ggml_tensor* const attention = linear(context, products, w.o, attended);
   if (h.architecture->feed_forward == model::Architecture::FeedForward::beside_attention) {
     add(ggml_add_inplace(context, attention, feed_forward(context, products, weights, layer, hidden, x)), {});

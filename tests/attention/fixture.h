@@ -160,15 +160,16 @@ struct Prompt {
     factors_are_rounded = true;
   }
 
-  /// Output [n - first][H_q][d] of tokens [first, n), `chunk` at a time.
+  /// Output [n - first][H_q][d] of tokens [first, n), `chunk` at a time. `row_scales` [n] or empty.
   std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {},
-                             KeyRange recorded = {}) {
+                             KeyRange recorded = {}, std::span<const float> row_scales = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
     PrefillAttention attention(account, threads, compute_type);
     for (int at = first; at < n; at += chunk) {
       attention.begin(shape, scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at,
-                      std::min(chunk, n - at), observations, recorded);
+                      std::min(chunk, n - at), observations, recorded,
+                      row_scales.empty() ? nullptr : row_scales.data() + at);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }

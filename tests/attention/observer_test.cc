@@ -258,6 +258,30 @@ TEST(Observation, needs_no_room_for_keys_that_are_not_recorded) {
   }
 }
 
+/// Powers of two change no rounding: the maximum is that of the rows one by one, each times its own.
+TEST(Observation, rows_count_by_their_scales) {
+  Prompt prompt(shape_of(1, 3, 64), 150, ElementType::f16);
+  const std::vector<std::int32_t> rows = {3, 40, 64, 100, 149};
+  std::vector<float> scales(150, 1);
+  for (std::size_t i = 0; i < rows.size(); ++i) scales[z(rows[i])] = std::ldexp(1.0F, static_cast<int>(i % 3) - 2);
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
+    std::vector<Observation> o;
+    for (const auto row : rows) o.emplace_back(Observe{{Kind::listed, 0, {row}}, Reduction::max}, 3, prompt.n);
+    Observe all{{Kind::listed, 0, rows}, Reduction::max};
+    all.scale = RowScale::inverse_input;
+    o.emplace_back(all, 3, prompt.n);
+    prompt.prefill(0, 64, 2, pointers(o), {}, scales);
+    for (int h = 0; h < 3; ++h) {
+      for (int j = 0; j < prompt.n; ++j) {
+        float most = 0;
+        for (std::size_t i = 0; i < rows.size(); ++i) most = std::max(most, scales[z(rows[i])] * o[i].head(h)[j]);
+        ASSERT_EQ(o.back().head(h)[j], most) << h << " " << j;
+      }
+    }
+  });
+}
+
 TEST(Observation, leaves_the_output_right) {
   Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "network/network.h"
 #include "support/cache_options.h"
+#include "support/output_projection.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/session.h"
@@ -67,6 +71,54 @@ class ReplayTest : public testing::Test {
     return out;
   }
 
+  /// The same of KVzip+: each row's attention over the length of what enters it, by what query heads make of values.
+  Scores plus_reference(const std::vector<Token>& text, int chunk) const {
+    const int n = static_cast<int>(text.size());
+    Network network(path_, 1, 1, 2 * n + 200);
+    const auto& h = network.hparams();
+    const int heads = h.layer(0).n_head;
+    Scores by_head(z(h.n_layer), std::vector<std::vector<double>>(z(heads), std::vector<double>(z(n))));
+    std::vector<double> length(z(2 * n + 200));
+    network.attention().set_input_watcher([&](int, const DenseAttention::Row& row, std::span<const float> input) {
+      length[z(row.position)] = std::sqrt(std::inner_product(input.begin(), input.end(), input.begin(), 0.0));
+    });
+    for (int first = 0; first < n; first += chunk) {
+      const int end = std::min(n, first + chunk);
+      auto tokens = text;
+      const auto more = repetition(*model_, text, first, end);
+      tokens.insert(tokens.end(), more.begin(), more.end());
+      std::vector<DenseAttention::Row> rows;
+      for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
+      network.attention().set_watcher(
+          [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
+            auto& score = by_head[z(layer)][z(head)];
+            for (int j = first; row.position >= n && j < end; ++j)
+              score[z(j)] = std::max(score[z(j)], weights[z(j)] / length[z(row.position)]);
+          });
+      network.step(tokens, rows);
+    }
+    Scores out(z(h.n_layer), std::vector<std::vector<double>>(z(h.layer(0).n_head_kv), std::vector<double>(z(n))));
+    for (int layer = 0; layer < h.n_layer; ++layer) {
+      const auto w = output_projection(path_, layer);
+      const int group = h.layer(layer).group();
+      const int dim = h.layer(layer).head_dim;
+      for (int head = 0; head < heads; ++head) {
+        for (int j = 0; j < n; ++j) {
+          const auto value = network.attention().value(layer, j, head / group);
+          double squares = 0;
+          for (int o = 0; o < h.n_embd; ++o) {
+            double made = 0;
+            for (int c = 0; c < dim; ++c) made += w[z((o * heads + head) * dim + c)] * value[z(c)];
+            squares += made * made;
+          }
+          double& to = out[z(layer)][z(head / group)][z(j)];
+          to = std::max(to, by_head[z(layer)][z(head)][z(j)] * std::sqrt(squares));
+        }
+      }
+    }
+    return out;
+  }
+
   /// The text and then its last tokens once more, all in one sequence: the largest attention from these.
   Scores reference_after(const std::vector<Token>& text, int again) const {
     const int n = static_cast<int>(text.size());
@@ -105,7 +157,7 @@ class ReplayTest : public testing::Test {
 /// Nothing that is gone may be worth more than what stays, but for f32 arithmetic; tokens before `sinks` are not asked
 /// about.
 void expect_best(const std::vector<std::int32_t>& kept, const std::vector<double>& score, int sinks) {
-  double worst = 1;
+  double worst = std::numeric_limits<double>::infinity();
   double best = 0;
   for (int j = sinks; j < static_cast<int>(score.size()); ++j) {
     if (std::binary_search(kept.begin(), kept.end(), j)) {
@@ -215,6 +267,23 @@ TEST_F(ReplayTest, a_turn_is_ranked_within_each_layer) {
     sets.push_back(read.caches[0].kept());
   }
   EXPECT_EQ(sets[0], sets[1]);
+}
+
+TEST_F(ReplayTest, kvzip_plus_weighs_that_by_what_it_adds_to_the_output) {
+  const auto text = tokens(150, 1);
+  for (const int chunk : {64, 2048}) {
+    const auto score = plus_reference(text, chunk);
+    for (const std::size_t cut : {z(150), z(97)}) {
+      const auto sets = kept(text, cut, "kvzip:normalize=plus,chunk=" + std::to_string(chunk), 40);
+      for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+        for (std::size_t head = 0; head < sets[layer].size(); ++head) {
+          SCOPED_TRACE("chunk " + std::to_string(chunk) + " layer " + std::to_string(layer) + " head " +
+                       std::to_string(head));
+          expect_best(sets[layer][head], score[layer][head], 4);
+        }
+      }
+    }
+  }
 }
 
 /// A replay is extra rows after the prompt: nobody else's attention, entries or logits may tell that it took place.

@@ -74,12 +74,20 @@ class DenseAttention : public network::AttentionOp {
         .subspan(offset(layer, sequence, position) + static_cast<std::size_t>(kv_head) * dim, dim);
   }
 
+  /// Shown what enters attention in each row of a layer from now on. REQUIRES: one thread.
+  using InputWatcher = std::function<void(int layer, const Row& row, std::span<const float> input)>;
+  void set_input_watcher(InputWatcher watcher) { input_watcher_ = std::move(watcher); }
+
   /// The rms of scale |q| |k| / sqrt(d) over all pairs of a query and a key that it has seen: |q| |k| / d with the
   /// usual scale 1 / sqrt(d). REQUIRES: one thread.
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     if (number == 0 && tensors.k != nullptr) store(tensors, worker);
+    for (int row = 0; number == 0 && input_watcher_ && row < tensors.rows; ++row) {
+      const auto width = static_cast<std::size_t>(tensors.width);
+      input_watcher_(tensors.layer, rows_[row], {tensors.input + static_cast<std::size_t>(row) * width, width});
+    }
     if (number == 1) {
       const int heads = h_.layer(tensors.layer).n_head;
       for (int item = worker.index; item < tensors.rows * heads; item += worker.count)
@@ -162,6 +170,7 @@ class DenseAttention : public network::AttentionOp {
   Mapping mapping_;
   std::vector<Row> rows_;
   Watcher watcher_;
+  InputWatcher input_watcher_;
   Sees sees_;
   Reader reader_;
   std::vector<std::vector<float>> keys_;  ///< [layer][sequence][position][KV head][d]

@@ -2,9 +2,11 @@
 // What an executor promises besides the right numbers.
 #include "network/executor.h"
 
+#include <ggml.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 
 #include "network/network.h"
 #include "support/temp.h"
@@ -52,6 +54,42 @@ TEST_F(ExecutorTest, every_thread_passes_every_stage_and_waits_for_the_others) {
   EXPECT_FALSE(witness.broken());
   for (int stage = 0; stage < network::AttentionOp::kStages; ++stage)
     EXPECT_EQ(witness.calls(stage), kThreads * weights->hparams().n_layer);
+}
+
+/// Keeps what the first layer's queries, keys and values are made of.
+class InputWitness : public network::AttentionOp {
+ public:
+  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+    if (worker.index == 0) std::fill_n(tensors.out, 4 * 64 * tensors.rows, 0.0F);
+    if (number != 0 || tensors.layer != 0 || worker.index != 0) return;
+    rows.assign(tensors.input, tensors.input + static_cast<std::ptrdiff_t>(tensors.rows) * tensors.width);
+  }
+  std::vector<float> rows;
+};
+
+/// By hand: the embedding over its rms, times the norm's weights.
+TEST_F(ExecutorTest, attention_sees_the_rows_that_enter_it) {
+  MemoryAccount account;
+  const auto weights = model::Weights::load(path_);
+  const auto& h = weights->hparams();
+  network::Executor executor(*weights, 2, account);
+  const std::vector<std::int32_t> tokens = {5, 6, 260};
+  const std::vector<std::int32_t> positions = {0, 1, 2};
+  const auto width = static_cast<std::size_t>(h.n_embd);
+  Buffer hidden(account, tokens.size() * width * sizeof(float), "three rows");
+  executor.embed(tokens, hidden.as<float>().data());
+  const std::vector<float> embedded(hidden.as<float>().begin(), hidden.as<float>().end());
+  InputWitness witness;
+  executor.run_layer({}, 0, hidden.as<float>().data(), positions, witness);
+  ASSERT_EQ(witness.rows.size(), embedded.size());
+  const auto* const by = static_cast<const float*>(weights->layer(0).attention_norm.weight->data);
+  for (std::size_t row = 0; row < tokens.size(); ++row) {
+    double square = 0;
+    for (std::size_t i = 0; i < width; ++i) square += std::pow(embedded[row * width + i], 2);
+    const double rms = std::sqrt(square / static_cast<double>(width) + h.norm_eps);
+    for (std::size_t i = 0; i < width; ++i)
+      EXPECT_NEAR(witness.rows[row * width + i], embedded[row * width + i] / rms * by[i], 1e-5) << row << " " << i;
+  }
 }
 
 TEST_F(ExecutorTest, results_do_not_depend_on_the_number_of_threads) {

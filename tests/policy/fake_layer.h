@@ -133,6 +133,9 @@ class FakeLayer {
     return std::sin(1.7 * query_head + 0.9 * element * element + 2.3 * output);
   }
 
+  /// Of the row that a token's query is made of: powers of two, so that quotients are exact.
+  static double input_length(int position) { return std::ldexp(1.0, position % 3); }
+
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
   cache::KeepPlan plan(const Spec& spec, int budget, int layer = 0, int layers = 2) const {
     const std::vector<policy::LayerPrompt> prompts(layers, prompt());
@@ -231,7 +234,8 @@ class FakeLayer {
         for (int j = passage.recorded.begin; j < std::min(n_, passage.recorded.end); ++j) {
           float& to = out.head(h)[j];
           for (int i = n_; i < n_ + passage.count + passage.drafted; ++i) {
-            add(static_cast<float>(at(h, i, j)), replay.reduction, to);
+            const double scale = replay.scale == attention::RowScale::one ? 1 : 1 / input_length(i);
+            add(static_cast<float>(scale * at(h, i, j)), replay.reduction, to);
           }
         }
       }

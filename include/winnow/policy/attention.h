@@ -65,6 +65,12 @@ struct KeyRange {
 /// What is done over the observed rows with the attention probabilities of each key.
 enum class Reduction : std::uint8_t { sum, max };
 
+/// What the probabilities of a row are multiplied by before they are reduced.
+enum class RowScale : std::uint8_t {
+  one,
+  inverse_input,  ///< 1 over the Euclidean length of the row that its query, key and value are made of
+};
+
 /// Consecutive tokens of a prompt that attend to one another alone, each to all of its tile, by the softmax of q·k
 /// without scale, cap and sinks. They are counted from the prompt's first token; the last tile may be shorter.
 struct Tiles {
@@ -89,6 +95,7 @@ struct Observe {
   /// What the probabilities of each of the last rows are multiplied by, first to last; empty: 1. REQUIRES: kind last,
   /// as many as there are observed rows, above 0; no powers.
   std::vector<float> weight = {};
+  RowScale scale = RowScale::one;
   /// Set: recorded is the attention within tiles, not that of the layer. REQUIRES: all rows, reduction sum.
   std::optional<Tiles> tiles = {};
 

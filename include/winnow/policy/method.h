@@ -187,6 +187,7 @@ struct Passage {
 struct Replay {
   std::vector<Passage> passages;
   attention::Reduction reduction = attention::Reduction::max;
+  attention::RowScale scale = attention::RowScale::one;
 
   bool operator==(const Replay&) const = default;
 };

@@ -75,6 +75,7 @@ struct Block {
   const std::int32_t* from = nullptr;     ///< [tokens] of the leading keys those from this one on; ascending. Null: all
   float* logsum = nullptr;                ///< first token, first head: [tokens][logsum_stride]; may be null
   int logsum_stride = 0;
+  const float* row_scales = nullptr;  ///< [tokens] for observations with a RowScale; null: there are none
   cache::Rows keys;
   cache::Rows values;
   ComputeType compute_type = ComputeType::f32;

@@ -62,9 +62,11 @@ void observe_powers(const Block& block, const Observation& observation, const Re
 void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record) {
   const Observe& what = observation.what();
   if (!what.power.empty()) return observe_powers(block, observation, record);
+  const bool scaled = what.scale != RowScale::one;
   for (int t = 0; t < block.tokens; ++t) {
     const int row = block.first_key + t;
     mask[t] = what.rows.contains(row, observation.size()) ? what.weight_of(row, observation.size()) : 0.0F;
+    if (scaled) mask[t] *= block.row_scales[t];
   }
   // No row of the block is near enough to the keys before this one.
   const int nearest = what.rows.kind == ObservedRows::Kind::band ? block.first_key - what.rows.count : 0;

@@ -86,7 +86,8 @@ struct PrefillAttention::Impl {
   std::vector<std::int32_t> seen_from;  ///< [count] or empty
   float* logsums = nullptr;             ///< [count][H_q]
   KeyRange recorded;
-  int observed_tokens = 0;  ///< tokens of a block that retains its probabilities
+  const float* row_scales = nullptr;  ///< [count]
+  int observed_tokens = 0;            ///< tokens of a block that retains its probabilities
   std::vector<Observation*> observations;
   std::vector<Item> items;
   WorkQueue blocks;
@@ -103,8 +104,10 @@ PrefillAttention::PrefillAttention(MemoryAccount& account, int max_threads, Comp
 PrefillAttention::~PrefillAttention() = default;
 
 void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
-                             int first, int count, std::span<Observation* const> observations, KeyRange recorded) {
+                             int first, int count, std::span<Observation* const> observations, KeyRange recorded,
+                             const float* row_scales) {
   auto& s = *impl_;
+  s.row_scales = row_scales;
   s.first = first;
   s.count = count;
   s.recorded = recorded;
@@ -206,6 +209,7 @@ cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
     b.logsum =
         logsums + static_cast<std::ptrdiff_t>(item.first_token + from) * b.logsum_stride + item.kv_head * shape.group();
   }
+  if (row_scales != nullptr) b.row_scales = row_scales + item.first_token + from;
   b.keys = scratch->keys(item.kv_head);
   b.values = scratch->values(item.kv_head);
   b.compute_type = compute_type;

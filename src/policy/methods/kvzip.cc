@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
@@ -31,6 +32,17 @@ Replay repeated(int tokens, int chunk) {
   return out;
 }
 
+/// Each query head's attention times what it makes of the value, then the largest of the group.
+Scores of_outputs(const LayerView& view) {
+  Scores by_head(view.shape.query_heads, view.tokens());
+  for (int h = 0; h < by_head.heads(); ++h) {
+    const auto attention = view.replayed->head(h);
+    const auto lengths = view.output_lengths->euclidean.head(h);
+    std::transform(attention.begin(), attention.end(), lengths.begin(), by_head.head(h).begin(), std::multiplies());
+  }
+  return reduce_group(by_head, view.shape, Reduce::max);
+}
+
 }  // namespace
 
 /// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3): what
@@ -38,13 +50,17 @@ Replay repeated(int tokens, int chunk) {
 /// by chunk; an entry is worth the largest attention that it gets from its own chunk.
 ///   chunk  tokens that are repeated together
 ///   sinks  first tokens that are always kept
-///   rank   whether each head keeps its own best entries, or the best of all heads of all layers are kept
+///   normalize  plus: KVzip+ (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning"):
+///   attention by what it adds to the layer's output, beside the row that asks rank   whether each head keeps its own
+///   best entries, or the best of all heads of all layers are kept
 Preset kvzip() {
   return {.name = "kvzip",
           .summary = "what the model looks at when it repeats the text, whatever the question",
           .paper = "Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction",
           .options = {{"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"},
                       {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
+                      {"normalize", Option::Choice{"none", {"none", "plus"}},
+                       "plus: attention times the value's part of the output, over the length of the row that asks"},
                       {"rank", Option::Choice{"head", {"head", "model"}},
                        "whose best entries are kept: each head's, or those of all layers, in a second pass"}},
           .build = [](const Options& options) {
@@ -53,8 +69,18 @@ Preset kvzip() {
                                       options.integer("sinks"), [](const LayerView& view, const AlwaysKept&) {
                                         return reduce_group(*view.replayed, view.shape, Reduce::max);
                                       });
+            const bool plus = options.text("normalize") == "plus";
+            if (plus) {
+              method.selection.output_lengths = true;
+              method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
+                                        [](const LayerView& view, const AlwaysKept&) { return of_outputs(view); }};
+            }
             method.reading.replay = {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
-                                     [chunk](const LayerPrompt& prompt) { return repeated(prompt.tokens, chunk); }};
+                                     [chunk, plus](const LayerPrompt& prompt) {
+                                       Replay out = repeated(prompt.tokens, chunk);
+                                       if (plus) out.scale = attention::RowScale::inverse_input;
+                                       return out;
+                                     }};
             if (options.text("rank") == "model") {
               method.selection.over_heads = adaptive(0, FloorRule::blend);
               method.selection.over_heads.text = "by the best of all layers";

@@ -45,6 +45,48 @@ TEST(KVzip, keeps_what_the_reference_keeps) {
   }
 }
 
+/// KVzip+: the largest over the rows and the group of a_ij |W_o^(h) v_j| / |h_i|.
+std::vector<double> plus_scores(const FakeLayer& layer, int kv_head, int chunk) {
+  std::vector<double> out(z(layer.tokens()));
+  const int group = layer.shape().group();
+  const auto attention = layer.group(kv_head, chunk);
+  for (int j = 0; j < layer.tokens(); ++j) {
+    const auto row = layer.token(j);
+    const auto value = row.begin() + (layer.shape().kv_heads + kv_head) * FakeLayer::kDim;
+    const int rows = std::min(chunk, layer.tokens() - j / chunk * chunk);
+    for (int g = 0; g < group; ++g) {
+      double squares = 0;
+      for (int output = 0; output < FakeLayer::kOutputs; ++output) {
+        double made = 0;
+        for (int i = 0; i < FakeLayer::kDim; ++i)
+          made += FakeLayer::output_weight(kv_head * group + g, i, output) * value[i];
+        squares += made * made;
+      }
+      for (int i = layer.tokens(); i < layer.tokens() + rows; ++i)
+        out[j] = std::max(out[j], attention[g][i][j] * std::sqrt(squares) / FakeLayer::input_length(i));
+    }
+  }
+  return out;
+}
+
+TEST(KVzipPlus, keeps_what_the_reference_keeps) {
+  for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}, {1, 7}}) {
+    const FakeLayer layer(kv_heads, group, 60, random_attention(4));
+    for (const int chunk : {7, 2048}) {
+      for (const int budget : {5, 20, 59}) {
+        const auto plan = layer.plan("kvzip:normalize=plus,chunk=" + std::to_string(chunk), budget);
+        for (int head = 0; head < kv_heads; ++head) {
+          const auto score = plus_scores(layer, head, chunk);
+          const auto order = ranking({score.begin() + 4, score.end()}, 4);
+          auto want = all_of(4);
+          want.insert(want.end(), order.begin(), order.begin() + (budget - 4));
+          EXPECT_EQ(plan.heads[head], sorted(want)) << "chunk " << chunk << " budget " << budget;
+        }
+      }
+    }
+  }
+}
+
 TEST(KVzip, every_token_is_repeated_once_after_those_before_it) {
   const auto method = Spec::parse("kvzip:chunk=50").method();
   for (const int tokens : {1, 8, 50, 51, 150, 153}) {
