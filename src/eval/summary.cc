@@ -40,6 +40,54 @@ const char* unit_of_length(const std::string& task) {
   return task == "lines" ? "lines" : task == "kv-retrieval" ? "keys" : "tokens";
 }
 
+/// The full cache's scores, by what was measured.
+using FullScores = std::map<Key, double>;
+
+Key without_method(const Record& record) {
+  Key out = record.key;
+  out.spec.clear();
+  out.budget.clear();
+  out.kv_type.clear();
+  return out;
+}
+
+FullScores full_scores_of(const std::vector<Record>& records) {
+  FullScores out;
+  for (const auto& record : records) {
+    const auto method = method_of(record);
+    if (method == MethodKey{"full", "", "f16"} && record.skipped.empty()) out[without_method(record)] = record.score;
+  }
+  return out;
+}
+
+/// Nothing where the full cache's scores are not known, all 0 or all 1: then the score says as much.
+std::optional<double> of_full(const ByTask& by_task, const FullScores& full) {
+  std::vector<double> tasks;
+  bool is_perfect = true;
+  for (const auto& [task, of_task] : by_task) {
+    double own = 0;
+    double most = 0;
+    for (const Record* record : of_task) {
+      if (!record->skipped.empty()) continue;
+      const auto found = full.find(without_method(*record));
+      if (found == full.end()) return {};
+      is_perfect = is_perfect && found->second == 1;
+      if (found->second <= 0) continue;
+      own += record->score;
+      most += found->second;
+    }
+    if (most > 0) tasks.push_back(own / most);
+  }
+  if (tasks.empty() || is_perfect) return {};
+  return std::accumulate(tasks.begin(), tasks.end(), 0.0) / static_cast<double>(tasks.size());
+}
+
+/// Of a record whose method was the only one that read the prompt, unless the task itself tells the time.
+std::optional<double> reading_time(const Record& record) {
+  const bool is_own = record.group_size == 1 && record.timings.prefill_ms > 0 && !record.values.contains("ttft_ms");
+  return is_own ? std::optional(record.timings.prefill_ms) : std::nullopt;
+}
+
 /// The means of the values that all records have: those of some tasks say nothing of a column's others.
 std::map<std::string, double> values_of(const ByTask& by_task) {
   std::map<std::string, std::vector<double>> all;
@@ -49,6 +97,7 @@ std::map<std::string, double> values_of(const ByTask& by_task) {
       if (!record->skipped.empty()) continue;
       ++records;
       for (const auto& [name, value] : record->values) all[name].push_back(value);
+      if (const auto time = reading_time(*record)) all["read_ms"].push_back(*time);
     }
   }
   std::map<std::string, double> out;
@@ -60,7 +109,7 @@ std::map<std::string, double> values_of(const ByTask& by_task) {
 }
 
 /// `tasks`: the number of tasks in the column.
-Cell cell_of(const ByTask& by_task, std::size_t tasks) {
+Cell cell_of(const ByTask& by_task, std::size_t tasks, const FullScores& full) {
   Cell out;
   std::vector<std::vector<double>> scores;
   for (const auto& [task, records] : by_task) {
@@ -83,6 +132,7 @@ Cell cell_of(const ByTask& by_task, std::size_t tasks) {
   out.bytes_held /= n;
   out.entries /= n;
   out.values = values_of(by_task);
+  if (const auto share = of_full(by_task, full)) out.values["of_full"] = *share;
   return out;
 }
 
@@ -105,7 +155,8 @@ std::vector<MethodKey> methods_of(const Records& records) {
 }
 
 /// A table of the columns that `columns_of` names for each record.
-Table table_of(const Records& records, const std::function<std::vector<Column>(const Record&)>& columns_of) {
+Table table_of(const Records& records, const FullScores& full,
+               const std::function<std::vector<Column>(const Record&)>& columns_of) {
   Table out;
   std::map<std::pair<MethodKey, Column>, ByTask> cells;
   std::map<Column, std::set<std::string>> tasks;
@@ -119,7 +170,7 @@ Table table_of(const Records& records, const std::function<std::vector<Column>(c
     }
   }
   out.methods = methods_of(used);
-  for (const auto& [key, by_task] : cells) out.cells[key] = cell_of(by_task, tasks[key.second].size());
+  for (const auto& [key, by_task] : cells) out.cells[key] = cell_of(by_task, tasks[key.second].size(), full);
   return out;
 }
 
@@ -143,8 +194,8 @@ Benchmarks benchmarks_of(const Records& records) {
 
 Column mean_of_tasks(const std::string& benchmark) { return {benchmark, "mean of tasks"}; }
 
-Table categories_of(const Records& records, const Benchmarks& benchmarks) {
-  auto out = table_of(records, [&](const Record& record) -> std::vector<Column> {
+Table categories_of(const Records& records, const FullScores& full, const Benchmarks& benchmarks) {
+  auto out = table_of(records, full, [&](const Record& record) -> std::vector<Column> {
     const std::string category = label(record, "category");
     if (category.empty()) return {};
     const std::string benchmark = benchmark_of(record);
@@ -171,7 +222,7 @@ Column length_of(const Record& record) {
   return {has_category ? benchmark_of(record) : column_of(record).task, length_class(record.prompt_tokens)};
 }
 
-Table lengths_of(const Records& records) {
+Table lengths_of(const Records& records, const FullScores& full) {
   std::map<std::string, std::set<std::string>> classes;
   const auto is_made = [](const Record& record) {
     return is_number(label(record, "length")) || is_number(label(record, "depth"));
@@ -179,7 +230,7 @@ Table lengths_of(const Records& records) {
   for (const Record* record : records) {
     if (!is_made(*record)) classes[length_of(*record).task].insert(length_of(*record).subset);
   }
-  auto out = table_of(records, [&](const Record& record) -> std::vector<Column> {
+  auto out = table_of(records, full, [&](const Record& record) -> std::vector<Column> {
     const Column column = length_of(record);
     if (is_made(record) || classes[column.task].size() < 2) return {};
     return {column};
@@ -235,6 +286,7 @@ std::string protocol_of(const Key& key) {
 std::vector<Summary> summarize(const std::vector<Record>& records) {
   std::vector<std::string> protocols;
   for (const auto& record : records) add_once(protocols, protocol_of(record.key));
+  const auto full = full_scores_of(records);
   std::vector<Summary> out;
   for (const auto& protocol : protocols) {
     Records of;
@@ -247,8 +299,9 @@ std::vector<Summary> summarize(const std::vector<Record>& records) {
       if (!label(record, "category").empty()) with_category.insert(record.key.task);
     }
     const auto benchmarks = benchmarks_of(of);
-    out.push_back({protocol, beyond, table_of(of, [](const Record& record) { return std::vector{column_of(record)}; }),
-                   categories_of(of, benchmarks), overall_of(benchmarks), with_category, lengths_of(of)});
+    out.push_back({protocol, beyond,
+                   table_of(of, full, [](const Record& record) { return std::vector{column_of(record)}; }),
+                   categories_of(of, full, benchmarks), overall_of(benchmarks), with_category, lengths_of(of, full)});
   }
   return out;
 }

@@ -44,9 +44,12 @@ std::string with_unit(const std::string& label, const std::string& task);
 /// One method in one column.
 struct Cell {
   Mean score;
-  std::map<std::string, double> values;  ///< means of those that all records have
-  double bytes_held = 0;                 ///< mean
-  double entries = 0;                    ///< mean, per KV head
+  /// Means of those that all records have. Besides those of the records: "read_ms", the time of reading, where all were
+  /// read with this method alone; "of_full", the mean score in units of the full cache's, over the samples on which
+  /// that has one above 0, where it does not have 1 on all.
+  std::map<std::string, double> values;
+  double bytes_held = 0;  ///< mean
+  double entries = 0;     ///< mean, per KV head
   int samples = 0;
   int skipped = 0;
 };

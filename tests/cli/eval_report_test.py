@@ -136,8 +136,8 @@ def test_nothing_comes_from_outside_or_is_not_escaped(text, page):
 
 
 def test_tables_have_the_means_of_the_records(page, all_records):
-    tasks, categories, lengths = page.tables[1:4]  # after the benchmark's budgets
-    assert tasks[0][2:] == [f"task{i} score" for i in range(4)]
+    tasks, categories, lengths = page.tables[2:5]  # after the benchmark's budgets
+    assert tasks[0][2:] == [f"task{i} {what}" for i in range(4) for what in ("score", "of the full cache's score, %")]
     rows = [row for row in tasks[1:] if not row[0].startswith("budget")]
     assert [row[0] for row in rows] == ["full", "snapkv", "tova", "snapkv", "tova", "tova, q8_0"], "the full cache first, then by budget"
     assert [row[0] for row in tasks if row[0].startswith("budget")] == ["budget 64", "budget 256"]
@@ -146,16 +146,16 @@ def test_tables_have_the_means_of_the_records(page, all_records):
         for i in range(4):
             of = [r["score"] for r in all_records if r["task"] == f"task{i}" and (r["spec"], r["budget"], r["kv_type"]) == method]
             means[method, i] = mean(of)
-            assert abs(float(row[2 + i].lstrip("*").split()[0]) - 100 * mean(of)) < 0.051, (row, method)
+            assert abs(float(row[2 + 2 * i].lstrip("*").split()[0]) - 100 * mean(of)) < 0.051, (row, method)
     for row, method in zip(rows, METHODS):
         for i in range(4):
             best = max(means[m, i] for m in METHODS if m[1] == method[1])
-            assert row[2 + i].startswith("*") == (method[0] != "full" and means[method, i] == best), (row, method, i)
-    assert sorted(categories[0][2:]) == ["LongBench mean of tasks score", "QA score", "code score"]
+            assert row[2 + 2 * i].startswith("*") == (method[0] != "full" and means[method, i] == best), (row, method, i)
+    assert [name for name in sorted(categories[0][2:]) if name.endswith("score")] == ["LongBench mean of tasks score", "QA score", "code score"]
     column = categories[0].index("LongBench mean of tasks score")
     for row, method in zip([row for row in categories[1:] if not row[0].startswith("budget")], METHODS):
         assert abs(float(row[column].lstrip("*").split()[0]) - 100 * mean(means[method, i] for i in range(4))) < 0.051, (row, method)
-    assert lengths[0][2:] == [f"LongBench {part} score" for part in ("0-4k", "4-8k", "8k+")]
+    assert lengths[0][2::2] == [f"LongBench {part} score" for part in ("0-4k", "4-8k", "8k+")]
     agnostic = next(table for table in page.tables if any("KL to full" in name for name in table[0]))
     names = agnostic[0]
     assert "niah 4000 tokens, digits score" in names and "fidelity agreement, %" in names and "efficiency 2000 tokens first token, ms" in names and not [name for name in names if "nll" in name or "@" in name]
@@ -193,9 +193,9 @@ def test_no_mean_over_unlike_tasks(tmp_path):
     rows.append(record("task0", 0, METHODS[3], "question-aware", 0.5, {"category": "QA"}))
     write(folder, [{**row, "group_size": 4 if row["task"] == "task0" else 3} for row in rows])
     text = report(folder, folder + ".md")
-    assert "| `snapkv` @ 64 | skipped |" in text and "| `tova` @ 64 | **50.0** |" in text, text
+    assert "| `snapkv` @ 64 | skipped |" in text and "| `tova` @ 64 | **50.0**, of_full 1 |" in text, text
     name = f"`{METHODS[3][0]}` @ {METHODS[3][1]}"
-    assert f"| {name} | **50.0** |  |" in text and f"| {name} |  |" in text, text
+    assert f"| {name} | **50.0**, of_full 1 |  |" in text and f"| {name} |  |" in text, text
 
 
 def test_intervals_and_what_is_held(tmp_path):
@@ -210,11 +210,42 @@ def test_intervals_and_what_is_held(tmp_path):
     rows += [record("lcc", 0, method, "question-aware", 0.125) for method in (full, small)]
     write(folder, [{**row, "group_size": 2} for row in rows])
     table = Page(report(folder, folder + ".html")).tables[0]
-    assert table[0][:2] == ["method", "MiB held"] and sorted(table[0][2:]) == ["lcc score", "trec score"]
+    assert table[0][:2] == ["method", "MiB held"] and sorted(table[0][2::2]) == ["lcc score", "trec score"]
     found = {row[0]: row for row in table if row[0] in ("full", "snapkv")}
     assert found["full"][1] == f"{(50 + 2048 + 4096 + 3000) / 4 / 1024:.1f}" and found["snapkv"][1] == "", found
     trec, lcc = table[0].index("trec score"), table[0].index("lcc score")
     assert re.fullmatch(r"25\.0 \d+\.\d–\d+\.\d", found["full"][trec]) and found["full"][lcc] == "12.5", found
+
+
+def values_of(text):
+    """Of each row of a .csv file, by task and method."""
+    rows = [line.split(",") for line in text.splitlines()[1:]]
+    return {(row[1], row[3].strip('"')): dict(pair.split("=") for pair in row[-1].split()) for row in rows}
+
+
+def test_scores_in_units_of_the_full_cache_s(tmp_path):
+    """Of the samples on which that has a score. Where it has 1 on all, the score itself is the share."""
+    full, small = METHODS[0], METHODS[1]
+    scores = {"needles": [(1, 1), (0, 1), (1, 0), (0.5, 0.25), (1, 1)], "easy": [(1, 0), (1, 1)], "hopeless": [(0, 0), (0, 1)]}
+    rows = [record(task, i, method, "question-aware", score[method == small]) for task, of in scores.items() for i, score in enumerate(of) for method in (full, small)]
+    write(f"{tmp_path}/run", [{**row, "group_size": 2} for row in rows])
+    values = values_of(report(f"{tmp_path}/run", f"{tmp_path}/run.csv"))
+    assert abs(float(values["needles", "snapkv"]["of_full"]) - (1 + 0 + 0.25 + 1) / 3.5) < 1e-5, values
+    assert float(values["needles", "full"]["of_full"]) == 1
+    assert not [value for (task, _), value in values.items() if task != "needles" and "of_full" in value], values
+
+
+def test_a_reading_time_is_a_method_s_own(tmp_path):
+    """Of what was read with others only the sum is known. A task that tells the time to the first token tells this."""
+    full, small = METHODS[0], METHODS[1]
+    rows = [{**record("t", i, method, "question-aware", 1), "timings": {"prefill_ms": 2 + i, "decode_ms": 1}, "group": f"{method}{i}", "group_size": 1} for i in range(2) for method in (full, small)]
+    rows += [{**record("shared", 0, method, "question-aware", 1), "group_size": 2} for method in (full, small)]
+    rows += [{**record("fast", 0, full, "question-aware", 1, values={"ttft_ms": 3}), "group_size": 1}]
+    write(f"{tmp_path}/run", rows)
+    values = values_of(report(f"{tmp_path}/run", f"{tmp_path}/run.csv"))
+    assert {key: value for key, value in values.items() if "read_ms" in value} == {("t", "full"): {"read_ms": "2.5"}, ("t", "snapkv"): {"read_ms": "2.5"}}, values
+    text = report(f"{tmp_path}/run", f"{tmp_path}/run.md")
+    assert "| method | t | shared | fast | MiB held |" in text and "reading, ms" in report(f"{tmp_path}/run", f"{tmp_path}/run.html"), text
 
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")

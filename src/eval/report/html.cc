@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "eval/report/quantity.h"
@@ -38,31 +37,6 @@ std::string cell_of(const Table& table, const MethodKey& method, const Shown& sh
     text += fmt::format(" <small>{0:.{2}f}–{1:.{2}f}</small>", score.low, score.high, shown.quantity.digits);
   }
   return "<td>" + text + "</td>";
-}
-
-/// Of the method with the most.
-int samples_of(const Table& table, const Column& column) {
-  int out = 0;
-  for (const auto& method : table.methods) {
-    const Cell* cell = table.find(method, column);
-    if (cell != nullptr) out = std::max(out, cell->samples);
-  }
-  return out;
-}
-
-/// Mean over all columns. Empty where samples are lacking that others have: the mean of fewer, longer prompts would
-/// look as if the method held more.
-std::string bytes_of(const Table& table, const MethodKey& method) {
-  double bytes = 0;
-  int samples = 0;
-  for (const auto& column : table.columns) {
-    const Cell* cell = table.find(method, column);
-    if ((cell == nullptr ? 0 : cell->samples) < samples_of(table, column)) return "";
-    if (cell == nullptr) continue;
-    bytes += cell->bytes_held * cell->samples;
-    samples += cell->samples;
-  }
-  return samples == 0 ? "" : fmt::format("{:.1f}", bytes / samples / (1 << 20));
 }
 
 std::string head_of(const std::vector<Shown>& all) {
@@ -116,7 +90,7 @@ std::string to_html(const Table& table, const std::string& title, const std::str
         out += fmt::format("<tr class=\"budget\"><th>budget {}</th><td colspan=\"{}\"></td></tr>\n", escaped(*budget),
                            all.size() + 1);
     }
-    out += fmt::format("<tr><th>{}</th><td>{}</td>", escaped(name_of(method)), bytes_of(table, method));
+    out += fmt::format("<tr><th>{}</th><td>{}</td>", escaped(name_of(method)), mib_held(table, method));
     for (std::size_t i = 0; i < all.size(); ++i) out += cell_of(table, method, all[i], best[i]);
     out += "</tr>\n";
   }

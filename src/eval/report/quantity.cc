@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/report/quantity.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -10,6 +12,16 @@ namespace winnow::eval {
 namespace {
 
 constexpr double kMiB = 1 << 20;
+
+/// Of the method with the most.
+int samples_of(const Table& table, const Column& column) {
+  int out = 0;
+  for (const auto& method : table.methods) {
+    const Cell* cell = table.find(method, column);
+    if (cell != nullptr) out = std::max(out, cell->samples);
+  }
+  return out;
+}
 
 /// What the score of a task with these values is.
 Quantity score_of(const std::set<std::string>& values) {
@@ -42,6 +54,9 @@ Quantity quantity_of(const std::string& value) {
   static const std::vector<Quantity> known = {
       {"kl", "KL to full, nats", Better::lower, Scale::logarithmic, 3, 1},
       {"perplexity", "perplexity", Better::lower, Scale::linear, 2, 1},
+      {"of_full", "of the full cache's score, %", Better::higher, Scale::linear, 1, 0.01},
+      {"longest_part", "longest piece found, %", Better::higher, Scale::linear, 1, 0.01},
+      {"read_ms", "reading, ms", Better::lower, Scale::linear, 0, 1},
       {"ttft_ms", "first token, ms", Better::lower, Scale::linear, 0, 1},
       {"sequence_ratio", "entries kept, %", Better::lower, Scale::linear, 1, 0.01},
       {"recompute_ratio", "recomputed, %", Better::lower, Scale::linear, 1, 0.01},
@@ -72,7 +87,8 @@ std::vector<Quantity> quantities_of(const Table& table, const Column& column) {
   std::vector<Quantity> out = {score_of(names)};
   for (const auto& name : names) {
     const bool is_course = name.find('@') != std::string::npos;  // of spans of an answer, for which there are charts
-    if (name != "nll" && !is_course) out.push_back(quantity_of(name));
+    const bool is_share_of_nothing = name == "of_full" && out.front().better == Better::unknown;
+    if (name != "nll" && !is_course && !is_share_of_nothing) out.push_back(quantity_of(name));
   }
   return out;
 }
@@ -83,6 +99,19 @@ double figure(const Cell& cell, const Quantity& quantity) {
 
 bool has(const Cell* cell, const Quantity& quantity) {
   return cell != nullptr && cell->samples > 0 && (quantity.name.empty() || cell->values.contains(quantity.name));
+}
+
+std::string mib_held(const Table& table, const MethodKey& method) {
+  double bytes = 0;
+  int samples = 0;
+  for (const auto& column : table.columns) {
+    const Cell* cell = table.find(method, column);
+    if ((cell == nullptr ? 0 : cell->samples) < samples_of(table, column)) return "";
+    if (cell == nullptr) continue;
+    bytes += cell->bytes_held * cell->samples;
+    samples += cell->samples;
+  }
+  return samples == 0 ? "" : fmt::format("{:.1f}", bytes / samples / kMiB);
 }
 
 std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity,

@@ -28,13 +28,17 @@ struct Quantity {
 Quantity quantity_of(const std::string& value);
 
 /// The quantities of a column's records, the score first. Without those that repeat another one (nll, and nll@N, which
-/// a chart shows).
+/// a chart shows), and without a share of the full cache's score where neither direction of it is better.
 std::vector<Quantity> quantities_of(const Table& table, const Column& column);
 
 /// The value in its unit. REQUIRES: the cell has samples, and the value.
 double figure(const Cell& cell, const Quantity& quantity);
 /// Whether figure() may be called.
 bool has(const Cell* cell, const Quantity& quantity);
+
+/// What a method holds, the mean over all columns. Empty where samples are lacking that others have: the mean of fewer,
+/// longer prompts would look as if the method held more.
+std::string mib_held(const Table& table, const MethodKey& method);
 
 /// The best figure among the methods with this budget; nothing without a budget, or where no direction is better.
 std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity,

@@ -36,6 +36,7 @@ std::string markdown_of(const Table& table) {
     names.push_back(name_of(column));
     scores.push_back(quantities_of(table, column).front());
   }
+  names.emplace_back("MiB held");
   std::string out = markdown_head(names);
   for (const auto& method : table.methods) {
     out += fmt::format("\n| `{}`{}{} |", method.spec, method.budget.empty() ? "" : " @ " + method.budget,
@@ -47,6 +48,7 @@ std::string markdown_of(const Table& table) {
                              ? ""
                              : in_words(*cell, scores[i], best_of(table, table.columns[i], scores[i], method.budget)));
     }
+    out += fmt::format(" {} |", mib_held(table, method));
   }
   return out + "\n";
 }
