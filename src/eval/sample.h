@@ -23,6 +23,8 @@ enum class Metric : std::uint8_t {
   last_number,   ///< whether the answer's last number is the reference (LongEval)
   contains_all,  ///< the share of the references that the answer contains, in any case of letters (RULER's
                  ///< string_match_all)
+  longest_part,  ///< the share of a reference's characters that the longest piece of it in the answer has, in any case
+                 ///< of letters; the mean over the references
   contains_any,  ///< whether it contains one of them (RULER's string_match_part)
 };
 
@@ -49,6 +51,7 @@ struct Sample {
   std::string task;
   std::string id;  ///< unique within the task
   PromptText prompt;
+  std::string begun;  ///< what the answer begins with: read after the question, and after the template's end
   std::vector<std::string> documents;
   std::vector<std::string> references;
   std::vector<std::string> classes;  ///< of classification

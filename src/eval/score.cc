@@ -29,13 +29,11 @@ constexpr Named kNames[] = {
     {Metric::last_number, "last_number"},
     {Metric::contains_all, "contains"},
     {Metric::contains_any, "contains_any"},
+    {Metric::longest_part, "longest_part"},
 };
 
-double contains_all(std::string_view answer, const std::vector<std::string>& references) {
-  double found = 0;
-  for (const auto& reference : references) found += string_match(answer, reference);
-  return references.empty() ? 0 : found / static_cast<double>(references.size());
-}
+/// Whether a score is the mean over the references, not the best of them.
+bool is_mean(Metric metric) { return metric == Metric::contains_all || metric == Metric::longest_part; }
 
 double score_one(const Sample& sample, Metric metric, std::string_view answer, std::string_view reference) {
   switch (metric) {
@@ -57,6 +55,8 @@ double score_one(const Sample& sample, Metric metric, std::string_view answer, s
       return code_similarity(answer, reference);
     case Metric::last_number:
       return last_number(answer, reference);
+    case Metric::longest_part:
+      return longest_part(answer, reference);
     case Metric::contains_all:
     case Metric::contains_any:
       break;
@@ -87,10 +87,14 @@ Metric parse_metric(const std::string& name) {
 
 double score(const Sample& sample, Metric metric, const std::string& answer) {
   const std::string text = sample.scored == ScoredText::first_line ? first_line(answer) : answer;
-  if (metric == Metric::contains_all) return contains_all(text, sample.references);
   double best = 0;
-  for (const auto& reference : sample.references) best = std::max(best, score_one(sample, metric, text, reference));
-  return best;
+  double sum = 0;
+  for (const auto& reference : sample.references) {
+    const double one = score_one(sample, metric, text, reference);
+    best = std::max(best, one);
+    sum += one;
+  }
+  return is_mean(metric) && !sample.references.empty() ? sum / static_cast<double>(sample.references.size()) : best;
 }
 
 }  // namespace winnow::eval

@@ -42,6 +42,7 @@ const std::vector<TaskInfo>& list_tasks() {
     std::vector<TaskInfo> all;
     add_longbench(all);
     add_niah(all);
+    add_needles(all);
     add_ruler(all);
     add_lines(all);
     add_kv_retrieval(all);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "eval/task.h"
 
 namespace winnow::eval {
+
+/// Texts, words and wordings of made-up samples, so that parameters searched on one split are judged on the other.
+enum class Split : std::uint8_t { tuning, test };
 
 /// The user's options for tasks.
 struct TaskOptions {
@@ -22,6 +26,10 @@ struct TaskOptions {
   int answer = 0;             ///< tokens of answers, whatever they say; 0: the task's own number
   std::size_t memory = std::numeric_limits<std::size_t>::max();  ///< bytes that requests may be promised together
   std::vector<int> depths;                                       ///< percent of the prompt at which an answer is hidden
+  Split split = Split::test;                                     ///< of needles
+  std::vector<std::string> kinds;                                ///< of their answers; empty: the usual five
+  int chunk = 0;                           ///< tokens between the borders at and off which they stand; 0: anywhere
+  std::optional<PromptFormat> format;      ///< the user's, of prompts that are made up; not set: the task's own
   std::vector<std::uint32_t> seeds = {1};  ///< of samples that are made up: each makes samples of its own
   /// Called with "FILE line N: why" for a line that is no sample; the others are read.
   std::function<void(const std::string&)> on_bad_line;

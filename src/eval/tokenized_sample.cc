@@ -89,6 +89,7 @@ TokenizedSample tokenized(const Model& model, const Sample& sample, Protocol pro
     return out;
   }
   out.prompt = model.tokenize(sample.prompt);
+  if (!sample.begun.empty()) append(out.prompt.question, model.tokenize(sample.begun));
   if (max_prompt > 0) out.cut_tokens = cut_middle(out.prompt, as_size(max_prompt));
   return out;
 }

@@ -273,6 +273,29 @@ def test_needles(work, more_data):
         assert {row["part"] for row in csv.DictReader(file)} == {"60 tokens, words", "90 tokens, words"}
 
 
+def test_hidden_answers_of_five_kinds(work, more_data, tmp_path):
+    """In both splits, at borders and off them, each method alone."""
+    folder = f"{tmp_path}/data/needle"
+    os.makedirs(folder)
+    for name in ("a", "b"):
+        with open(f"{folder}/{name}.txt", "w") as file:
+            file.write(f"Text {name} is short. " * 60)
+    arguments = [WINNOW, "eval", "needles/one", "-m", f"{work}/tiny.gguf", "--data", f"{tmp_path}/data", "--raw", "--threads", "1", "--length", "800", "--limit", "1",
+                 "--kv", "full,knorm", "--budget", "24", "--beyond-context", "-o", f"{work}/hidden"]  # fmt: skip
+    run([*arguments, "--protocol", "question-aware,question-agnostic"])
+    found = list(records(work, "hidden").values())
+    assert {r["labels"]["kind"] for r in found} == {"word", "sentence", "digits", "identifier", "code"} and len(found) == 5 * 2 * 2
+    assert all(r["group_size"] == 2 and 0 <= r["values"]["longest_part"] <= 1 and r["bytes_held"] > 0 for r in found), found
+    run([*arguments, "--split", "tuning", "--kinds", "uuid,word", "--chunk", "20", "--alone"])
+    tuning = [r for r in records(work, "hidden").values() if r["labels"]["kind"].startswith("tuning")]
+    assert {r["labels"]["kind"] for r in tuning} == {f"tuning, {kind}, {place}" for kind in ("uuid", "word") for place in ("at a border", "off borders")}
+    assert all(r["group_size"] == 1 for r in tuning), tuning
+    text = run([WINNOW, "eval", "report", f"{work}/hidden"]).stdout
+    assert "needles/one 800 tokens, tuning, uuid, off borders" in text and "read_ms" in text, text
+    assert "--split" in run([*arguments, "--split", "half"], code=2).stderr
+    assert "there is no kind of answer picture (there are word, sentence," in run([*arguments, "--kinds", "picture"], code=2).stderr
+
+
 def test_distance_to_the_full_cache(work, more_data):
     run(command(work, "near", tasks=["fidelity"]))
     for (_, _, spec, *_), r in records(work, "near").items():

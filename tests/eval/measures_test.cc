@@ -64,6 +64,18 @@ Sample raw(const std::string& text, const std::string& question) {
   return out;
 }
 
+TEST_F(MeasuresTest, an_answer_that_is_begun_is_gone_on_with) {
+  auto sample = raw("A king. ", "Who?");
+  const auto asked = tokenized(*data_.model(), sample, Protocol::aware, 0);
+  sample.begun = "He is";
+  const auto begun = tokenized(*data_.model(), sample, Protocol::aware, 0);
+  auto expected = asked.prompt.question;
+  for (const Token token : data_.model()->tokenize("He is")) expected.push_back(token);
+  EXPECT_EQ(begun.prompt.question, expected);
+  EXPECT_EQ(begun.prompt.text, asked.prompt.text);
+  EXPECT_NE(hash_of(begun), hash_of(asked));
+}
+
 TEST_F(MeasuresTest, log_probabilities_are_a_softmax) {
   const std::vector<float> logits = {0, 1, 2};
   const double sum = 1 + std::exp(1.0) + std::exp(2.0);

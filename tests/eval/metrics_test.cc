@@ -89,5 +89,21 @@ TEST(MetricTest, invalid_bytes_are_no_crash) {
   EXPECT_EQ(code_similarity("\xf0\x9f", "x"), 0);
 }
 
+TEST(LongestPart, is_a_share_of_the_reference) {
+  EXPECT_NEAR(longest_part("It is 739 or 825.", "7391825"), 3.0 / 7, 1e-12);
+  EXPECT_EQ(longest_part("call Merge_Rows(beta, 42).", "merge_rows(beta, 42)"), 1);
+  EXPECT_NEAR(longest_part("8f3a91bc 40de", "8f3a91bc-40de"), 8.0 / 13, 1e-12);
+  EXPECT_NEAR(longest_part("\u00dcbel", "\u00fcber"), 3.0 / 4, 1e-12) << "characters, not bytes";
+  EXPECT_EQ(longest_part("", "x"), 0);
+  EXPECT_EQ(longest_part("x", ""), 0);
+}
+
+TEST(LongestPart, of_several_references_is_the_mean) {
+  Sample sample;
+  sample.references = {"abcd", "xyz"};
+  sample.metric = parse_metric("longest_part");
+  EXPECT_NEAR(score(sample, "ab z"), (2.0 / 4 + 1.0 / 3) / 2, 1e-12);
+}
+
 }  // namespace
 }  // namespace winnow::eval

@@ -209,6 +209,12 @@ TEST_F(RulerTest, reads_files_of_the_generator) {
   EXPECT_EQ(qa.prompt.question, "\nQuestion: What? Answer:");
   EXPECT_EQ(qa.metric, Metric::contains_any);
   EXPECT_EQ(qa.max_tokens, 32);
+  data_.options().format = PromptFormat::chat;
+  const auto chat = data_.samples("ruler/qa_1-8k").front();
+  EXPECT_EQ(chat.prompt.format, PromptFormat::chat);
+  EXPECT_EQ(chat.prompt.question, "Question: What?");
+  EXPECT_EQ(chat.begun, "Answer:") << "after the template";
+  EXPECT_EQ(chat.labels.at("kind"), "chat");
   data_.write("ruler/other.jsonl", "{}\n");
   EXPECT_THROW(data_.make("ruler/other"), InputError);
 }

@@ -28,6 +28,9 @@ struct Raw {
   CacheLists caches;
   std::vector<std::string> tasks;
   std::vector<std::string> protocols = {"question-aware"};
+  std::string split = "test";
+  bool chat = false;
+  bool alone = false;
   std::string shard = "0/1";
   std::string output;
   PromptLengths lengths;
@@ -43,6 +46,8 @@ void add_options(CLI::App& command, Raw& r) {
                 kWords)
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
+  command.add_flag("--chat", r.chat, "the chat template around RULER's prompts, too, which have none by default")
+      ->excludes("--raw");
   command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
   as_split_list(command.add_option("--length", r.task.lengths,
@@ -68,9 +73,23 @@ void add_options(CLI::App& command, Raw& r) {
                                    "percent of the prompt at which answers are hidden (niah, kv-retrieval)"),
                 kNumbers)
       ->check(CLI::Range(0, 100));
+  command
+      .add_option("--split", r.split,
+                  "of needles: tuning or test (default), which have no text, word or wording in common")
+      ->check(CLI::IsMember({"tuning", "test"}));
+  as_split_list(command.add_option("--kinds", r.task.kinds,
+                                   "of needles' answers: word, sentence, digits, identifier (18 characters), code "
+                                   "(default: these five), uuid (36)"),
+                kWords);
+  command
+      .add_option("--chunk", r.task.chunk,
+                  "needles' answers once at a multiple of N tokens, once halfway between two (default: anywhere)")
+      ->check(counts_from(2));
   as_split_list(
       command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own"),
       kNumbers);
+  command.add_flag("--alone", r.alone,
+                   "each method reads each prompt by itself (slower): records have a reading time of its own");
   command.add_option("--shard", r.shard,
                      "I/N: measure the Ith of N shares, from 0; winnow eval merge puts them together");
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
@@ -94,9 +113,14 @@ Failures measure(Raw& r) {
   Failures failures;
   report_lines(ranks, r.task, failures);
   const auto model = Model::load(r.options.model, r.options.loading);
+  if (r.common.raw || r.chat) r.task.format = r.options.prompt.format;
+  r.task.split = r.split == "tuning" ? eval::Split::tuning : eval::Split::test;
   evaluation.tasks = eval::make_tasks(r.tasks, *model, r.task);
   evaluation.limits = prompt_limits(r.lengths, r.options.loading, model->info());
   if (r.common.raw) without_template(evaluation);
+  for (auto& task : evaluation.tasks) {
+    if (r.alone) task.sharing = eval::Sharing::alone;
+  }
   Measuring measuring(ranks, *model, r.output, shard, "winnow eval report");
   Session session(model, r.options.session);
   session.on_stop(interrupted);

@@ -84,6 +84,7 @@ Failures measure(Raw& r) {
   Failures failures;
   report_lines(ranks, r.task, failures);
   const auto model = Model::load(r.options.model, r.options.loading);
+  if (r.common.raw) r.task.format = r.options.prompt.format;
   auto plans = plans_of(r, recipes, *model);
   Measuring measuring(ranks, *model, r.output, shard, "winnow papers report");
   Session session(model, r.options.session);

@@ -46,6 +46,10 @@ double last_number(std::string_view answer, std::string_view reference);
 /// Whether an answer contains the reference, in any case of letters (RULER).
 double string_match(std::string_view answer, std::string_view reference);
 
+/// The characters of the longest piece of the reference that the answer contains, in any case of letters, as a share of
+/// the reference's. 0 for an empty reference.
+double longest_part(std::string_view answer, std::string_view reference);
+
 /// How alike the answer's first line without "`", "#" and "//" is to the reference, by the matching blocks of Ratcliff
 /// and Obershelp (as Python's difflib finds them, popular characters of long lines left out), in whole percent.
 double code_similarity(std::string_view answer, std::string_view reference);

@@ -10,6 +10,7 @@ namespace winnow::eval {
 /// Each adds its tasks to the list.
 void add_longbench(std::vector<TaskInfo>& to);
 void add_niah(std::vector<TaskInfo>& to);
+void add_needles(std::vector<TaskInfo>& to);
 void add_ruler(std::vector<TaskInfo>& to);
 void add_lines(std::vector<TaskInfo>& to);
 void add_kv_retrieval(std::vector<TaskInfo>& to);

@@ -96,6 +96,12 @@ std::string pair(int number) {
   return adjectives()[i / nouns().size()] + "-" + nouns()[i % nouns().size()];
 }
 
+/// The words of one split are every other word.
+const std::string& of_half(const std::vector<std::string>& words, Split split, Random& random) {
+  const auto half = as_size(random.below(static_cast<int>(words.size() / 2)));
+  return words[2 * half + (split == Split::tuning ? 0 : 1)];
+}
+
 int count_singles() { return static_cast<int>(adjectives().size() + nouns().size()); }
 
 int count_pairs() { return static_cast<int>(adjectives().size() * nouns().size()); }
@@ -112,6 +118,10 @@ std::string made_up_uuid(Random& random) {
 }
 
 std::string made_up_word(Random& random) { return pair(random.below(count_pairs())); }
+
+std::string made_up_noun(Random& random, Split split) { return of_half(nouns(), split, random); }
+
+std::string made_up_adjective(Random& random, Split split) { return of_half(adjectives(), split, random); }
 
 std::string made_up_letters(Random& random, int count, char first_letter) {
   std::string out;

@@ -19,6 +19,9 @@ std::string made_up_uuid(Random& random);
 std::string made_up_word(Random& random);
 /// `count` letters.
 std::string made_up_letters(Random& random, int count, char first_letter);
+/// A noun or an adjective of the split's half of winnow's words.
+std::string made_up_noun(Random& random, Split split);
+std::string made_up_adjective(Random& random, Split split);
 /// Words, each once: single ones while there are enough (440), else an adjective and a noun each (48,039).
 std::vector<std::string> made_up_words(Random& random, int count);
 

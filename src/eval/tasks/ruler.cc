@@ -11,6 +11,7 @@
 #include "eval/tasks/jsonl.h"
 #include "eval/tasks/made_up.h"
 #include "eval/tasks/ruler/prompts.h"
+#include "eval/tokenized_sample.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -35,19 +36,26 @@ const std::vector<Type>& types() {
   return out;
 }
 
-PromptText prompt_of(const Made& made) {
-  PromptText out;
-  out.text = made.text;
-  out.question = made.question;
-  out.format = PromptFormat::raw;
-  return out;
+std::string trimmed(const std::string& text) {
+  const auto begin = std::min(text.find_first_not_of(" \n"), text.size());
+  return text.substr(begin, text.find_last_not_of(" \n") + 1 - begin);
 }
 
-Sample sample_of(const Type& type, const std::string& task, const std::string& id, const Made& made) {
+/// With a chat template, whose message ends with the question, the answer begins with the words that RULER's prompt
+/// ends with otherwise.
+Sample sample_of(const Type& type, const std::string& task, const std::string& id, const Made& made,
+                 PromptFormat format) {
   Sample out;
   out.task = task;
   out.id = id;
-  out.prompt = prompt_of(made);
+  const bool is_chat = format == PromptFormat::chat;
+  out.prompt.text = made.text;
+  out.prompt.question = is_chat ? trimmed(made.question) : made.question + made.begun;
+  out.prompt.format = format;
+  if (is_chat) {
+    out.begun = trimmed(made.begun);
+    out.labels["kind"] = "chat";
+  }
   out.references = made.answers;
   out.metric = type.metric;
   out.max_tokens = type.max_tokens;
@@ -57,8 +65,13 @@ Sample sample_of(const Type& type, const std::string& task, const std::string& i
 /// Makes prompts that are as long as allowed.
 class Filler {
  public:
-  Filler(const Model& model, const Type& type, const Maker& maker, int length)
-      : model_(model), type_(type), maker_(maker), room_(length - type.max_tokens), units_(type.least) {}
+  Filler(const Model& model, const Type& type, const Maker& maker, PromptFormat format, int length)
+      : model_(model),
+        type_(type),
+        maker_(maker),
+        format_(format),
+        room_(length - type.max_tokens),
+        units_(type.least) {}
 
   /// Throws InputError when even the shortest prompt is longer. The search begins at the previous prompt's result.
   Made fill(const Random& random, int number) {
@@ -81,13 +94,13 @@ class Filler {
 
  private:
   int tokens(const Made& made) const {
-    const Prompt prompt = model_.tokenize(prompt_of(made));
-    return static_cast<int>(prompt.text.size() + prompt.question.size());
+    return tokenized(model_, sample_of(type_, "", "", made, format_), Protocol::aware, 0).tokens();
   }
 
   const Model& model_;
   const Type& type_;
   const Maker& maker_;
+  PromptFormat format_;
   int room_;
   int units_;
 };
@@ -95,14 +108,16 @@ class Filler {
 Task make(const Type& type, const Model& model, const TaskOptions& options) {
   Task out;
   out.measure = answering();
+  const auto format = options.format.value_or(PromptFormat::raw);
   const std::string task = fmt::format("ruler/{}", type.name);
   for (const int length : options.lengths.empty() ? std::vector{4096} : options.lengths) {
     const Maker maker = type.maker(options, length);
-    Filler filler(model, type, maker, length);
+    Filler filler(model, type, maker, format, length);
     auto more = make_up(options, kMadeUp, [&](std::uint32_t seed, int number) {
-      auto sample =
-          sample_of(type, task, fmt::format("{}-{}", length, number), filler.fill(Random(seed, task, number), number));
-      sample.labels = {{"length", std::to_string(length)}, {"category", fmt::format("RULER {}", length)}};
+      auto sample = sample_of(type, task, fmt::format("{}-{}", length, number),
+                              filler.fill(Random(seed, task, number), number), format);
+      sample.labels["length"] = std::to_string(length);
+      sample.labels["category"] = fmt::format("RULER {}{}", length, format == PromptFormat::chat ? ", chat" : "");
       return sample;
     });
     std::move(more.begin(), more.end(), std::back_inserter(out.samples));
@@ -119,11 +134,12 @@ const Type& type_of_file(const std::string& stem) {
   return *found;
 }
 
-/// {"input", "outputs", and maybe "answer_prefix"}: the question is what stands on the input's last line.
+/// {"input", "outputs", and maybe "answer_prefix"}: the question is what stands on the input's last line. Without the
+/// prefix the input has it.
 Made made_by_authors(const nlohmann::json& line) {
   const auto input = line.at("input").get<std::string>();
   const auto cut = std::min(input.rfind('\n'), input.size());
-  return {input.substr(0, cut), input.substr(cut) + line.value("answer_prefix", ""),
+  return {input.substr(0, cut), input.substr(cut), line.value("answer_prefix", ""),
           line.at("outputs").get<std::vector<std::string>>()};
 }
 
@@ -139,7 +155,7 @@ Task ruler_file(const std::string& name, const TaskOptions& options) {
   return {read_samples(path.string(), options,
                        [&](const nlohmann::json& line, int number) {
                          return sample_of(type, name, std::to_string(line.value("index", number)),
-                                          made_by_authors(line));
+                                          made_by_authors(line), options.format.value_or(PromptFormat::raw));
                        }),
           answering()};
 }

@@ -44,10 +44,13 @@ std::string told(const Chain& chain) {
 }
 
 std::string asked(const Chain& chain) {
+  return fmt::format("\nQuestion: Find all variables that are assigned the value {0} in the text above.", chain.value);
+}
+
+std::string begun(const Chain& chain) {
   return fmt::format(
-      "\nQuestion: Find all variables that are assigned the value {0} in the text above. Answer: According to the "
-      "chain(s) of variable "
-      "assignment in the text above, {1} variables are assigned the value {0}, they are: ",
+      " Answer: According to the chain(s) of variable assignment in the text above, {1} variables are assigned the "
+      "value {0}, they are: ",
       chain.value, kVariables);
 }
 
@@ -58,8 +61,8 @@ Made make(int units, Random& random) {
   constexpr int kExampleUnits = 10;
   const Chain example = chain_in_noise(random, kExampleLetters, kExampleUnits);
   const Chain chain = chain_in_noise(random, kLetters, units);
-  return {told(example) + asked(example) + " " + join(example.names, " ") + "\n\n" + told(chain), asked(chain),
-          chain.names};
+  const std::string shown = told(example) + asked(example) + begun(example) + " " + join(example.names, " ");
+  return {shown + "\n\n" + told(chain), asked(chain), begun(chain), chain.names};
 }
 
 }  // namespace

@@ -119,22 +119,18 @@ void ask(const Shape& shape, const std::string& context, const std::string& quer
         "A special magic {0} is hidden within the following text. Make sure to memorize it. I will quiz you about the "
         "{0} afterwards.\n{1}",
         kind, context);
-    to.question = fmt::format(
-        "\nWhat is the special magic {0} for {1} mentioned in the provided text? The special magic {0} for {1} "
-        "mentioned in the provided "
-        "text is",
-        kind, query);
+    to.question = fmt::format("\nWhat is the special magic {0} for {1} mentioned in the provided text?", kind, query);
+    to.begun = fmt::format(" The special magic {0} for {1} mentioned in the provided text is", kind, query);
   } else {
     to.text = fmt::format(
         "Some special magic {0} are hidden within the following text. Make sure to memorize it. I will quiz you about "
         "the {0} "
         "afterwards.\n{1}",
         plural(shape.value), context);
-    to.question = fmt::format(
-        "\nWhat are all the special magic {0} for {1} mentioned in the provided text? The special magic {0} for {1} "
-        "mentioned in the "
-        "provided text are",
-        plural(shape.value), query);
+    to.question = fmt::format("\nWhat are all the special magic {0} for {1} mentioned in the provided text?",
+                              plural(shape.value), query);
+    to.begun =
+        fmt::format(" The special magic {0} for {1} mentioned in the provided text are", plural(shape.value), query);
   }
 }
 

@@ -11,10 +11,11 @@
 /// RULER's prompts (arXiv 2404.06654, and its repository where that says more).
 namespace winnow::eval::ruler {
 
-/// One prompt. The question is the line that asks, with the words that the answer begins with.
+/// One prompt.
 struct Made {
   std::string text;
-  std::string question;
+  std::string question;  ///< the line that asks
+  std::string begun;     ///< what the answer begins with
   std::vector<std::string> answers;
 };
 

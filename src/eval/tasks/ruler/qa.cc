@@ -107,7 +107,7 @@ Made make(const Set& set, int units, Random& random, int number) {
     context += fmt::format("{}Document {}:\n{}", i == 1 ? "" : "\n\n", i, set.documents[document]);
   }
   return {fmt::format("{}\n\nThe following are given documents.\n\n{}", task, context),
-          fmt::format("\n\n{}\n\nQuestion: {} Answer:", task, question.query), question.answers};
+          fmt::format("\n\n{}\n\nQuestion: {}", task, question.query), " Answer:", question.answers};
 }
 
 Type type_of(const char* name, const char* file, Set (*read)(const Json&)) {

@@ -55,15 +55,15 @@ List list_of(Random& random, int words, int common_times, int other_times) {
 constexpr const char* kListed =
     "Below is a numbered list of words. In these words, some appear more often than others. Memorize the ones that "
     "appear most often.\n";
-constexpr const char* kMostCommon =
-    "\nQuestion: What are the 10 most common words in the above list? Answer: The top 10 words that appear most often "
-    "in the list are:";
+constexpr const char* kMostCommon = "\nQuestion: What are the 10 most common words in the above list?";
+constexpr const char* kMostCommonAre = " Answer: The top 10 words that appear most often in the list are:";
 
 Made common_words(const Frequencies& f, int units, Random& random) {
   const List example = list_of(random, f.example_words, f.example_common, f.example_others);
   const List list = list_of(random, units, f.common, f.others);
-  return {kListed + example.numbered + kMostCommon + " " + numbered(example.common) + "\n" + kListed + list.numbered,
-          kMostCommon, list.common};
+  const std::string shown =
+      kListed + example.numbered + kMostCommon + kMostCommonAre + " " + numbered(example.common) + "\n";
+  return {shown + kListed + list.numbered, kMostCommon, kMostCommonAre, list.common};
 }
 
 /// Words of six letters.
@@ -94,7 +94,8 @@ Made frequent_words(int vocabulary, int units, Random& random) {
           join(all, " "),
       "\nQuestion: Do not provide any explanation. Please ignore the dots '....'. What are the three most frequently "
       "appeared words in "
-      "the above coded text? Answer: According to the coded text above, the three most frequently appeared words are:",
+      "the above coded text?",
+      " Answer: According to the coded text above, the three most frequently appeared words are:",
       {words.begin() + 1, words.begin() + 4}};
 }
 
