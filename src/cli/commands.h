@@ -18,6 +18,7 @@ void add_docs(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_tune(CLI::App& app);
+void add_calibrate(CLI::App& app);
 void add_papers(CLI::App& app);
 /// Only where winnow is built with Boost.
 void add_serve(CLI::App& app);
@@ -34,6 +35,9 @@ enum class OnInterrupt : std::uint8_t {
 
 /// Forgets an earlier Ctrl-C and says what the next one does. Until it is called: stops_then_ends.
 void on_interrupt(OnInterrupt action);
+
+/// SIGTERM does from now on what Ctrl-C does: mpirun sends it to its processes when Ctrl-C ends them.
+void interrupt_on_sigterm();
 
 /// Whether Ctrl-C has been pressed since.
 bool interrupted();

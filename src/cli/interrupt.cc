@@ -10,9 +10,9 @@ namespace {
 
 std::atomic<bool> stop_asked{false};
 
-void stop_once(int /*signal*/) {
+void stop_once(int signal) {
   stop_asked.store(true);
-  std::signal(SIGINT, SIG_DFL);  // the second Ctrl-C ends the process
+  std::signal(signal, SIG_DFL);  // the second Ctrl-C ends the process
 }
 
 void stop(int /*signal*/) { stop_asked.store(true); }
@@ -23,6 +23,8 @@ void on_interrupt(OnInterrupt action) {
   stop_asked.store(false);
   std::signal(SIGINT, action == OnInterrupt::ends ? SIG_DFL : action == OnInterrupt::stops ? stop : stop_once);
 }
+
+void interrupt_on_sigterm() { std::signal(SIGTERM, stop_once); }
 
 bool interrupted() { return stop_asked.load(); }
 

@@ -4,10 +4,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "base/clock.h"
+#include "eval/tokenized_sample.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -135,14 +137,46 @@ class Run {
   Outcome outcome_;
 };
 
+Key without_prompt(Key key) {
+  key.prompt_hash.clear();
+  return key;
+}
+
+/// The hashes of prompts by keys without them. Older folders may have several of one key.
+using Hashes = std::map<Key, std::set<std::string>>;
+
+void check_prompt(const Model& model, const Evaluation& evaluation, const Sample& sample, Protocol protocol,
+                  const Hashes& known) {
+  std::string now;
+  for (const auto& method : evaluation.methods) {
+    const auto found = known.find(key_without_prompt(sample, protocol, method, evaluation.limits));
+    if (found == known.end()) continue;
+    if (now.empty()) now = hash_of(tokenized(model, sample, protocol, evaluation.limits.max_prompt));
+    if (!found->second.contains(now))
+      throw InputError(
+          fmt::format("the records that are there have another prompt of the sample {} of {} ({}, and now it is {}): "
+                      "the data or an "
+                      "option that prompts depend on has changed; give another folder with -o",
+                      sample.id, sample.task, *found->second.begin(), now));
+  }
+}
+
 }  // namespace
+
+void check_prompts(const Model& model, std::span<const Evaluation> evaluations, const std::set<Key>& known) {
+  Hashes hashes;
+  for (const auto& key : known) hashes[without_prompt(key)].insert(key.prompt_hash);
+  if (hashes.empty()) return;
+  for (const auto& evaluation : evaluations) {
+    for_each_group(evaluation, [&](const Task&, const Sample& sample, Protocol protocol) {
+      check_prompt(model, evaluation, sample, protocol, hashes);
+    });
+  }
+}
 
 Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& known) {
   std::set<Key> is_known;
-  for (auto key : known) {
-    key.prompt_hash.clear();
-    is_known.insert(std::move(key));
-  }
+  for (const auto& key : known) is_known.insert(without_prompt(key));
   Outlook out;
   std::set<std::pair<std::string, std::string>> samples;
   std::set<Key> planned;

@@ -42,8 +42,13 @@ struct Outlook {
   int known = 0;    ///< records that are there
 };
 
+/// Refuses known records of a prompt that has changed since, for a report would mix both. Reads the prompts of the
+/// evaluations' shares that have known records. Throws InputError (the sample and the hashes of both prompts), and what
+/// tokenized() throws.
+void check_prompts(const Model& model, std::span<const Evaluation> evaluations, const std::set<Key>& known);
+
 /// Of evaluations that are run one after the other, each its share. No prompt is read for it, so a record is known by
-/// all but its prompt's tokens: where these have changed since, it is measured again.
+/// all but its prompt's tokens: check_prompts() says whether these have changed.
 Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& known);
 
 /// The outcome of a run.

@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 
+#include "papers/made.h"
 #include "papers/selection.h"
 #include "winnow/error.h"
 
@@ -63,23 +65,6 @@ std::set<std::string> labels_of(const Recipe& recipe) {
   return out;
 }
 
-/// A task of a measure with its samples.
-struct Made {
-  const TaskInfo* info;
-  eval::Task task;
-};
-
-/// What the samples have of a label.
-std::set<std::string> values_of(const std::vector<Made>& made, const char* label) {
-  std::set<std::string> out;
-  for (const auto& one : made) {
-    for (const auto& sample : one.task.samples) {
-      if (const auto found = sample.labels.find(label); found != sample.labels.end()) out.insert(found->second);
-    }
-  }
-  return out;
-}
-
 bool takes(const Measure& measure, TaskInfo::Option option) {
   return std::ranges::any_of(measure.tasks, [&](const TaskInfo* task) { return task->takes(option); });
 }
@@ -116,13 +101,17 @@ class Planner {
 
   void add(const Measure& measure) {
     const auto asked = lengths(measure);
-    auto made = tasks_of(measure, asked);
+    const auto options = options_of(measure, asked);
+    if (!options) return;
+    const auto found = eval::at_hand(measure.tasks, options->data);
+    if (!found.lacking.empty()) note(found.lacking);
+    auto made = make(found.tasks, model_, *options);
     if (!made.empty()) keep_selected(measure, made);
     if (made.empty()) return;
     if (asked != measure.lengths)
       note(fmt::format("{}: prompts have the length {}, not {} as in the recipe", measure.name, listed(asked),
                        lengths_in_words(measure)));
-    if (tasks_.limit > 0) note_limit(measure, made);
+    if (tasks_.limit > 0) note_limit(measure, made, count_without_limit(measure, found.tasks, *options));
     const int most = max_prompt(measure, made);
     for (auto& [info, task] : made) {
       eval::Evaluation evaluation;
@@ -146,8 +135,8 @@ class Planner {
     return out;
   }
 
-  /// Those whose files are there, with prompts of the lengths that are not left out.
-  std::vector<Made> tasks_of(const Measure& measure, std::vector<int> lengths) {
+  /// How the measure's tasks are made, with prompts of the lengths that are not left out. Nothing where none is left.
+  std::optional<eval::TaskOptions> options_of(const Measure& measure, std::vector<int> lengths) const {
     eval::TaskOptions options = tasks_;
     options.shots = measure.shots;
     options.answer = measure.answer;
@@ -157,22 +146,33 @@ class Planner {
     const bool has_lengths = !lengths.empty();
     if (beyond(measure) == Beyond::refused)
       std::erase_if(lengths, [&](int length) { return !fits(measure, length, limits_.context); });
-    std::vector<Made> out;
-    if (has_lengths && lengths.empty()) return out;
+    if (has_lengths && lengths.empty()) return {};
     options.lengths = std::move(lengths);
-    const auto found = eval::at_hand(measure.tasks, options.data);
-    if (!found.lacking.empty()) note(found.lacking);
-    for (const auto* task : found.tasks) out.push_back({task, task->make(model_, options)});
-    return out;
+    return options;
+  }
+
+  /// Lines that are no samples are not reported: the run does not read them.
+  std::size_t count_without_limit(const Measure& measure, const std::vector<const TaskInfo*>& tasks,
+                                  eval::TaskOptions options) const {
+    options.limit = 0;
+    options.on_bad_line = {};
+    auto made = make(tasks, model_, options);
+    leave_out_unselected(measure, made);
+    return count_samples(made);
   }
 
   /// Leaves out the samples that no cell is about, and tasks that have no others.
-  void keep_selected(const Measure& measure, std::vector<Made>& made) {
-    const auto before = values_of(made, "length");
+  void leave_out_unselected(const Measure& measure, std::vector<Made>& made) const {
     for (auto& one : made)
       std::erase_if(one.task.samples,
                     [&](const eval::Sample& sample) { return !selection_.has(measure, one.info->name, sample); });
     std::erase_if(made, [](const Made& one) { return one.task.samples.empty(); });
+  }
+
+  /// The same, and notes what it means.
+  void keep_selected(const Measure& measure, std::vector<Made>& made) {
+    const auto before = values_of(made, "length");
+    leave_out_unselected(measure, made);
     std::vector<std::string> lost;
     std::ranges::set_difference(before, values_of(made, "length"), std::back_inserter(lost));
     if (!lost.empty() && !tasks_.lengths.empty()) {
@@ -184,10 +184,12 @@ class Planner {
   }
 
   /// How many samples --limit has left, and of which part of what the recipe varies.
-  void note_limit(const Measure& measure, const std::vector<Made>& made) {
-    std::size_t samples = 0;
-    for (const auto& one : made) samples += one.task.samples.size();
-    auto out = fmt::format("{}: --limit {} leaves {} samples", measure.name, tasks_.limit, samples);
+  void note_limit(const Measure& measure, const std::vector<Made>& made, std::size_t without_limit) {
+    const auto samples = count_samples(made);
+    auto out = samples > without_limit ? fmt::format("{}: --limit {} makes {} samples, not {} as without it",
+                                                     measure.name, tasks_.limit, samples, without_limit)
+                                       : fmt::format("{}: --limit {} leaves {} of {} samples", measure.name,
+                                                     tasks_.limit, samples, without_limit);
     const auto tell = [&](const char* label, const std::vector<int>& all, const char* what) {
       const auto left = values_of(made, label).size();
       if (left < all.size()) out += fmt::format(", {} of {} {}", left, all.size(), what);

@@ -227,13 +227,28 @@ std::vector<Pair> pairs_of(const std::vector<Compared>& orders) {
 }
 
 std::string in_words(const std::vector<Compared>& orders) {
-  std::map<Verdict, int> count;
-  for (const auto& order : orders) ++count[order.verdict];
-  return fmt::format(
-      "Of {} orders of the paper {} agree, {} disagree, {} cannot be told, {} have too few samples (fewer than {}, or "
-      "one of a task), {} are of caches from which nothing was evicted, {} were not measured.",
-      orders.size(), count[Verdict::agrees], count[Verdict::disagrees], count[Verdict::cannot_be_told],
-      count[Verdict::few_samples], kLeastSamples, count[Verdict::nothing_evicted], count[Verdict::not_measured]);
+  struct Words {
+    Verdict verdict;
+    std::string of_one;
+    std::string of_several;
+  };
+  const auto few = fmt::format("too few samples (fewer than {}, or one of a task)", kLeastSamples);
+  const Words all[] = {
+      {Verdict::agrees, "agrees", "agree"},
+      {Verdict::disagrees, "disagrees", "disagree"},
+      {Verdict::cannot_be_told, "cannot be told", "cannot be told"},
+      {Verdict::few_samples, "has " + few, "have " + few},
+      {Verdict::nothing_evicted, "is of caches from which nothing was evicted",
+       "are of caches from which nothing was evicted"},
+      {Verdict::not_measured, "was not measured", "were not measured"},
+  };
+  std::vector<std::string> parts;
+  for (const auto& words : all) {
+    const auto count = std::ranges::count(orders, words.verdict, &Compared::verdict);
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, count == 1 ? words.of_one : words.of_several));
+  }
+  return fmt::format("Of {} {} of the paper {}.", orders.size(), orders.size() == 1 ? "order" : "orders",
+                     fmt::join(parts, ", "));
 }
 
 }  // namespace winnow::papers

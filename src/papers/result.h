@@ -44,7 +44,7 @@ struct Pair {
 /// The orders by who says so, and by rows.
 std::vector<Pair> pairs_of(const std::vector<Compared>& orders);
 
-/// "Of 30 orders of the paper 20 agree, 3 disagree, 7 cannot be told", and so on: all verdicts.
+/// "Of 30 orders of the paper 20 agree, 3 disagree, 7 cannot be told." Verdicts that no order has are left out.
 std::string in_words(const std::vector<Compared>& orders);
 
 }  // namespace winnow::papers

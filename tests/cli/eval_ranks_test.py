@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,8 +20,8 @@ ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "OMPI_ALLOW_RUN_A
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # fmt: skip
 
 
-def eval_command(work, out):
-    return [WINNOW, "eval", f"{work}/own.jsonl", "-m", f"{work}/tiny.gguf", "-o", f"{work}/{out}", "--raw", "--threads", "1", "--beyond-context",
+def eval_command(work, out, tasks="own"):
+    return [WINNOW, "eval", f"{work}/{tasks}.jsonl", "-m", f"{work}/tiny.gguf", "-o", f"{work}/{out}", "--raw", "--threads", "1", "--beyond-context",
             "--kv", "full,snapkv:window=4,streaming-llm", "--budget", "24,48", "--protocol", "question-aware,question-agnostic"]  # fmt: skip
 
 
@@ -62,9 +63,18 @@ def measured(work, out):
     return sum(os.path.getsize(part) for part in parts if os.path.exists(part))
 
 
-def write_tasks(work, *lines):
-    with open(f"{work}/own.jsonl", "w") as file:
-        for i in range(9):
+def measured_by(work, out, process):
+    """Records of one process of a run."""
+    path = f"{work}/{out}/part-{process}/records.jsonl"
+    if not os.path.exists(path):
+        return 0
+    with open(path) as file:
+        return len(file.readlines())
+
+
+def write_tasks(work, *lines, samples=9, name="own"):
+    with open(f"{work}/{name}.jsonl", "w") as file:
+        for i in range(samples):
             print(json.dumps({"id": f"q{i}", "text": f"a text {i} " * 30, "question": "what?", "outputs": ["x"], "max_tokens": 6}), file=file)
         for line in lines:
             print(line, file=file)
@@ -108,6 +118,27 @@ def test_a_process_that_dies_costs_what_it_was_at(work, expected):
     again = ranks(4, work, "died").stderr
     known = int(again.split(" known before")[0].split()[-1])
     assert 0 < known < 18 and records(work, "died") == expected, again
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_once_how_to_go_on(work, expected, number):
+    """mpirun gets Ctrl-C, ends its processes by SIGTERM and soon kills them. What the first one says counts the others' records, too."""
+    out = f"stopped-{number.name}"
+    write_tasks(work, samples=150, name="many")
+    command = ["mpirun", "-n", "2", *eval_command(work, out, "many")]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not all(measured_by(work, out, i) for i in range(2)):
+        time.sleep(0.002)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode != 0, said
+    counts = re.findall(f"{work}/{out} has ([0-9]+) records: winnow eval report {work}/{out} shows them, and the same command goes on", said)
+    assert len(counts) == 1 and said.count("the same command goes on") == 1, said
+    each = [measured_by(work, out, i) for i in range(2)]
+    # The other process may have been about to write its last group, of 5.
+    assert max(each) < int(counts[0]) and sum(each) - 5 <= int(counts[0]) <= sum(each), (said, each)
+    again = run(command).stderr
+    assert f"{sum(each)} known" in again and len(records(work, out)) == 150 * 2 * 5, again
 
 
 def test_a_folder_that_has_a_part_s_name_is_not_written_to(work, expected):

@@ -455,6 +455,30 @@ def test_a_run_says_first_what_is_to_be_measured(work, data):
     assert share.endswith("12 samples, 0 records to measure, 60 known"), share
 
 
+def test_records_of_a_prompt_that_has_changed_are_refused(work, data):
+    """By the sample and both hashes, before anything is measured. A sample more is no change."""
+    def lines(*texts):
+        with open(f"{work}/changing.jsonl", "w") as file:
+            for i, text in enumerate(texts):
+                print(json.dumps({"id": f"q{i}", "text": text * 30, "question": "what?", "outputs": ["x"], "max_tokens": 4}), file=file)
+
+    arguments = command(work, "changing", tasks=[f"{work}/changing.jsonl"])
+    lines("one ", "two ")
+    run(arguments)
+    lines("one ", "two ", "three ")
+    assert "3 samples, 10 records to measure, 20 known" in run(arguments).stderr
+    before = records(work, "changing")
+    lines("four ", "one ", "another ", "three ")
+    for more in ([], ["--shard", "1/2"]):
+        said = run([*arguments, *more], code=1).stderr
+        found = re.search(r"prompt of the sample q([01]) of [^ ]*changing[^ ]* \(([0-9a-f]{16}), and now it is ([0-9a-f]{16})\)", said)
+        old, now = found.groups()[1:]
+        assert old != now and old in {r["prompt_hash"] for r in before.values() if r["id"] == f"q{found[1]}"}, said
+        assert "known" not in said and records(work, "changing") == before, said
+    lines("two ", "one ")  # the prompts of two samples, each under the other's id
+    assert "q0" in run(arguments, code=1).stderr
+
+
 def test_a_folder_of_somebody_else_s_stays_as_it_is(work, data):
     os.makedirs(f"{work}/foreign")
     with open(f"{work}/foreign/records.jsonl", "w") as file:

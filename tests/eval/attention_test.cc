@@ -754,7 +754,7 @@ TEST_F(AttentionTest, the_loss_of_what_merges_is_refused_before_anything_is_meas
     RecordFile records(folder / "out", "1");
     EXPECT_EQ(test::usage_error([&] { run(session_, evaluation, records, {}); }),
               "attention/loss cannot measure " + evaluation.methods[1].spec() +
-                  ": it merges entries into those that it keeps, and the bound is that of eviction alone");
+                  ": it stores other vectors for what it keeps, and the bound is that of eviction alone");
     EXPECT_TRUE(records.records().empty());
   }
   evaluation.methods = {cache("cam", "20"), cache("ems:merge=off,window=4", "20")};

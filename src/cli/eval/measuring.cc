@@ -121,16 +121,12 @@ eval::Outcome Measuring::run_shared(Session& session, eval::Evaluation& evaluati
 
 eval::Outcome Measuring::run_alone(Session& session, const eval::Evaluation& evaluation) {
   eval::collect_process_folders(folder_, hash_, evaluation, *records_);  // of processes that were killed
-  try {
-    return eval::run(session, evaluation, *records_, eval_progress());
-  } catch (const Interrupted&) {
-    say_how_to_go_on();
-    throw;
-  }
+  return eval::run(session, evaluation, *records_, eval_progress());
 }
 
+/// Of all processes: those of others lie in their folders.
 void Measuring::say_how_to_go_on() const {
-  const auto count = records_->records().size();
+  const auto count = eval::records_in(folder_).size();
   if (count == 0) {
     log().info("nothing was measured yet; the same command goes on");
   } else {
@@ -139,19 +135,25 @@ void Measuring::say_how_to_go_on() const {
 }
 
 /// Processes that were killed have left records, too.
-void Measuring::say_outlook(std::span<const eval::Evaluation> evaluations) const {
+void Measuring::say_outlook(const Model& model, std::span<const eval::Evaluation> evaluations) const {
   std::set<eval::Key> known;
   for (const auto& record : records_->records()) known.insert(record.key);
   for (const auto& record : eval::repaired_process_records(folder_, hash_)) known.insert(record.key);
+  eval::check_prompts(model, evaluations, known);
   const auto out = eval::outlook(evaluations, known);
   log().info("{} samples, {} records to measure, {} known", out.samples, out.records, out.known);
 }
 
 void Measuring::run(Session& session, std::span<eval::Evaluation> evaluations) {
   for (auto& evaluation : evaluations) evaluation.shard = shard_;
-  if (records_) say_outlook(evaluations);
-  for (auto& evaluation : evaluations)
-    add(ranks_.count() == 1 ? run_alone(session, evaluation) : run_shared(session, evaluation), sum_);
+  if (records_) say_outlook(session.model(), evaluations);
+  try {
+    for (auto& evaluation : evaluations)
+      add(ranks_.count() == 1 ? run_alone(session, evaluation) : run_shared(session, evaluation), sum_);
+  } catch (const Interrupted&) {
+    ranks_.say_last([this] { say_how_to_go_on(); });
+    throw;
+  }
 }
 
 int Measuring::end() {

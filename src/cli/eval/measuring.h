@@ -43,8 +43,8 @@ class Measuring {
   Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard, std::string report);
 
   /// Measures what is not there yet, and first says how much that is. All processes call this once, with the same
-  /// evaluations, whose shares it sets. Throws what eval::run() throws; when the user has stopped it, says how to go
-  /// on.
+  /// evaluations, whose shares it sets. Throws what eval::check_prompts() and eval::run() throw; when the user has
+  /// stopped it, says how to go on.
   void run(Session& session, std::span<eval::Evaluation> evaluations);
 
   /// Prints the sums of all runs and processes, on the first. Returns how many samples could not be measured: on the
@@ -52,7 +52,7 @@ class Measuring {
   int end();
 
  private:
-  void say_outlook(std::span<const eval::Evaluation> evaluations) const;
+  void say_outlook(const Model& model, std::span<const eval::Evaluation> evaluations) const;
   void say_how_to_go_on() const;
   eval::Outcome run_alone(Session& session, const eval::Evaluation& evaluation);
   eval::Outcome run_shared(Session& session, eval::Evaluation& evaluation);

@@ -2,11 +2,16 @@
 #include "cli/eval/ranks.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "base/as_size.h"
+#include "cli/commands.h"
 #include "winnow/error.h"
 
 #ifdef WINNOW_HAS_MPI
@@ -29,12 +34,42 @@ namespace {
 
 #ifdef WINNOW_HAS_MPI
 
+namespace {
+
+constexpr std::chrono::milliseconds kMostWait(900);
+
+/// Messages without content.
+enum Tag : std::uint8_t { kHasStopped, kHasSaid };
+
+/// The message is gone when the process that it is for takes it, for which nobody waits.
+void send(int to, Tag tag) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Isend(nullptr, 0, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+}
+
+/// Leaves the core to the processes that still measure.
+void nap() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
+void wait_for(std::vector<MPI_Request>& requests, std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  int are_done = 0;
+  const auto test = [&] {
+    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &are_done, MPI_STATUSES_IGNORE);
+    return are_done != 0;
+  };
+  while (!test() && std::chrono::steady_clock::now() < end) nap();
+}
+
+}  // namespace
+
 Ranks::Ranks() : exceptions_(std::uncaught_exceptions()) {
   if (!is_started_by_mpirun()) return;
   MPI_Init(nullptr, nullptr);
   begun_ = true;
   MPI_Comm_rank(MPI_COMM_WORLD, &index_);
   MPI_Comm_size(MPI_COMM_WORLD, &count_);
+  interrupt_on_sigterm();
 }
 
 Ranks::~Ranks() {
@@ -43,7 +78,31 @@ Ranks::~Ranks() {
 }
 
 void Ranks::wait() const {
-  if (begun_) MPI_Barrier(MPI_COMM_WORLD);
+  if (!begun_) return;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  int all_are_here = 0;
+  while (MPI_Test(&request, &all_are_here, MPI_STATUS_IGNORE), all_are_here == 0) {
+    if (interrupted()) throw Interrupted("interrupted");
+    nap();
+  }
+}
+
+void Ranks::say_last(const std::function<void()>& say) const {
+  if (!begun_) return say();
+  std::vector<MPI_Request> others(is_first() ? as_size(count_ - 1) : 0);
+  for (std::size_t i = 0; i < others.size(); ++i)
+    MPI_Irecv(nullptr, 0, MPI_BYTE, static_cast<int>(i) + 1, kHasStopped, MPI_COMM_WORLD, &others[i]);
+  if (is_first()) {
+    wait_for(others, kMostWait / 2);
+    say();
+    for (int i = 1; i < count_; ++i) send(i, kHasSaid);
+  } else {
+    send(0, kHasStopped);
+    others.resize(1);
+    MPI_Irecv(nullptr, 0, MPI_BYTE, 0, kHasSaid, MPI_COMM_WORLD, others.data());
+    wait_for(others, kMostWait);
+  }
 }
 
 void Ranks::add_up(std::span<double> values) const {
@@ -67,6 +126,8 @@ Ranks::Ranks() {
 Ranks::~Ranks() = default;
 
 void Ranks::wait() const {}
+
+void Ranks::say_last(const std::function<void()>& say) const { say(); }
 
 void Ranks::add_up(std::span<double> /*values*/) const {}
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 
 namespace winnow::cli {
@@ -19,8 +20,12 @@ class Ranks {
   int count() const { return count_; }
   bool is_first() const { return index_ == 0; }
 
-  /// Waits until all processes have called this.
+  /// Waits until all processes have called this. Throws Interrupted when the user stops the run meanwhile.
   void wait() const;
+  /// For a run that the user has stopped: the first process calls `say` once the others have stopped, too, and these
+  /// wait for it. mpirun kills all processes as soon as one has ended, and in any case after a second, so that nobody
+  /// waits longer.
+  void say_last(const std::function<void()>& say) const;
   /// Gives the first process the sums of all processes. The others' values stay as they are.
   void add_up(std::span<double> values) const;
 

@@ -40,6 +40,7 @@ std::vector<Curve> curves_of(const Table& table, const Column& column, const Qua
   for (const auto& method : table.methods) {
     const Cell* cell = table.find(method, column);
     if (method.budget.empty() || !has(cell, quantity)) continue;
+    if (axis == Axis::bytes && !has_all_samples(table, column, cell)) continue;
     const auto x = place_of(method, *cell, axis);
     if (!x || *x <= 0 || !fits(quantity, figure(*cell, quantity))) continue;
     auto curve = std::find_if(out.begin(), out.end(), [&](const Curve& c) { return c.name == name_of(method); });

@@ -74,7 +74,9 @@ void add_heat_maps(const std::vector<HeatMaps>& all, DrawnPage& page) {
 void add_plots(const std::vector<Record>& records, const Summary& summary, DrawnPage& page) {
   page.add_charts(
       "Curves",
-      fmt::format("The {} best methods by their mean height; the others are the thin lines.", Chart::kColoured),
+      fmt::format("The {} best methods by their mean height; the others are the thin lines. Only methods with all "
+                  "samples are drawn against MiB held.",
+                  Chart::kColoured),
       curves_of(summary));
   page.add_charts("Perplexity", "Of each span of tokens after the prompt; the lowest in colour.",
                   perplexity_of(records, summary.protocol));

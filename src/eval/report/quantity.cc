@@ -101,12 +101,16 @@ bool has(const Cell* cell, const Quantity& quantity) {
   return cell != nullptr && cell->samples > 0 && (quantity.name.empty() || cell->values.contains(quantity.name));
 }
 
+bool has_all_samples(const Table& table, const Column& column, const Cell* cell) {
+  return (cell == nullptr ? 0 : cell->samples) == samples_of(table, column);
+}
+
 std::string mib_held(const Table& table, const MethodKey& method) {
   double bytes = 0;
   int samples = 0;
   for (const auto& column : table.columns) {
     const Cell* cell = table.find(method, column);
-    if ((cell == nullptr ? 0 : cell->samples) < samples_of(table, column)) return "";
+    if (!has_all_samples(table, column, cell)) return "";
     if (cell == nullptr) continue;
     bytes += cell->bytes_held * cell->samples;
     samples += cell->samples;

@@ -36,8 +36,11 @@ double figure(const Cell& cell, const Quantity& quantity);
 /// Whether figure() may be called.
 bool has(const Cell* cell, const Quantity& quantity);
 
-/// What a method holds, the mean over all columns. Empty where samples are lacking that others have: the mean of fewer,
-/// longer prompts would look as if the method held more.
+/// Whether a cell has all samples that some method has in its column. Bytes held are told of such cells alone: a mean
+/// over fewer, longer prompts would look as if the method held more.
+bool has_all_samples(const Table& table, const Column& column, const Cell* cell);
+
+/// What a method holds, the mean over all columns. Empty where it lacks samples in one.
 std::string mib_held(const Table& table, const MethodKey& method);
 
 /// The best figure among the methods with this budget; nothing without a budget, or where no direction is better.

@@ -47,7 +47,7 @@ Task of(const char* name, Measure measure, const Model& model, const TaskOptions
 std::string why_no_loss(const Method& method) {
   if (!method.cache().spec.method().lanes.merge) return {};
   return fmt::format(
-      "attention/loss cannot measure {}: it merges entries into those that it keeps, and the bound is that of eviction "
+      "attention/loss cannot measure {}: it stores other vectors for what it keeps, and the bound is that of eviction "
       "alone",
       method.spec());
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
+#include <sstream>
 #include <string_view>
 
 #include "base/as_size.h"
@@ -32,10 +33,8 @@ struct Words {
   std::vector<const char*> keys;
   std::vector<const char*> names;  ///< other names for keys
   const char* link;                ///< says that {key} is {name}
-  std::vector<const char*> verbs;  ///< of sentences that are answers, …
-  std::vector<const char*> places;
-  /// … which are patterns of words: A adjective, N noun, V verb, P place. What leads to each word stands there once, so
-  /// that small models can follow it.
+  /// Patterns of sentences that are answers, with ADJECTIVE and NOUN. What leads to each word stands there once, so
+  /// that small models can follow it, and they begin like any sentence.
   std::vector<const char*> sentences;
   std::vector<const char*> calls;  ///< of code: verbs, …
   std::vector<const char*> objects;
@@ -47,10 +46,10 @@ const Words kTuning = {
       "According to the text above, what is the secret password of the {key} office?"},
      {"word", "The prize of the {key} lottery is a new {answer}.",
       "According to the text above, what is the prize of the {key} lottery?"},
-     {"sentence", "The note on the {key} gate says: {answer}.",
-      "According to the text above, what does the note on the {key} gate say?"},
-     {"sentence", "A sign at the {key} station reads: {answer}.",
-      "According to the text above, what does the sign at the {key} station read?"},
+     {"sentence", "The motto of the city of {key} is: \"{answer}.\"",
+      "According to the text above, what is the motto of the city of {key}?"},
+     {"sentence", "The first rule of the {key} club is: \"{answer}.\"",
+      "According to the text above, what is the first rule of the {key} club?"},
      {"digits", "The special magic number of {key} is {answer}.",
       "According to the text above, what is the special magic number of {key}?"},
      {"digits", "The telephone number of the {key} museum is {answer}.",
@@ -70,9 +69,8 @@ const Words kTuning = {
     {"Oslo", "Lisbon", "Nairobi", "Quito", "Hanoi", "Dublin", "Tunis", "Riga", "Bergen", "Lima", "Prague", "Osaka"},
     {"Falcon", "Heron", "Raven", "Osprey", "Condor", "Pelican", "Sparrow", "Magpie"},
     "In the register {key} is listed as {name}.",
-    {"followed", "painted", "carried", "watched", "repaired", "borrowed", "guarded", "measured"},
-    {"behind", "under", "near"},
-    {"our A N V that A N P each N before some A N V his N", "my A N P your N V one A N and then V their A N"},
+    {"The ADJECTIVE NOUN behind our NOUN will stay closed until spring because a ADJECTIVE NOUN must first be repaired",
+     "Every visitor who brings a ADJECTIVE NOUN may keep the ADJECTIVE NOUN and also receives one NOUN for free"},
     {"merge", "load", "split", "sort", "send"},
     {"rows", "files", "keys", "maps", "frames"},
     {"alpha", "beta", "gamma", "delta"}};
@@ -82,8 +80,8 @@ const Words kTest = {
       "In the text above, what does {key} always carry in one pocket?"},
      {"word", "The favorite painting of {key} shows a {answer}.",
       "In the text above, what does the favorite painting of {key} show?"},
-     {"sentence", "A letter to {key} says: {answer}.", "In the text above, what does the letter to {key} say?"},
-     {"sentence", "The favorite saying of {key} is: {answer}.",
+     {"sentence", "The last wish of {key} was: \"{answer}.\"", "In the text above, what was the last wish of {key}?"},
+     {"sentence", "The favorite saying of {key} is: \"{answer}.\"",
       "In the text above, what is the favorite saying of {key}?"},
      {"digits", "The locker of {key} opens with the number {answer}.",
       "In the text above, which number opens the locker of {key}?"},
@@ -104,9 +102,8 @@ const Words kTest = {
     {"Agnes", "Bruno", "Clara", "Dmitri", "Farouk", "Greta", "Ingrid", "Jonas", "Lorenzo", "Miriam", "Nadia", "Tamara"},
     {"Captain", "Duchess", "Professor", "Admiral", "Baron", "Marshal", "Countess", "Bishop"},
     "Among friends {key} goes by the nickname {name}.",
-    {"visited", "counted", "covered", "admired", "cleaned", "ordered", "traded", "sketched"},
-    {"beside", "above", "across"},
-    {"this A N V her A N P every N while another A N V the N", "no N ever V the A N P its N until this A N V her N"},
+    {"Nobody in this NOUN knows which ADJECTIVE NOUN was left under that ADJECTIVE NOUN last winter when it snowed",
+     "Whoever finds that ADJECTIVE NOUN near this NOUN should carry it to some ADJECTIVE NOUN before sunset"},
     {"join", "scan", "push", "trim", "read"},
     {"pages", "lists", "blocks", "tables", "paths"},
     {"left", "right", "upper", "lower"}};
@@ -127,18 +124,12 @@ std::string plain_noun(Split split, Random& random) {
 }
 
 std::string sentence(Split split, Random& random) {
-  const Words& words = words_of(split);
   std::string out;
-  for (const char c : std::string_view(any(words.sentences, random))) {
-    if (c == 'A') {
-      out += made_up_adjective(random, split);
-    } else if (c == 'N') {
-      out += made_up_noun(random, split);
-    } else if (c == 'V' || c == 'P') {
-      out += any(c == 'V' ? words.verbs : words.places, random);
-    } else {
-      out += c;
-    }
+  std::istringstream pattern(any(words_of(split).sentences, random));
+  for (std::string word; pattern >> word;) {
+    if (word == "ADJECTIVE") word = made_up_adjective(random, split);
+    if (word == "NOUN") word = made_up_noun(random, split);
+    out += (out.empty() ? "" : " ") + word;
   }
   return out;
 }
@@ -227,7 +218,7 @@ Hidden made_up(Shape shape, const Kind& kind, Split split, Random& random) {
   const auto asked = enumerated(std::span(keys).first(asked_for));
   out.question = with_key(wording.question, asked);
   const std::string_view needle = wording.needle;
-  out.begun = with_key(needle.substr(0, needle.find(" {answer}")), asked);
+  out.begun = with_key(needle.substr(0, needle.find_last_not_of(' ', needle.find("{answer}") - 1) + 1), asked);
   out.answers.assign(answers.begin(), answers.begin() + static_cast<std::ptrdiff_t>(asked_for));
   return out;
 }
