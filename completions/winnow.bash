@@ -8,7 +8,7 @@ _winnow() {
   [[ $command =~ ^(docs|papers)$ ]] && words+=("${COMP_WORDS[2]}")
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run chat serve docs bench eval papers tune methods inspect --help --version" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "run chat serve docs bench eval papers tune calibrate methods inspect --help --version" -- "$current")
   elif [ "$command" = docs ] && [ "$COMP_CWORD" -eq 2 ]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_winnow_docs_commands) --help" -- "$current")
   elif [ "$command" = docs ] && [[ $previous == --doc || ${COMP_WORDS[2]} =~ ^(show|rm|export)$ ]] && [[ $current != -* && $previous != -o ]]; then

@@ -104,6 +104,9 @@ struct WINNOW_EXPORT SessionOptions {
   Precision precision = Precision::automatic;
   int chunk = 512;  ///< tokens of a prompt that pass through a layer together
   Pack pack = Pack::automatic;
+  /// A file that calibrate() has written for the model, for the methods that go by it; empty: there is none, and those
+  /// methods throw UsageError.
+  std::string calibration = {};
 
   /// Throws UsageError when these do not go together, or not with this build and machine.
   void check() const;
@@ -130,8 +133,9 @@ struct Restored {
 };
 
 /// Runs a model. Owns a thread pool and work space; one session is used by one thread at a time, several sessions may
-/// share a Model. All calls throw Interrupted when the stop function says so, MemoryError when memory cannot be had;
-/// what existed before is intact.
+/// share a Model. The constructor throws InputError when the calibration is not there, damaged or another model's. All
+/// calls throw Interrupted when the stop function says so, MemoryError when memory cannot be had; what existed before
+/// is intact.
 class WINNOW_EXPORT Session {
  public:
   Session(std::shared_ptr<const Model> model, const SessionOptions& options);

@@ -23,4 +23,39 @@ bool ObservedRows::contains(int i, int n) const {
 Observation::Observation(Observe what, int query_heads, int n)
     : what_(std::move(what)), query_heads_(query_heads), n_(n), values_(as_size(query_heads) * as_size(n)) {}
 
+namespace {
+
+std::vector<std::int32_t> rows_of(const ObservedRows& which, int n) {
+  std::vector<std::int32_t> out;
+  for (int i = 0; i < n; ++i) {
+    if (which.contains(i, n)) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace
+
+QueryRows::QueryRows(ObservedRows which, int n, int query_heads, int head_dim)
+    : which_(std::move(which)),
+      dim_(as_size(head_dim)),
+      width_(as_size(query_heads) * dim_),
+      rows_(rows_of(which_, n)) {}
+
+void QueryRows::begin_layer() {
+  queries_.resize(queries_.size() + rows_.size() * width_);
+  outputs_.resize(queries_.size());
+}
+
+void QueryRows::store(int i, const float* queries, const float* outputs) {
+  const auto found = std::lower_bound(rows_.begin(), rows_.end(), i);
+  if (found == rows_.end() || *found != i) return;
+  const auto from_end = (rows_.end() - found) * static_cast<std::ptrdiff_t>(width_);
+  std::copy_n(queries, width_, queries_.end() - from_end);
+  std::copy_n(outputs, width_, outputs_.end() - from_end);
+}
+
+std::size_t QueryRows::bytes(const ObservedRows& which, int n, int query_heads, int head_dim, int layers) {
+  return 2 * as_size(layers) * rows_of(which, n).size() * as_size(query_heads) * as_size(head_dim) * sizeof(float);
+}
+
 }  // namespace winnow::attention

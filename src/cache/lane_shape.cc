@@ -16,6 +16,10 @@ ElementType LaneShape::summary_type() const {
 
 std::size_t summary_bytes(const LaneShape& shape) { return row_bytes(shape.summary_type(), shape.summary_size); }
 
+int summary_blocks(const LaneShape& shape, int entries) {
+  return shape.summary_size > 0 ? entries / shape.summary_block + 1 : 0;
+}
+
 std::size_t entry_bytes(const LaneShape& shape) {
   return row_bytes(shape.type.key, shape.head_dim) + row_bytes(shape.type.value, shape.head_dim) +
          (shape.has_ranks() ? 2 : 1) * sizeof(std::int32_t) + as_size(shape.state_columns) * sizeof(float) +

@@ -27,6 +27,7 @@ struct LaneShape {
   const Rope* unrotates = nullptr;
   EffectivePositions positions = EffectivePositions::cache;
   int summary_size = 0;       ///< values a method stores for each block of entries of a head
+  int summary_block = 16;     ///< entries that a block has at least
   double merged_entries = 0;  ///< entries without vectors of their own, at most, for each that has them
 
   bool has_ranks() const { return unrotates != nullptr && positions == EffectivePositions::cache; }
@@ -39,5 +40,7 @@ std::size_t entry_bytes(const LaneShape& shape);
 
 /// Bytes that a method's summary of one block of one head takes.
 std::size_t summary_bytes(const LaneShape& shape);
+/// Blocks of a lane with so many entries that have summaries, or get one with the next entry.
+int summary_blocks(const LaneShape& shape, int entries);
 
 }  // namespace winnow::cache

@@ -46,8 +46,32 @@ std::size_t saved_merged_bytes(const LaneShape& shape) {
   return MergedEntries::bytes(shape.state_columns) - sizeof(std::int32_t);
 }
 
-std::size_t bytes_of_summaries(const LaneShape& shape, int blocks) {
-  return as_size(blocks) * as_size(shape.kv_heads) * summary_bytes(shape);
+/// Calls each(block, head) for all summaries of lanes of these lengths, in the file's order.
+template <class Each>
+void for_each_summary(const LaneShape& shape, std::span<const int> lengths, const Each& each) {
+  const int longest = *std::max_element(lengths.begin(), lengths.end());
+  for (int block = 0; block < summary_blocks(shape, longest); ++block) {
+    for (int head = 0; head < shape.kv_heads; ++head) {
+      if (block < summary_blocks(shape, lengths[as_size(head)])) each(block, head);
+    }
+  }
+}
+
+std::vector<int> blocks_of(const LaneShape& shape, std::span<const int> lengths) {
+  std::vector<int> out;
+  for (const int length : lengths) out.push_back(summary_blocks(shape, length));
+  return out;
+}
+
+std::size_t bytes_of_summaries(const LaneShape& shape, std::span<const int> lengths) {
+  const auto blocks = blocks_of(shape, lengths);
+  return std::accumulate(blocks.begin(), blocks.end(), std::size_t{0}) * summary_bytes(shape);
+}
+
+std::vector<int> lengths_of(const LayerLanes& lanes) {
+  std::vector<int> out;
+  for (int head = 0; head < lanes.shape().kv_heads; ++head) out.push_back(lanes.length(head));
+  return out;
 }
 
 /// What the extents of a layer say.
@@ -57,6 +81,13 @@ struct Extents {
   std::vector<char> unrotated;      ///< [H_kv]
   std::vector<int> merged_entries;  ///< [H_kv]
   std::size_t bytes = 0;            ///< of all entries in the file
+
+  /// [H_kv] entries of the lanes.
+  std::vector<int> lengths() const {
+    std::vector<int> out;
+    for (std::size_t head = 0; head < block.size(); ++head) out.push_back(block[head] + tail[head]);
+    return out;
+  }
 };
 
 void check_extent(const Extent& extent, const LaneShape& shape, int tokens, const ByteCursor& from) {
@@ -90,11 +121,11 @@ Extents read_extents(ByteCursor& from, const LaneShape& shape, int tokens) {
 
 /// Throws MemoryError when lanes of these extents, and summaries, would not fit. One lane's long tail takes pages for
 /// all of them.
-void check_memory(const Extents& extents, const LaneShape& shape, int summaries) {
+void check_memory(const Extents& extents, const LaneShape& shape) {
   const auto in_blocks = std::accumulate(extents.block.begin(), extents.block.end(), std::size_t{0});
   const auto tail = as_size(*std::max_element(extents.tail.begin(), extents.tail.end()));
   const std::size_t needed = (in_blocks + (tail + LaneStorage::kPage) * extents.tail.size()) * entry_bytes(shape) +
-                             bytes_of_summaries(shape, summaries + Summaries::kTogether);
+                             bytes_of_summaries(shape, extents.lengths());
   if (needed > available_memory()) {
     throw MemoryError(fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed),
                                   format_bytes(available_memory())),
@@ -167,9 +198,9 @@ std::vector<int> saved_lengths(ByteCursor& from, int kv_heads) {
   return lengths;
 }
 
-std::size_t saved_bytes(const LayerLanes& lanes, int summaries) {
+std::size_t saved_bytes(const LayerLanes& lanes) {
   const LaneShape& shape = lanes.shape();
-  std::size_t bytes = as_size(shape.kv_heads) * sizeof(Extent) + bytes_of_summaries(shape, summaries);
+  std::size_t bytes = as_size(shape.kv_heads) * sizeof(Extent) + bytes_of_summaries(shape, lengths_of(lanes));
   for (int head = 0; head < shape.kv_heads; ++head) {
     bytes += as_size(lanes.length(head)) * saved_entry_bytes(shape) +
              as_size(lanes.merged_entries(head).count()) * saved_merged_bytes(shape);
@@ -177,7 +208,7 @@ std::size_t saved_bytes(const LayerLanes& lanes, int summaries) {
   return bytes;
 }
 
-void save(const LayerLanes& lanes, ByteSink& to, int summaries) {
+void save(const LayerLanes& lanes, ByteSink& to) {
   const int heads = lanes.shape().kv_heads;
   for (int head = 0; head < heads; ++head) {
     put(to, static_cast<std::uint32_t>(lanes.length(head)));
@@ -196,17 +227,17 @@ void save(const LayerLanes& lanes, ByteSink& to, int summaries) {
     put(to, some.scales());
     for (int c = 0; c < lanes.shape().state_columns; ++c) put(to, some.column(c));
   }
-  for (int block = 0; block < summaries; ++block) {
-    for (int head = 0; head < heads; ++head) to.write(lanes.summaries().bytes(head, block));
-  }
+  for_each_summary(lanes.shape(), lengths_of(lanes),
+                   [&](int block, int head) { to.write(lanes.summaries().bytes(head, block)); });
 }
 
-void load(GrowingLanes& lanes, ByteCursor& from, int tokens, int summaries) {
+void load(GrowingLanes& lanes, ByteCursor& from, int tokens) {
   const LaneShape& shape = lanes.shape();
   const Extents extents = read_extents(from, shape, tokens);
-  if (const auto expected = extents.bytes + bytes_of_summaries(shape, summaries); expected != from.left())
+  const auto lengths = extents.lengths();
+  if (const auto expected = extents.bytes + bytes_of_summaries(shape, lengths); expected != from.left())
     from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
-  check_memory(extents, shape, summaries);
+  check_memory(extents, shape);
   LaneContents contents = make_contents(extents, lanes.account(), shape);
   contents.end = tokens;
   for (int head = 0; head < shape.kv_heads; ++head) {
@@ -218,11 +249,10 @@ void load(GrowingLanes& lanes, ByteCursor& from, int tokens, int summaries) {
     check_positions(contents.positions(head), tokens, from);
   }
   lanes.assign(std::move(contents));
-  if (summaries > 0) lanes.summaries().reserve(summaries);
-  for (int block = 0; block < summaries; ++block) {
-    for (int head = 0; head < shape.kv_heads; ++head)
-      from.read(lanes.summaries().bytes(head, block), "a block's summary");
-  }
+  lanes.summaries().allocate(blocks_of(shape, extents.block));
+  lanes.summaries().reserve(blocks_of(shape, lengths));
+  for_each_summary(shape, lengths,
+                   [&](int block, int head) { from.read(lanes.summaries().bytes(head, block), "a block's summary"); });
   from.finish("a layer's lanes");
 }
 

@@ -12,13 +12,13 @@ namespace winnow::cache {
 
 /// Lengths of the lanes that lie at the cursor, [H_kv], as save() has written them. Throws InputError.
 std::vector<int> saved_lengths(ByteCursor& from, int kv_heads);
-/// Bytes that save() writes with summaries of `summaries` blocks.
-std::size_t saved_bytes(const LayerLanes& lanes, int summaries);
-/// Writes the lanes and the summaries of the first blocks. REQUIRES: those summaries are there.
-void save(const LayerLanes& lanes, ByteSink& to, int summaries);
+/// Bytes that save() writes.
+std::size_t saved_bytes(const LayerLanes& lanes);
+/// Writes the lanes and their summaries.
+void save(const LayerLanes& lanes, ByteSink& to);
 /// Reads what save() has written, to the end of `from`; the lanes are then what they were, slot by slot. `tokens` have
 /// been seen. REQUIRES: the lanes are empty. Throws InputError when the numbers do not add up, MemoryError before
 /// anything is allocated.
-void load(GrowingLanes& lanes, ByteCursor& from, int tokens, int summaries);
+void load(GrowingLanes& lanes, ByteCursor& from, int tokens);
 
 }  // namespace winnow::cache

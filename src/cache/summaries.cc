@@ -2,54 +2,77 @@
 #include "cache/summaries.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/as_size.h"
 
 namespace winnow::cache {
 
-Summaries::Summaries(MemoryAccount& account, const LaneShape& shape)
-    : account_(&account), shape_(shape), row_bytes_(summary_bytes(shape)) {}
+namespace {
 
-Summaries Summaries::clone(MemoryAccount& account) const {
-  Summaries out(account, shape_);
-  out.reserve(static_cast<int>(memory_.size()) * kTogether);
-  for (std::size_t i = 0; i < memory_.size(); ++i)
-    std::copy_n(memory_[i].data(), memory_[i].size(), out.memory_[i].data());
+Buffer copy_of(MemoryAccount& account, const Buffer& from) {
+  if (from.empty()) return {};
+  Buffer out(account, from.size(), "summaries of blocks");
+  std::copy_n(from.data(), from.size(), out.data());
   return out;
 }
 
-std::size_t Summaries::bytes(const LaneShape& shape, int blocks) {
-  const int together = (blocks + kTogether - 1) / kTogether * kTogether;
-  return as_size(together) * as_size(shape.kv_heads) * summary_bytes(shape);
+}  // namespace
+
+Summaries::Summaries(MemoryAccount& account, const LaneShape& shape)
+    : account_(&account), shape_(shape), row_bytes_(summary_bytes(shape)), first_(as_size(shape.kv_heads) + 1) {}
+
+Summaries Summaries::clone(MemoryAccount& account) const {
+  Summaries out(account, shape_);
+  out.first_ = first_;
+  out.memory_ = copy_of(account, memory_);
+  for (const auto& page : pages_) out.pages_.push_back(copy_of(account, page));
+  return out;
 }
 
-void Summaries::reserve(int blocks) {
-  const auto size = bytes(shape_, kTogether);
-  while (static_cast<int>(memory_.size()) * kTogether < blocks) {
-    auto& some = memory_.emplace_back(*account_, size, "summaries of blocks");
-    std::fill_n(some.data(), size, std::byte{});  // a block that is never summarised is saved too
+/// A block that is never summarised is saved too, so all begin as zeros.
+Buffer Summaries::make(int blocks) const {
+  if (blocks == 0) return {};
+  Buffer out(*account_, as_size(blocks) * row_bytes_, "summaries of blocks");
+  std::fill_n(out.data(), out.size(), std::byte{});
+  return out;
+}
+
+void Summaries::allocate(std::span<const int> blocks) {
+  std::vector<int> first(1);
+  for (const int count : blocks) first.push_back(first.back() + count);
+  memory_ = make(first.back());
+  first_ = std::move(first);
+  pages_.clear();
+}
+
+void Summaries::reserve(std::span<const int> blocks) {
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    while (blocks[as_size(head)] > first_blocks(head) + static_cast<int>(pages_.size()) * kPage)
+      pages_.push_back(make(shape_.kv_heads * kPage));
   }
 }
 
-std::size_t Summaries::offset(int head, int block) const {
-  return (as_size(head) * kTogether + as_size(block % kTogether)) * row_bytes_;
+const std::byte* Summaries::at(int head, int block) const {
+  const int later = block - first_blocks(head);
+  if (later < 0) return memory_.data() + as_size(first_[head] + block) * row_bytes_;
+  return pages_[as_size(later / kPage)].data() + as_size(head * kPage + later % kPage) * row_bytes_;
 }
 
 std::span<std::byte> Summaries::bytes(int head, int block) {
-  return {memory_[block / kTogether].data() + offset(head, block), row_bytes_};
+  return {const_cast<std::byte*>(at(head, block)), row_bytes_};
 }
 
-std::span<const std::byte> Summaries::bytes(int head, int block) const {
-  return {memory_[block / kTogether].data() + offset(head, block), row_bytes_};
-}
+std::span<const std::byte> Summaries::bytes(int head, int block) const { return {at(head, block), row_bytes_}; }
 
 void Summaries::set(int head, int block, std::span<const float> values) {
   encode_row(shape_.summary_type(), values, bytes(head, block).data());
 }
 
 Rows Summaries::rows(int head, int block, int end) const {
-  const int count = std::min(end - block, kTogether - block % kTogether);
-  return {bytes(head, block).data(), row_bytes_, count, shape_.summary_size, shape_.summary_type()};
+  const int later = block - first_blocks(head);
+  const int together = later < 0 ? -later : kPage - later % kPage;
+  return {at(head, block), row_bytes_, std::min(end - block, together), shape_.summary_size, shape_.summary_type()};
 }
 
 }  // namespace winnow::cache

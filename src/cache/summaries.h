@@ -12,22 +12,24 @@
 namespace winnow::cache {
 
 /// What a method makes of blocks of a layer's entries: one encoded row for each block of each head. What a block is,
-/// the method knows. Not thread-safe, except that threads may set those of different heads; reserve() is for one thread
+/// the method knows. As in LaneStorage, a head's first blocks have exactly the memory that they need, and pages follow.
+/// Not thread-safe, except that threads may set those of different heads; allocate() and reserve() are for one thread
 /// alone.
 class Summaries {
  public:
-  /// Blocks whose summaries are allocated together.
-  static constexpr int kTogether = 64;
+  /// Blocks of one head in a page.
+  static constexpr int kPage = 16;
 
+  /// There are none.
   Summaries(MemoryAccount& account, const LaneShape& shape);
   /// A copy with memory of its own.
   Summaries clone(MemoryAccount& account) const;
 
-  /// Bytes that summaries of `blocks` blocks of each head take.
-  static std::size_t bytes(const LaneShape& shape, int blocks);
-
-  /// Makes sure that there are summaries of `blocks` blocks of each head; new ones are zeros. Throws MemoryError.
-  void reserve(int blocks);
+  /// Begins anew with zeros for so many blocks of each head, [H_kv]. Throws MemoryError.
+  void allocate(std::span<const int> blocks);
+  /// Makes sure that there are summaries of so many blocks of each head, [H_kv]; new ones are zeros. Throws
+  /// MemoryError.
+  void reserve(std::span<const int> blocks);
   /// Encodes the summary of a block, [LaneShape::summary_size].
   void set(int head, int block, std::span<const float> values);
   /// Those of blocks [block, end) that lie together, from the first on: at least one.
@@ -37,12 +39,17 @@ class Summaries {
   std::span<const std::byte> bytes(int head, int block) const;
 
  private:
-  std::size_t offset(int head, int block) const;
+  Buffer make(int blocks) const;
+  /// Blocks of a head that lie in the first memory.
+  int first_blocks(int head) const { return first_[head + 1] - first_[head]; }
+  const std::byte* at(int head, int block) const;
 
   MemoryAccount* account_;
   LaneShape shape_;
   std::size_t row_bytes_;
-  std::vector<Buffer> memory_;  ///< each of kTogether blocks of head 0, then head 1, …
+  std::vector<int> first_;     ///< [H_kv + 1] where each head's blocks begin in `memory_`
+  Buffer memory_;              ///< the first blocks of head 0, then head 1, …
+  std::vector<Buffer> pages_;  ///< each kPage blocks of head 0, then head 1, …
 };
 
 }  // namespace winnow::cache

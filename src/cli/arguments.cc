@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
@@ -39,7 +40,7 @@ CLI::Option* add_kv_type_option(CLI::App& command, CommonArguments& a) {
 
 void add_cache_options(CLI::App& command, CommonArguments& a) {
   for (auto* const option :
-       {command.add_option("--kv", a.kv, "method: full, snapkv:window=16, … (see winnow methods)"),
+       {command.add_option("--kv", a.kv, "method: full, auto, snapkv:window=16, … (see winnow methods)"),
         command.add_option("--budget", a.budget,
                            "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
         add_kv_type_option(command, a)})
@@ -67,23 +68,9 @@ void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions
   command.add_flag("--ignore-eos", a.ignore_eos, "go on after the end of the answer");
 }
 
-void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
-  a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores that may be used)");
-  command
-      .add_option("--precision", a.precision,
-                  "how a prompt is read: auto (bf16 where the machine multiplies it), bf16 or f32")
-      ->check(CLI::IsMember({"auto", "bf16", "f32"}));
-  command
-      .add_option("--pack", a.pack,
-                  "bf16 weights for long prompts: a layer at a time where it pays (auto) or always (layer), or all at "
-                  "once (resident)")
-      ->check(CLI::IsMember({"auto", "layer", "resident"}));
-  command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
-  command.add_option(
-      "--rope-scaling", o.loading.rope_scaling,
-      "instead of the file's: none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long");
-  command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
-  command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
+void add_calibration_option(CLI::App& command, CommonOptions& o) {
+  command.add_option("--calibration", o.session.calibration,
+                     "what winnow calibrate has written for the model, for methods that need it");
 }
 
 /// Whether an option only says what a saved conversation says, too.
@@ -108,7 +95,7 @@ SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
 }
 
 void take_given(const CommonArguments& a, CommonOptions& o) {
-  o.cache.spec = Spec::parse(a.kv);
+  o.cache.spec = spec_for(a.kv, a.protocol);
   if (!a.budget.empty()) o.cache.budget = Budget::parse(a.budget);
   o.cache.kv_type = KvType::parse(a.kv_type);
   o.cache.check();
@@ -134,10 +121,30 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
 
 }  // namespace
 
+void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
+  a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores that may be used)");
+  command
+      .add_option("--precision", a.precision,
+                  "how a prompt is read: auto (bf16 where the machine multiplies it), bf16 or f32")
+      ->check(CLI::IsMember({"auto", "bf16", "f32"}));
+  command
+      .add_option("--pack", a.pack,
+                  "bf16 weights for long prompts: a layer at a time where it pays (auto) or always (layer), or all at "
+                  "once (resident)")
+      ->check(CLI::IsMember({"auto", "layer", "resident"}));
+  command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
+  command.add_option(
+      "--rope-scaling", o.loading.rope_scaling,
+      "instead of the file's: none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long");
+  command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
+  command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
+}
+
 void add_common_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
   add_model_option(command, options);
   add_prompt_options(command, arguments, options);
   add_cache_options(command, arguments);
+  add_calibration_option(command, options);
   add_load_option(command, options);
   add_generation_options(command, arguments, options);
   add_machine_options(command, arguments, options);
@@ -147,6 +154,7 @@ void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOp
   add_model_option(command, options);
   add_special_option(command, arguments);
   add_cache_options(command, arguments);
+  add_calibration_option(command, options);
   add_machine_options(command, arguments, options);
 }
 
@@ -163,12 +171,14 @@ void add_serving_options(CLI::App& command, CommonArguments& arguments, CommonOp
   add_model_option(command, options);
   add_special_option(command, arguments);
   add_cache_options(command, arguments);
+  add_calibration_option(command, options);
   add_generation_options(command, arguments, options);
   add_machine_options(command, arguments, options);
 }
 
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
   add_model_option(command, options);
+  add_calibration_option(command, options);
   add_machine_options(command, arguments, options);
 }
 

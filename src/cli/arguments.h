@@ -18,6 +18,7 @@ namespace winnow::cli {
 /// What CLI11 fills in for the options of every command that answers, before it can be checked.
 struct CommonArguments {
   std::string kv = "full";
+  Protocol protocol = Protocol::aware;  ///< by which `--kv auto` goes; a command sets it before check_common()
   std::string budget;
   std::string kv_type = "f16";
   std::string precision = "auto";
@@ -47,6 +48,9 @@ void add_serving_options(CLI::App& command, CommonArguments& arguments, CommonOp
 
 /// Those of a command that measures: model and machine.
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
+
+/// Those of a command that computes: machine, positions, how much is said.
+void add_machine_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
 /// Parses the arguments. With --load-kv it takes the file's cache options and returns them. Throws UsageError for wrong
 /// arguments, InputError for the file. Sets the log's verbosity.

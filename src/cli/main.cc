@@ -61,6 +61,7 @@ int run_command_line(int argc, char** argv) {
   add_bench(app);
   add_eval(app);
   add_tune(app);
+  add_calibrate(app);
   add_papers(app);
 #ifdef WINNOW_HAS_SERVER
   add_serve(app);

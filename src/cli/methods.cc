@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
@@ -40,6 +41,15 @@ std::string describe(const MethodInfo& m) {
   return out;
 }
 
+MethodInfo recommended_methods() {
+  return {std::string(kAuto),
+          "the recommended method",
+          "",
+          {{"question-aware", recommended(Protocol::aware).print()},
+           {"question-agnostic", recommended(Protocol::agnostic).print()}},
+          {}};
+}
+
 void show_all(const std::vector<MethodInfo>& all, Form form) {
   Json list = Json::array();
   std::size_t width = 0;
@@ -52,15 +62,19 @@ void show_all(const std::vector<MethodInfo>& all, Form form) {
   write_stdout(form == Form::json ? list.dump(2) + "\n" : table);
 }
 
-/// A preset or wrapper by its name, or the parts of any other spec.
+/// Presets and wrappers of this name, or the parts of any other spec.
 void show(const std::string& name, Form form) {
   auto all = list_methods();
+  all.insert(all.begin(), recommended_methods());
   const auto wrappers = list_wrappers();
   all.insert(all.end(), wrappers.begin(), wrappers.end());
   if (name.empty()) return show_all(all, form);
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
-  const MethodInfo info = found != all.end() ? *found : describe_method(name);
-  write_stdout(form == Form::json ? to_json(info).dump(2) + "\n" : describe(info));
+  std::erase_if(all, [&](const auto& m) { return m.name != name; });
+  if (all.empty()) all.push_back(describe_method(name));
+  if (form == Form::json) return write_stdout(to_json(all.front()).dump(2) + "\n");
+  std::string text;
+  for (const auto& info : all) text += (text.empty() ? "" : "\n") + describe(info);
+  write_stdout(text);
 }
 
 }  // namespace

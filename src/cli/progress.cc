@@ -18,12 +18,12 @@ constexpr std::chrono::milliseconds kSoon{500};
 
 }  // namespace
 
-void show_progress(Session& session) {
+void show_progress(Session& session, const std::string& what) {
   if (isatty(STDERR_FILENO) == 0) return;
-  session.on_progress([begin = std::optional<Clock::time_point>()](double share) mutable {
+  session.on_progress([what, begin = std::optional<Clock::time_point>()](double share) mutable {
     if (!begin) begin = Clock::now();
     const bool shown = Clock::now() - *begin >= kSoon;
-    if (shown) std::fprintf(stderr, "\rreading the prompt: %3.0f %%%s", 100 * share, share >= 1 ? "\r\033[K" : "");
+    if (shown) std::fprintf(stderr, "\r%s: %3.0f %%%s", what.c_str(), 100 * share, share >= 1 ? "\r\033[K" : "");
     if (shown) std::fflush(stderr);
     if (share >= 1) begin.reset();
   });

@@ -65,7 +65,7 @@ AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head
   StoredHead stored{head, {}};
   std::size_t bytes = 0;
   for (int layer = 0; layer < sequence.layers(); ++layer) {
-    content.layer_bytes.push_back(cache::saved_bytes(sequence.lanes(layer), 0));
+    content.layer_bytes.push_back(cache::saved_bytes(sequence.lanes(layer)));
     bytes += content.layer_bytes.back();
     stored.sums.push_back(SummingSink(head.saved, layer, nullptr).sums());  // of the right size
   }
@@ -73,7 +73,7 @@ AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head
   content.record = record_of(head.saved, new_number(), bytes + content.head_bytes, ms_since_1970());
   content.write_layer = [&](int layer, ByteSink& to) {
     SummingSink sink(head.saved, layer, &to);
-    cache::save(sequence.lanes(layer), sink, 0);
+    cache::save(sequence.lanes(layer), sink);
     stored.sums[layer] = sink.sums();
   };
   content.head = [&] { return stored.bytes(); };

@@ -66,14 +66,14 @@ namespace {
 
 void check_method(const CacheOptions& options) {
   const auto& method = options.spec.method();
-  const bool stays = method.positions == policy::Positions::absolute && method.lanes.merged_entries == 0 &&
-                     !method.decoding.attend && !method.retrieves;
-  if (!stays) {
-    throw UsageError(
-        fmt::format("{} cannot compress a document that is to be put together with others: its entries do not stay at "
-                    "their places in the text",
-                    options.spec.print()));
-  }
+  const auto refuse = [&](const char* why) {
+    throw UsageError(fmt::format("{} cannot compress a document that is to be put together with others: {}",
+                                 options.spec.print(), why));
+  };
+  if (method.decoding.attend || method.retrieves)
+    refuse("each query reads only some of its entries, or at other distances");
+  if (method.positions != policy::Positions::absolute || method.lanes.merged_entries > 0)
+    refuse("its entries do not stay at their places in the text");
 }
 
 /// A document's entries in a layer with a window would have to be stored whole: the tokens that are computed again

@@ -14,6 +14,17 @@ Cache::~Cache() = default;
 
 Cache Cache::clone() const { return Cache(std::make_unique<engine::Sequence>(impl_->clone())); }
 
+namespace {
+
+/// What the first step will read of `entries` of a KV head, the mean.
+double will_be_read(const policy::Method& method, const policy::Terms& terms, double entries) {
+  if (!method.retrieves) return entries;
+  if (!method.evicts()) return std::min<double>(entries, terms.budget);
+  return terms.prompt.tokens <= terms.budget ? entries : method.decoding.read_share * entries;
+}
+
+}  // namespace
+
 const CacheOptions& Cache::options() const { return impl_->options(); }
 
 CacheStats Cache::stats() const {
@@ -41,10 +52,9 @@ CacheStats Cache::stats() const {
     lanes += shape.kv_heads;
   }
   stats.entries_per_head_mean = sum / lanes;
-  // Before the first step: what it will read.
-  const double budget = impl_->method().retrieves ? impl_->layer(first).terms().budget : entries / lanes;
-  stats.attended_per_head_mean =
-      impl_->attended >= 0 ? static_cast<double>(impl_->attended) / lanes : std::min(entries / lanes, budget);
+  stats.attended_per_head_mean = impl_->attended >= 0
+                                     ? static_cast<double>(impl_->attended) / lanes
+                                     : will_be_read(impl_->method(), impl_->layer(first).terms(), entries / lanes);
   stats.bytes_held = impl_->bytes_held();
   stats.tokens_seen = impl_->seen;
   return stats;

@@ -8,7 +8,7 @@
 namespace winnow {
 
 void CacheOptions::check() const {
-  if (spec.method().retrieves && budget && budget->unit() == Budget::Unit::bytes) {
+  if (spec.method().retrieves && !spec.method().evicts() && budget && budget->unit() == Budget::Unit::bytes) {
     throw UsageError(fmt::format(
         "{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
         spec.print(), budget->print()));

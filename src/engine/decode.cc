@@ -31,7 +31,7 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     rows[row].sequence->attended = 0;
   }
   const auto watched = place_probabilities(rows);
-  LaneAttention attention(attention_, hparams_, rows, watched, probabilities_.as<float>().data());
+  LaneAttention attention(attention_, hparams_, rows, watched, probabilities_.as<float>().data(), calibration_);
   const bool one = end_of_sequence(rows, 0) == static_cast<int>(rows.size());
   executor_.step(one ? network::Rows::of_one_sequence : network::Rows::of_several, tokens, positions, attention,
                  logits);

@@ -17,9 +17,10 @@ namespace winnow::engine {
 /// changes lanes while decoding, as a later row would overwrite what an earlier one reads.
 class Stepper {
  public:
+  /// `calibration` is for methods that need it.
   Stepper(network::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams,
-          MemoryAccount& account)
-      : executor_(executor), attention_(attention), hparams_(hparams), account_(account) {}
+          MemoryAccount& account, const Calibration* calibration = nullptr)
+      : executor_(executor), attention_(attention), hparams_(hparams), account_(account), calibration_(calibration) {}
 
   /// Throws MemoryError before anything has changed, Interrupted.
   void run(std::span<const StepRow> rows, std::span<float> logits);
@@ -32,6 +33,7 @@ class Stepper {
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
   MemoryAccount& account_;
+  const Calibration* calibration_;
   Buffer probabilities_;  ///< of one layer, for the rows whose methods ask for them
 };
 

@@ -25,13 +25,15 @@ int places_of_probabilities(const model::Hparams& hparams) {
 }
 
 LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams,
-                             std::span<const StepRow> rows, std::span<const Watched> watched, float* probabilities)
+                             std::span<const StepRow> rows, std::span<const Watched> watched, float* probabilities,
+                             const Calibration* calibration)
     : attention_(attention),
       hparams_(hparams),
       most_heads_(most_heads(hparams)),
       rows_(rows),
       watched_(watched),
       probabilities_(probabilities),
+      calibration_(calibration),
       plans_(hparams.n_kv_layer < hparams.n_layer ? 3 : 1,
              std::vector<cache::AttendPlan>(rows.size() * as_size(most_heads_.kv))) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -101,6 +103,15 @@ void LaneAttention::enter(const Tensors& tensors, int row, int head) {
   } else {
     layer.follow(head, rows_[row].position, key, value);
   }
+  if (layer.method().decoding.predicted_column >= 0) predict(tensors, row, head);
+}
+
+void LaneAttention::predict(const Tensors& tensors, int row, int head) {
+  auto& layer = layer_of(row, tensors.layer);
+  const auto& calibration = calibration_->layers[as_size(hparams_.place_of[tensors.layer])];
+  const float* const input = tensors.input + static_cast<std::ptrdiff_t>(row) * tensors.width;
+  layer.lanes().state(head, layer.method().decoding.predicted_column, layer.lanes().length(head) - 1) =
+      calibration.score(head, input);
 }
 
 /// Of layers that share their keys the last two are kept while others run, see Hparams::kv_layer().

@@ -8,6 +8,7 @@
 
 #include "attention/attention.h"
 #include "base/worker.h"
+#include "engine/calibration.h"
 #include "engine/layers.h"
 #include "engine/sequence.h"
 #include "engine/team_attention.h"
@@ -37,9 +38,9 @@ int places_of_probabilities(const model::Hparams& hparams);
 /// Attention of a step, in every layer in turn: rows of any sequences, each over the lanes of its own.
 class LaneAttention : public TeamAttention {
  public:
-  /// `watched` [rows] are places in `probabilities`.
+  /// `watched` [rows] are places in `probabilities`. `calibration` may be null where no method needs it.
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
-                std::span<const Watched> watched, float* probabilities);
+                std::span<const Watched> watched, float* probabilities, const Calibration* calibration);
 
  private:
   /// Some heads of a row whose method has a step part.
@@ -63,6 +64,8 @@ class LaneAttention : public TeamAttention {
   /// The rows of one sequence enter the lanes of some heads, and each plans what it reads before the next one enters.
   void store_heads(const Tensors& tensors, int row, int end_row, int first_head, int end_head);
   void enter(const Tensors& tensors, int row, int head);
+  /// What the calibration predicts of a token that has just entered a lane.
+  void predict(const Tensors& tensors, int row, int head);
   bool is_first_of_sequence(int row) const { return row == 0 || rows_[row - 1].sequence != rows_[row].sequence; }
   void plan(const Tensors& tensors, int row, int first_head, int end_head);
   /// Those that all layers which read a layer's keys go by.
@@ -84,6 +87,7 @@ class LaneAttention : public TeamAttention {
   std::span<const StepRow> rows_;
   std::span<const Watched> watched_;
   float* probabilities_;
+  const Calibration* calibration_;
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LanePiece> pieces_;
   std::vector<std::vector<cache::AttendPlan>> plans_;  ///< [layer that shares keys, or any other][rows][most KV heads]

@@ -72,11 +72,25 @@ std::size_t over_windows(const CacheOptions& options, const model::Hparams& hpar
 
 }  // namespace
 
+std::size_t entry_and_summary_bytes(const cache::LaneShape& shape) {
+  const auto block = as_size(shape.summary_block);
+  return cache::entry_bytes(shape) + (cache::summary_bytes(shape) + block - 1) / block;
+}
+
+std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int blocks) {
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+    const auto shape = lane_shape(options, hparams.layer(layer));
+    bytes += as_size(blocks) * as_size(shape.kv_heads) * cache::summary_bytes(shape);
+  }
+  return bytes;
+}
+
 std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams) {
   std::size_t bytes = 0;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto& spec = hparams.layer(layer);
-    if (spec.window == 0) bytes += as_size(spec.n_head_kv) * cache::entry_bytes(lane_shape(options, spec));
+    if (spec.window == 0) bytes += as_size(spec.n_head_kv) * entry_and_summary_bytes(lane_shape(options, spec));
   }
   return bytes;
 }
@@ -161,6 +175,11 @@ void check_choosing(const CacheOptions& options, const model::Hparams& hparams) 
                   options.spec.print(), hparams.n_layer - hparams.n_kv_layer));
 }
 
+/// What a budget of bytes pays for before any entry: the windows, and the summary of the block that each lane is in.
+std::size_t besides_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
+  return window_bytes(options, hparams, tokens) + summary_bytes(options, hparams, 1);
+}
+
 /// That a budget of bytes is enough for the method, beside the windows: the method itself counts entries.
 void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
@@ -168,7 +187,7 @@ void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int
   const int least = least_budget(method, hparams, tokens);
   const int entries = budget_entries(options, hparams, tokens);
   if (entries >= least) return;
-  const std::size_t bytes = as_size(least) * entry_bytes(options, hparams) + window_bytes(options, hparams, tokens);
+  const std::size_t bytes = as_size(least) * entry_bytes(options, hparams) + besides_entries(options, hparams, tokens);
   throw BudgetError(
       fmt::format("a budget of {} has room for {} entries per KV head: {} needs at least {} for {} tokens, "
                   "and so {}",
@@ -206,7 +225,7 @@ int least_budget(const policy::Method& method, const model::Hparams& hparams, in
 
 int budget_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   if (!options.spec.method().needs_budget()) return tokens;
-  return options.budget->entries(tokens, entry_bytes(options, hparams), window_bytes(options, hparams, tokens));
+  return options.budget->entries(tokens, entry_bytes(options, hparams), besides_entries(options, hparams, tokens));
 }
 
 }  // namespace winnow::engine

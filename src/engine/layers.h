@@ -38,7 +38,11 @@ MostHeads most_heads(const model::Hparams& hparams);
 
 /// The shape of a layer's lanes that `options` asks for. `spec` outlives it.
 cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec);
-/// Bytes that one entry takes in each KV head of each layer without a window, together.
+/// Bytes that one entry takes, with its share of the summary of a block.
+std::size_t entry_and_summary_bytes(const cache::LaneShape& shape);
+/// Bytes of the summaries of so many blocks of each KV head of each layer.
+std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int blocks);
+/// Bytes that one entry takes in each KV head of each layer without a window, together, with its share of summaries.
 std::size_t entry_bytes(const CacheOptions& options, const model::Hparams& hparams);
 /// Bytes that the layers with windows take after so many tokens.
 std::size_t window_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);

@@ -2,6 +2,7 @@
 #include "engine/prefill.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -27,6 +28,9 @@ struct Prefill::Look {
   std::vector<attention::Observation> observations;  ///< without repeats
   std::vector<attention::TileAttention> tiles;       ///< for those of the observations that ask for tiles
   std::map<int, attention::QueryMoments> moments;    ///< by the prompt's first token that enters them
+  std::deque<attention::QueryRows> query_rows;       ///< without repeats
+  std::vector<attention::QueryRows*> rows_of;        ///< [cache] among them; null: none
+  std::optional<PredictedScores> predicted;          ///< for methods that ask for it
 
   Watchers watchers() {
     Watchers out;
@@ -35,6 +39,8 @@ struct Prefill::Look {
     }
     for (auto& t : tiles) out.tiles.push_back(&t);
     for (auto& [first, m] : moments) out.moments.push_back(&m);
+    for (auto& rows : query_rows) out.query_rows.push_back(&rows);
+    if (predicted) out.predictions.push_back(&*predicted);
     return out;
   }
 
@@ -45,6 +51,13 @@ struct Prefill::Look {
     const auto index = as_size(found - observations.begin());
     if (found == observations.end()) observations.emplace_back(what, query_heads, tokens);
     return index;
+  }
+
+  /// The rows of a prompt of so many tokens.
+  attention::QueryRows* record(const attention::ObservedRows& which, const model::LayerSpec& spec, int tokens) {
+    const auto found = std::ranges::find(query_rows, which, &attention::QueryRows::which);
+    if (found != query_rows.end()) return &*found;
+    return &query_rows.emplace_back(which, tokens, spec.n_head, spec.head_dim);
   }
 };
 
@@ -91,8 +104,8 @@ struct Prefill::Branch {
     return index < replays.size() ? &replays[index].observation : nullptr;
   }
 
-  /// `past` tokens come before the prompt.
-  void begin_layer(int layer, const model::LayerSpec& spec, int past) {
+  /// `past` tokens come before the prompt. `calibration` is the layer's, or null.
+  void begin_layer(int layer, const model::LayerSpec& spec, int past, const LayerCalibration* calibration) {
     Look look;
     if (spec.window == 0) {
       for (auto& replay : replays) replay.observation.begin_layer(spec.n_head);
@@ -101,11 +114,14 @@ struct Prefill::Branch {
       const auto& of_layer = caches[i].impl().layer(layer);
       const auto& method = of_layer.method();
       auto& indices = look.observed.emplace_back();
+      const auto rows = past == 0 ? query_rows_of(method, of_layer.terms()) : std::nullopt;
+      look.rows_of.push_back(rows ? look.record(*rows, spec, tokens) : nullptr);
       if (is_ranked(i)) continue;
       for (const auto& what : observed_by(method, of_layer.terms()))
         indices.push_back(look.observe(what, spec.n_head, tokens));
       const int first = method.reading.query_moments_from;
       if (first >= 0) look.moments.try_emplace(first, spec.n_head, spec.head_dim, spec.rope, past + first);
+      if (method.selection.predicted && !look.predicted) look.predicted.emplace(*calibration, tokens);
     }
     for (auto& o : look.observations) {
       if (o.what().tiles) look.tiles.emplace_back(o, spec.head_dim);
@@ -254,11 +270,19 @@ bool Prefill::end_layer() {
 void Prefill::begin_layer() {
   const auto& spec = context_.hparams.layer(layer_);
   if (context_.watcher != nullptr) more_ = context_.watcher->begin_layer(layer_);
-  if (kv_layer() != layer_) return;
-  for (auto& branch : branches_) branch.begin_layer(layer_, spec, past_tokens());
-  if (is_shared(layer_))
-    shared_.try_emplace(layer_, context_.account, scratch_.type(), spec.n_head_kv, spec.head_dim, scratch_.capacity());
-  scratch_of(layer_).begin_layer(kv_heads_of(spec));
+  if (kv_layer() == layer_) {
+    const auto* const calibration = context_.calibration == nullptr || spec.window > 0
+                                        ? nullptr
+                                        : &context_.calibration->layers[as_size(context_.hparams.place_of[layer_])];
+    for (auto& branch : branches_) branch.begin_layer(layer_, spec, past_tokens(), calibration);
+    if (is_shared(layer_))
+      shared_.try_emplace(layer_, context_.account, scratch_.type(), spec.n_head_kv, spec.head_dim,
+                          scratch_.capacity());
+    scratch_of(layer_).begin_layer(kv_heads_of(spec));
+  }
+  for (auto& branch : branches_) {
+    for (auto& rows : branch.looks.at(kv_layer()).query_rows) rows.begin_layer();
+  }
 }
 
 cache::LayerScratch& Prefill::scratch_of(int kv_layer) {
@@ -330,11 +354,13 @@ void Prefill::compress(Branch& branch) {
     for (const auto index : look.observed[i]) view.observations.add(look.observations[index]);
     const auto moments = look.moments.find(layer.method().reading.query_moments_from);
     if (moments != look.moments.end()) view.moments = &moments->second;
+    view.query_rows = look.rows_of[i];
     view.replayed = branch.replayed(i);
     view.classes = branch.classes;
     view.question = branch.question;
     view.carried = branch.carried[i];
     view.budget = layer.terms().budget;
+    if (look.predicted) view.predicted = &look.predicted->scores();
     if (wants_output_lengths(layer.method(), layer.terms())) {
       if (!lengths) lengths = output_lengths(context_.executor, context_.hparams, of, scratch);
       view.output_lengths = &*lengths;

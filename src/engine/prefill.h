@@ -11,6 +11,7 @@
 
 #include "attention/attention.h"
 #include "cache/scratch.h"
+#include "engine/calibration.h"
 #include "engine/hidden_states.h"
 #include "engine/layers.h"
 #include "engine/prompt_attention.h"
@@ -48,6 +49,7 @@ struct PrefillContext {
   PastLanes* past = nullptr;         ///< set: the prompt comes after that
   PromptWatcher* watcher = nullptr;  ///< REQUIRES: one prompt
   int asked = 0;                     ///< of a text without questions, the last tokens that are one; 0: not known
+  const Calibration* calibration = nullptr;  ///< REQUIRES: set for methods that need it
 };
 
 /// The entries of a prompt in all layers without a window, ranked together.
@@ -156,6 +158,9 @@ PromptSize size_of(std::size_t text, std::size_t question, int asked = 0);
 /// What a method wants to see of the attention of a prompt in a layer.
 std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms);
 
+/// Which queries of a prompt it wants to have recorded as they are; nothing where everything is kept.
+std::optional<attention::ObservedRows> query_rows_of(const policy::Method& method, const policy::Terms& terms);
+
 /// The type of the scratch: one that loses nothing which a lane would keep.
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
 
@@ -164,9 +169,6 @@ std::size_t scratch_bytes(const model::Hparams& hparams, ElementType type);
 
 /// What factors of attention are rounded to.
 attention::ComputeType compute_type_of(Precision precision);
-
-/// Bytes of a method's summaries when so many tokens have been seen.
-std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
 /// Bytes of what is kept of such a prompt, with its summaries.
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);

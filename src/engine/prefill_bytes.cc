@@ -63,6 +63,27 @@ std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparam
   return most;
 }
 
+/// What all caches together have recorded of a prompt's queries. `terms` [cache]; `layers` read the same keys.
+std::size_t query_rows_bytes(const model::LayerSpec& layer, std::span<const CacheOptions> caches,
+                             std::span<const policy::Terms> terms, int layers) {
+  std::vector<attention::ObservedRows> different;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    const auto rows = query_rows_of(caches[i].spec.method(), terms[i]);
+    if (!rows || std::ranges::find(different, *rows) != different.end()) continue;
+    bytes += attention::QueryRows::bytes(*rows, terms[i].prompt.tokens, layer.n_head, layer.head_dim, layers);
+    different.push_back(*rows);
+  }
+  return bytes;
+}
+
+/// Layers that read the same keys, at most.
+int most_readers(const model::Hparams& hparams) {
+  std::vector<int> readers(as_size(hparams.n_layer));
+  for (int layer = 0; layer < hparams.n_layer; ++layer) ++readers[as_size(hparams.kv_layer(layer))];
+  return *std::ranges::max_element(readers);
+}
+
 /// What looking at a layer takes.
 struct LayerBytes {
   std::size_t observed = 0;  ///< of all prompts
@@ -89,6 +110,9 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
       terms.push_back({prompt_of(layer, prompts[i]), budget_entries(c, hparams, tokens), {}});
     const auto wanted = wanted_by(caches, terms);
     out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
+    out.observed += query_rows_bytes(layer, caches, terms, most_readers(hparams));
+    if (std::ranges::any_of(caches, [](const auto& c) { return c.spec.method().selection.predicted; }))
+      out.observed += as_size(layer.n_head_kv) * as_size(tokens) * sizeof(float);
     out.work = std::max(out.work, work_bytes(shape, options, tokens, wanted));
     for (std::size_t c = 0; c < caches.size(); ++c) {
       if (wants_output_lengths(caches[c].spec.method(), terms[c]))
@@ -108,6 +132,12 @@ attention::ComputeType compute_type_of(Precision precision) {
 std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms) {
   return method.reading.observe ? method.reading.observe.call(terms.prompt, terms.budget)
                                 : std::vector<attention::Observe>();
+}
+
+std::optional<attention::ObservedRows> query_rows_of(const policy::Method& method, const policy::Terms& terms) {
+  const bool evicts = method.evicts() && terms.prompt.tokens > terms.budget;
+  if (!evicts || !method.reading.query_rows) return std::nullopt;
+  return method.reading.query_rows.call(terms.prompt, terms.budget);
 }
 
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches) {
@@ -140,24 +170,15 @@ std::size_t shared_scratch_bytes(const model::Hparams& hparams, ElementType type
   return bytes;
 }
 
-std::size_t summary_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
-  const auto& lanes = options.spec.method().lanes;
-  if (lanes.summary_rows == 0) return 0;
-  std::size_t bytes = 0;
-  for (int layer = 0; layer < hparams.n_kv_layer; ++layer)
-    bytes += cache::Summaries::bytes(lane_shape(options, hparams.layer(layer)), tokens / lanes.summary_block + 1);
-  return bytes;
-}
-
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size) {
   const auto entries = layer_entries(options, hparams, size);
   const int tokens = size.tokens;
-  std::size_t bytes = summary_bytes(options, hparams, tokens);
+  std::size_t bytes = summary_bytes(options, hparams, 1);
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
     const double evicted = shape.kv_heads * tokens - entries[layer];
     shape.merged_entries = std::min(shape.merged_entries, evicted / std::max(1, entries[layer]));  // no more is left
-    bytes += as_size(entries[layer]) * cache::entry_bytes(shape);
+    bytes += as_size(entries[layer]) * entry_and_summary_bytes(shape);
   }
   return bytes;
 }

@@ -7,6 +7,7 @@
 #include "base/as_size.h"
 #include "cache/lane_storage.h"
 #include "cache/merged_entries.h"
+#include "cache/summaries.h"
 #include "engine/cache_source.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
@@ -41,8 +42,7 @@ std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hpar
 std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more) {
   if (more == 0) return 0;
   constexpr auto kPage = as_size(cache::LaneStorage::kPage);
-  const std::size_t summaries =
-      summary_bytes(options, hparams, tokens + more) - summary_bytes(options, hparams, tokens);
+  const std::size_t summaries = summary_bytes(options, hparams, 1 + cache::Summaries::kPage);
   const std::size_t windows = window_growth_bytes(options, hparams, tokens, more, kExtendRows);
   if (options.spec.method().schedule != policy::Schedule::step)
     return (as_size(more) + kPage) * entry_bytes(options, hparams) + windows + summaries;

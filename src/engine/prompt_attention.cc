@@ -17,6 +17,7 @@ bool Watchers::scale_rows() const {
 
 void PromptAttention::store(const Tensors& tensors, Worker worker) {
   if (!row_scales_.empty()) scale_rows(tensors, worker);
+  look_at_inputs(tensors, worker);
   if (tensors.k == nullptr) return;  // the scratch has what another layer has stored
   const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
   for (int row = worker.index; row < tensors.rows; row += worker.count)
@@ -31,17 +32,30 @@ void PromptAttention::scale_rows(const Tensors& tensors, Worker worker) {
   }
 }
 
+void PromptAttention::look_at_inputs(const Tensors& tensors, Worker worker) const {
+  for (int row = worker.index; row < tensors.rows; row += worker.count) {
+    const float* const x = tensors.input + static_cast<std::ptrdiff_t>(row) * tensors.width;
+    for (auto* const prediction : watchers_.predictions) prediction->add(first_ + row, x);
+    if (float* const inputs = watchers_.records.inputs; inputs != nullptr)
+      std::copy_n(x, tensors.width, inputs + static_cast<std::ptrdiff_t>(first_ + row) * tensors.width);
+  }
+}
+
 void PromptAttention::observe(const Tensors& tensors, Worker worker) {
   const auto positions = scratch_.positions().subspan(first_, as_size(tensors.rows));
   for (auto* const moments : watchers_.moments) moments->add(tensors.q, positions, worker);
   for (auto* const tiles : watchers_.tiles) tiles->add(tensors.q, scratch_, first_, tensors.rows, worker);
-  if (watchers_.records.queries != nullptr) record_queries(tensors, worker);
+  record_rows(tensors, worker);
 }
 
-void PromptAttention::record_queries(const Tensors& tensors, Worker worker) const {
+void PromptAttention::record_rows(const Tensors& tensors, Worker worker) const {
   const auto width = static_cast<std::ptrdiff_t>(shape_.query_heads) * shape_.head_dim;
-  for (int row = worker.index; row < tensors.rows; row += worker.count)
-    std::copy_n(tensors.q + row * width, width, watchers_.records.queries + (first_ + row) * width);
+  float* const all = watchers_.records.queries;
+  for (int row = worker.index; row < tensors.rows; row += worker.count) {
+    const float* const queries = tensors.q + row * width;
+    if (all != nullptr) std::copy_n(queries, width, all + (first_ + row) * width);
+    for (auto* const some : watchers_.query_rows) some->store(first_ + row, queries, tensors.out + row * width);
+  }
 }
 
 void ChunkAttention::begin(const Tensors& tensors) {

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "cache/growing_lanes.h"
 #include "cache/scratch.h"
+#include "engine/predicted_scores.h"
 #include "engine/sequence.h"
 #include "engine/team_attention.h"
 #include "winnow/policy/attention.h"
@@ -21,6 +22,7 @@ namespace winnow::engine {
 struct RowRecords {
   float* queries = nullptr;  ///< [rows][H_q][d], rotated
   float* logsums = nullptr;  ///< [rows][H_q] logarithm of each query's sum of exp(logit); of a prompt that stands alone
+  float* inputs = nullptr;   ///< [rows][n_embd] what queries, keys and values are made of
 };
 
 /// Who looks on while rows pass through a layer.
@@ -30,6 +32,8 @@ struct Watchers {
   attention::KeyRange recorded = {};  ///< by the observations
   RowRecords records = {};
   std::vector<attention::TileAttention*> tiles = {};
+  std::vector<attention::QueryRows*> query_rows = {};
+  std::vector<PredictedScores*> predictions = {};
 
   /// Whether a row's probabilities are scaled by some of the observations.
   bool scale_rows() const;
@@ -38,6 +42,8 @@ struct Watchers {
     observations.insert(observations.end(), others.observations.begin(), others.observations.end());
     moments.insert(moments.end(), others.moments.begin(), others.moments.end());
     tiles.insert(tiles.end(), others.tiles.begin(), others.tiles.end());
+    query_rows.insert(query_rows.end(), others.query_rows.begin(), others.query_rows.end());
+    predictions.insert(predictions.end(), others.predictions.begin(), others.predictions.end());
   }
 };
 
@@ -65,7 +71,8 @@ class PromptAttention : public TeamAttention {
 
  private:
   void scale_rows(const Tensors& tensors, Worker worker);
-  void record_queries(const Tensors& tensors, Worker worker) const;
+  void record_rows(const Tensors& tensors, Worker worker) const;
+  void look_at_inputs(const Tensors& tensors, Worker worker) const;
 
   std::vector<float> row_scales_;
 };

@@ -83,14 +83,13 @@ void write_sequence(ByteSink& to, const Sequence& sequence, const ModelIdentity&
   MemorySink head;
   head_of(sequence, model, transcript).write(head);
   std::vector<std::size_t> lengths{head.bytes().size()};
-  for (int layer = 0; layer < sequence.layers(); ++layer)
-    lengths.push_back(sequence.layer(layer).saved_bytes(sequence.seen));
+  for (int layer = 0; layer < sequence.layers(); ++layer) lengths.push_back(sequence.layer(layer).saved_bytes());
   lengths.push_back(logits.size_bytes());
 
   cache::SectionWriter writer(to, kSavedFormat, lengths);
   writer.section([&](ByteSink& sink) { sink.write(head.bytes()); });
   for (int layer = 0; layer < sequence.layers(); ++layer)
-    writer.section([&](ByteSink& sink) { sequence.layer(layer).save(sink, sequence.seen); });
+    writer.section([&](ByteSink& sink) { sequence.layer(layer).save(sink); });
   writer.section([&](ByteSink& sink) { put(sink, logits); });
 }
 

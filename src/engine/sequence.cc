@@ -50,7 +50,7 @@ void Sequence::put_from(int position, Sequence&& others) {
     if (const int window = hparams_->layer(l).window; window > 0) {
       lanes(l).put_last(position, std::move(others.lanes(l)), window);
     } else {
-      lanes(l).put_from(position, std::move(others.lanes(l)));
+      layer(l).put_from(position, std::move(others.layer(l)));
     }
   }
   seen = position + others.seen;

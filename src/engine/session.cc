@@ -45,6 +45,13 @@ network::Packing packing_of(const SessionOptions& options) {
   return network::Packing::by_rows;
 }
 
+std::optional<engine::Calibration> calibration_of(const SessionOptions& options, const Model& model) {
+  if (options.calibration.empty()) return std::nullopt;
+  const auto& hparams = model.impl().weights->hparams();
+  const FileSource file(options.calibration);
+  return engine::read_calibration(file, engine::identity_of(hparams, model.hash()), hparams);
+}
+
 /// Sparse caches that were put together from documents belong to no method that could be read back.
 void check_whole(const engine::Sequence& sequence) {
   if (sequence.method().evicts()) return;
@@ -102,10 +109,11 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
     : model(std::move(m)),
       options(with_defaults(o)),
       hparams(model->impl().weights->hparams()),
+      calibration(calibration_of(options, *model)),
       executor(*model->impl().weights, options.threads, account, packing_of(options)),
       prefill_attention(account, options.threads, engine::compute_type_of(options.precision)),
       decode_attention(account, options.threads),
-      stepper(executor, decode_attention, hparams, account) {}
+      stepper(executor, decode_attention, hparams, account, calibration ? &*calibration : nullptr) {}
 
 network::Pass Session::Impl::begin_pass(std::size_t rows, std::size_t need) {
   const std::size_t available = available_memory();
@@ -129,8 +137,18 @@ void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
 }
 
+void Session::Impl::check_calibrated(const CacheOptions& cache) const {
+  if (calibration || !cache.spec.method().needs_calibration()) return;
+  throw UsageError(
+      fmt::format("{} needs a calibration of the model: make one with winnow calibrate, and give it with --calibration",
+                  cache.spec.print()));
+}
+
 engine::PrefillContext Session::Impl::prefill_context(network::Pass pass) {
-  return {executor, prefill_attention, hparams, model->impl().vocab, account, options, progress, std::move(pass)};
+  engine::PrefillContext out{executor, prefill_attention, hparams,  model->impl().vocab,
+                             account,  options,           progress, std::move(pass)};
+  out.calibration = calibration ? &*calibration : nullptr;
+  return out;
 }
 
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
@@ -249,8 +267,10 @@ void Session::save(const std::string& path, const Cache& cache, std::span<const 
 
 Restored Session::load(const std::string& path) {
   const FileSource file(path);
-  return engine::read_sequence(file, engine::identity_of(impl_->hparams, impl_->model->hash()), impl_->hparams,
-                               impl_->account);
+  auto restored = engine::read_sequence(file, engine::identity_of(impl_->hparams, impl_->model->hash()), impl_->hparams,
+                                        impl_->account);
+  impl_->check_calibrated(restored.cache.options());
+  return restored;
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {

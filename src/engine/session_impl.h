@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "attention/attention.h"
+#include "engine/calibration.h"
 #include "engine/decode.h"
 #include "engine/prefill.h"
 #include "model/hparams.h"
@@ -44,6 +46,8 @@ struct Session::Impl {
   engine::PrefillContext prefill_context(network::Pass pass);
   /// Throws Interrupted.
   void check_stop() const;
+  /// Throws UsageError for a method that needs a calibration where there is none.
+  void check_calibrated(const CacheOptions& options) const;
 
   /// Lets a pass over a prompt be stopped. Decode steps are short and must not stop half-way: entries would be in some
   /// layers only.
@@ -59,6 +63,7 @@ struct Session::Impl {
   SessionOptions options;
   MemoryAccount account;  // before everything that reports to it
   const model::Hparams& hparams;
+  std::optional<engine::Calibration> calibration;
   network::Executor executor;
   attention::PrefillAttention prefill_attention;
   attention::DecodeAttention decode_attention;

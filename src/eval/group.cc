@@ -23,6 +23,7 @@ void name_group(std::vector<Record>& records) {
                              &r.key.prompt_hash, &r.key.rope})
       hasher.add(std::as_bytes(std::span(text->c_str(), text->size() + 1)));
     hasher.add(std::as_bytes(std::span(&r.key.max_prompt, 1)));
+    hasher.add(std::as_bytes(std::span(r.key.calibration)));
   }
   for (auto& r : records) {
     r.group = fmt::format("{:016x}", hasher.value());
@@ -43,7 +44,8 @@ Key key_without_prompt(const Sample& sample, Protocol protocol, const Method& me
           name_of(protocol),
           "",
           limits.max_prompt,
-          limits.rope};
+          limits.rope,
+          method.cache().spec.method().needs_calibration() ? limits.calibration : ""};
 }
 
 Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<Method> methods,

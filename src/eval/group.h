@@ -22,6 +22,7 @@ struct PromptLimits {
   int context = 0;                  ///< tokens of prompt and answer; 0: the model's context
   Beyond beyond = Beyond::refused;  ///< what happens to prompts that exceed the context
   std::string rope = {};            ///< the user's RoPE options, as records name them; empty: the file's
+  std::string calibration = {};     ///< hash of the session's; empty: it has none
 
   bool operator==(const PromptLimits&) const = default;
 };

@@ -9,6 +9,7 @@
 #include "policy/spec_reader.h"
 #include "winnow/methods.h"
 #include "winnow/policy/method.h"
+#include "winnow/recommended.h"
 
 namespace winnow::eval {
 
@@ -44,10 +45,11 @@ std::vector<std::string> all_names() {
   return out;
 }
 
-Named parse(std::string_view text) {
+std::vector<Named> parse(std::string_view text) {
+  if (text == kAuto) return {named(recommended(Protocol::aware)), named(recommended(Protocol::agnostic))};
   const std::string name = policy::SpecReader(text).name();
-  if (contains(policy::names_of(list_ask_methods()), name)) return named(AskSpec::parse(text));
-  if (contains(all_names(), name)) return named(Spec::parse(text));
+  if (contains(policy::names_of(list_ask_methods()), name)) return {named(AskSpec::parse(text))};
+  if (contains(all_names(), name)) return {named(Spec::parse(text))};
   policy::refuse_unknown("method", name, all_names());
 }
 
@@ -70,15 +72,18 @@ bool is_method(std::string_view text) {
 
 std::vector<Method> methods_of(std::span<const std::string> lists, std::span<const std::string> budgets,
                                std::span<const std::string> kv_types) {
-  std::vector<Method> out;
+  std::vector<Named> named;
   for (const auto& list : lists) {
     for (const auto text : policy::split_list(list)) {
-      const Named method = parse(text);
-      for (const auto& kv_type : kv_types) {
-        for (const auto& budget : budgets_of(method, budgets)) {
-          auto one = method.with(budget, KvType::parse(kv_type));
-          if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(std::move(one));
-        }
+      for (auto& method : parse(text)) named.push_back(std::move(method));
+    }
+  }
+  std::vector<Method> out;
+  for (const auto& method : named) {
+    for (const auto& kv_type : kv_types) {
+      for (const auto& budget : budgets_of(method, budgets)) {
+        auto one = method.with(budget, KvType::parse(kv_type));
+        if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(std::move(one));
       }
     }
   }

@@ -19,6 +19,7 @@ nlohmann::ordered_json to_json(const Record& r) {
   if (!r.series.empty()) out["series"] = r.series;
   if (!r.labels.empty()) out["labels"] = r.labels;
   if (!r.key.rope.empty()) out["rope"] = r.key.rope;
+  if (!r.key.calibration.empty()) out["calibration"] = r.key.calibration;
   if (r.key.max_prompt > 0) out.update({{"max_prompt", r.key.max_prompt}, {"cut_tokens", r.cut_tokens}});
   if (r.beyond_context > 0) out["beyond_context"] = r.beyond_context;
   out.update({{"prompt_tokens", r.prompt_tokens},
@@ -36,15 +37,9 @@ Record record_of(const nlohmann::ordered_json& json) {
     return json.at(key).is_null() ? std::string() : json.at(key).get<std::string>();
   };
   Record r;
-  r.key = {text("task"),
-           text("id"),
-           text("spec"),
-           text("budget"),
-           text("kv_type"),
-           text("protocol"),
-           text("prompt_hash"),
-           0,
-           {}};
+  r.key = {
+      text("task"), text("id"), text("spec"), text("budget"), text("kv_type"), text("protocol"), text("prompt_hash"), 0,
+      {},           {}};
   r.model_hash = text("model_hash");
   r.answer = text("answer");
   if (json.contains("skipped")) r.skipped = text("skipped");
@@ -53,6 +48,7 @@ Record record_of(const nlohmann::ordered_json& json) {
   if (json.contains("series")) r.series = json["series"].get<std::map<std::string, std::vector<double>>>();
   if (json.contains("labels")) r.labels = json["labels"].get<std::map<std::string, std::string>>();
   if (json.contains("rope")) r.key.rope = text("rope");
+  if (json.contains("calibration")) r.key.calibration = text("calibration");
   r.key.max_prompt = json.value("max_prompt", 0);
   r.cut_tokens = json.value("cut_tokens", 0);
   r.beyond_context = json.value("beyond_context", 0);

@@ -18,9 +18,10 @@ struct Key {
   std::string budget;  ///< empty: none
   std::string kv_type;
   std::string protocol;
-  std::string prompt_hash;  ///< of all tokens
-  int max_prompt = 0;       ///< tokens to which longer prompts were cut; 0: none was
-  std::string rope = {};    ///< RoPE options of the user's; empty: the file's
+  std::string prompt_hash;       ///< of all tokens
+  int max_prompt = 0;            ///< tokens to which longer prompts were cut; 0: none was
+  std::string rope = {};         ///< RoPE options of the user's; empty: the file's
+  std::string calibration = {};  ///< hash of the file that the method goes by; empty: it needs none
   auto operator<=>(const Key&) const = default;
 };
 

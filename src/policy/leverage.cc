@@ -9,6 +9,7 @@
 
 #include "attention/products.h"
 #include "base/as_size.h"
+#include "policy/cholesky.h"
 #include "policy/counter_random.h"
 #include "policy/rows.h"
 
@@ -100,27 +101,6 @@ std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) 
   return out;
 }
 
-/// Of a positive definite matrix L Lᵀ, the inverse of L, [k][k].
-std::vector<float> inverse_of_root(std::vector<double> matrix, std::size_t k) {
-  const auto at = [k](std::vector<double>& m, std::size_t i, std::size_t j) -> double& { return m[i * k + j]; };
-  for (std::size_t j = 0; j < k; ++j) {
-    for (std::size_t i = j; i < k; ++i) {
-      double x = at(matrix, i, j);
-      for (std::size_t c = 0; c < j; ++c) x -= at(matrix, i, c) * at(matrix, j, c);
-      at(matrix, i, j) = i == j ? std::sqrt(x) : x / at(matrix, j, j);
-    }
-  }
-  std::vector<double> inverse(k * k);
-  for (std::size_t j = 0; j < k; ++j) {
-    for (std::size_t i = j; i < k; ++i) {
-      double x = i == j ? 1 : 0;
-      for (std::size_t c = j; c < i; ++c) x -= at(matrix, i, c) * at(inverse, c, j);
-      at(inverse, i, j) = x / at(matrix, i, i);
-    }
-  }
-  return {inverse.begin(), inverse.end()};
-}
-
 /// Squared lengths of the rows times a matrix [k][k].
 void squared_lengths(const CountedVector<float>& rows, const std::vector<float>& matrix, int k, std::span<float> out) {
   const attention::PackedRows by(matrix, k);
@@ -149,7 +129,8 @@ Scores leverage(const LayerView& view, const AlwaysKept& always_kept, const Sket
     centre(rows, k);
     auto products = gram(rows, k);
     for (std::size_t i = 0; i < k; ++i) products[i * k + i] += kRidge;
-    squared_lengths(rows, inverse_of_root(std::move(products), k), sketch.dimensions,
+    const auto inverse = Cholesky(std::move(products), k).inverse_of_root();
+    squared_lengths(rows, {inverse.begin(), inverse.end()}, sketch.dimensions,
                     out.head(head).subspan(as_size(first), as_size(end - first)));
   }
   return out;

@@ -29,11 +29,13 @@ std::vector<PartInfo> parts_of(const policy::Method& method) {
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
   return {{"observe", text(method.reading.observe, "nothing")},
           {"replay", text(method.reading.replay, "nothing")},
+          {"query rows", text(method.reading.query_rows, "none")},
           {"score", text(method.selection.score, "none")},
           {"budget over layers", text(method.selection.over_layers, table.c_str())},
           {"budget over heads", text(method.selection.over_heads, table.c_str())},
           {"always kept", text(method.selection.always_kept, "none")},
           {"select", text(method.selection.select, "the best of each head")},
+          {"merge", text(method.lanes.merge, "nothing")},
           {"schedule", schedule_text(method)},
           {"evict", method.decoding.step ? method.decoding.step.text : text(method.decoding.evict, "none")},
           {"attend", text(method.decoding.attend, "to all that is kept")},

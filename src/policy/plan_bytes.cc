@@ -7,6 +7,18 @@
 
 namespace winnow::policy {
 
+namespace {
+
+/// Of the head that keeps the most.
+std::size_t merge_bytes(const Method& method, const attention::Shape& shape, int tokens, int entries) {
+  if (!method.lanes.merge_bytes) return 0;
+  const bool alike = !method.selection.over_heads && !method.selection.over_all_heads;
+  const int longest = std::min(tokens, alike ? (entries + shape.kv_heads - 1) / shape.kv_heads : entries);
+  return method.lanes.merge_bytes({tokens, shape.group(), shape.head_dim, shape.kv_heads}, longest);
+}
+
+}  // namespace
+
 std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int entries) {
   const bool fits = !method.evicts() || shape.kv_heads * tokens <= entries;
   if (fits && !method.lanes.state) return 0;
@@ -17,8 +29,9 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
   const std::size_t ranking = method.selection.over_heads ? top_of_layer_bytes(all) : 0;
   const std::size_t sides =
       method.positions == Positions::absolute ? 1 : 2;  // keys can be merged where they are un-rotated
-  const std::size_t merged =
+  const std::size_t vectors =
       method.lanes.merge ? sides * as_size(entries) * as_size(shape.head_dim) * sizeof(float) : 0;
+  const std::size_t merged = vectors + merge_bytes(method, shape, tokens, entries);
   const std::size_t lengths = method.selection.output_lengths ? scores : 0;  // of a KV head's query heads, the mean
   return scores + std::max({columns + merged, ranking, lengths});
 }

@@ -52,12 +52,13 @@ const Registry& built_in() {
           with_positions(methods::keydiff()),
           with_positions(methods::expected_attention()),
           with_positions(methods::kvzip()),
+          with_positions(methods::kvzap()),
           with_positions(methods::dapq()),
           with_positions(methods::compactor()),
           with_positions(methods::lagkv()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::vote(),
-       wrappers::lookahead(), wrappers::critical()},
+       wrappers::lookahead(), wrappers::critical(), wrappers::refit(), wrappers::quest()},
   };
   return registry;
 }

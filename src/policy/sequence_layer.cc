@@ -14,6 +14,7 @@ cache::LaneShape lane_shape(const Method& method, const KvType& type, const atte
           method.positions == Positions::absolute ? nullptr : &rope,
           method.positions == Positions::cache ? cache::EffectivePositions::cache : cache::EffectivePositions::absolute,
           method.lanes.summary_rows * shape.head_dim,
+          method.lanes.summary_block,
           method.lanes.merged_entries};
 }
 
@@ -34,15 +35,20 @@ void SequenceLayer::commit(const cache::KeepPlan& plan, const LayerView& view) {
   lanes_.commit(plan, *view.scratch);
   for (int head = 0; head < lanes_.shape().kv_heads; ++head)
     limit_.push_back(plan.keeps_all() ? budget_.mean : lanes_.length(head));
-  lanes_.summaries().reserve(summary_blocks(terms_.prompt.tokens));
+  summarize();
   if (method_->decoding.prepare) method_->decoding.prepare.call(view, lanes_, terms_);
+}
+
+void SequenceLayer::put_from(std::int32_t position, SequenceLayer&& other) {
+  lanes_.put_from(position, std::move(other.lanes_));
+  summarize();
 }
 
 void SequenceLayer::reserve(int count) {
   lanes_.reserve(growth(count));
   // An entry that a full lane merges to make room for a token takes one more place among the merged ones.
   if (lanes_.shape().merged_entries > 0) lanes_.reserve_merged_entries(1);
-  lanes_.summaries().reserve(summary_blocks(lanes_.length(0) + count));
+  lanes_.summaries().reserve(summary_blocks(count));
 }
 
 void SequenceLayer::enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
@@ -65,7 +71,7 @@ void SequenceLayer::end_step() {
 }
 
 void SequenceLayer::load(ByteCursor& from, int seen, std::vector<int> limit) {
-  cache::load(lanes_, from, seen, summary_blocks(seen));
+  cache::load(lanes_, from, seen);
   limit_ = std::move(limit);
 }
 
@@ -75,8 +81,17 @@ int SequenceLayer::longest_lane() const {
   return most;
 }
 
-int SequenceLayer::summary_blocks(int tokens) const {
-  return method_->lanes.summary_rows > 0 ? tokens / method_->lanes.summary_block + 1 : 0;
+void SequenceLayer::summarize() {
+  if (!method_->lanes.summarize) return;
+  lanes_.summaries().allocate(summary_blocks(0));
+  method_->lanes.summarize.call(lanes_, terms_);
+}
+
+std::vector<int> SequenceLayer::summary_blocks(int count) const {
+  std::vector<int> out;
+  for (int head = 0; head < lanes_.shape().kv_heads; ++head)
+    out.push_back(cache::summary_blocks(lanes_.shape(), lanes_.length(head) + count));
+  return out;
 }
 
 /// Lanes of a method that evicts to make room grow up to their limits only, but for a step's tokens after the first.

@@ -33,6 +33,10 @@ class SequenceLayer {
   /// Keeps what `plan` says of the prompt in `view.scratch`. REQUIRES: it is empty. Throws MemoryError.
   void commit(const cache::KeepPlan& plan, const LayerView& view);
 
+  /// Puts what another layer of the same method keeps, of tokens from `position` on, in the place of what is kept of
+  /// them here. Throws MemoryError.
+  void put_from(std::int32_t position, SequenceLayer&& other);
+
   /// Makes room for a step of `count` tokens. Throws MemoryError.
   void reserve(int count);
   /// The key and value of a step's first token, [d] each, enter one head's lane: in the place of the entry that the
@@ -45,10 +49,11 @@ class SequenceLayer {
   /// A step of several tokens is over: those that a lane has too many take the places that each would have taken alone.
   void end_step();
 
-  /// Bytes that save() writes when `seen` tokens have been seen.
-  std::size_t saved_bytes(int seen) const { return cache::saved_bytes(lanes_, summary_blocks(seen)); }
-  void save(ByteSink& to, int seen) const { cache::save(lanes_, to, summary_blocks(seen)); }
-  /// Reads what save() has written. `limit` as limit() was. REQUIRES: it is empty. Throws InputError, MemoryError.
+  /// Bytes that save() writes.
+  std::size_t saved_bytes() const { return cache::saved_bytes(lanes_); }
+  void save(ByteSink& to) const { cache::save(lanes_, to); }
+  /// Reads what save() has written; `seen` tokens had been seen. `limit` as limit() was. REQUIRES: it is empty. Throws
+  /// InputError, MemoryError.
   void load(ByteCursor& from, int seen, std::vector<int> limit);
 
   const Method& method() const { return *method_; }
@@ -64,8 +69,9 @@ class SequenceLayer {
  private:
   SequenceLayer(const SequenceLayer& other, MemoryAccount& account);
 
-  /// Blocks whose summaries are stored when so many tokens have been seen.
-  int summary_blocks(int tokens) const;
+  void summarize();
+  /// [H_kv] blocks of lanes that are longer by `count`.
+  std::vector<int> summary_blocks(int count) const;
   /// Entries by which lanes can still grow when `count` tokens come.
   int growth(int count) const;
 

@@ -58,7 +58,7 @@ class Parser {
   }
 
   Parsed preset(const std::string& name) {
-    if (is_wrapper(name)) reader_.fail(fmt::format("{} needs a method in brackets", name));
+    if (is_wrapper(name) && !is_preset(name)) reader_.fail(fmt::format("{} needs a method in brackets", name));
     const auto& found = policy::find_named(registry_.presets, name, "method");
     policy::Given given = reader_.options(name, found.options);
     policy::Method method = build(found, given.values);
@@ -101,9 +101,12 @@ class Parser {
             fmt::format("{}({}){}", name, inner.full, print_all(given.values, found.options))};
   }
 
-  bool is_wrapper(const std::string& name) const {
-    return std::any_of(registry_.wrappers.begin(), registry_.wrappers.end(),
-                       [&](const auto& w) { return w.name == name; });
+  bool is_wrapper(const std::string& name) const { return has(registry_.wrappers, name); }
+  bool is_preset(const std::string& name) const { return has(registry_.presets, name); }
+
+  template <class T>
+  static bool has(const std::vector<T>& things, const std::string& name) {
+    return std::any_of(things.begin(), things.end(), [&](const T& thing) { return thing.name == name; });
   }
 
   policy::SpecReader reader_;

@@ -3,12 +3,16 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "policy/chunks.h"
 #include "policy/critical.h"
+#include "policy/pages.h"
 #include "policy/pieces.h"
+#include "policy/refit.h"
 #include "policy/spans.h"
 #include "policy/votes.h"
 #include "winnow/error.h"
@@ -65,6 +69,22 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
   return out;
 }
 
+std::vector<Option> shared_by_need() {
+  auto out = adaptive_options();
+  out.push_back({"over", Option::Choice{"layer", {"layer", "model"}},
+                 "whose heads share a budget: those of each layer, or of all layers, in a second pass"});
+  return out;
+}
+
+/// Lets the heads of all layers share, by scores that a first pass has made of each layer alone.
+void share_over_model(Method& method) {
+  if (method.selection.over_layers) refuse("ada", method, "its layers share the budget as a pyramid already");
+  if (method.reading.draft) refuse("ada", method, "over=model and its draft need a pass each");
+  if (method.selection.carry) refuse("ada", method, "over=model needs scores before any layer has selected");
+  method.selection.heads_of_all_layers = true;
+  method.selection.over_heads.text += ", of all layers together";
+}
+
 }  // namespace
 
 Wrapper ada() {
@@ -73,7 +93,7 @@ Wrapper ada() {
           .paper =
               "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM "
               "Inference",
-          .options = adaptive_options(),
+          .options = shared_by_need(),
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("ada", inner, "it keeps one set for all heads of a layer");
             check("ada", inner);
@@ -83,6 +103,7 @@ Wrapper ada() {
               refuse("ada", inner, "its per=layer keeps one set for all heads of a layer");
             Method out = inner;
             out.selection.over_heads = adaptive(options);
+            if (options.text("over") == "model") share_over_model(out);
             if (out.selection.pieces) keep_pieces(out.selection);
             return out;
           }};
@@ -167,6 +188,51 @@ Wrapper critical() {
         choose_critical(out.selection, options);
         return out;
       }};
+}
+
+Wrapper refit() {
+  return {.name = "refit",
+          .summary = "refit(X): what is kept gets values by which the last queries see what they saw",
+          .paper = "Zweiger et al. 2026, Fast KV Compaction via Attention Matching",
+          .options = refit_options(),
+          .apply = [](const Method& inner, const Options& options) {
+            if (!inner.evicts()) refuse("refit", inner, "nothing is evicted");
+            if (inner.reading.query_rows) refuse("refit", inner, "its values are fitted already");
+            if (inner.positions == Positions::cache)
+              refuse("refit", inner,
+                     "positions=cache turns keys to ranks, and values are fitted to keys at their places in the text");
+            if (inner.decoding.attend) refuse("refit", inner, "it does not read all that is kept");
+            Method out = inner;
+            refit_values(out, options);
+            return out;
+          }};
+}
+
+Wrapper quest() {
+  return {.name = "quest",
+          .summary = "quest(X): each query reads the pages of what X keeps that its largest products may lie in",
+          .paper =
+              "Behnam et al. 2025, RocketKV: Accelerating Long-Context LLM Inference via Two-Stage KV Cache "
+              "Compression; Tang et al. 2024, Quest",
+          .options = {{"read", Option::Number{0.25, 0, 1}, "share of a KV head's pages that a query reads"},
+                      page_option(4),
+                      dense_option()},
+          .apply = [](const Method& inner, const Options& options) {
+            if (inner.retrieves) refuse("quest", inner, "it chooses itself what each query reads");
+            if (!inner.evicts()) refuse("quest", inner, "it evicts nothing, and quest alone reads pages of everything");
+            if (inner.changes_while_decoding())
+              refuse("quest", inner, "it evicts at every decode step, and the entries of pages must stay");
+            if (inner.positions != Positions::absolute)
+              refuse("quest", inner, "entries do not stay at their positions in the text, as the bounds of pages need");
+            Method out = inner;
+            const double share = options.number("read");
+            read_pages(out, options, [share](const Terms& terms, int length, int pages) {
+              const bool all_fits = std::max(terms.prompt.tokens, length) <= terms.budget;
+              return all_fits ? pages : std::max(1, static_cast<int>(std::ceil(share * pages)));
+            });
+            out.decoding.read_share = share;
+            return out;
+          }};
 }
 
 }  // namespace winnow::policy::wrappers

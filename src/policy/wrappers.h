@@ -21,5 +21,9 @@ Wrapper vote();
 Wrapper lookahead();
 /// critical(X): a part of the budget goes by what values add to the layer's output, too.
 Wrapper critical();
+/// refit(X): kept entries get values by which the prompt's last queries see what they saw.
+Wrapper refit();
+/// quest(X): queries read pages of what X keeps.
+Wrapper quest();
 
 }  // namespace winnow::policy::wrappers

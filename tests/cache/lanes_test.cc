@@ -2,7 +2,9 @@
 // Lanes against a plain model: for each head a list of entries.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -147,30 +149,49 @@ TEST_P(LanesTest, hold_exactly_what_is_kept) {
   EXPECT_EQ(account_.held(), 0U);
 }
 
-/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys, and lie one after the other
-/// for each head.
+/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys. A head's first ones take
+/// exactly that and lie one after the other, the others come in pages for all heads.
 TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   const bool floats = shape_.type.key == ElementType::f32;
   const ElementType type = floats || shape_.type.key == ElementType::bf16 ? shape_.type.key : ElementType::f16;
   shape_.summary_size = 2 * kDim;
   lanes_ = GrowingLanes(account_, shape_);
-  const int blocks = Summaries::kTogether + 3;
+  std::vector<int> first;
+  std::vector<int> blocks;
+  for (int head = 0; head < kHeads; ++head) {
+    first.push_back(5 + 3 * head);
+    blocks.push_back(first.back() + 2);
+  }
+  blocks[0] = first[0] + Summaries::kPage + 3;
+  const std::size_t bytes = std::size_t{2} * kDim * (floats ? 4 : 2);
+  const auto in_first = static_cast<std::size_t>(std::accumulate(first.begin(), first.end(), 0));
+  lanes_.summaries().allocate(first);
+  EXPECT_EQ(account_.held(), in_first * bytes);
+  lanes_.summaries().reserve(first);
+  EXPECT_EQ(account_.held(), in_first * bytes);
   lanes_.summaries().reserve(blocks);
-  EXPECT_EQ(account_.held(), std::size_t{2} * Summaries::kTogether * kHeads * 2 * kDim * (floats ? 4 : 2));
+  EXPECT_EQ(account_.held(), (in_first + std::size_t{2} * Summaries::kPage * kHeads) * bytes);
+  lanes_.summaries().reserve(blocks);
+  EXPECT_EQ(account_.held(), (in_first + std::size_t{2} * Summaries::kPage * kHeads) * bytes);
   std::vector<std::vector<float>> written;
   for (int head = 0; head < kHeads; ++head) {
-    for (int block = 0; block < blocks; ++block) {
+    for (int block = 0; block < blocks[head]; ++block) {
       auto& values = written.emplace_back(row());
       for (const float x : row()) values.push_back(x);
       lanes_.summaries().set(head, block, values);
     }
   }
+  MemoryAccount another;
+  const Summaries copy = lanes_.summaries().clone(another);
+  EXPECT_EQ(another.held(), account_.held());
   std::vector<float> got(2 * kDim);
   auto expected = written.begin();
   for (int head = 0; head < kHeads; ++head) {
-    for (int block = 0; block < blocks;) {
-      const Rows rows = lanes_.summaries().rows(head, block, blocks);
-      ASSERT_EQ(rows.count, block == 0 ? Summaries::kTogether : 3);
+    for (int block = 0; block < blocks[head];) {
+      const Rows rows = copy.rows(head, block, blocks[head]);
+      ASSERT_EQ(rows.count, block == 0             ? first[head]
+                            : block == first[head] ? std::min(Summaries::kPage, blocks[head] - first[head])
+                                                   : 3);
       for (int i = 0; i < rows.count; ++i, ++block, ++expected) {
         decode_row(rows.type, rows.row(i), got);
         ASSERT_EQ(got, coded(type, *expected)) << "head " << head << " block " << block;

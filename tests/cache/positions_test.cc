@@ -29,7 +29,7 @@ class PositionsTest : public testing::TestWithParam<EffectivePositions> {
  protected:
   PositionsTest()
       : rope_{Rope::Pairing::halves, {1.0F, 0.1F, 0.01F}},
-        shape_{2, kDim, KvType::parse("f32"), 1, &rope_, GetParam(), kDim, 1},
+        shape_{2, kDim, KvType::parse("f32"), 1, &rope_, GetParam(), kDim, 16, 1},
         lanes_(account_, shape_) {}
 
   std::vector<float> row() {
@@ -160,22 +160,25 @@ TEST_P(PositionsTest, lanes_are_what_they_were_when_they_are_loaded) {
   remove(slot());
   for (int i = 0; i < 5; ++i) merge(lanes_.length(0) - 1, i);
   lanes_.state(0, 0, 7) = 0.25F;
-  lanes_.summaries().reserve(2);
-  const auto summary = row();
-  lanes_.summaries().set(1, 1, summary);
+  const std::vector<int> blocks = {lanes_.length(0) / shape_.summary_block + 1, 1};
+  lanes_.summaries().allocate(blocks);
+  const std::vector summaries = {row(), row()};
+  for (const int head : {0, 1}) lanes_.summaries().set(head, blocks[head] - 1, summaries[head]);
   MemorySink sink;
-  save(lanes_, sink, 2);
-  ASSERT_EQ(sink.bytes().size(), saved_bytes(lanes_, 2));
+  save(lanes_, sink);
+  ASSERT_EQ(sink.bytes().size(), saved_bytes(lanes_));
   const MemorySource source(sink.bytes(), "the lanes");
   ByteCursor cursor(source, 0, source.size());
   GrowingLanes loaded(account_, shape_);
-  load(loaded, cursor, next_, 2);
+  load(loaded, cursor, next_);
   expect_entries(loaded);
   EXPECT_EQ(loaded.state(0, 0, 7), 0.25F);
   std::vector<float> got(kDim);
-  const Rows rows = loaded.summaries().rows(1, 1, 2);
-  decode_row(rows.type, rows.row(0), got);
-  EXPECT_EQ(got, summary);
+  for (const int head : {0, 1}) {
+    const Rows rows = loaded.summaries().rows(head, blocks[head] - 1, blocks[head]);
+    decode_row(rows.type, rows.row(0), got);
+    EXPECT_EQ(got, summaries[head]);
+  }
   ByteCursor again(source, 0, source.size());
   EXPECT_EQ(saved_lengths(again, 2), (std::vector<int>{lanes_.length(0), 0}));
 }

@@ -114,6 +114,18 @@ def test_methods_are_listed():
     assert "window" in run("methods", "snapkv").stdout
 
 
+def test_auto_goes_by_the_protocol(base):
+    """It is the method that `winnow methods auto` names, and a full cache as little as any other method."""
+    named = json.loads(run("methods", "auto", "--json").stdout)["parts"]
+    assert len(set(named.values())) == len(named) == 2
+    for protocol, spec in named.items():
+        of = {kv: json.loads(run(*base, "--kv", kv, "--budget", "40", "--protocol", protocol, "-p", "and?", "--json").stdout) for kv in ("auto", spec)}
+        assert of["auto"]["spec"] == spec
+        assert of["auto"]["tokens"] == of[spec]["tokens"]
+    assert "auto needs a budget" not in run(*base, "--kv", "auto", "-p", "and?", code=2).stderr
+    assert "budget" in run(*base, "--kv", "auto", "-p", "and?", code=2).stderr
+
+
 def test_a_model_is_inspected(model):
     assert json.loads(run("inspect", model, "--json").stdout)["kv_bytes_per_token"] == 2 * 2 * 64 * 4
 

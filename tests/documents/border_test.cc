@@ -123,8 +123,10 @@ TEST_F(BorderTest, compressed_documents_are_for_reuse_alone) {
   const auto asked = ask(some, "reuse");
   EXPECT_EQ(asked.cache.stats().entries_min, 64 + 200 + 17);
   EXPECT_NEAR(asked.sequence_ratio, 264.0 / 500, 1e-9);
-  for (const auto* kv : {"quest", "ems", "streaming-llm", "infllm"})
+  for (const auto* kv : {"ems", "streaming-llm:when=prefill", "snapkv:positions=cache"})
     expect_refused<UsageError>([&] { document(tokens(300, 1), kv, "100"); }, "do not stay at their places");
+  for (const auto* kv : {"quest", "quest(snapkv)", "streaming-llm", "infllm"})
+    expect_refused<UsageError>([&] { document(tokens(300, 1), kv, "100"); }, "only some of its entries");
 }
 
 TEST_F(BorderTest, documents_that_cannot_be_read_are_refused) {

@@ -156,6 +156,9 @@ class SharedKeys : public KeptTest {
 TEST_F(SharedKeys, reading_and_decoding_are_those_of_the_network_in_double_precision) { expect_the_network_s_logits(); }
 TEST_F(SharedKeys, steps_read_what_each_method_has_kept) { expect_steps_over_what_each_method_has_kept(); }
 TEST_F(SharedKeys, the_bytes_that_are_foretold_suffice) { expect_that_the_bytes_foretold_suffice(); }
+TEST_F(SharedKeys, recorded_queries_are_those_of_every_layer_that_reads_the_keys) {
+  expect_that_recorded_rows_are_the_network_s();
+}
 TEST_F(SharedKeys, what_is_saved_goes_on_as_if_it_had_not_been) { expect_that_what_is_saved_goes_on(); }
 TEST_F(SharedKeys, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
   expect_that_compressed_turns_keep_what_a_prompt_would();
@@ -229,8 +232,8 @@ TEST_F(NormedAfterRotation, methods_that_turn_keys_or_queries_are_refused_and_th
       refused.insert(spec);
     }
   }
-  EXPECT_EQ(refused, (std::set<std::string>{"snapkv:positions=cache", "compactor", "ems", "expected-attention", "finch",
-                                            "infllm"}));
+  EXPECT_EQ(refused, (std::set<std::string>{"snapkv:positions=cache", "refit(ems)", "compactor", "ems",
+                                            "expected-attention", "finch", "infllm"}));
 }
 
 }  // namespace

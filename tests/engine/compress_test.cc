@@ -9,6 +9,7 @@
 #include "network/network.h"
 #include "policy/views.h"
 #include "support/cache_options.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -82,7 +83,7 @@ TEST_F(CompressTest, all_that_was_read_keeps_what_a_prompt_would) {
   const auto text = tokens(150);
   const auto specs = one_shot_specs();
   ASSERT_GT(specs.size(), 20U);
-  Session session(model_, {1, Precision::f32, 32});
+  Session session(model_, {1, Precision::f32, 32, Pack::automatic, calibrated(folder_ / "model.cal", *model_)});
   for (const auto& spec : specs) {
     const auto options = options_of(spec, "40", "f32");
     Cache turn = read(session, text, 40, options);
@@ -125,7 +126,7 @@ void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::st
   constexpr int kBudget = 40;
   constexpr int kWindow = 8;
   const auto text = tokens(prompt + kTurn);
-  Session session(model_, {1, Precision::f32, 32});
+  Session session(model_, {1, Precision::f32, 32, Pack::automatic, calibrated(folder_ / "model.cal", *model_)});
   Cache cache = read(session, text, prompt, options_of(spec, std::to_string(kBudget), "f32"));
   const auto before = cache.kept();
   session.compress(cache, std::span(text).subspan(z(prompt)));
@@ -193,7 +194,7 @@ TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
   const auto text = tokens(140);
   std::vector<std::vector<std::vector<Positions>>> kept;
   for (const std::string positions : {"absolute", "cache"}) {
-    Session session(model_, {1, Precision::f32, 32});
+    Session session(model_, {1, Precision::f32, 32, Pack::automatic, calibrated(folder_ / "model.cal", *model_)});
     Cache cache = read(session, text, 40, options_of("snapkv:window=8,positions=" + positions, "40", "f32"));
     Cache shorter = read(session, std::span(text).first(40), 40, cache.options());
     for (int layer = 0; layer < shorter.impl().layers(); ++layer) {
@@ -227,6 +228,43 @@ TEST_F(CompressTest, a_turn_that_fits_changes_no_bit) {
     session.compress(cache, std::span(text).subspan(100));
     EXPECT_EQ(cache.kept(), untouched.kept());
     EXPECT_EQ(session.extend(cache, tokens(5, 3)), session.extend(untouched, tokens(5, 3))) << spec;
+  }
+}
+
+/// The bounds of a lane's pages are those of its keys, which a turn has put together anew.
+TEST_F(CompressTest, pages_are_those_of_all_turns) {
+  constexpr int kPage = 5;
+  const auto text = tokens(300);
+  for (const char* type : {"f32", "q4_0"}) {
+    Session session(model_, {.threads = 1});
+    Cache cache = read(session, std::span(text).first(200), 100,
+                       options_of("quest(ada(snapkv:window=8)):page=5,dense=0", "48", type));
+    session.compress(cache, std::span(text).subspan(100, 100));
+    session.extend(cache, std::span(text).subspan(200));
+    for (int layer = 0; layer < model_->info().n_layer; ++layer) {
+      const auto& lanes = cache.impl().lanes(layer);
+      const auto dim = z(lanes.shape().head_dim);
+      for (int head = 0; head < 2; ++head) {
+        ASSERT_GT(lanes.length(head), 100);
+        for (int first = 0; first < lanes.length(head); first += kPage) {
+          std::vector<float> most(dim, -1e30F);
+          std::vector<float> least(dim, 1e30F);
+          std::vector<float> key(dim);
+          for (int slot = first; slot < std::min(first + kPage, lanes.length(head)); ++slot) {
+            lanes.key(head, slot, key);
+            for (std::size_t c = 0; c < dim; ++c) most[c] = std::max(most[c], key[c]);
+            for (std::size_t c = 0; c < dim; ++c) least[c] = std::min(least[c], key[c]);
+          }
+          const auto rows = lanes.summaries().rows(head, first / kPage, first / kPage + 1);
+          std::vector<float> stored(2 * dim);
+          cache::decode_row(rows.type, rows.row(0), stored);
+          for (std::size_t c = 0; c < dim; ++c) {  // q4_0's summaries are in f16
+            EXPECT_NEAR(stored[c], most[c], 1e-3 * std::abs(most[c]));
+            EXPECT_NEAR(stored[dim + c], least[c], 1e-3 * std::abs(least[c]));
+          }
+        }
+      }
+    }
   }
 }
 

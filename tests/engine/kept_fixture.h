@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/model_impl.h"
@@ -14,10 +16,12 @@
 #include "network/network.h"
 #include "support/cache_options.h"
 #include "support/rounding.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/methods.h"
 #include "winnow/policy/method.h"
+#include "winnow/policy/registry.h"
 #include "winnow/saved.h"
 #include "winnow/session.h"
 
@@ -39,7 +43,10 @@ inline std::vector<std::string> all_specs() {
                                   "span(h2o)",
                                   "vote(ada(span(snapkv:window=8)))",
                                   "snapkv:window=question",
-                                  "critical(ada(snapkv:window=8))"};
+                                  "critical(ada(snapkv:window=8))",
+                                  "refit(ada(snapkv:window=8))",
+                                  "refit(ems)",
+                                  "kvzap:when=step"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }
@@ -48,6 +55,59 @@ inline std::vector<std::string> all_specs() {
 inline bool only_evicts(const policy::Method& method) {
   return method.name != "cam" && !method.lanes.merge && !method.decoding.attend && !method.retrieves &&
          method.positions == policy::Positions::absolute;
+}
+
+/// Query rows as a method has had them recorded, one after the other.
+struct Recorded {
+  std::vector<int> rows;
+  std::vector<float> queries;  ///< [row][H_q][d]
+  std::vector<float> outputs;
+};
+
+/// What the method `recording` has seen, by the layer whose keys are read.
+inline std::map<int, Recorded>& recorded() {
+  static std::map<int, Recorded> all;
+  return all;
+}
+
+inline const std::vector<std::int32_t>& recorded_rows() {
+  static const std::vector<std::int32_t> rows{0, 3, 63, 64, 100, 149};
+  return rows;
+}
+
+inline policy::Scores record(const policy::LayerView& view, const policy::AlwaysKept& /*always_kept*/) {
+  const auto& rows = *view.query_rows;
+  auto& to = recorded()[view.number];
+  for (int r = 0; r < rows.size(); ++r) {
+    to.rows.push_back(rows.row(r));
+    for (int head = 0; head < view.shape.query_heads; ++head) {
+      to.queries.insert(to.queries.end(), rows.query(r, head).begin(), rows.query(r, head).end());
+      to.outputs.insert(to.outputs.end(), rows.output(r, head).begin(), rows.output(r, head).end());
+    }
+  }
+  return {view.shape.kv_heads, view.tokens()};
+}
+
+/// Makes the method `recording` known.
+inline void add_recording() {
+  static const bool added = [] {
+    policy::add_method(
+        {.name = "recording", .summary = "", .paper = "", .options = {}, .build = [](const auto&) {
+           policy::Method method;
+           method.reading.query_rows = {
+               "some", [](const policy::LayerPrompt&, int) {
+                 return attention::ObservedRows{attention::ObservedRows::Kind::listed, 0, recorded_rows()};
+               }};
+           method.selection.always_kept = {"nothing",
+                                           [](const policy::LayerPrompt&, int) { return policy::AlwaysKept{}; }};
+           method.selection.least = {"nothing", [](const policy::LayerPrompt&) { return 0; }};
+           method.selection.score = {"none", record};
+           method.schedule = policy::Schedule::once;
+           return method;
+         }});
+    return true;
+  }();
+  EXPECT_TRUE(added);
 }
 
 /// A small network and a session in f32, whose caches are held against the network with textbook attention.
@@ -59,7 +119,8 @@ class KeptTest : public testing::Test {
   explicit KeptTest(const TinyModel& tiny) : tiny_(tiny) {
     write_tiny_gguf(tiny, path_);
     model_ = Model::load(path_);
-    session_ = std::make_unique<Session>(model_, SessionOptions{2, Precision::f32, 64});
+    session_ = std::make_unique<Session>(
+        model_, SessionOptions{2, Precision::f32, 64, Pack::automatic, calibrated(folder_ / "model.cal", *model_)});
   }
 
   const model::Hparams& hparams() const { return model_->impl().weights->hparams(); }
@@ -200,10 +261,56 @@ class KeptTest : public testing::Test {
     }
   }
 
+  /// Of every layer that reads the keys, in its order.
+  void expect_that_recorded_rows_are_the_network_s() {
+    add_recording();
+    recorded().clear();
+    prefill(with_budget("recording"));
+    std::map<std::pair<int, int>, Recorded> expected;  // by the layer whose keys are read, and that which reads them
+    Network network(path_, 1, 1, kPrompt);
+    std::vector<float> query;  // of all heads
+    network.attention().set_reader([&](int, int, const DenseAttention::Reading& reading) {
+      query.assign(reading.queries.begin(), reading.queries.end());
+    });
+    network.attention().set_watcher(
+        [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
+          const auto& spec = hparams().layer(layer);
+          if (spec.window > 0 || !std::ranges::binary_search(recorded_rows(), row.position)) return;
+          auto& to = expected[{hparams().kv_layer(layer), layer}];
+          if (head == 0) to.rows.push_back(row.position);
+          const auto dim = z(spec.head_dim);
+          to.queries.insert(to.queries.end(), &query[z(head) * dim], &query[z(head) * dim] + dim);
+          std::vector<double> output(dim);
+          for (std::size_t j = 0; j < weights.size(); ++j) {
+            const auto value =
+                network.attention().value(hparams().kv_layer(layer), static_cast<int>(j), head / spec.group());
+            for (std::size_t c = 0; c < dim; ++c) output[c] += weights[j] * value[c];
+          }
+          to.outputs.insert(to.outputs.end(), output.begin(), output.end());
+        });
+    network.prefill(tokens(kPrompt), 64);
+    std::map<int, Recorded> all;
+    for (const auto& [layers, rows] : expected) {
+      auto& to = all[layers.first];
+      to.rows.insert(to.rows.end(), rows.rows.begin(), rows.rows.end());
+      to.queries.insert(to.queries.end(), rows.queries.begin(), rows.queries.end());
+      to.outputs.insert(to.outputs.end(), rows.outputs.begin(), rows.outputs.end());
+    }
+    ASSERT_EQ(recorded().size(), all.size());
+    for (const auto& [layer, rows] : all) {
+      const auto& got = recorded()[layer];
+      const int width = hparams().layer(layer).n_head * hparams().layer(layer).head_dim;
+      ASSERT_EQ(got.rows, rows.rows);
+      EXPECT_LT(worst_row(got.queries, rows.queries, width), tolerance()) << layer;
+      EXPECT_LT(worst_row(got.outputs, rows.outputs, width), tolerance()) << layer;
+    }
+  }
+
   void expect_that_the_bytes_foretold_suffice() {
-    for (const char* spec : {"full", "snapkv", "kvzip", "critical(snapkv)"}) {
+    for (const char* spec :
+         {"full", "snapkv", "kvzip", "kvzap", "critical(snapkv)", "refit(ada(snapkv))", "refit(ems)"}) {
       const auto options = with_budget(spec);
-      Session session(model_, {1, Precision::f32, 64});
+      Session session(model_, {1, Precision::f32, 64, Pack::automatic, folder_ / "model.cal"});
       const auto before = session.memory().held;
       const auto foretold = session.prefill_bytes(kPrompt, std::span(&options, 1));
       session.prefill(tokens(kPrompt), std::span(&options, 1));

@@ -20,6 +20,7 @@ class LayersTest : public KeptTest {
 
 TEST_F(LayersTest, reading_and_decoding_are_those_of_the_network_in_double_precision) { expect_the_network_s_logits(); }
 TEST_F(LayersTest, steps_read_what_each_method_has_kept) { expect_steps_over_what_each_method_has_kept(); }
+TEST_F(LayersTest, recorded_queries_are_the_network_s) { expect_that_recorded_rows_are_the_network_s(); }
 TEST_F(LayersTest, what_is_saved_goes_on_as_if_it_had_not_been) { expect_that_what_is_saved_goes_on(); }
 TEST_F(LayersTest, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
   expect_that_compressed_turns_keep_what_a_prompt_would();

@@ -10,6 +10,7 @@
 #include "policy/views.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/methods.h"
@@ -107,13 +108,14 @@ class ProcessMemoryTest : public testing::Test {
     tiny.ctx_train = 1 << 16;
     write_tiny_gguf(tiny, folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
+    calibration_ = test::calibrated(folder_ / "model.cal", *model_);
     tokens_ = test::random_tokens(kTokens, model_->info().n_vocab);
     (void)model_->tokenize("what the tokenizer makes once, it has made then");
   }
 
   /// Of one prefill in a session that has read a short prompt before.
   Peaks peaks_of(std::span<const CacheOptions> caches) const {
-    Session session(model_, {1, Precision::f32, 64});
+    Session session(model_, {1, Precision::f32, 64, Pack::automatic, calibration_});
     const CacheOptions full;
     session.prefill(std::span(tokens_).first(64), std::span(&full, 1));
     session.reset_peak();
@@ -126,6 +128,7 @@ class ProcessMemoryTest : public testing::Test {
   }
 
   test::TempFolder folder_;
+  std::string calibration_;
   std::shared_ptr<const Model> model_;
   std::vector<Token> tokens_;
 };

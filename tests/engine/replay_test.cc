@@ -7,9 +7,9 @@
 #include <limits>
 #include <numeric>
 
+#include "engine/repetition.h"
 #include "network/network.h"
 #include "support/cache_options.h"
-#include "support/output_projection.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/session.h"
@@ -17,22 +17,7 @@
 namespace winnow::test {
 namespace {
 
-std::size_t z(int i) { return static_cast<std::size_t>(i); }
-
-/// [layer][KV head][token]
-using Scores = std::vector<std::vector<std::vector<double>>>;
-
-/// One replay, as the paper's code has it: the request, the end of the chunk before, a line break, the chunk.
-std::vector<Token> repetition(const Model& model, const std::vector<Token>& text, int first, int end) {
-  auto out = model.tokenize(first == 0 ? "\n\nRepeat the previous context exactly."
-                                       : "\n\nRepeat the part of the previous context exactly, starting with ");
-  const auto append = [&out](const auto& from, const auto& to) { out.insert(out.end(), from, to); };
-  if (first > 0) append(text.begin() + first - 8, text.begin() + first);
-  const auto reply = model.tokenize("\n");
-  append(reply.begin(), reply.end());
-  append(text.begin() + first, text.begin() + end);
-  return out;
-}
+using Scores = TextbookScores;
 
 using test::options_of;
 
@@ -67,54 +52,6 @@ class ReplayTest : public testing::Test {
             for (int j = first; row.position >= n && j < end; ++j) score[j] = std::max(score[j], weights[j]);
           });
       network.step(tokens, rows);
-    }
-    return out;
-  }
-
-  /// The same of KVzip+: each row's attention over the length of what enters it, by what query heads make of values.
-  Scores plus_reference(const std::vector<Token>& text, int chunk) const {
-    const int n = static_cast<int>(text.size());
-    Network network(path_, 1, 1, 2 * n + 200);
-    const auto& h = network.hparams();
-    const int heads = h.layer(0).n_head;
-    Scores by_head(z(h.n_layer), std::vector<std::vector<double>>(z(heads), std::vector<double>(z(n))));
-    std::vector<double> length(z(2 * n + 200));
-    network.attention().set_input_watcher([&](int, const DenseAttention::Row& row, std::span<const float> input) {
-      length[z(row.position)] = std::sqrt(std::inner_product(input.begin(), input.end(), input.begin(), 0.0));
-    });
-    for (int first = 0; first < n; first += chunk) {
-      const int end = std::min(n, first + chunk);
-      auto tokens = text;
-      const auto more = repetition(*model_, text, first, end);
-      tokens.insert(tokens.end(), more.begin(), more.end());
-      std::vector<DenseAttention::Row> rows;
-      for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
-      network.attention().set_watcher(
-          [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
-            auto& score = by_head[z(layer)][z(head)];
-            for (int j = first; row.position >= n && j < end; ++j)
-              score[z(j)] = std::max(score[z(j)], weights[z(j)] / length[z(row.position)]);
-          });
-      network.step(tokens, rows);
-    }
-    Scores out(z(h.n_layer), std::vector<std::vector<double>>(z(h.layer(0).n_head_kv), std::vector<double>(z(n))));
-    for (int layer = 0; layer < h.n_layer; ++layer) {
-      const auto w = output_projection(path_, layer);
-      const int group = h.layer(layer).group();
-      const int dim = h.layer(layer).head_dim;
-      for (int head = 0; head < heads; ++head) {
-        for (int j = 0; j < n; ++j) {
-          const auto value = network.attention().value(layer, j, head / group);
-          double squares = 0;
-          for (int o = 0; o < h.n_embd; ++o) {
-            double made = 0;
-            for (int c = 0; c < dim; ++c) made += w[z((o * heads + head) * dim + c)] * value[z(c)];
-            squares += made * made;
-          }
-          double& to = out[z(layer)][z(head / group)][z(j)];
-          to = std::max(to, by_head[z(layer)][z(head)][z(j)] * std::sqrt(squares));
-        }
-      }
     }
     return out;
   }
@@ -251,6 +188,7 @@ TEST_F(ReplayTest, layers_share_a_budget_by_what_repeating_the_text_looks_at) {
     EXPECT_EQ(all.size(), sets.size() * 2 * (40 - 4));
     expect_best(all, worth, 0);
     EXPECT_TRUE(uneven);
+    EXPECT_EQ(kept(text, cut, "ada(kvzip:chunk=64):floor=0,over=model", 40), sets) << "the wrapper does the same";
   }
 }
 
@@ -272,7 +210,7 @@ TEST_F(ReplayTest, a_turn_is_ranked_within_each_layer) {
 TEST_F(ReplayTest, kvzip_plus_weighs_that_by_what_it_adds_to_the_output) {
   const auto text = tokens(150, 1);
   for (const int chunk : {64, 2048}) {
-    const auto score = plus_reference(text, chunk);
+    const auto score = plus_reference(path_, *model_, text, chunk);
     for (const std::size_t cut : {z(150), z(97)}) {
       const auto sets = kept(text, cut, "kvzip:normalize=plus,chunk=" + std::to_string(chunk), 40);
       for (std::size_t layer = 0; layer < sets.size(); ++layer) {

@@ -15,6 +15,7 @@
 #include "support/random_tokens.h"
 #include "support/refusal.h"
 #include "support/reseal.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -32,7 +33,10 @@ using test::options_of;
 
 class SavedTest : public testing::Test {
  protected:
-  explicit SavedTest(int layers = 3) : model_(model_of(layers, 1)), session_(model_, {2, Precision::automatic, 64}) {}
+  explicit SavedTest(int layers = 3)
+      : model_(model_of(layers, 1)),
+        session_(model_,
+                 {2, Precision::automatic, 64, Pack::automatic, test::calibrated(folder_ / "model.cal", *model_)}) {}
 
   std::shared_ptr<const Model> model_of(int layers, std::uint32_t seed) const {
     test::TinyModel tiny;
@@ -143,7 +147,8 @@ TEST_F(SavedTest, every_method_and_type_goes_on_bit_for_bit) {
 TEST_F(SavedTest, all_budgets_and_unrotated_keys) {
   for (const char* spec :
        {"ada(h2o)", "pyramid(snapkv:window=8)", "tova:positions=cache", "h2o:positions=cache", "streaming-llm:sinks=2",
-        "lookahead(snapkv:window=8)", "lookahead(snapkv:window=8,positions=cache)", "kvzip:rank=model"}) {
+        "lookahead(snapkv:window=8)", "lookahead(snapkv:window=8,positions=cache)", "kvzip:rank=model",
+        "quest(snapkv:window=8):dense=0", "quest(ada(h2o:when=prefill):floor=0):page=4,dense=0,read=0.1"}) {
     for (const char* budget : {"40", "30%", "64KiB", "200"}) {
       auto prefilled = prefill(options_of(spec, budget), 150);
       auto restored = through_file(prefilled.caches.front(), {});
@@ -156,12 +161,14 @@ TEST_F(SavedTest, all_budgets_and_unrotated_keys) {
 
 /// Lanes with tail pages, whose entries lie in other pieces than a prompt's.
 TEST_F(SavedTest, sequences_that_have_grown_go_on_bit_for_bit) {
-  for (const auto& method : list_methods()) {
-    auto prefilled = prefill(options_of(method.name, "64"), 100);
+  std::vector<std::string> specs = {"quest(ada(snapkv:window=8)):page=4,dense=0"};
+  for (const auto& method : list_methods()) specs.push_back(method.name);
+  for (const auto& spec : specs) {
+    auto prefilled = prefill(options_of(spec, "64"), 100);
     for (const Token token : tokens(45, 3)) step(prefilled.caches.front(), token);
     auto restored = through_file(prefilled.caches.front(), {});
     expect_same(prefilled.caches.front(), restored);
-    ASSERT_FALSE(HasFailure()) << method.name;
+    ASSERT_FALSE(HasFailure()) << spec;
   }
 }
 
@@ -334,8 +341,8 @@ TEST_F(SmallFile, another_version_says_so) {
 
 /// With checksums that hold: refused, or still good for a few steps.
 TEST_F(SmallFile, no_number_in_it_is_trusted) {
-  for (const auto& method :
-       {"full", "streaming-llm", "h2o", "tova", "cam", "quest", "infllm", "ada(h2o)", "tova:positions=cache"}) {
+  for (const auto& method : {"full", "streaming-llm", "h2o", "tova", "cam", "quest", "infllm", "ada(h2o)",
+                             "tova:positions=cache", "quest(ada(snapkv:window=8))"}) {
     auto prefilled = prefill(options_of(method, "64"), 80);
     save(prefilled.caches.front(), prefilled.logits);
     const auto whole = file();

@@ -18,6 +18,7 @@
 #include "network/bf16_kernel.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -43,6 +44,7 @@ class SchedulerTest : public testing::Test {
   explicit SchedulerTest(const test::TinyModel& tiny = tiny_of(GGML_TYPE_F32)) {
     write_tiny_gguf(tiny, folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
+    calibration_ = test::calibrated(folder_ / "model.cal", *model_);
   }
 
   static test::TinyModel tiny_of(ggml_type weights) {
@@ -59,7 +61,10 @@ class SchedulerTest : public testing::Test {
   std::vector<Asked> every_method(unsigned seed) const {
     std::mt19937 random(seed);
     const auto between = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
-    std::vector<std::string> specs = {"lookahead(snapkv)", "ada(lookahead(h2o))", "kvzip:rank=model"};
+    std::vector<std::string> specs = {"lookahead(snapkv)",       "ada(lookahead(h2o))",
+                                      "kvzip:rank=model",        "refit(snapkv)",
+                                      "refit(kvzip:rank=model)", "quest(ada(refit(snapkv))):dense=0",
+                                      "kvzap:when=step",         "ada(chunk(snapkv)):over=model"};
     for (const auto& method : list_methods()) specs.push_back(method.name);
     std::vector<Asked> out;
     for (const auto& spec : specs) {
@@ -91,6 +96,7 @@ class SchedulerTest : public testing::Test {
   }
 
   test::TempFolder folder_;
+  std::string calibration_;
   std::shared_ptr<const Model> model_;
 };
 
@@ -162,7 +168,7 @@ class SchedulerCase : public SchedulerTest, public testing::WithParamInterface<C
 
 TEST_P(SchedulerCase, answers_are_those_of_each_request_alone) {
   if (GetParam().pack == Pack::resident && !network::Bf16Kernel::available()) GTEST_SKIP() << "no bf16 products";
-  Session session(model_, {2, GetParam().precision, 32, GetParam().pack});
+  Session session(model_, {2, GetParam().precision, 32, GetParam().pack, calibration_});
   const auto before = session.memory().held;
   expect_as_alone(session, every_method(7), std::vector{64, 5, 2});
   EXPECT_LE(session.memory().held, before + (1 << 20)) << "what requests held is free";
@@ -182,7 +188,7 @@ class SchedulerWithWindows : public SchedulerTest {
 };
 
 TEST_F(SchedulerWithWindows, answers_are_those_of_each_request_alone) {
-  Session session(model_, {2, Precision::f32, 32});
+  Session session(model_, {2, Precision::f32, 32, Pack::automatic, calibration_});
   const auto before = session.memory().held;
   expect_as_alone(session, every_method(8), std::vector{64, 5});
   EXPECT_LE(session.memory().held, before + (1 << 20)) << "what requests held is free";
@@ -206,7 +212,7 @@ TEST(SchedulerRealModel, answers_are_those_of_each_request_alone) {
 }
 
 TEST_F(SchedulerTest, what_a_request_holds_is_what_it_holds_alone_and_was_promised) {
-  Session session(model_, {2, Precision::automatic, 32});
+  Session session(model_, {2, Precision::automatic, 32, Pack::automatic, calibration_});
   for (const auto& one : every_method(3)) {
     auto read = session.prefill(one.text, std::span(&one.keep, 1));
     const auto held = read.caches.front().stats().bytes_held;
@@ -247,7 +253,7 @@ TEST_F(SchedulerTest, what_a_request_holds_is_seen_while_its_text_is_read) {
 }
 
 TEST_F(SchedulerTest, requests_wait_for_the_memory_that_they_need) {
-  Session session(model_, {2, Precision::automatic, 32});
+  Session session(model_, {2, Precision::automatic, 32, Pack::automatic, calibration_});
   const Asked asked{options_of("snapkv", "40"), tokens(100, 1), {}, 6};
   const auto expected = alone(session, asked);
   const auto one = Scheduler(session, {}).bytes_of(request_of(asked, {}));
@@ -372,7 +378,7 @@ TEST_F(SchedulerTest, keys_share_evenly_and_priorities_go_first_within_a_key) {
 }
 
 TEST_F(SchedulerTest, a_stored_text_gives_the_answers_of_one_that_is_read) {
-  Session session(model_, {2, Precision::automatic, 32});
+  Session session(model_, {2, Precision::automatic, 32, Pack::automatic, calibration_});
   for (const auto& method : list_methods()) {
     Asked asked{options_of(method.name, "64"), tokens(150, 4), tokens(5, 5), 8};
     const auto expected = alone(session, asked);
@@ -407,7 +413,7 @@ TEST_F(SchedulerTest, a_stored_text_gives_the_answers_of_one_that_is_read) {
 }
 
 TEST_F(SchedulerTest, log_probabilities_of_the_prompt_are_those_of_its_beginnings) {
-  Session session(model_, {2, Precision::f32, 32});
+  Session session(model_, {2, Precision::f32, 32, Pack::automatic, calibration_});
   const auto text = tokens(140, 9);
   const auto full = options_of("full", "", "f32");
   for (const char* spec : {"full", "snapkv"}) {
@@ -554,7 +560,7 @@ TEST_F(SchedulerTest, nothing_is_told_after_a_request_was_cancelled) {
 }
 
 TEST_F(SchedulerTest, an_event_that_throws_ends_its_request_alone) {
-  Session session(model_, {2, Precision::automatic, 32});
+  Session session(model_, {2, Precision::automatic, 32, Pack::automatic, calibration_});
   const Asked asked{options_of("snapkv", "64"), tokens(90, 4), tokens(5, 5), 8};
   const auto expected = alone(session, asked);
   for (const int event : {0, 1, 2}) {
@@ -596,7 +602,7 @@ TEST_F(SchedulerTest, generate_gives_caches_back_when_its_listener_throws) {
 }
 
 TEST_F(SchedulerTest, methods_that_evict_at_every_step_hold_what_was_promised_in_long_answers) {
-  Session session(model_, {2, Precision::automatic, 32});
+  Session session(model_, {2, Precision::automatic, 32, Pack::automatic, calibration_});
   for (const char* spec : {"ems", "h2o", "tova", "ahakv", "cam", "streaming-llm"}) {
     for (const int length : {30, 64, 300}) {
       Scheduler scheduler(session, {});

@@ -14,6 +14,7 @@
 #include "policy/views.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -34,6 +35,7 @@ class SessionTest : public testing::Test {
     tiny.n_head_kv = 2;
     write_tiny_gguf(tiny, folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
+    calibration_ = test::calibrated(folder_ / "model.cal", *model_);
   }
 
   std::vector<Token> tokens(int n, unsigned seed = 1) const {
@@ -48,6 +50,7 @@ class SessionTest : public testing::Test {
   }
 
   test::TempFolder folder_;
+  std::string calibration_;
   std::shared_ptr<const Model> model_;
 };
 
@@ -210,7 +213,7 @@ TEST_F(SessionTest, a_budget_that_nothing_exceeds_changes_no_bit) {
         std::find_if(method.options.begin(), method.options.end(), [](const auto& o) { return o.name == "positions"; });
     if (positions != method.options.end()) all.push_back(options_of(method.name + ":positions=cache", "100"));
   }
-  Session session(model_, {});
+  Session session(model_, {.calibration = calibration_});
   auto prefilled = session.prefill(ids, all);
   for (const Token token : tokens(20, 9)) {
     const auto expected = step(session, prefilled.caches[0], token);
@@ -318,7 +321,7 @@ TEST_F(SessionTest, every_method_runs_with_every_encoding_and_keeps_its_budget) 
   for (const auto& method : list_methods()) {
     for (const char* type : {"f16", "q8_0", "q4_0/bf16"}) {
       const auto cache = options_of(method.name, "64", type);
-      Session session(model_, {2, Precision::automatic, 64});
+      Session session(model_, {2, Precision::automatic, 64, Pack::automatic, calibration_});
       auto prefilled = session.prefill(ids, std::span(&cache, 1));
       auto& sequence = prefilled.caches.front();
       const auto& parts = sequence.options().spec.method();
@@ -381,6 +384,33 @@ TEST_F(SessionTest, retrieval_reads_a_budget_and_keeps_everything) {
   EXPECT_THROW(bytes.check(), UsageError);
 }
 
+TEST_F(SessionTest, quest_around_a_method_reads_all_of_a_prompt_that_fits) {
+  Session session(model_, {2, Precision::automatic, 64});
+  std::vector<CacheOptions> options = {options_of("full"), options_of("quest(snapkv):page=4,dense=0", "160")};
+  auto prefilled = session.prefill(tokens(150), options);
+  EXPECT_EQ(prefilled.caches[1].stats().attended_per_head_mean, 150);
+  for (int i = 0; i < 12; ++i) {
+    const auto logits = step(session, prefilled.caches[1], 5);
+    const auto expected = step(session, prefilled.caches[0], 5);
+    EXPECT_EQ(logits == expected, i < 10) << "step " << i;
+  }
+}
+
+TEST_F(SessionTest, quest_around_a_method_keeps_a_budget_and_reads_a_share_of_it) {
+  Session session(model_, {2, Precision::automatic, 64});
+  const auto cache = options_of("quest(snapkv:window=8):read=0.25,page=4,dense=0", "64");
+  auto prefilled = session.prefill(tokens(150), std::span(&cache, 1));
+  EXPECT_DOUBLE_EQ(prefilled.caches.front().stats().attended_per_head_mean, 16);
+  for (int i = 1; i <= 20; ++i) {
+    step(session, prefilled.caches.front(), 5);
+    const auto stats = prefilled.caches.front().stats();
+    EXPECT_DOUBLE_EQ(stats.entries_per_head_mean, 64 + i);
+    const int pages = (64 + i + 3) / 4;
+    const int last = 64 + i - (pages - 1) * 4;
+    EXPECT_DOUBLE_EQ(stats.attended_per_head_mean, ((pages + 3) / 4 - 1) * 4 + last) << "step " << i;
+  }
+}
+
 TEST_F(SessionTest, refresh_reads_everything_until_it_has_selected) {
   constexpr int kBudget = 64;
   Session session(model_, {2, Precision::automatic, 64});
@@ -399,7 +429,8 @@ TEST_F(SessionTest, refresh_reads_everything_until_it_has_selected) {
 
 /// Every method, and some that wrap others.
 std::vector<std::string> all_specs() {
-  std::vector<std::string> out = {"ada(snapkv)", "pyramid(h2o)", "h2o:positions=cache"};
+  std::vector<std::string> out = {"ada(snapkv)", "pyramid(h2o)", "h2o:positions=cache",
+                                  "quest(ada(snapkv)):page=4,dense=0", "kvzap:when=step"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }
@@ -407,7 +438,7 @@ std::vector<std::string> all_specs() {
 class OfPrecision : public SessionTest, public testing::WithParamInterface<Precision> {};
 
 TEST_P(OfPrecision, a_row_does_not_depend_on_its_neighbours) {
-  Session session(model_, {2, GetParam(), 64});
+  Session session(model_, {2, GetParam(), 64, Pack::automatic, calibration_});
   const auto specs = all_specs();
   std::vector<Cache> together;
   std::vector<Cache> alone;

@@ -10,6 +10,7 @@
 #include "engine/greedy_answer.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -55,6 +56,7 @@ class StagesTest : public testing::Test {
   explicit StagesTest(const test::TinyModel& tiny = usual()) {
     write_tiny_gguf(tiny, folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
+    calibration_ = test::calibrated(folder_ / "model.cal", *model_);
   }
 
   static test::TinyModel usual() {
@@ -111,19 +113,20 @@ class StagesTest : public testing::Test {
   void expect_as_turns();
 
   test::TempFolder folder_;
+  std::string calibration_;
   std::shared_ptr<const Model> model_;
 };
 
 /// Of every method, and of those that read a prompt twice.
 std::vector<std::string> specs() {
-  std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model"};
+  std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model", "kvzap:when=step"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }
 
 void StagesTest::expect_as_turns() {
   for (const auto precision : {Precision::f32, Precision::automatic}) {
-    Session session(model_, {.threads = 2, .precision = precision, .chunk = 64});
+    Session session(model_, {.threads = 2, .precision = precision, .chunk = 64, .calibration = calibration_});
     for (const auto& spec : specs()) {
       std::vector<Answer> wanted;
       std::vector<Asked> requests;
@@ -163,7 +166,7 @@ Asked first_stages(const Asked& all, std::size_t stages) {
 }
 
 TEST_F(StagesTest, many_short_turns_are_read_as_one_after_another) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   for (const auto& method : list_methods()) {
     const auto conversation = asked(options_of(method.name, "64"), many_turns(40), 6);
     const auto wanted = reference(session, conversation);
@@ -177,7 +180,7 @@ TEST_F(StagesTest, many_short_turns_are_read_as_one_after_another) {
 }
 
 TEST_F(StagesTest, a_long_conversation_goes_on_from_its_end_and_branches_off_from_a_power_of_two) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   auto all = asked(options_of("snapkv", "64"), many_turns(41), 6);
   all.is_stored = true;
   Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
@@ -197,7 +200,7 @@ TEST_F(StagesTest, a_long_conversation_goes_on_from_its_end_and_branches_off_fro
 
 /// One that is shorter than what is read waits for what it shares with it, and then reads the rest itself.
 TEST_F(StagesTest, what_a_longer_conversation_stores_is_waited_for) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   auto all = asked(options_of("snapkv", "64"), many_turns(20), 6);
   all.is_stored = true;
   const std::vector<Asked> requests = {all, first_stages(all, 7), first_stages(all, 8), all};
@@ -211,7 +214,7 @@ TEST_F(StagesTest, what_a_longer_conversation_stores_is_waited_for) {
 }
 
 TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   for (const auto& method : list_methods()) {
     Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
     auto whole = asked(options_of(method.name, "64"), kLengths[2], 5);
@@ -235,7 +238,7 @@ TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
 
 /// Where the stages of equal tokens end matters to what is kept of them.
 TEST_F(StagesTest, equal_texts_with_other_stages_are_read) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
   Asked first = asked(options_of("snapkv", "64"), {150, 100}, 3);
   first.is_stored = true;
@@ -249,7 +252,7 @@ TEST_F(StagesTest, equal_texts_with_other_stages_are_read) {
 }
 
 TEST_F(StagesTest, requests_that_go_on_from_a_text_that_is_being_read_wait_for_it) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
   std::vector<Asked> requests;
   for (const std::size_t last : {40U, 70U, 90U}) {
@@ -272,7 +275,7 @@ TEST_F(StagesTest, requests_that_go_on_from_a_text_that_is_being_read_wait_for_i
 
 /// What a request that waits would find can be dropped before it begins.
 TEST_F(StagesTest, a_text_that_is_dropped_while_a_request_for_it_waits_is_read_again) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   const auto stored = [&](unsigned seed) {
     auto out = asked(options_of("snapkv", "64"), {150, 100}, seed);
     out.is_stored = true;
@@ -297,7 +300,7 @@ TEST_F(StagesTest, a_text_that_is_dropped_while_a_request_for_it_waits_is_read_a
 }
 
 TEST_F(StagesTest, no_more_memory_is_taken_than_was_promised) {
-  Session session(model_, {.threads = 2, .chunk = 64});
+  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
   const std::vector<std::vector<std::size_t>> long_ones = {{1500}, {1500, 1000}, {900, 40, 1500, 300}, {10, 1500}};
   constexpr std::size_t kGraph = 1 << 20;  // work space, whatever the length
   for (const auto& method : list_methods()) {

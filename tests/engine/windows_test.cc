@@ -339,7 +339,7 @@ TEST_F(WindowsTest, a_later_turn_keeps_what_its_last_rows_attend_to) {
 }
 
 TEST_F(WindowsTest, a_mark_goes_back) {
-  for (const char* spec : {"full", "snapkv", "snapkv:positions=cache", "h2o", "quest"}) {
+  for (const char* spec : {"full", "snapkv", "snapkv:positions=cache", "h2o", "quest", "quest(snapkv)"}) {
     for (const int prompt : {kWindow - 5, kWindow, kPrompt}) {
       SCOPED_TRACE(testing::Message() << spec << " after " << prompt);
       Cache cache = std::move(prefill(with_budget(spec, kBudget), tokens(prompt)).caches.front());

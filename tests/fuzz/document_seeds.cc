@@ -12,7 +12,7 @@ namespace {
 
 winnow::store::Bytes layer_of(const winnow::Cache& cache) {
   winnow::MemorySink sink;
-  winnow::cache::save(cache.impl().lanes(0), sink, 0);
+  winnow::cache::save(cache.impl().lanes(0), sink);
   return sink.bytes();
 }
 

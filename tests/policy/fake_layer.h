@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -86,7 +88,11 @@ class FakeLayer {
   std::vector<float> sink_logits;   ///< [H_q] or empty; set, the attention's rows leave the rest of 1 to sinks
   std::vector<TokenClass> classes;  ///< [n]
   int question = 0;                 ///< last tokens that are the question
-  std::vector<float> carried;       ///< from a layer before
+  /// What a calibration predicts; by default no two alike.
+  std::function<float(int kv_head, int token)> predicted = [](int kv_head, int token) {
+    return std::sin(static_cast<float>(kv_head + 1) * 12.9F + static_cast<float>(token) * 78.2F) - 3;
+  };
+  std::vector<float> carried;  ///< from a layer before
 
   int tokens() const { return n_; }
   policy::LayerPrompt prompt() const { return {n_, group_, kDim, kv_heads_, question}; }
@@ -165,10 +171,53 @@ class FakeLayer {
     const auto lengths = output_lengths();
     view.budget = budget;
     if (method.selection.output_lengths) view.output_lengths = &lengths;
+    const auto rows = query_rows(method, budget);
+    if (method.reading.query_rows) view.query_rows = &rows;
+    policy::Scores predictions(kv_heads_, n_);
+    for (int head = 0; head < kv_heads_; ++head) {
+      for (int j = 0; j < n_; ++j) predictions.head(head)[static_cast<std::size_t>(j)] = predicted(head, j);
+    }
+    if (method.selection.predicted) view.predicted = &predictions;
     at(view);
   }
 
+  /// What attention gives for rotated_queries(), by the softmax of their products with the keys, [n][H_q][d].
+  std::vector<double> outputs() const {
+    std::vector<std::vector<float>> tokens;
+    for (int j = 0; j < n_; ++j) tokens.push_back(token(j));
+    const auto queries = rotated_queries();
+    std::vector<double> out(queries.size());
+    const int heads = shape().query_heads;
+    for (int row = 0; row < n_ * heads; ++row) {
+      const auto h = static_cast<std::size_t>(row % heads);
+      const double sink = sink_logits.empty() ? -std::numeric_limits<double>::infinity() : sink_logits[h];
+      double sum = std::exp(sink);
+      double* const to = out.data() + row * kDim;
+      for (int j = 0; j <= row / heads; ++j) {
+        const float* const key = tokens[static_cast<std::size_t>(j)].data() + row % heads / group_ * kDim;
+        const double logit = std::inner_product(key, key + kDim, queries.data() + row * kDim, 0.0);
+        const double weight = std::exp(cap > 0 ? cap * std::tanh(logit / cap) : logit);
+        sum += weight;
+        for (int c = 0; c < kDim; ++c) to[c] += weight * key[kv_heads_ * kDim + c];
+      }
+      for (int c = 0; c < kDim; ++c) to[c] /= sum;
+    }
+    return out;
+  }
+
  private:
+  attention::QueryRows query_rows(const policy::Method& method, int budget) const {
+    if (!method.reading.query_rows) return {{}, 0, 0, 0};
+    const int heads = shape().query_heads;
+    attention::QueryRows out(method.reading.query_rows.call(prompt(), budget), n_, heads, kDim);
+    out.begin_layer();
+    const auto queries = rotated_queries();
+    const auto exact = outputs();
+    const std::vector<float> rounded(exact.begin(), exact.end());
+    for (int i = 0; i < n_; ++i) out.store(i, queries.data() + i * heads * kDim, rounded.data() + i * heads * kDim);
+    return out;
+  }
+
   policy::OutputLengths output_lengths() const {
     policy::OutputLengths out{{shape().query_heads, n_}, {shape().query_heads, n_}};
     for (int h = 0; h < shape().query_heads; ++h) {

@@ -418,9 +418,43 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
     }
   }
   EXPECT_EQ(refusal("chunk(tova)"), "");
+  for (const char* inner : {"quest", "infllm", "sage-kv:refresh=8", "quest(snapkv)"}) {
+    EXPECT_NE(refusal(std::string("quest(") + inner + ")").find("chooses itself what each query reads"),
+              std::string::npos)
+        << inner;
+  }
+  EXPECT_NE(refusal("quest(full)").find("quest(full) is not possible: it evicts nothing"), std::string::npos);
+  for (const char* inner : {"h2o", "sage-kv", "streaming-llm", "ada(ahakv)", "ems"}) {
+    EXPECT_NE(refusal(std::string("quest(") + inner + ")").find("evicts at every decode step"), std::string::npos)
+        << inner;
+  }
+  for (const char* inner : {"snapkv:positions=cache", "ems:when=prefill", "streaming-llm:when=prefill"}) {
+    EXPECT_NE(refusal(std::string("quest(") + inner + ")").find("do not stay at their positions"), std::string::npos)
+        << inner;
+  }
+  EXPECT_EQ(refusal("ada(chunk(snapkv)):over=model"), "");
+  EXPECT_NE(refusal("ada(pyramidkv):over=model").find("as a pyramid already"), std::string::npos);
+  EXPECT_NE(refusal("pyramid(ada(h2o):over=model)").find("all its layers"), std::string::npos);
+  EXPECT_NE(refusal("ada(lookahead(snapkv)):over=model").find("a pass each"), std::string::npos);
+  EXPECT_NE(refusal("ada(vote(span(snapkv))):over=model").find("before any layer"), std::string::npos);
   EXPECT_NE(refusal("lookahead(kvzip:rank=model)").find("a pass of its own"), std::string::npos);
   for (const char* spec : {"pyramid(tova)", "pyramid(chunk(tova))", "chunk(pyramid(tova))"})
     EXPECT_NE(refusal(spec).find("as much in every layer"), std::string::npos) << spec;
+}
+
+/// What quest goes around may be changed by other wrappers, inside and outside.
+TEST(Wrappers, quest_changes_nothing_of_what_is_kept) {
+  const FakeLayer layer(2, 2, 100, random_attention(9));
+  for (const char* inner : {"snapkv", "nacl", "knorm", "kvzip", "dapq", "lookahead(h2o)", "critical(snapkv)",
+                            "streaming-llm:when=prefill,positions=absolute", "cam:when=prefill,prompt=merge"}) {
+    const auto plan = layer.plan(inner, 40);
+    EXPECT_EQ(layer.plan(std::string("quest(") + inner + ")", 40).heads, plan.heads) << inner;
+  }
+  for (const auto& [one, other] :
+       {std::pair("ada(quest(snapkv))", "quest(ada(snapkv))"), {"chunk(quest(snapkv))", "quest(chunk(snapkv))"}}) {
+    EXPECT_EQ(layer.plan(one, 40).heads, layer.plan(other, 40).heads);
+    EXPECT_EQ(Spec::parse(one).method().decoding.attend.text, Spec::parse(other).method().decoding.attend.text);
+  }
 }
 
 TEST(Wrappers, go_around_every_method_that_ranks) {

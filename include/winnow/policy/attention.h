@@ -150,4 +150,40 @@ class Observed {
   std::vector<const Observation*> all_;
 };
 
+/// Some query rows of a prompt in a layer as they were: each query, and what attention gave for it. Where several
+/// layers read the same keys, the rows of each of them, one layer after the other.
+class WINNOW_EXPORT QueryRows {
+ public:
+  /// Of a prompt of n rows. There are none before the first begin_layer().
+  QueryRows(ObservedRows which, int n, int query_heads, int head_dim);
+
+  const ObservedRows& which() const { return which_; }
+  /// The rows to come are those of one more layer.
+  void begin_layer();
+  /// Row i of the layer, [H_q][d] each; one that is not wanted is passed over. Threads may store different rows.
+  void store(int i, const float* queries, const float* outputs);
+
+  int size() const { return static_cast<int>(outputs_.size() / width_); }
+  /// Index of a row in the prompt.
+  int row(int r) const { return rows_[static_cast<std::size_t>(r) % rows_.size()]; }
+  /// Its query of a query head, rotated to the row's position, [d].
+  std::span<const float> query(int r, int head) const { return {queries_.data() + offset(r, head), dim_}; }
+  /// What attention gave for it, before the output projection, [d].
+  std::span<const float> output(int r, int head) const { return {outputs_.data() + offset(r, head), dim_}; }
+  /// Bytes of the rows of so many layers.
+  static std::size_t bytes(const ObservedRows& which, int n, int query_heads, int head_dim, int layers);
+
+ private:
+  std::size_t offset(int r, int head) const {
+    return static_cast<std::size_t>(r) * width_ + static_cast<std::size_t>(head) * dim_;
+  }
+
+  ObservedRows which_;
+  std::size_t dim_;
+  std::size_t width_;               ///< H_q d
+  std::vector<std::int32_t> rows_;  ///< of the prompt, ascending
+  CountedVector<float> queries_;    ///< [layer][row][H_q][d]
+  CountedVector<float> outputs_;
+};
+
 }  // namespace winnow::attention

@@ -42,6 +42,7 @@ struct AttendView;
 struct Method;
 struct OutputLengths;
 struct StepView;
+class Scores;
 
 /// What a part may know of a layer before anything has been read.
 struct LayerPrompt {
@@ -71,6 +72,12 @@ struct WINNOW_EXPORT LayerView {
   std::span<const float> carried = {};
   int budget = 0;  ///< entries per KV head that are kept of a prompt, the mean over all layers; as Terms::budget
   const OutputLengths* output_lengths = nullptr;  ///< set for methods that ask for them when something is evicted
+  /// Of ReadingParts::query_rows; set for methods that have it when something of a prompt is evicted. What is
+  /// compressed later than a prompt, such as a turn of a conversation, has none: its queries have read more than its
+  /// keys.
+  const attention::QueryRows* query_rows = nullptr;
+  /// What the session's calibration predicts of each entry, [H_kv][n]; set for methods that ask for it.
+  const Scores* predicted = nullptr;
 
   int tokens() const;
   /// What was known of the layer before.
@@ -153,8 +160,8 @@ using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vec
 /// the entries that `select` has chosen, [H_kv]; draw's are not among them. Called only when something is evicted.
 using CarryPart =
     Part<CountedVector<float>(const LayerView&, const Scores&, std::span<const std::vector<std::int32_t>> selected)>;
-/// Merges evicted entries into kept ones: fills plan.values, and plan.keys and plan.merged_entries where keys are
-/// merged. Called only when something is evicted.
+/// Stores other vectors for kept entries, such as those of a merge with evicted ones: fills plan.values, and plan.keys
+/// and plan.merged_entries where keys are merged. Called only when something is evicted.
 using MergePart = Part<void(const LayerView&, const Scores&, const AlwaysKept&, cache::KeepPlan& plan)>;
 /// What the per-entry columns of all entries of the prompt begin with, one Scores for each column. `always_kept` is all
 /// of a prompt that fits.
@@ -165,6 +172,8 @@ using LeastPart = Part<int(const LayerPrompt&)>;
 using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
 /// Which queries' attention is recorded.
 using ObservePart = Part<std::vector<attention::Observe>(const LayerPrompt&, int budget)>;
+/// Which queries are recorded as they are, with what attention gave for them. Not called where everything is kept.
+using QueryRowsPart = Part<attention::ObservedRows(const LayerPrompt&, int budget)>;
 
 /// Tokens that are read once more after a prompt, at the positions that follow it, to see what they attend to: `ask`,
 /// the `cue` tokens of the prompt before `first`, `reply`, the prompt's tokens [first, first + count), then those of
@@ -212,8 +221,10 @@ using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
 /// What a query reads of each lane, for methods that narrow it or change distances: one plan for each KV head, empty on
 /// entry. Called for one KV head at a time, by several threads, or, where heads read alike, for all of them.
 using AttendPart = Part<void(const AttendView&, std::span<std::vector<cache::AttendRange>> plans)>;
-/// What is done once for a layer, when its lanes have been filled: stores what decoding will read, such as summaries of
-/// blocks.
+/// Summarizes the blocks of a layer's lanes. Called when these have been filled, and when they have been put together
+/// with what is kept of a later text.
+using SummarizePart = Part<void(cache::LayerLanes&, const Terms&)>;
+/// What is done once for a layer, when its lanes have been filled: stores what decoding will read.
 using PreparePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
 
 /// Entries that are kept together.
@@ -249,6 +260,7 @@ enum class Positions : std::uint8_t {
 /// What acts while the prompt is read.
 struct ReadingParts {
   ObservePart observe;          ///< empty: no attention is recorded
+  QueryRowsPart query_rows;     ///< empty: no query is recorded
   ReplayPart replay;            ///< empty: nothing is read again
   std::optional<Draft> draft;   ///< of which passages of the replay repeat tokens; empty: the prompt is read once
   int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: none does
@@ -271,6 +283,7 @@ struct SelectionParts {
   double drawn_share = 0;             ///< share of the selected places that draw fills
   CarryPart carry;                    ///< empty: layers know nothing of each other
   bool output_lengths = false;        ///< LayerView has them
+  bool predicted = false;             ///< LayerView has it, and so the session needs a calibration
   bool two_stages = false;            ///< select fills a part of the places by another score
   bool signed_scores = false;         ///< scores may be negative, and so are not to be multiplied
   bool turns_keys = false;            ///< scores look at keys before RoPE
@@ -280,13 +293,16 @@ struct SelectionParts {
 
 /// What the lanes hold of the selected entries, and beside them.
 struct LaneParts {
-  MergePart merge;            ///< empty: what is not kept is lost
+  MergePart merge;  ///< empty: what is not kept is lost
+  /// Bytes that merge has in use at its peak for a head with so many entries, beside the plan; empty: hardly any.
+  std::function<std::size_t(const LayerPrompt&, int entries)> merge_bytes;
   double merged_entries = 0;  ///< entries without vectors of their own that merge leaves, at most, for each entry of
                               ///< the budget
   std::vector<std::string> columns;  ///< names of the f32 values that each entry carries
   StatePart state;                   ///< what the columns begin with; empty: 0
   int summary_rows = 0;              ///< rows of d floats that are stored for each block
   int summary_block = 16;            ///< entries that a block has at least
+  SummarizePart summarize;           ///< REQUIRES: set where summary_rows is
 };
 
 /// What acts while tokens are decoded, and just before.
@@ -295,8 +311,10 @@ struct DecodingParts {
   EvictPart evict;                  ///< of Schedule::step, this
   StepPart step;                    ///< or this
   bool step_sees_attention = true;  ///< false: step does without, and nothing is captured for it
-  AttendPart attend;                ///< empty: each query reads everything
-  bool heads_read_alike = false;    ///< attend makes one choice for all heads of a layer
+  int predicted_column = -1;      ///< of the lane: gets what the calibration predicts of each new token; negative: none
+  AttendPart attend;              ///< empty: each query reads everything
+  bool heads_read_alike = false;  ///< attend makes one choice for all heads of a layer
+  double read_share = 1;          ///< of a lane's entries, what a query reads if the method evicts and retrieves
 };
 
 /// The parts, by when they act, and what holds all the time.
@@ -305,7 +323,8 @@ struct Method {
   Schedule schedule = Schedule::keep;
   Positions positions = Positions::absolute;
   bool one_set_per_layer = false;  ///< all heads of a layer keep the same entries, at every step
-  bool retrieves = false;          ///< keeps all, and attends to a budget's worth of it
+  bool retrieves = false;          ///< each query chooses what it reads: a budget's worth of all entries, or a share
+                                   ///< of those that are kept
   ReadingParts reading;
   SelectionParts selection;
   LaneParts lanes;
@@ -316,6 +335,8 @@ struct Method {
   bool evicts() const { return schedule != Schedule::keep; }
   /// Whether the method needs `--budget`.
   bool needs_budget() const { return evicts() || retrieves; }
+  /// Whether it needs a session with a calibration of the model.
+  bool needs_calibration() const { return selection.predicted || decoding.predicted_column >= 0; }
 };
 
 }  // namespace winnow::policy

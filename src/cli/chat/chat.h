@@ -12,6 +12,9 @@ namespace winnow::cli {
 /// `winnow chat`: a conversation whose lines come from a terminal or from stdin. Throws winnow::Error.
 void chat_command(const CommonOptions& options);
 
+/// The method of a conversation, which may have no end: `auto` is what is recommended for questions that come later.
+Spec endless_spec(const std::string& text);
+
 /// What a command may look at and change.
 struct ChatState {
   Chat& chat;

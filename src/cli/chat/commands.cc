@@ -14,6 +14,7 @@
 #include "cli/wording.h"
 #include "policy/suggest.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
@@ -71,7 +72,7 @@ AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
 AfterCommand kv(ChatState& state, const Words& arguments) {
   CacheOptions cache = state.chat.cache_options();
   if (!arguments.empty()) {
-    cache.spec = Spec::parse_endless(arguments[0]);
+    cache.spec = endless_spec(arguments[0]);
     if (arguments.size() > 1) cache.budget = Budget::parse(arguments[1]);
     if (cache.spec == Spec()) cache.budget.reset();  // full keeps everything
     cache.check();
@@ -126,6 +127,10 @@ const std::vector<Command>& commands() {
 }
 
 }  // namespace
+
+Spec endless_spec(const std::string& text) {
+  return text == kAuto ? recommended(Protocol::agnostic) : Spec::parse_endless(text);
+}
 
 std::string resumed(const Chat& chat) {
   return fmt::format("{} tokens, read with {}", chat.tokens(), described_in_full(chat.cache_options()));

@@ -18,8 +18,9 @@ struct Raw {
 };
 
 const CommonOptions& checked(Raw& r) {
+  r.common.protocol = Protocol::agnostic;
   const auto saved = check_common(r.common, r.options);
-  if (!saved) r.options.cache.spec = Spec::parse_endless(r.common.kv);
+  if (!saved) r.options.cache.spec = endless_spec(r.common.kv);
   if (r.options.file == "-") throw UsageError("-f -: stdin is where the lines of the conversation come from");
   return r.options;
 }

@@ -104,6 +104,7 @@ void add_docs_add(CLI::App& docs) {
       "  winnow docs add -m model.gguf long.txt --name guide --kv \"ada(snapkv)\" --budget 20% --kv-type q8_0\n"
       "  winnow docs add -m model.gguf manual.txt --store redis://cache.example:6379");
   command->callback([a] {
+    a->common.protocol = Protocol::agnostic;
     check_common(a->common, a->options);
     add_all(*a);
   });

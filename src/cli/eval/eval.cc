@@ -116,7 +116,7 @@ Failures measure(Raw& r) {
   if (r.common.raw || r.chat) r.task.format = r.options.prompt.format;
   r.task.split = r.split == "tuning" ? eval::Split::tuning : eval::Split::test;
   evaluation.tasks = eval::make_tasks(r.tasks, *model, r.task);
-  evaluation.limits = prompt_limits(r.lengths, r.options.loading, model->info());
+  evaluation.limits = prompt_limits(r.lengths, r.options, model->info());
   if (r.common.raw) without_template(evaluation);
   for (auto& task : evaluation.tasks) {
     if (r.alone) task.sharing = eval::Sharing::alone;

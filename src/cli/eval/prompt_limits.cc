@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/calibrate/name.h"
 #include "cli/counts.h"
 
 namespace winnow::cli {
@@ -29,10 +30,12 @@ void add_prompt_lengths(CLI::App& command, PromptLengths& lengths) {
                    "read prompts that are longer than the model's context, too");
 }
 
-eval::PromptLimits prompt_limits(const PromptLengths& lengths, const ModelOptions& rope, const ModelInfo& model) {
+eval::PromptLimits prompt_limits(const PromptLengths& lengths, const CommonOptions& options, const ModelInfo& model) {
   using Beyond = eval::PromptLimits::Beyond;
+  const ModelOptions& rope = options.loading;
   const bool allowed = lengths.beyond_context || rope.rope_freq_base > 0;
-  return {lengths.max_prompt, model.context, allowed ? Beyond::allowed : Beyond::refused, name_of(rope)};
+  return {lengths.max_prompt, model.context, allowed ? Beyond::allowed : Beyond::refused, name_of(rope),
+          calibration_name(options.session)};
 }
 
 }  // namespace winnow::cli

@@ -173,7 +173,7 @@ void run(Raw& r) {
   check_common(r.common, r.options);
   eval::Evaluation evaluation = evaluation_of(r);
   const auto model = Model::load(r.options.model, r.options.loading);
-  evaluation.limits = prompt_limits(r.lengths, r.options.loading, model->info());
+  evaluation.limits = prompt_limits(r.lengths, r.options, model->info());
   std::optional<TemporaryFolder> temporary;
   if (r.output.empty()) r.output = temporary.emplace().path();
   eval::RecordFile records(r.output, fmt::format("{:016x}", model->hash()));

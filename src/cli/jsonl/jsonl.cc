@@ -14,8 +14,10 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cli/calibrate/name.h"
 #include "cli/run/report.h"
 #include "winnow/error.h"
+#include "winnow/policy/method.h"
 #include "winnow/scheduler.h"
 
 namespace winnow::cli {
@@ -48,6 +50,7 @@ std::string settings_of(const RunOptions& o, const Model& model) {
            sampling.repeat_penalty,
            sampling.seed};
   if (!o.generate.grammar.empty()) all.push_back(o.generate.grammar);
+  if (o.cache.spec.method().needs_calibration()) all.push_back(calibration_name(o.session));
   return dump(all, -1);
 }
 

@@ -58,7 +58,7 @@ std::vector<papers::Recipe> recipes_of(const std::vector<std::string>& names) {
 }
 
 std::vector<papers::Plan> plans_of(const Raw& r, const std::vector<papers::Recipe>& recipes, const Model& model) {
-  const auto limits = prompt_limits(r.lengths, r.options.loading, model.info());
+  const auto limits = prompt_limits(r.lengths, r.options, model.info());
   std::vector<papers::Plan> out;
   for (const auto& recipe : recipes) {
     auto plan = papers::plan(recipe, model, r.task, limits);

@@ -69,8 +69,9 @@ std::string grammar_in(const std::string& path) {
 /// Parses all options, and refuses here what is wrong, before a model is loaded.
 RunOptions checked(Raw& r) {
   RunOptions& o = r.options;
+  r.common.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
   const auto saved = check_common(r.common, o);
-  o.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
+  o.protocol = r.common.protocol;
   if (saved) o.protocol = saved->transcript.conversation.last() == nullptr ? Protocol::agnostic : Protocol::aware;
   if (!r.grammar.empty()) o.generate.grammar = grammar_in(r.grammar);
   check_saving(o);

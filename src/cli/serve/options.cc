@@ -149,6 +149,7 @@ std::optional<server::TlsFiles> tls_of(const Raw& r) {
 /// Parses all options, and refuses here what is wrong, before a model is loaded.
 ServeOptions checked(Raw& r) {
   ServeOptions& o = r.options;
+  r.common.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
   check_common(r.common, o);
   check_keys(r);
   o.server.tls = tls_of(r);
@@ -165,7 +166,7 @@ ServeOptions checked(Raw& r) {
   if (server.log == server::RequestLogging::text) log_with_time();
   server.drain_time = std::chrono::seconds(r.drain_timeout);
   server.defaults.keep = o.cache;
-  server.defaults.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
+  server.defaults.protocol = r.common.protocol;
   server.defaults.generate = o.generate;
   server.defaults.control = o.prompt.control;
   if (r.seed->count() > 0) server.defaults.seed = o.generate.sampling.seed;

@@ -50,11 +50,11 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
 }
 
 /// Of the blocks before the local window of the next token, which makes the lane longer by one.
-void represent_blocks(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
+void represent_blocks(cache::LayerLanes& lanes, const Terms& terms) {
   const Sizes sizes(terms.budget);
-  const int length = view.tokens();
+  const int length = lanes.length(0);
   if (length < terms.budget) return;
-  for (int head = 0; head < view.shape.kv_heads; ++head) {
+  for (int head = 0; head < lanes.shape().kv_heads; ++head) {
     lanes.unrotate(head);
     for (int b = 0; b < sizes.blocks(length + 1); ++b) represent(lanes, head, sizes, b);
   }
@@ -144,7 +144,7 @@ Preset infllm() {
                               }};
         method.positions = Positions::cache;
         method.lanes.summary_rows = 1;
-        method.decoding.prepare = {"representatives of each block", represent_blocks};
+        method.lanes.summarize = {"representatives of each block", represent_blocks};
         method.decoding.step = {"nothing; blocks that come to lie before the local window get representatives",
                                 after_step};
         method.decoding.heads_read_alike = true;

@@ -21,6 +21,7 @@ Preset h2o();
 Preset infllm();
 Preset keydiff();
 Preset knorm();
+Preset kvzap();
 Preset kvzip();
 Preset lagkv();
 Preset nacl();

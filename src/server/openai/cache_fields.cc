@@ -9,6 +9,7 @@
 #include "server/openai/errors.h"
 #include "server/sessions/session_store.h"
 #include "winnow/policy/method.h"
+#include "winnow/recommended.h"
 
 namespace winnow::server {
 
@@ -85,9 +86,10 @@ void refuse_unknown(const Fields& fields) {
                                                             policy::suggest(unread.front(), fields.known())));
 }
 
-CacheOptions read_cache(Fields& fields, const CacheOptions& defaults) {
+CacheOptions read_cache(Fields& fields, const CacheOptions& defaults, Protocol protocol) {
   CacheOptions out = defaults;
-  if (const auto kv = fields.text("kv")) out.spec = parsed(fields.path("kv"), [&kv] { return Spec::parse(*kv); });
+  if (const auto kv = fields.text("kv"))
+    out.spec = parsed(fields.path("kv"), [&kv, protocol] { return spec_for(*kv, protocol); });
   const auto budget = budget_text(fields);
   if (!budget && !out.spec.method().needs_budget()) out.budget.reset();  // the default is for another method
   if (budget) out.budget = parsed(fields.path("budget"), [&budget] { return Budget::parse(*budget); });
@@ -105,10 +107,10 @@ Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std:
     return out;
   }
   Fields inner(*object, "winnow.");
-  out.keep = read_cache(inner, defaults.keep);
   const auto protocol = inner.word("protocol", {"question-aware", "question-agnostic"});
   if (protocol) out.protocol = *protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
   if (const auto name = session_name(session, inner)) keep_session(*name, out);
+  out.keep = read_cache(inner, defaults.keep, out.protocol);
   if (out.session && protocol == "question-aware")
     throw FieldError(inner.path("protocol"),
                      "a session is kept for questions that are not known yet: its protocol is question-agnostic");

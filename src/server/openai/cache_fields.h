@@ -22,7 +22,7 @@ struct Keeping {
 
 /// Reads `kv`, `budget` and `kv_type` of an object `winnow`. Throws ApiError for what cannot be, with the sentence that
 /// the command would print.
-CacheOptions read_cache(Fields& fields, const CacheOptions& defaults);
+CacheOptions read_cache(Fields& fields, const CacheOptions& defaults, Protocol protocol);
 
 /// Throws ApiError, with the nearest name, for a field that nobody has asked for.
 void refuse_unknown(const Fields& fields);

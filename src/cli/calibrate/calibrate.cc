@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// `winnow calibrate`: what methods need to know of a model, from a text of its user.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/counts.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "winnow/calibration.h"
+#include "winnow/error.h"
+
+namespace winnow::cli {
+
+namespace {
+
+/// With fewer tokens, a map of some hundred numbers follows the text's chance.
+constexpr int kFew = 10000;
+
+struct Arguments {
+  CommonArguments common;
+  CommonOptions options;
+  CalibrateOptions calibrate;
+  std::string output;
+};
+
+std::string told(const Calibrated& c, const std::string& path, double seconds) {
+  const double sum = std::accumulate(c.explained.begin(), c.explained.end(), 0.0);
+  return fmt::format(
+      "{}: {}, from {} tokens in {} passages, {:.0f} s; what enters a layer explains {:.0f} % of the variance of the "
+      "scores there (log), the mean over {} layers\n",
+      path, format_bytes(std::filesystem::file_size(path)), c.tokens, c.passages, seconds,
+      100 * sum / static_cast<double>(c.explained.size()), c.explained.size());
+}
+
+void run(Arguments& a) {
+  check_common(a.common, a.options);
+  a.calibrate.check();
+  a.calibrate.format = a.options.prompt.format;
+  check_calibration_path(a.output);
+  const std::string text = read_text(a.options.file);
+  const auto begin = Clock::now();
+  const auto model = Model::load(a.options.model, a.options.loading);
+  Session session(model, a.options.session);
+  session.on_stop(interrupted);
+  if (!a.options.quiet) show_progress(session, "reading the text");
+  const Calibrated calibrated = calibrate(session, text, a.output, a.calibrate);
+  if (calibrated.tokens < kFew)
+    log().warn("{} tokens are few: a calibration is better with {} or more", calibrated.tokens, kFew);
+  if (!a.options.quiet) tell(told(calibrated, a.output, ms_since(begin) / 1000));
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app) {
+  auto* const command =
+      app.add_subcommand("calibrate", "find out from a text of your own what methods such as kvzap go by");
+  const auto a = std::make_shared<Arguments>();
+  command->add_option("MODEL", a->options.model, "GGUF model")->required();
+  command->add_option("TEXT", a->options.file, "what the model will read is like this text; - for stdin")->required();
+  command->add_option("-o,--output", a->output, "the file to write, for --calibration")->required();
+  command->add_option("--tokens", a->calibrate.tokens, "of the text that are read, in passages spread over it")
+      ->check(counts_from(1))
+      ->capture_default_str();
+  command->add_flag("--raw", a->common.raw, "for prompts without the chat template");
+  add_machine_options(*command, a->common, a->options);
+  command->footer(
+      "The file belongs to the model and its positions; methods refuse another's.\n"
+      "Example:\n  winnow calibrate model.gguf own.txt -o model.cal\n"
+      "  winnow run -m model.gguf -f long.txt -p \"Who is it?\" --kv kvzap --budget 10% --calibration model.cal");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace winnow::cli

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "winnow/session.h"
+
+namespace winnow::cli {
+
+/// What tells a session's calibration from others: a hash of its file. Empty where there is none. Throws InputError.
+std::string calibration_name(const SessionOptions& options);
+
+}  // namespace winnow::cli

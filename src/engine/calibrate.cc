@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/check_memory.h"
+#include "base/file.h"
+#include "engine/calibration.h"
+#include "engine/model_impl.h"
+#include "engine/ridge.h"
+#include "engine/session_impl.h"
+#include "winnow/calibration.h"
+#include "winnow/error.h"
+#include "winnow/policy/registry.h"
+
+namespace winnow {
+
+namespace {
+
+/// About as long as the texts that KVzap's authors train with, so that the scores of all passages are alike: a softmax
+/// over more tokens gives each of them less.
+constexpr int kPassage = 1024;
+constexpr int kLeast = 64;  ///< tokens of a passage
+constexpr int kSinks = 4;   ///< first tokens of a passage that are left out: attention sinks, unlike all others
+constexpr double kAlpha = 1;
+constexpr double kLeastScore = 1e-12;  ///< so that a score of 0 has a logarithm
+
+/// Which tokens of a text of `all` are read.
+std::vector<std::pair<int, int>> passages_of(int all, int most) {
+  const int whole = std::min(all, most) / kPassage;
+  std::vector<std::pair<int, int>> out;
+  if (whole == 0) return {{0, std::min(all, most)}};
+  const int there = all / kPassage;
+  for (int i = 0; i < whole; ++i) {
+    const int first = static_cast<int>(static_cast<std::int64_t>(i) * there / whole) * kPassage;
+    out.emplace_back(first, first + kPassage);
+  }
+  return out;
+}
+
+/// The rows that enter the layers while a passage is read, and what its repetition then says of them.
+class Fitting : public engine::PromptWatcher {
+ public:
+  explicit Fitting(const model::Hparams& hparams) : hparams_(hparams) {
+    for (int l = 0; l < hparams.n_kv_layer; ++l) {
+      if (hparams.layer(l).window == 0) fits_.emplace_back(hparams.n_embd, hparams.layer(l).n_head_kv);
+    }
+  }
+
+  static std::size_t bytes(const model::Hparams& hparams) {
+    std::size_t out = 0;
+    for (int l = 0; l < hparams.n_kv_layer; ++l) {
+      if (hparams.layer(l).window == 0) out += engine::Ridge::bytes(hparams.n_embd, hparams.layer(l).n_head_kv);
+    }
+    return out;
+  }
+
+  void begin_passage(std::size_t tokens) { tokens_ = tokens; }
+
+  engine::Watchers begin_layer(int layer) override {
+    engine::Watchers out;
+    if (hparams_.layer(layer).window > 0 || hparams_.kv_layer(layer) != layer) return out;
+    auto& rows = rows_[layer];
+    rows.assign(tokens_ * as_size(hparams_.n_embd), 0);
+    out.records.inputs = rows.data();
+    return out;
+  }
+  void end_layer(int /*layer*/, const cache::LayerScratch& /*scratch*/) override {}
+
+  void add(const policy::LayerView& view, const policy::Scores& scores) {
+    std::vector<float> targets;
+    for (int j = kSinks; j < scores.size(); ++j) {
+      for (int head = 0; head < scores.heads(); ++head) {
+        const double score = scores.head(head)[as_size(j)];
+        targets.push_back(static_cast<float>(std::log(std::max(kLeastScore, score))));
+      }
+    }
+    const auto& rows = rows_.at(view.number);
+    const auto width = as_size(hparams_.n_embd);
+    fits_[as_size(view.layer)].add(std::span(rows).subspan(kSinks * width), targets);
+    rows_.erase(view.number);
+  }
+
+  engine::Calibration finish(std::vector<double>& explained) {
+    engine::Calibration out;
+    for (auto& fit : fits_) {
+      auto [weights, bias, share] = fit.fit(kAlpha);
+      out.layers.push_back({std::move(weights), std::move(bias)});
+      explained.push_back(share);
+    }
+    return out;
+  }
+
+ private:
+  const model::Hparams& hparams_;
+  std::size_t tokens_ = 0;
+  std::vector<engine::Ridge> fits_;         ///< [layer without a window]
+  std::map<int, std::vector<float>> rows_;  ///< of layers that have not been compressed, [tokens][n_embd]
+};
+
+/// KVzip+ with hardly a budget, which shows all its scores.
+CacheOptions watched(Fitting& fitting) {
+  auto method = Spec::parse("kvzip:normalize=plus").method();
+  method.selection.score.call = [score = method.selection.score.call, &fitting](const policy::LayerView& view,
+                                                                                const policy::AlwaysKept& always_kept) {
+    auto out = score(view, always_kept);
+    fitting.add(view, out);
+    return out;
+  };
+  policy::Registry registry;
+  registry.presets.push_back({"watched", "", "", {}, [method](const policy::Options&) { return method; }});
+  CacheOptions out;
+  out.spec = Spec::parse("watched", registry);
+  out.budget = Budget::parse("8");
+  return out;
+}
+
+/// What comes before the text in such a prompt: that of a text's beginning, less the beginning itself.
+std::vector<Token> opening_of(const Model& model, const std::string& text, PromptFormat format) {
+  constexpr std::size_t kBeginning = 1024;  // bytes
+  Conversation conversation;
+  conversation.text = text.substr(0, kBeginning);
+  conversation.format = format;
+  auto out = model.tokenize(conversation);
+  const auto words = model.tokenize(std::string_view(conversation.text));
+  out.resize(out.size() - std::min(out.size(), words.size()));
+  return out;
+}
+
+void check_layers(const model::Hparams& hparams) {
+  if (hparams.n_global == 0)
+    throw UsageError(
+        fmt::format("all {} layers of the model have windows, of which nothing is evicted: there is "
+                    "nothing to calibrate",
+                    hparams.n_layer));
+}
+
+void read(Session::Impl& session, std::span<const Token> prompt, const CacheOptions& options, Fitting& fitting,
+          std::function<void(double)> progress) {
+  fitting.begin_passage(prompt.size());
+  const auto need = session.prefill_bytes(static_cast<int>(prompt.size()), std::span(&options, 1));
+  check_memory(need, fmt::format("reading {} tokens", prompt.size()));
+  auto context = session.prefill_context(session.begin_pass(prompt.size(), need));
+  context.watcher = &fitting;
+  context.progress = std::move(progress);
+  engine::Prefill(std::move(context), prompt, options).run();
+}
+
+}  // namespace
+
+void CalibrateOptions::check() const {
+  if (tokens < kLeast)
+    throw UsageError(fmt::format("cannot calibrate with {} tokens: at least {} are needed", tokens, kLeast));
+}
+
+void check_calibration_path(const std::string& path) { check_replaceable(path, engine::kCalibrationFormat.kind()); }
+
+Calibrated calibrate(Session& session, const std::string& text, const std::string& path,
+                     const CalibrateOptions& options) {
+  options.check();
+  auto& impl = session.impl();
+  check_layers(impl.hparams);
+  check_calibration_path(path);
+  const auto tokens = impl.model->tokenize(std::string_view(text));
+  if (tokens.size() < as_size(kLeast))
+    throw InputError(fmt::format("a text of {} tokens is too short to calibrate with: at least {} are needed",
+                                 tokens.size(), kLeast));
+  check_memory(Fitting::bytes(impl.hparams), "sums of products of what enters the layers");
+  Fitting fitting(impl.hparams);
+  const CacheOptions watching = watched(fitting);
+  const auto passages = passages_of(static_cast<int>(tokens.size()), options.tokens);
+  const auto opening = opening_of(*impl.model, text, options.format);
+  const Session::Impl::Stops stops(impl);
+  Calibrated out;
+  for (const auto& [first, end] : passages) {
+    impl.check_stop();
+    auto prompt = opening;
+    prompt.insert(prompt.end(), tokens.begin() + first, tokens.begin() + end);
+    read(impl, prompt, watching, fitting, [&](double done) {
+      if (impl.progress) impl.progress((out.passages + done) / static_cast<double>(passages.size()));
+    });
+    out.tokens += end - first;
+    ++out.passages;
+  }
+  const auto calibration = fitting.finish(out.explained);
+  ReplacingFile file(path, Readers::owner, engine::kCalibrationFormat.kind());
+  engine::write_calibration(file, calibration, engine::identity_of(impl.hparams, impl.model->hash()));
+  file.commit();
+  return out;
+}
+
+}  // namespace winnow

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/calibration.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "base/as_size.h"
+#include "winnow/error.h"
+
+namespace winnow::engine {
+
+namespace {
+
+std::size_t bytes_of(const LayerCalibration& layer) {
+  return (layer.weights.size() + layer.bias.size()) * sizeof(float);
+}
+
+void read_numbers(std::vector<float>& to, std::size_t count, ByteCursor& from, const char* what) {
+  if (count > from.left() / sizeof(float))
+    from.fail(fmt::format("{} are {} numbers, {} bytes are left", what, count, from.left()));
+  to.resize(count);
+  from.read(std::span<float>(to), what);
+  for (const float x : to) {
+    if (!std::isfinite(x)) from.fail(fmt::format("{} have a number that is {}", what, x));
+  }
+}
+
+}  // namespace
+
+float LayerCalibration::score(int kv_head, const float* row) const {
+  constexpr std::size_t kTogether = 16;  // sums that do not wait for each other
+  const std::size_t width = weights.size() / bias.size();
+  const float* const w = weights.data() + as_size(kv_head) * width;
+  std::array<float, kTogether> sums{};
+  std::size_t i = 0;
+  for (; i + kTogether <= width; i += kTogether) {
+    for (std::size_t k = 0; k < kTogether; ++k) sums[k] += w[i + k] * row[i + k];
+  }
+  for (; i < width; ++i) sums[0] += w[i] * row[i];
+  return std::accumulate(sums.begin(), sums.end(), bias[as_size(kv_head)]);
+}
+
+void write_calibration(ByteSink& to, const Calibration& calibration, const ModelIdentity& model) {
+  MemorySink head;
+  model.write(head);
+  put(head, static_cast<std::uint32_t>(calibration.layers.size()));
+  std::vector<std::size_t> lengths{head.bytes().size()};
+  for (const auto& layer : calibration.layers) lengths.push_back(bytes_of(layer));
+  cache::SectionWriter writer(to, kCalibrationFormat, lengths);
+  writer.section([&](ByteSink& sink) { sink.write(head.bytes()); });
+  for (const auto& layer : calibration.layers) {
+    writer.section([&](ByteSink& sink) {
+      put(sink, std::span<const float>(layer.weights));
+      put(sink, std::span<const float>(layer.bias));
+    });
+  }
+}
+
+Calibration read_calibration(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams) {
+  const cache::SectionReader reader(from, kCalibrationFormat);
+  if (reader.count() == 0) throw InputError(fmt::format("{} is damaged: it has no sections", from.name()));
+  reader.verify(0, "its head");
+  ByteCursor head = reader.section(0);
+  check_model(ModelIdentity::read(head), model, from.name());
+  const auto layers = head.take<std::uint32_t>("the number of layers");
+  head.finish("its head");
+  if (layers != static_cast<std::uint32_t>(hparams.n_global) || reader.count() != hparams.n_global + 1) {
+    head.fail(fmt::format("it has {} sections for {} layers, the model has {} without a window", reader.count(), layers,
+                          hparams.n_global));
+  }
+  Calibration out;
+  for (int l = 0; l < hparams.n_kv_layer; ++l) {
+    const auto& spec = hparams.layer(l);
+    if (spec.window > 0) continue;
+    const int section = hparams.place_of[l] + 1;
+    reader.verify(section, fmt::format("layer {}", l));
+    ByteCursor contents = reader.section(section);
+    auto& layer = out.layers.emplace_back();
+    read_numbers(layer.weights, as_size(spec.n_head_kv) * as_size(hparams.n_embd), contents, "a layer's weights");
+    read_numbers(layer.bias, as_size(spec.n_head_kv), contents, "a layer's biases");
+    contents.finish("the layer");
+  }
+  return out;
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/ridge.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "attention/products.h"
+#include "base/as_size.h"
+
+namespace winnow::engine {
+
+namespace {
+
+constexpr std::size_t kRowsTogether = 256;    // whose products are summed in f32
+constexpr std::size_t kInputsTogether = 128;  // of the right factor: what lies above the diagonal is left out by these
+
+double dot(const double* a, const double* b, std::size_t n) {
+  constexpr std::size_t kTogether = 8;  // sums that do not wait for each other
+  std::array<double, kTogether> sums{};
+  std::size_t i = 0;
+  for (; i + kTogether <= n; i += kTogether) {
+    for (std::size_t k = 0; k < kTogether; ++k) sums[k] += a[i + k] * b[i + k];
+  }
+  for (; i < n; ++i) sums[0] += a[i] * b[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+}  // namespace
+
+Ridge::Ridge(int inputs, int outputs)
+    : inputs_(as_size(inputs)),
+      outputs_(as_size(outputs)),
+      sums_(inputs_),
+      products_(inputs_ * (inputs_ + 1) / 2),
+      target_sums_(outputs_),
+      target_squares_(outputs_),
+      with_targets_(outputs_ * inputs_) {}
+
+std::size_t Ridge::bytes(int inputs, int outputs) {
+  const auto in = as_size(inputs);
+  return (in * (in + 1) / 2 + (as_size(outputs) + 2) * in) * sizeof(double);
+}
+
+void Ridge::add(std::span<const float> rows, std::span<const float> targets) {
+  const std::size_t n = rows.size() / inputs_;
+  if (origin_.empty()) {
+    std::vector<double> sums(inputs_);
+    for (std::size_t i = 0; i < rows.size(); ++i) sums[i % inputs_] += rows[i];
+    for (const double sum : sums) origin_.push_back(static_cast<float>(sum / static_cast<double>(n)));
+  }
+  std::vector<float> moved(rows.begin(), rows.end());
+  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] -= origin_[i % inputs_];
+  for (std::size_t i = 0; i < n; ++i) {
+    const float* const x = moved.data() + i * inputs_;
+    for (std::size_t j = 0; j < inputs_; ++j) sums_[j] += x[j];
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      const double y = targets[i * outputs_ + o];
+      target_sums_[o] += y;
+      target_squares_[o] += y * y;
+      double* const to = with_targets_.data() + o * inputs_;
+      for (std::size_t j = 0; j < inputs_; ++j) to[j] += y * x[j];
+    }
+  }
+  for (std::size_t first = 0; first < n; first += kRowsTogether) {
+    const std::size_t count = std::min(kRowsTogether, n - first);
+    add_products(std::span(moved).subspan(first * inputs_, count * inputs_), count);
+  }
+  rows_ += static_cast<double>(n);
+}
+
+/// Inputs [first, end) on the right with those before `end` would be the upper triangle; they are the left factor's
+/// rows here, so that a row of products is one of the lower triangle.
+void Ridge::add_products(std::span<const float> rows, std::size_t n) {
+  std::vector<float> columns(inputs_ * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < inputs_; ++j) columns[j * n + i] = rows[i * inputs_ + j];
+  }
+  const std::span<const float> all(columns);
+  for (std::size_t first = 0; first < inputs_; first += kInputsTogether) {
+    const std::size_t count = std::min(kInputsTogether, inputs_ - first);
+    const attention::PackedRows right(all.subspan(first * n, count * n), static_cast<int>(n));
+    std::vector<float> out((inputs_ - first) * as_size(right.stride()));
+    right.multiply(all.subspan(first * n), out);
+    for (std::size_t i = first; i < inputs_; ++i) {
+      const float* const from = out.data() + (i - first) * as_size(right.stride());
+      for (std::size_t j = first; j < std::min(i + 1, first + count); ++j) product(i, j) += from[j - first];
+    }
+  }
+}
+
+void Ridge::centre(double alpha) {
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) product(i, j) -= sums_[i] * sums_[j] / rows_;
+    product(i, i) += alpha;
+  }
+  for (std::size_t o = 0; o < outputs_; ++o) {
+    for (std::size_t j = 0; j < inputs_; ++j) with_targets_[o * inputs_ + j] -= target_sums_[o] * sums_[j] / rows_;
+  }
+}
+
+/// No pivot of a matrix whose eigenvalues are alpha or more is less than alpha: what is less has been rounded.
+void Ridge::factorize(double alpha) {
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    for (std::size_t j = 0; j < i; ++j) product(i, j) = (product(i, j) - dot(row(i), row(j), j)) / product(j, j);
+    product(i, i) = std::sqrt(std::max(alpha, product(i, i) - dot(row(i), row(i), i)));
+  }
+}
+
+void Ridge::solve(std::span<double> x) const {
+  for (std::size_t i = 0; i < inputs_; ++i) x[i] = (x[i] - dot(row(i), x.data(), i)) / row(i)[i];
+  for (std::size_t i = inputs_; i-- > 0;) {
+    x[i] /= row(i)[i];
+    for (std::size_t j = 0; j < i; ++j) x[j] -= row(i)[j] * x[i];
+  }
+}
+
+LinearFit Ridge::fit(double alpha) {
+  centre(alpha);
+  factorize(alpha);
+  LinearFit out;
+  for (std::size_t o = 0; o < outputs_; ++o) {
+    const auto with = std::span(with_targets_).subspan(o * inputs_, inputs_);
+    std::vector<double> w(with.begin(), with.end());
+    solve(w);
+    double bias = target_sums_[o] / rows_;
+    for (std::size_t j = 0; j < inputs_; ++j) bias -= w[j] * (sums_[j] / rows_ + static_cast<double>(origin_[j]));
+    out.weights.insert(out.weights.end(), w.begin(), w.end());
+    out.bias.push_back(static_cast<float>(bias));
+    // With (A + alpha) w = c, the squares that are left are those of y - w·c - alpha |w|².
+    const double all = target_squares_[o] - target_sums_[o] * target_sums_[o] / rows_;
+    const double explained = dot(w.data(), with.data(), inputs_) + alpha * dot(w.data(), w.data(), inputs_);
+    if (all > 0) out.explained += explained / all / static_cast<double>(outputs_);
+  }
+  return out;
+}
+
+}  // namespace winnow::engine

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace winnow::engine {
+
+/// A linear map that was fitted.
+struct LinearFit {
+  std::vector<float> weights;  ///< [outputs][inputs]
+  std::vector<float> bias;     ///< [outputs]
+  /// Which share of the variance of what it was fitted to it explains, the mean over the outputs.
+  double explained = 0;
+};
+
+/// Ridge regression in closed form: of sum |y - (W x + b)|² + alpha |W|², the W and b where it is least. Rows are added
+/// as they come; what is held of them does not grow.
+class Ridge {
+ public:
+  Ridge(int inputs, int outputs);
+  /// What one holds.
+  static std::size_t bytes(int inputs, int outputs);
+
+  /// Adds rows [n][inputs] with targets [n][outputs].
+  void add(std::span<const float> rows, std::span<const float> targets);
+  /// REQUIRES: alpha > 0, some rows. Leaves nothing for another fit.
+  LinearFit fit(double alpha);
+
+ private:
+  void add_products(std::span<const float> rows, std::size_t n);
+  /// Sums of products of deviations from the means, and alpha on the diagonal.
+  void centre(double alpha);
+  /// Of the products L Lᵀ, L in their place.
+  void factorize(double alpha);
+  void solve(std::span<double> x) const;
+  double& product(std::size_t i, std::size_t j) { return products_[i * (i + 1) / 2 + j]; }
+  const double* row(std::size_t i) const { return products_.data() + i * (i + 1) / 2; }
+
+  std::size_t inputs_;
+  std::size_t outputs_;
+  double rows_ = 0;
+  std::vector<float> origin_;           ///< [inputs] that is subtracted first, so that sums of squares lose no digits
+  std::vector<double> sums_;            ///< [inputs]
+  std::vector<double> products_;        ///< of inputs, the lower triangle row by row
+  std::vector<double> target_sums_;     ///< [outputs]
+  std::vector<double> target_squares_;  ///< [outputs]
+  std::vector<double> with_targets_;    ///< [outputs][inputs]
+};
+
+}  // namespace winnow::engine

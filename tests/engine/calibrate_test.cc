@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a calibration says, against a network with textbook attention and a slow fit; its file; who may use it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "engine/repetition.h"
+#include "engine/slow_ridge.h"
+#include "network/network.h"
+#include "support/cache_options.h"
+#include "support/damage.h"
+#include "support/refusal.h"
+#include "support/reseal.h"
+#include "support/some_calibration.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/calibration.h"
+#include "winnow/error.h"
+#include "winnow/scheduler.h"
+
+namespace winnow::test {
+namespace {
+
+/// [layer][token][n_embd]
+using Inputs = std::vector<std::vector<std::vector<double>>>;
+
+class CalibrateTest : public testing::Test {
+ protected:
+  explicit CalibrateTest(unsigned seed = 1) {
+    TinyModel tiny;
+    tiny.n_layer = 3;
+    tiny.n_head = 6;
+    tiny.n_head_kv = 2;
+    tiny.seed = seed;
+    tiny.ctx_train = 4096;
+    write_tiny_gguf(tiny, path_);
+    model_ = Model::load(path_);
+  }
+
+  const model::Hparams& hparams() const { return model_->impl().weights->hparams(); }
+  std::vector<Token> tokens(int n, unsigned seed) const { return random_tokens(n, model_->info().n_vocab, seed); }
+
+  /// Random letters and lines.
+  static std::string text(int bytes) {
+    std::mt19937 random(9);
+    std::string out = "a";
+    for (int i = 1; i < bytes; ++i) out += random() % 8 == 0 ? '\n' : static_cast<char>('a' + random() % 26);
+    return out;
+  }
+
+  /// What enters attention.
+  Inputs inputs(const std::vector<Token>& prompt) const {
+    Network network(path_, 1, 1, static_cast<int>(prompt.size()));
+    Inputs out(z(hparams().n_layer), std::vector<std::vector<double>>(prompt.size()));
+    network.attention().set_input_watcher([&](int layer, const DenseAttention::Row& row, std::span<const float> input) {
+      out[z(layer)][z(row.position)].assign(input.begin(), input.end());
+    });
+    network.prefill(prompt, 64);
+    return out;
+  }
+
+  engine::Calibration read(const std::string& path) const {
+    return engine::read_calibration(FileSource(path), identity_of(*model_), hparams());
+  }
+
+  SessionOptions with_calibration() const { return {2, Precision::f32, 32, Pack::automatic, file_}; }
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "tiny.gguf";
+  std::string file_ = folder_ / "model.cal";
+  std::shared_ptr<const Model> model_;
+};
+
+TEST_F(CalibrateTest, fits_what_enters_a_layer_to_what_repeating_the_text_looks_at) {
+  const std::string words = text(250);
+  Conversation conversation;
+  conversation.text = words;
+  conversation.format = PromptFormat::raw;
+  const auto prompt = model_->tokenize(conversation);
+  const auto scores = plus_reference(path_, *model_, prompt, 2048);
+  const auto rows = inputs(prompt);
+
+  Session session(model_, {2, Precision::f32, 32});
+  const auto said = calibrate(session, words, file_, {.format = PromptFormat::raw});
+  EXPECT_EQ(said.passages, 1);
+  ASSERT_EQ(said.explained.size(), z(hparams().n_layer));
+  const auto calibration = read(file_);
+  for (int layer = 0; layer < hparams().n_layer; ++layer) {
+    double explained = 0;
+    for (int head = 0; head < 2; ++head) {
+      constexpr int kSinks = 4;
+      std::vector<double> targets;
+      for (std::size_t j = kSinks; j < prompt.size(); ++j) targets.push_back(std::log(scores[z(layer)][z(head)][j]));
+      const SlowRidge slow({rows[z(layer)].begin() + kSinks, rows[z(layer)].end()}, targets, 1);
+      explained += slow.explained / 2;
+      for (const auto& row : rows[z(layer)]) {
+        const std::vector<float> x(row.begin(), row.end());
+        ASSERT_NEAR(calibration.layers[z(layer)].score(head, x.data()), slow.of(row), 5e-3) << layer << " " << head;
+      }
+    }
+    EXPECT_NEAR(said.explained[z(layer)], explained, 5e-3);
+    EXPECT_GT(explained, 0.05);
+  }
+}
+
+TEST_F(CalibrateTest, reads_passages_that_are_spread_over_the_text) {
+  Session session(model_, {2, Precision::automatic, 512});
+  const std::string words = text(3000);
+  const int all = static_cast<int>(model_->tokenize(words).size());
+  ASSERT_GT(all, 2048);
+  const auto two = calibrate(session, words, file_, {.tokens = 2100, .format = PromptFormat::raw});
+  EXPECT_EQ(two.passages, 2);
+  EXPECT_EQ(two.tokens, 2048);
+  const auto one = calibrate(session, words, file_, {.tokens = 1030, .format = PromptFormat::raw});
+  EXPECT_EQ(one.passages, 1);
+  EXPECT_EQ(one.tokens, 1024);
+  const auto few = calibrate(session, words, file_, {.tokens = 100, .format = PromptFormat::raw});
+  EXPECT_EQ(few.passages, 1);
+  EXPECT_EQ(few.tokens, 100);
+}
+
+TEST_F(CalibrateTest, what_cannot_be_is_refused) {
+  Session session(model_, {});
+  EXPECT_NE(refusal([&] { calibrate(session, "too short", file_); }).find("at least 64 are needed"), std::string::npos);
+  EXPECT_NE(usage_error([&] { calibrate(session, text(500), file_, {.tokens = 63}); }).find("with 63 tokens"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { calibrate(session, text(500), path_); }).find(path_), std::string::npos)
+      << "not a calibration";
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+TEST_F(CalibrateTest, one_that_is_stopped_leaves_what_was_there) {
+  calibrated(file_, *model_);
+  const auto before = bytes_of_file(file_);
+  Session session(model_, {});
+  session.on_stop([] { return true; });
+  EXPECT_THROW(calibrate(session, text(500), file_, {.format = PromptFormat::raw}), Interrupted);
+  EXPECT_EQ(bytes_of_file(file_), before);
+}
+
+TEST_F(CalibrateTest, goes_through_a_file_unchanged) {
+  calibrated(file_, *model_);
+  EXPECT_EQ(read(file_).layers, some_calibration(hparams()).layers);
+}
+
+class CalibrationFile : public CalibrateTest {
+ protected:
+  CalibrationFile() { calibrated(file_, *model_), bytes_ = bytes_of_file(file_); }
+
+  std::string refused(const std::string& bytes) const {
+    std::ofstream(file_, std::ios::binary) << bytes;
+    return refusal([&] { const Session session(model_, with_calibration()); });
+  }
+  static std::string resealed(std::string bytes) {
+    reseal(std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  }
+  void expect_refused(const std::string& bytes, const std::string& why) const {
+    const auto said = refused(bytes);
+    EXPECT_NE(said.find(why), std::string::npos) << said;
+    EXPECT_EQ(said.find(file_), 0U) << said;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  }
+
+  std::string bytes_;
+};
+
+TEST_F(CalibrationFile, that_is_cut_anywhere_is_refused) {
+  for (std::size_t size = 0; size < bytes_.size(); size += size < 400 ? 1 : 97) {
+    const auto said = refused(bytes_.substr(0, size));
+    EXPECT_NE(said.find(size == 0 ? "is empty" : "truncated"), std::string::npos) << size << ": " << said;
+  }
+}
+
+TEST_F(CalibrationFile, whose_bytes_are_changed_is_refused) {
+  for (std::size_t at = 0; at < bytes_.size(); at += at < 400 ? 1 : 97) {
+    auto changed = bytes_;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    EXPECT_NE(refused(changed), "") << at;
+  }
+}
+
+TEST_F(CalibrationFile, of_another_kind_version_or_model_is_refused) {
+  auto version = bytes_;
+  version[8] = 9;
+  expect_refused(version, "has format version 9, this program reads version 1");
+  expect_refused("GGUF and so on, longer than a header is, which has 32 bytes", "is not a calibration");
+  const auto other_path = folder_ / "other.gguf";
+  TinyModel other;
+  other.seed = 2;
+  write_tiny_gguf(other, other_path);
+  calibrated(file_, *Model::load(other_path));
+  expect_refused(bytes_of_file(file_), "which is not tiny");
+}
+
+TEST_F(CalibrationFile, with_checksums_that_hold_is_checked_all_the_same) {
+  const auto with = [&](const std::function<void(engine::Calibration&)>& change) {
+    auto calibration = some_calibration(hparams());
+    change(calibration);
+    MemorySink sink;
+    engine::write_calibration(sink, calibration, identity_of(*model_));
+    return std::string(reinterpret_cast<const char*>(sink.bytes().data()), sink.bytes().size());
+  };
+  expect_refused(with([](auto& c) { c.layers.pop_back(); }), "has 3 without a window");
+  expect_refused(with([](auto& c) { c.layers[1].weights.pop_back(); }), "");
+  expect_refused(with([](auto& c) { c.layers[1].bias.push_back(1); }), "");
+  expect_refused(with([](auto& c) { c.layers[2].weights[5] = std::numeric_limits<float>::quiet_NaN(); }), "nan");
+  expect_refused(with([](auto& c) { c.layers[2].bias[1] = std::numeric_limits<float>::infinity(); }), "inf");
+  auto longer = bytes_;
+  longer += "more";
+  expect_refused(resealed(longer), "damaged");
+}
+
+TEST_F(CalibrateTest, methods_that_need_one_say_so) {
+  const auto text = tokens(150, 1);
+  const auto options = options_of("kvzap", "40", "f32");
+  Session without(model_, {});
+  const std::string why = "kvzap needs a calibration of the model: make one with winnow calibrate";
+  EXPECT_NE(usage_error([&] { without.prefill(text, std::span(&options, 1)); }).find(why), std::string::npos);
+  EXPECT_NE(usage_error([&] { without.prefill_bytes(150, std::span(&options, 1)); }).find(why), std::string::npos);
+  const auto drafted = options_of("lookahead(kvzap)", "40");
+  EXPECT_NE(usage_error([&] { without.prefill(text, std::span(&drafted, 1)); }).find("needs a calibration"),
+            std::string::npos);
+
+  calibrated(file_, *model_);
+  Session with(model_, with_calibration());
+  for (const char* spec : {"kvzap", "kvzap:when=step"}) {
+    const auto keep = options_of(spec, "40");
+    const auto read = with.prefill(text, std::span(&keep, 1));
+    with.save(folder_ / "kv", read.caches.front(), read.logits, {{}, text});
+    EXPECT_NO_THROW(with.load(folder_ / "kv"));
+    EXPECT_NE(usage_error([&] { without.load(folder_ / "kv"); }).find("needs a calibration"), std::string::npos);
+  }
+}
+
+/// [layer][KV head][token]
+TextbookScores predicted(const engine::Calibration& calibration, const Inputs& rows) {
+  TextbookScores out;
+  for (std::size_t layer = 0; layer < rows.size(); ++layer) {
+    auto& of_layer = out.emplace_back();
+    for (const float bias : calibration.layers[layer].bias) {
+      const auto* const w = calibration.layers[layer].weights.data() + of_layer.size() * rows[layer][0].size();
+      auto& of_head = of_layer.emplace_back();
+      for (const auto& row : rows[layer])
+        of_head.push_back(std::inner_product(row.begin(), row.end(), w, static_cast<double>(bias)));
+    }
+  }
+  return out;
+}
+
+using Positions = std::vector<std::int32_t>;
+
+/// The best of [sinks, n - recent), of equals the later, with what is always kept.
+Positions best_of(const std::vector<double>& score, int budget, int sinks, int recent) {
+  const int n = static_cast<int>(score.size());
+  Positions middle;
+  for (int j = sinks; j < n - recent; ++j) middle.push_back(j);
+  std::ranges::sort(middle,
+                    [&](int a, int b) { return score[z(a)] != score[z(b)] ? score[z(a)] > score[z(b)] : a > b; });
+  middle.resize(z(budget - sinks - recent));
+  for (int j = 0; j < sinks; ++j) middle.push_back(j);
+  for (int j = n - recent; j < n; ++j) middle.push_back(j);
+  std::ranges::sort(middle);
+  return middle;
+}
+
+TEST_F(CalibrateTest, kvzap_keeps_what_it_predicts_to_be_best) {
+  calibrated(file_, *model_);
+  const auto prompt = tokens(190, 1);
+  const auto score = predicted(some_calibration(hparams()), inputs(prompt));
+  Session session(model_, with_calibration());
+  const auto options = options_of("kvzap:recent=20", "60", "f32");
+  for (const std::size_t cut : {z(190), z(97)}) {
+    const std::vector<std::vector<Token>> question = {
+        {prompt.begin() + static_cast<std::ptrdiff_t>(cut), prompt.end()}};
+    const auto kept =
+        session.prefill(std::span(prompt).first(cut), question, std::span(&options, 1)).front().caches.front().kept();
+    for (std::size_t layer = 0; layer < kept.size(); ++layer) {
+      for (std::size_t head = 0; head < kept[layer].size(); ++head)
+        EXPECT_EQ(kept[layer][head], best_of(score[layer][head], 60, 4, 20)) << layer << " " << head;
+    }
+  }
+}
+
+/// A textbook network whose queries see what the reference has kept, of which the worst goes when a token has come.
+TEST_F(CalibrateTest, kvzap_goes_on_while_tokens_are_decoded) {
+  constexpr int kPrompt = 100;
+  constexpr int kBudget = 40;
+  constexpr int kRecent = 8;
+  calibrated(file_, *model_);
+  const auto calibration = some_calibration(hparams());
+  const auto prompt = tokens(kPrompt, 1);
+  auto score = predicted(calibration, inputs(prompt));
+  std::vector<std::vector<Positions>> want(score.size());
+  for (std::size_t layer = 0; layer < score.size(); ++layer) {
+    for (const auto& of_head : score[layer]) want[layer].push_back(best_of(of_head, kBudget, 4, kRecent));
+  }
+  Network network(path_, 1, 1, kPrompt + 60);
+  network.prefill(prompt, 64);
+  network.attention().set_sees([&](int layer, int head, int query, int key) {
+    const auto& set = want[z(layer)][z(head)];
+    return key == query || std::ranges::binary_search(set, key);
+  });
+  network.attention().set_input_watcher([&](int layer, const DenseAttention::Row&, std::span<const float> input) {
+    for (std::size_t head = 0; head < score[z(layer)].size(); ++head) {
+      const auto& c = calibration.layers[z(layer)];
+      score[z(layer)][head].push_back(std::inner_product(
+          input.begin(), input.end(), c.weights.begin() + static_cast<std::ptrdiff_t>(head * input.size()),
+          static_cast<double>(c.bias[head])));
+    }
+  });
+  Session session(model_, with_calibration());
+  const auto options = options_of("kvzap:when=step,recent=" + std::to_string(kRecent), std::to_string(kBudget), "f32");
+  auto cache = std::move(session.prefill(prompt, std::span(&options, 1)).caches.front());
+  EXPECT_EQ(cache.kept(), want);
+  int position = kPrompt;
+  for (const Token token : tokens(50, 2)) {
+    network.step(std::span(&token, 1), {{0, position}});
+    for (std::size_t layer = 0; layer < want.size(); ++layer) {
+      for (std::size_t head = 0; head < want[layer].size(); ++head) {
+        auto& set = want[layer][head];
+        set.push_back(position);
+        auto worst = set.end();
+        for (auto j = set.begin(); j != set.end(); ++j) {
+          if (*j < 4 || *j > position - kRecent) continue;
+          if (worst == set.end() || score[layer][head][z(*j)] < score[layer][head][z(*worst)]) worst = j;
+        }
+        set.erase(worst);
+      }
+    }
+    session.extend(cache, std::span(&token, 1));
+    ASSERT_EQ(cache.kept(), want) << position;
+    ++position;
+  }
+}
+
+}  // namespace
+}  // namespace winnow::test

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/seed_model.h"
+#include "fuzz/seeds.h"
+#include "support/some_calibration.h"
+
+void winnow::test::write_seeds(const std::filesystem::path& folder) {
+  const auto model = seed_model();
+  const auto& hparams = model->impl().weights->hparams();
+  calibrated((folder / "whole").string(), *model);
+  MemorySink empty;
+  engine::write_calibration(empty, {}, identity_of(*model));
+  write_seed(folder / "empty", {reinterpret_cast<const char*>(empty.bytes().data()), empty.bytes().size()});
+  auto short_layer = some_calibration(hparams);
+  short_layer.layers.front().bias.pop_back();
+  MemorySink shorter;
+  engine::write_calibration(shorter, short_layer, identity_of(*model));
+  write_seed(folder / "short", {reinterpret_cast<const char*>(shorter.bytes().data()), shorter.bytes().size()});
+}
