@@ -110,6 +110,8 @@ struct WINNOW_EXPORT SessionOptions {
 
   /// Throws UsageError when these do not go together, or not with this build and machine.
   void check() const;
+  /// Throws UsageError when the method of a cache needs a calibration, and there is none.
+  void check(const CacheOptions& cache) const;
 };
 
 /// Bytes of keys, values, hidden states and work space, without the weights, as the allocator counts them.

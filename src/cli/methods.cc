@@ -50,31 +50,36 @@ MethodInfo recommended_methods() {
           {}};
 }
 
-void show_all(const std::vector<MethodInfo>& all, Form form) {
-  Json list = Json::array();
+std::string list_of(const std::vector<MethodInfo>& methods) {
   std::size_t width = 0;
-  for (const auto& m : all) width = std::max(width, m.name.size());
-  std::string table;
-  for (const auto& m : all) {
-    list.push_back(to_json(m));
-    table += fmt::format("{:<{}}  {}\n", m.name, width, m.summary);
-  }
-  write_stdout(form == Form::json ? list.dump(2) + "\n" : table);
+  for (const auto& m : methods) width = std::max(width, m.name.size());
+  std::string out;
+  for (const auto& m : methods) out += fmt::format("{:<{}}  {}\n", m.name, width, m.summary);
+  return out;
 }
 
-/// Presets and wrappers of this name, or the parts of any other spec.
+std::string descriptions_of(const std::vector<MethodInfo>& methods) {
+  std::string out;
+  for (const auto& m : methods) out += (out.empty() ? "" : "\n") + describe(m);
+  return out;
+}
+
+std::string json_of(const std::vector<MethodInfo>& methods) {
+  Json out = Json::array();
+  for (const auto& m : methods) out.push_back(to_json(m));
+  return out.dump(2) + "\n";
+}
+
+/// All, or presets and wrappers of this name (quest is both), or the parts of any other spec.
 void show(const std::string& name, Form form) {
-  auto all = list_methods();
-  all.insert(all.begin(), recommended_methods());
+  auto methods = list_methods();
+  methods.insert(methods.begin(), recommended_methods());
   const auto wrappers = list_wrappers();
-  all.insert(all.end(), wrappers.begin(), wrappers.end());
-  if (name.empty()) return show_all(all, form);
-  std::erase_if(all, [&](const auto& m) { return m.name != name; });
-  if (all.empty()) all.push_back(describe_method(name));
-  if (form == Form::json) return write_stdout(to_json(all.front()).dump(2) + "\n");
-  std::string text;
-  for (const auto& info : all) text += (text.empty() ? "" : "\n") + describe(info);
-  write_stdout(text);
+  methods.insert(methods.end(), wrappers.begin(), wrappers.end());
+  if (!name.empty()) std::erase_if(methods, [&](const auto& m) { return m.name != name; });
+  if (methods.empty()) methods.push_back(describe_method(name));
+  if (form == Form::json) return write_stdout(json_of(methods));
+  write_stdout(name.empty() ? list_of(methods) : descriptions_of(methods));
 }
 
 }  // namespace
@@ -85,7 +90,7 @@ void add_methods(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
   command->add_option("NAME", *name, "method, wrapper or spec");
-  command->add_flag("--json", *json, "as JSON");
+  command->add_flag("--json", *json, "as a list in JSON");
   command->footer("Example:\n  winnow methods snapkv\n  winnow methods 'pyramid(ada(h2o))'");
   command->callback([name, json] { show(*name, *json ? Form::json : Form::text); });
 }

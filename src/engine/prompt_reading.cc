@@ -235,8 +235,8 @@ std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, st
                           std::span<const CacheOptions> caches) {
   const auto& hparams = session.hparams;
   auto passes = passes_of(caches, hparams, prompts);
-  for (const auto& options : passes.first) session.check_calibrated(options);
-  for (const auto& options : passes.second) session.check_calibrated(options);
+  for (const auto& options : passes.first) session.options.check(options);
+  for (const auto& options : passes.second) session.options.check(options);
   const auto pass_bytes = [&](std::span<const CacheOptions> of) {
     return prefill_bytes(hparams, session.model->impl().vocab, session.options, shared, rows,
                          session.executor.row_bytes(rows), prompts, of);

@@ -4,7 +4,8 @@
 namespace winnow {
 
 Spec recommended(Protocol protocol) {
-  return Spec::parse(protocol == Protocol::aware ? "span(lookahead(snapkv):kernel=1,rows=max)" : "kvzip:rank=model");
+  if (protocol == Protocol::agnostic) return Spec::parse("kvzip:rank=model");
+  return Spec::parse("refit(ada(span(snapkv:window=question,rows=max,kernel=1,gqa=max)):floor=0,over=model)");
 }
 
 Spec spec_for(std::string_view text, Protocol protocol) {

@@ -2,12 +2,12 @@
 #include "engine/ridge.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "attention/products.h"
 #include "base/as_size.h"
+#include "base/cholesky.h"
 
 namespace winnow::engine {
 
@@ -15,17 +15,6 @@ namespace {
 
 constexpr std::size_t kRowsTogether = 256;    // whose products are summed in f32
 constexpr std::size_t kInputsTogether = 128;  // of the right factor: what lies above the diagonal is left out by these
-
-double dot(const double* a, const double* b, std::size_t n) {
-  constexpr std::size_t kTogether = 8;  // sums that do not wait for each other
-  std::array<double, kTogether> sums{};
-  std::size_t i = 0;
-  for (; i + kTogether <= n; i += kTogether) {
-    for (std::size_t k = 0; k < kTogether; ++k) sums[k] += a[i + k] * b[i + k];
-  }
-  for (; i < n; ++i) sums[0] += a[i] * b[i];
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
-}
 
 }  // namespace
 
@@ -100,37 +89,22 @@ void Ridge::centre(double alpha) {
   }
 }
 
-/// No pivot of a matrix whose eigenvalues are alpha or more is less than alpha: what is less has been rounded.
-void Ridge::factorize(double alpha) {
-  for (std::size_t i = 0; i < inputs_; ++i) {
-    for (std::size_t j = 0; j < i; ++j) product(i, j) = (product(i, j) - dot(row(i), row(j), j)) / product(j, j);
-    product(i, i) = std::sqrt(std::max(alpha, product(i, i) - dot(row(i), row(i), i)));
-  }
-}
-
-void Ridge::solve(std::span<double> x) const {
-  for (std::size_t i = 0; i < inputs_; ++i) x[i] = (x[i] - dot(row(i), x.data(), i)) / row(i)[i];
-  for (std::size_t i = inputs_; i-- > 0;) {
-    x[i] /= row(i)[i];
-    for (std::size_t j = 0; j < i; ++j) x[j] -= row(i)[j] * x[i];
-  }
-}
-
 LinearFit Ridge::fit(double alpha) {
   centre(alpha);
-  factorize(alpha);
+  const Cholesky root(std::move(products_), inputs_, alpha);
   LinearFit out;
   for (std::size_t o = 0; o < outputs_; ++o) {
     const auto with = std::span(with_targets_).subspan(o * inputs_, inputs_);
     std::vector<double> w(with.begin(), with.end());
-    solve(w);
+    root.solve(w, 1);
     double bias = target_sums_[o] / rows_;
     for (std::size_t j = 0; j < inputs_; ++j) bias -= w[j] * (sums_[j] / rows_ + static_cast<double>(origin_[j]));
     out.weights.insert(out.weights.end(), w.begin(), w.end());
     out.bias.push_back(static_cast<float>(bias));
     // With (A + alpha) w = c, the squares that are left are those of y - w·c - alpha |w|².
     const double all = target_squares_[o] - target_sums_[o] * target_sums_[o] / rows_;
-    const double explained = dot(w.data(), with.data(), inputs_) + alpha * dot(w.data(), w.data(), inputs_);
+    const double explained = std::inner_product(w.begin(), w.end(), with.begin(), 0.0) +
+                             alpha * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
     if (all > 0) out.explained += explained / all / static_cast<double>(outputs_);
   }
   return out;

@@ -32,11 +32,7 @@ class Ridge {
   void add_products(std::span<const float> rows, std::size_t n);
   /// Sums of products of deviations from the means, and alpha on the diagonal.
   void centre(double alpha);
-  /// Of the products L Lᵀ, L in their place.
-  void factorize(double alpha);
-  void solve(std::span<double> x) const;
   double& product(std::size_t i, std::size_t j) { return products_[i * (i + 1) / 2 + j]; }
-  const double* row(std::size_t i) const { return products_.data() + i * (i + 1) / 2; }
 
   std::size_t inputs_;
   std::size_t outputs_;

@@ -105,6 +105,13 @@ void SessionOptions::check() const {
     throw UsageError(fmt::format("pack {}: this build multiplies without oneDNN (use auto)", name));
 }
 
+void SessionOptions::check(const CacheOptions& cache) const {
+  if (!calibration.empty() || !cache.spec.method().needs_calibration()) return;
+  throw UsageError(
+      fmt::format("{} needs a calibration of the model: make one with winnow calibrate, and give it with --calibration",
+                  cache.spec.print()));
+}
+
 Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
     : model(std::move(m)),
       options(with_defaults(o)),
@@ -135,13 +142,6 @@ std::size_t Session::Impl::prefill_bytes(const engine::PromptSize& size, std::sp
 
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
-}
-
-void Session::Impl::check_calibrated(const CacheOptions& cache) const {
-  if (calibration || !cache.spec.method().needs_calibration()) return;
-  throw UsageError(
-      fmt::format("{} needs a calibration of the model: make one with winnow calibrate, and give it with --calibration",
-                  cache.spec.print()));
 }
 
 engine::PrefillContext Session::Impl::prefill_context(network::Pass pass) {
@@ -269,7 +269,7 @@ Restored Session::load(const std::string& path) {
   const FileSource file(path);
   auto restored = engine::read_sequence(file, engine::identity_of(impl_->hparams, impl_->model->hash()), impl_->hparams,
                                         impl_->account);
-  impl_->check_calibrated(restored.cache.options());
+  impl_->options.check(restored.cache.options());
   return restored;
 }
 

@@ -46,8 +46,6 @@ struct Session::Impl {
   engine::PrefillContext prefill_context(network::Pass pass);
   /// Throws Interrupted.
   void check_stop() const;
-  /// Throws UsageError for a method that needs a calibration where there is none.
-  void check_calibrated(const CacheOptions& options) const;
 
   /// Lets a pass over a prompt be stopped. Decode steps are short and must not stop half-way: entries would be in some
   /// layers only.

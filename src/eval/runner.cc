@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/session_impl.h"
 #include "eval/tokenized_sample.h"
 #include "winnow/error.h"
 
@@ -30,7 +31,8 @@ void check_documents(const Evaluation& evaluation) {
   }
 }
 
-void check_methods(const Evaluation& evaluation) {
+void check_methods(Session& session, const Evaluation& evaluation) {
+  for (const auto& method : evaluation.methods) session.impl().options.check(method.cache());
   for (const auto& task : evaluation.tasks) {
     for (const auto& method : evaluation.methods) {
       const auto why = task.refusal ? task.refusal(method) : "";
@@ -195,7 +197,7 @@ Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& kn
 
 Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress) {
   check_documents(evaluation);
-  check_methods(evaluation);
+  check_methods(session, evaluation);
   return Run(session, evaluation, records, progress).all();
 }
 

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "attention/products.h"
 #include "base/as_size.h"
-#include "policy/cholesky.h"
+#include "base/cholesky.h"
 #include "policy/counter_random.h"
 #include "policy/rows.h"
 
@@ -127,9 +129,14 @@ Scores leverage(const LayerView& view, const AlwaysKept& always_kept, const Sket
   for (int head = 0; head < out.heads() && first < end; ++head) {
     auto rows = sketched(view, head, sketch, first, end, back);
     centre(rows, k);
-    auto products = gram(rows, k);
-    for (std::size_t i = 0; i < k; ++i) products[i * k + i] += kRidge;
-    const auto inverse = Cholesky(std::move(products), k).inverse_of_root();
+    const auto products = gram(rows, k);
+    std::vector<double> lower;
+    for (std::size_t i = 0; i < k; ++i) {
+      const auto row = std::span(products).subspan(i * k, i + 1);
+      lower.insert(lower.end(), row.begin(), row.end());
+      lower.back() += kRidge;
+    }
+    const auto inverse = Cholesky(std::move(lower), k, kRidge).inverse_of_root();
     squared_lengths(rows, {inverse.begin(), inverse.end()}, sketch.dimensions,
                     out.head(head).subspan(as_size(first), as_size(end - first)));
   }

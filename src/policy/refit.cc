@@ -13,10 +13,10 @@
 
 #include "attention/products.h"
 #include "base/as_size.h"
+#include "base/cholesky.h"
 #include "base/rope.h"
 #include "cache/keep_plan.h"
 #include "cache/scratch.h"
-#include "policy/cholesky.h"
 
 namespace winnow::policy {
 
@@ -194,12 +194,17 @@ class HeadFit {
   Matrix weights(const Matrix& on_kept, const Matrix& missing) const {
     const Matrix gram = products(on_kept, on_kept);
     const std::size_t n = gram.rows();
-    std::vector<double> matrix(gram.all.begin(), gram.all.end());
     double square = 0;
-    for (std::size_t i = 0; i < n; ++i) square += matrix[i * n + i];
-    for (std::size_t i = 0; i < n; ++i) matrix[i * n + i] += fit_.lambda * square;
+    for (std::size_t i = 0; i < n; ++i) square += gram.row(i)[i];
+    const double ridge = fit_.lambda * square;
+    std::vector<double> lower;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto row = gram.row(i).first(i + 1);
+      lower.insert(lower.end(), row.begin(), row.end());
+      lower.back() += ridge;
+    }
     std::vector<double> sides(missing.all.begin(), missing.all.end());
-    Cholesky(std::move(matrix), n).solve(sides, dim_);
+    Cholesky(std::move(lower), n, ridge).solve(sides, dim_);
     Matrix out(n, dim_);
     out.all.assign(sides.begin(), sides.end());
     return out;

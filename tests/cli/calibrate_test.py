@@ -66,6 +66,16 @@ def test_methods_that_need_one_say_so(model, text):
     check_refusal(run(model, text, "--kv", "kvzap", "--budget", 40), 2, "kvzap needs a calibration of the model", "winnow calibrate", "--calibration")
 
 
+def test_whole_runs_that_need_one_do_not_begin(model, folder, tmp_path):
+    custom = folder / "own.jsonl"
+    custom.write_text(json.dumps({"text": "one two three four " * 20, "question": "?", "answers": ["one"]}) + "\n")
+    missing = "kvzap:when=step needs a calibration of the model"
+    cache = ["-m", model, "--kv", "kvzap:when=step", "--budget", 40, "--threads", 1]
+    measured = winnow("eval", custom, *cache, "-o", tmp_path / "records")
+    assert measured.returncode == 2 and missing in measured.stderr.splitlines()[-1], measured
+    check_refusal(winnow("serve", *cache), 2, missing, "--calibration")
+
+
 def test_one_that_cannot_be_used_is_refused(model, text, calibration, folder):
     def refused(path, *parts, of=model):
         check_refusal(run(of, text, "--kv", "kvzap", "--budget", 40, "--calibration", path), 1, str(path), *parts)

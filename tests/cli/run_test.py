@@ -114,9 +114,23 @@ def test_methods_are_listed():
     assert "window" in run("methods", "snapkv").stdout
 
 
+@pytest.mark.parametrize("name", ["quest", "snapkv", "ada", "pyramid(ada(h2o))"])
+def test_json_says_of_a_method_what_text_says(name):
+    """A preset and a wrapper may have the same name."""
+    text = run("methods", name).stdout
+    described = json.loads(run("methods", name, "--json").stdout)
+    assert [f"{m['name']}: {m['summary']}" for m in described] == re.findall(r"^\S.*", text, re.M)
+    options = [[o["name"], f"{o['effect']} (default {o['default']}; {o['range']})"] for m in described for o in m["options"]]
+    parts = [[place, what] for m in described for place, what in m["parts"].items()]
+    lines = [re.split(r"  +", line.strip(), maxsplit=1) for line in text.splitlines() if line.startswith("  ")]
+    for said in options + parts:
+        assert said in lines, said
+    assert len([line for line in lines if len(line) == 2]) == len(options) + len(parts)
+
+
 def test_auto_goes_by_the_protocol(base):
     """It is the method that `winnow methods auto` names, and a full cache as little as any other method."""
-    named = json.loads(run("methods", "auto", "--json").stdout)["parts"]
+    named = json.loads(run("methods", "auto", "--json").stdout)[0]["parts"]
     assert len(set(named.values())) == len(named) == 2
     for protocol, spec in named.items():
         of = {kv: json.loads(run(*base, "--kv", kv, "--budget", "40", "--protocol", protocol, "-p", "and?", "--json").stdout) for kv in ("auto", spec)}

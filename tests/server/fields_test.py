@@ -154,6 +154,7 @@ SPECS = [
     ({"kv": "snapky", "budget": 40}, "winnow.kv", "did you mean snapkv"),
     ({"kv": "snapkv:windw=3", "budget": 40}, "winnow.kv", "did you mean window"),
     ({"kv": "snapkv"}, "winnow.budget", "budget"),
+    ({"kv": "kvzap", "budget": 40}, None, "kvzap needs a calibration of the model"),
     ({"kv": "snapkv", "budget": "0"}, "winnow.budget", "'0'"),
     ({"kv": "snapkv", "budget": 0}, "winnow.budget", "from 1 to"),
     ({"kv": "snapkv", "budget": "120%"}, "winnow.budget", "over 100 %"),
