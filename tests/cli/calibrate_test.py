@@ -68,7 +68,7 @@ def test_methods_that_need_one_say_so(model, text):
 
 def test_whole_runs_that_need_one_do_not_begin(model, folder, tmp_path):
     custom = folder / "own.jsonl"
-    custom.write_text(json.dumps({"text": "one two three four " * 20, "question": "?", "answers": ["one"]}) + "\n")
+    custom.write_text(json.dumps({"text": "one two three four " * 20, "question": "?", "outputs": ["one"]}) + "\n")
     missing = "kvzap:when=step needs a calibration of the model"
     cache = ["-m", model, "--kv", "kvzap:when=step", "--budget", 40, "--threads", 1]
     measured = winnow("eval", custom, *cache, "-o", tmp_path / "records")
