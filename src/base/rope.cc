@@ -5,6 +5,13 @@
 
 namespace winnow {
 
+void Rope::pair_lengths(std::span<const float> head, std::span<float> out) const {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto [x, y] = pair(i);
+    out[i] = std::sqrt(head[x] * head[x] + head[y] * head[y]);
+  }
+}
+
 void Rope::shift(float* head, std::int64_t positions) const {
   if (positions == 0) return;
   std::vector<float> by(2 * frequency.size());

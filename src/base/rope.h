@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace winnow {
@@ -22,6 +25,14 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 
   int rotated_dims() const { return 2 * static_cast<int>(frequency.size()); }
+
+  /// The elements of a head that form pair i, up to d / 2. Those that are not rotated pair with their neighbours.
+  std::pair<std::size_t, std::size_t> pair(std::size_t i) const {
+    if (pairing == Pairing::halves && i < frequency.size()) return {i, i + frequency.size()};
+    return {2 * i, 2 * i + 1};
+  }
+  /// Lengths of the pairs of a head [d], [d / 2]; no rotation changes them.
+  void pair_lengths(std::span<const float> head, std::span<float> out) const;
 
   /// Turns a head that is rotated to position p so that it is rotated to p + shift, in place.
   /// All moves between key frames are this one operation: un-rotating is a shift by -p, a document's offset a shift by

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "engine/calibration.h"
 #include "engine/model_impl.h"
+#include "engine/query_sums.h"
 #include "engine/ridge.h"
 #include "engine/session_impl.h"
 #include "winnow/calibration.h"
@@ -25,8 +26,8 @@ namespace {
 /// About as long as the texts that KVzap's authors train with, so that the scores of all passages are alike: a softmax
 /// over more tokens gives each of them less.
 constexpr int kPassage = 1024;
-constexpr int kLeast = 64;  ///< tokens of a passage
-constexpr int kSinks = 4;   ///< first tokens of a passage that are left out: attention sinks, unlike all others
+constexpr int kLeast = 64;         ///< tokens of a passage
+constexpr std::size_t kSinks = 4;  ///< first tokens of a passage that are left out: they are unlike all others
 constexpr double kAlpha = 1;
 constexpr double kLeastScore = 1e-12;  ///< so that a score of 0 has a logarithm
 
@@ -43,12 +44,16 @@ std::vector<std::pair<int, int>> passages_of(int all, int most) {
   return out;
 }
 
-/// The rows that enter the layers while a passage is read, and what its repetition then says of them.
+/// The queries of the layers while a passage is read, the rows that enter them, and what the passage's repetition then
+/// says of these.
 class Fitting : public engine::PromptWatcher {
  public:
   explicit Fitting(const model::Hparams& hparams) : hparams_(hparams) {
     for (int l = 0; l < hparams.n_kv_layer; ++l) {
-      if (hparams.layer(l).window == 0) fits_.emplace_back(hparams.n_embd, hparams.layer(l).n_head_kv);
+      const auto& spec = hparams.layer(l);
+      if (spec.window > 0) continue;
+      fits_.emplace_back(hparams.n_embd, spec.n_head_kv);
+      queries_.emplace_back(spec.n_head, spec.head_dim);
     }
   }
 
@@ -64,19 +69,36 @@ class Fitting : public engine::PromptWatcher {
 
   engine::Watchers begin_layer(int layer) override {
     engine::Watchers out;
-    if (hparams_.layer(layer).window > 0 || hparams_.kv_layer(layer) != layer) return out;
+    const auto& spec = hparams_.layer(layer);
+    if (spec.window > 0) return out;
+    auto& queries = rotated_queries_[layer];
+    queries.assign(tokens_ * as_size(spec.n_head) * as_size(spec.head_dim), 0);
+    out.records.queries = queries.data();
+    if (hparams_.kv_layer(layer) != layer) return out;
     auto& rows = rows_[layer];
     rows.assign(tokens_ * as_size(hparams_.n_embd), 0);
     out.records.inputs = rows.data();
     return out;
   }
-  void end_layer(int /*layer*/, const cache::LayerScratch& /*scratch*/) override {}
+
+  /// Of those that have read the keys of one layer.
+  void end_layer(int kv_layer, const cache::LayerScratch& scratch) override {
+    if (hparams_.layer(kv_layer).window > 0) return;
+    const auto positions = scratch.positions().subspan(kSinks);
+    for (const auto& [layer, queries] : rotated_queries_) {
+      const auto& spec = hparams_.layer(layer);
+      const std::size_t width = as_size(spec.n_head) * as_size(spec.head_dim);
+      queries_[as_size(hparams_.place_of[kv_layer])].add(std::span(queries).subspan(kSinks * width), positions,
+                                                         spec.rope);
+    }
+    rotated_queries_.clear();
+  }
 
   void add(const policy::LayerView& view, const policy::Scores& scores) {
     std::vector<float> targets;
-    for (int j = kSinks; j < scores.size(); ++j) {
+    for (std::size_t j = kSinks; j < as_size(scores.size()); ++j) {
       for (int head = 0; head < scores.heads(); ++head) {
-        const double score = scores.head(head)[as_size(j)];
+        const double score = scores.head(head)[j];
         targets.push_back(static_cast<float>(std::log(std::max(kLeastScore, score))));
       }
     }
@@ -88,9 +110,9 @@ class Fitting : public engine::PromptWatcher {
 
   engine::Calibration finish(std::vector<double>& explained) {
     engine::Calibration out;
-    for (auto& fit : fits_) {
-      auto [weights, bias, share] = fit.fit(kAlpha);
-      out.layers.push_back({std::move(weights), std::move(bias)});
+    for (std::size_t l = 0; l < fits_.size(); ++l) {
+      auto [weights, bias, share] = fits_[l].fit(kAlpha);
+      out.layers.push_back({std::move(weights), std::move(bias), queries_[l].statistics()});
       explained.push_back(share);
     }
     return out;
@@ -99,8 +121,10 @@ class Fitting : public engine::PromptWatcher {
  private:
   const model::Hparams& hparams_;
   std::size_t tokens_ = 0;
-  std::vector<engine::Ridge> fits_;         ///< [layer without a window]
-  std::map<int, std::vector<float>> rows_;  ///< of layers that have not been compressed, [tokens][n_embd]
+  std::vector<engine::Ridge> fits_;                    ///< [layer without a window]
+  std::vector<engine::QuerySums> queries_;             ///< the same
+  std::map<int, std::vector<float>> rows_;             ///< of layers that have not been compressed, [tokens][n_embd]
+  std::map<int, std::vector<float>> rotated_queries_;  ///< of layers whose keys are still read, [tokens][H_q][d]
 };
 
 /// KVzip+ with hardly a budget, which shows all its scores.

@@ -16,7 +16,8 @@ namespace winnow::engine {
 namespace {
 
 std::size_t bytes_of(const LayerCalibration& layer) {
-  return (layer.weights.size() + layer.bias.size()) * sizeof(float);
+  return (layer.weights.size() + layer.bias.size() + layer.queries.mean.size() + layer.queries.mean_lengths.size()) *
+         sizeof(float);
 }
 
 void read_numbers(std::vector<float>& to, std::size_t count, ByteCursor& from, const char* what) {
@@ -56,6 +57,8 @@ void write_calibration(ByteSink& to, const Calibration& calibration, const Model
     writer.section([&](ByteSink& sink) {
       put(sink, std::span<const float>(layer.weights));
       put(sink, std::span<const float>(layer.bias));
+      put(sink, std::span<const float>(layer.queries.mean));
+      put(sink, std::span<const float>(layer.queries.mean_lengths));
     });
   }
 }
@@ -82,6 +85,10 @@ Calibration read_calibration(const ByteSource& from, const ModelIdentity& model,
     auto& layer = out.layers.emplace_back();
     read_numbers(layer.weights, as_size(spec.n_head_kv) * as_size(hparams.n_embd), contents, "a layer's weights");
     read_numbers(layer.bias, as_size(spec.n_head_kv), contents, "a layer's biases");
+    const auto heads = as_size(spec.n_head);
+    read_numbers(layer.queries.mean, heads * as_size(spec.head_dim), contents, "a layer's mean queries");
+    read_numbers(layer.queries.mean_lengths, heads * as_size(spec.head_dim / 2), contents,
+                 "mean lengths of a layer's queries");
     contents.finish("the layer");
   }
   return out;

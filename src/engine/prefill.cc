@@ -271,10 +271,7 @@ void Prefill::begin_layer() {
   const auto& spec = context_.hparams.layer(layer_);
   if (context_.watcher != nullptr) more_ = context_.watcher->begin_layer(layer_);
   if (kv_layer() == layer_) {
-    const auto* const calibration = context_.calibration == nullptr || spec.window > 0
-                                        ? nullptr
-                                        : &context_.calibration->layers[as_size(context_.hparams.place_of[layer_])];
-    for (auto& branch : branches_) branch.begin_layer(layer_, spec, past_tokens(), calibration);
+    for (auto& branch : branches_) branch.begin_layer(layer_, spec, past_tokens(), calibration_of(layer_));
     if (is_shared(layer_))
       shared_.try_emplace(layer_, context_.account, scratch_.type(), spec.n_head_kv, spec.head_dim,
                           scratch_.capacity());
@@ -283,6 +280,11 @@ void Prefill::begin_layer() {
   for (auto& branch : branches_) {
     for (auto& rows : branch.looks.at(kv_layer()).query_rows) rows.begin_layer();
   }
+}
+
+const LayerCalibration* Prefill::calibration_of(int layer) const {
+  if (context_.calibration == nullptr || context_.hparams.layer(layer).window > 0) return nullptr;
+  return &context_.calibration->layers[as_size(context_.hparams.place_of[layer])];
 }
 
 cache::LayerScratch& Prefill::scratch_of(int kv_layer) {
@@ -361,6 +363,7 @@ void Prefill::compress(Branch& branch) {
     view.carried = branch.carried[i];
     view.budget = layer.terms().budget;
     if (look.predicted) view.predicted = &look.predicted->scores();
+    if (const auto* const calibration = calibration_of(of)) view.query_statistics = &calibration->queries;
     if (wants_output_lengths(layer.method(), layer.terms())) {
       if (!lengths) lengths = output_lengths(context_.executor, context_.hparams, of, scratch);
       view.output_lengths = &*lengths;

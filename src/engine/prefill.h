@@ -122,6 +122,8 @@ class Prefill {
   /// Adds the passages that are read again after `prompt`.
   void add_passages(std::size_t branch, std::span<const Token> prompt, std::vector<Token>& rows);
   int past_tokens() const;
+  /// Null: there is none, or the layer has a window.
+  const LayerCalibration* calibration_of(int layer) const;
   void begin_layer();
   bool end_layer();
   void run(const Chunk& chunk);

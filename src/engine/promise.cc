@@ -37,8 +37,8 @@ std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hpar
 
 }  // namespace
 
-/// Lanes grow by pages, all of a layer at once; those of a method that evicts at every step end at its budget, and one
-/// entry is added before one is evicted.
+/// Lanes grow by pages, all of a layer at once; those of a method that evicts while decoding end at its budget and its
+/// buffer.
 std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more) {
   if (more == 0) return 0;
   constexpr auto kPage = as_size(cache::LaneStorage::kPage);
@@ -47,7 +47,7 @@ std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hpar
   if (options.spec.method().schedule != policy::Schedule::step)
     return (as_size(more) + kPage) * entry_bytes(options, hparams) + windows + summaries;
   const int budget = budget_entries(options, hparams, tokens);
-  const int entries = std::min(more, std::max(0, budget - tokens) + 1);
+  const int entries = std::min(more, std::max(0, budget - tokens) + options.spec.method().decoding.buffer);
   return (as_size(entries) + kPage) * entry_bytes(options, hparams) + merged_bytes(options, hparams, budget, more) +
          windows + summaries;
 }

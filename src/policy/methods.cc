@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "winnow/methods.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +21,9 @@ std::string schedule_text(const policy::Method& method) {
     case policy::Schedule::once:
       return "once, when the prompt has been read";
     case policy::Schedule::step:
-      return "when the prompt has been read, then at every decode step";
+      return method.decoding.buffer == 1
+                 ? "when the prompt has been read, then at every decode step"
+                 : fmt::format("when the prompt has been read, then every {} tokens", method.decoding.buffer);
   }
   return {};
 }

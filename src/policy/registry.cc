@@ -56,6 +56,7 @@ const Registry& built_in() {
           with_positions(methods::dapq()),
           with_positions(methods::compactor()),
           with_positions(methods::lagkv()),
+          with_positions(methods::triattention()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::vote(),
        wrappers::lookahead(), wrappers::critical(), wrappers::refit(), wrappers::quest()},

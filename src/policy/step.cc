@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 namespace winnow::policy {
@@ -48,6 +49,27 @@ void add_to_column(const StepView& view, int kv_head, int column, const std::vec
     const float* const from = addend.data() + stretch.first;
     for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
   });
+}
+
+void evict_least(const StepView& view, int kv_head, std::span<const float> worth) {
+  std::vector<Victim> victims;
+  view.lanes.for_each_span(kv_head, [&](const cache::LaneSpan& stretch) {
+    for (int i = 0; i < stretch.count(); ++i) {
+      const int slot = stretch.first + i;
+      if (evictable(view, stretch.positions[i])) victims.push_back({slot, worth[slot], stretch.positions[i]});
+    }
+  });
+  std::ranges::sort(victims, [](const Victim& a, const Victim& b) { return a.before(b); });
+  const int too_many = view.lanes.length(kv_head) - view.limit[kv_head];
+  victims.resize(std::min(victims.size(), as_size(too_many)));
+  // The lane's last entry moves into a slot that becomes free: from the last slot on, that is none of the victims.
+  std::ranges::sort(victims, std::greater(), &Victim::slot);
+  for (const auto& victim : victims) view.lanes.remove(kv_head, victim.slot);
+}
+
+Option buffer_option() {
+  return {"buffer", Option::Integer{128, 1, 65536},
+          "tokens that a lane grows by beyond the budget while decoding, before it is brought back to that"};
 }
 
 }  // namespace winnow::policy

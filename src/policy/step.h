@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "policy/views.h"
+#include "winnow/policy/options.h"
 
 /// What methods that evict at every step are made of.
 namespace winnow::policy {
@@ -64,5 +66,16 @@ void evict_down(const StepView& view, int kv_head, const Worth& worth) {
     view.lanes.remove(kv_head, victim.slot);
   }
 }
+
+/// Whether a lane is as long as it may become.
+inline bool is_full(const StepView& view, int kv_head, int buffer) {
+  return view.lanes.length(kv_head) >= view.limit[kv_head] + buffer;
+}
+
+/// The same at once, by the worth of each slot, [length].
+void evict_least(const StepView& view, int kv_head, std::span<const float> worth);
+
+/// The option `buffer`, of methods that evict now and then.
+Option buffer_option();
 
 }  // namespace winnow::policy

@@ -29,6 +29,8 @@ struct StepView {
   const float* probabilities = nullptr;
   int stride = 0;
   int number = 0;  ///< as LayerView::number
+  const Rope* rope = nullptr;
+  const QueryStatistics* query_statistics = nullptr;  ///< as LayerView::query_statistics
 
   /// Attention probabilities of one query head over its KV head's lane, by slot, then over the merged entries.
   std::span<const float> attention(int query_head) const {

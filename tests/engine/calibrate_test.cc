@@ -9,6 +9,7 @@
 #include "engine/repetition.h"
 #include "engine/slow_ridge.h"
 #include "network/network.h"
+#include "policy/trigonometric.h"
 #include "support/cache_options.h"
 #include "support/damage.h"
 #include "support/refusal.h"
@@ -105,6 +106,58 @@ TEST_F(CalibrateTest, fits_what_enters_a_layer_to_what_repeating_the_text_looks_
   }
 }
 
+/// [layer][token][H_q · d], rotated
+using Queries = std::vector<std::vector<std::vector<float>>>;
+
+/// Shown to a network of one sequence, in its order.
+DenseAttention::Reader collecting(Queries& queries, const model::Hparams& hparams) {
+  queries.resize(z(hparams.n_layer));
+  return [&queries, &hparams, calls = std::vector<int>(z(hparams.n_layer))](
+             int layer, int, const DenseAttention::Reading& reading) mutable {
+    if (calls[z(layer)]++ % hparams.layer(layer).n_head == 0)
+      queries[z(layer)].emplace_back(reading.queries.begin(), reading.queries.end());
+  };
+}
+
+TEST_F(CalibrateTest, knows_the_mean_of_the_queries_before_rope) {
+  const std::string words = text(150);
+  Conversation conversation;
+  conversation.text = words;
+  conversation.format = PromptFormat::raw;
+  const auto prompt = model_->tokenize(conversation);
+  Queries queries;
+  Network network(path_, 1, 1, static_cast<int>(prompt.size()));
+  network.attention().set_reader(collecting(queries, hparams()));
+  network.prefill(prompt, 64);
+
+  Session session(model_, {2, Precision::f32, 32});
+  calibrate(session, words, file_, {.format = PromptFormat::raw});
+  const auto calibration = read(file_);
+  constexpr int kSinks = 4;
+  for (int layer = 0; layer < hparams().n_layer; ++layer) {
+    const auto& spec = hparams().layer(layer);
+    const auto omega = reference::frequencies(spec.head_dim, spec.rope);
+    const auto rows = static_cast<double>(prompt.size() - kSinks);
+    for (int head = 0; head < spec.n_head; ++head) {
+      reference::Complex mean(omega.size());
+      std::vector<double> lengths(omega.size());
+      for (std::size_t j = kSinks; j < prompt.size(); ++j) {
+        const auto rotated =
+            reference::pairs_of(queries[z(layer)][j].data() + head * spec.head_dim, spec.head_dim, spec.rope);
+        const auto query = reference::unrotated(rotated, static_cast<double>(j), omega);
+        for (std::size_t f = 0; f < omega.size(); ++f)
+          mean[f] += query[f] / rows, lengths[f] += std::abs(query[f]) / rows;
+      }
+      const auto& got = calibration.layers[z(layer)].queries;
+      const auto got_mean = reference::pairs_of(got.mean.data() + head * spec.head_dim, spec.head_dim, spec.rope);
+      for (std::size_t f = 0; f < omega.size(); ++f) {
+        EXPECT_LT(std::abs(got_mean[f] - mean[f]), 1e-4) << layer << " " << head << " " << f;
+        EXPECT_NEAR(got.mean_lengths[z(head) * omega.size() + f], lengths[f], 1e-4) << layer << " " << head << " " << f;
+      }
+    }
+  }
+}
+
 TEST_F(CalibrateTest, reads_passages_that_are_spread_over_the_text) {
   Session session(model_, {2, Precision::automatic, 512});
   const std::string words = text(3000);
@@ -185,7 +238,9 @@ TEST_F(CalibrationFile, whose_bytes_are_changed_is_refused) {
 TEST_F(CalibrationFile, of_another_kind_version_or_model_is_refused) {
   auto version = bytes_;
   version[8] = 9;
-  expect_refused(version, "has format version 9, this program reads version 1");
+  expect_refused(version, "has format version 9, this program reads version 2");
+  version[8] = 1;
+  expect_refused(resealed(version), "has format version 1, this program reads version 2");
   expect_refused("GGUF and so on, longer than a header is, which has 32 bytes", "is not a calibration");
   const auto other_path = folder_ / "other.gguf";
   TinyModel other;
@@ -208,6 +263,9 @@ TEST_F(CalibrationFile, with_checksums_that_hold_is_checked_all_the_same) {
   expect_refused(with([](auto& c) { c.layers[1].bias.push_back(1); }), "");
   expect_refused(with([](auto& c) { c.layers[2].weights[5] = std::numeric_limits<float>::quiet_NaN(); }), "nan");
   expect_refused(with([](auto& c) { c.layers[2].bias[1] = std::numeric_limits<float>::infinity(); }), "inf");
+  expect_refused(with([](auto& c) { c.layers[0].queries.mean.pop_back(); }), "");
+  expect_refused(with([](auto& c) { c.layers[1].queries.mean_lengths.push_back(1); }), "");
+  expect_refused(with([](auto& c) { c.layers[1].queries.mean[7] = std::numeric_limits<float>::infinity(); }), "inf");
   auto longer = bytes_;
   longer += "more";
   expect_refused(resealed(longer), "damaged");
@@ -333,6 +391,113 @@ TEST_F(CalibrateTest, kvzap_goes_on_while_tokens_are_decoded) {
     session.extend(cache, std::span(&token, 1));
     ASSERT_EQ(cache.kept(), want) << position;
     ++position;
+  }
+}
+
+/// What triattention does in a textbook network, whose queries see what it has kept.
+class SlowTriAttention {
+ public:
+  SlowTriAttention(const model::Hparams& hparams, const engine::Calibration& calibration, int budget, int buffer)
+      : hparams_(hparams), calibration_(calibration), budget_(budget), buffer_(buffer) {
+    for (int layer = 0; layer < hparams.n_layer; ++layer) {
+      keys_.emplace_back(z(hparams.layer(layer).n_head_kv));
+      kept_.emplace_back(z(hparams.layer(layer).n_head_kv));
+    }
+  }
+
+  void read(int layer, int kv_head, const DenseAttention::Reading& reading, int position) {
+    auto& keys = keys_[z(layer)][z(kv_head)];
+    while (static_cast<int>(keys.size()) <= position) {
+      const auto key = reading.key(static_cast<int>(keys.size()));
+      keys.emplace_back(key.begin(), key.end());
+    }
+  }
+  bool sees(int layer, int kv_head, int query, int key) const {
+    const auto& set = kept_[z(layer)][z(kv_head)];
+    return key == query || set.empty() || std::ranges::binary_search(set, key);
+  }
+  /// A token has been read.
+  void add(int position) {
+    for (std::size_t layer = 0; layer < kept_.size(); ++layer) {
+      for (std::size_t head = 0; head < kept_[layer].size(); ++head) {
+        auto& set = kept_[layer][head];
+        set.push_back(position);
+        if (static_cast<int>(set.size()) == budget_ + buffer_) evict(static_cast<int>(layer), static_cast<int>(head));
+      }
+    }
+  }
+  void end_prompt(int tokens) {
+    for (std::size_t layer = 0; layer < kept_.size(); ++layer) {
+      for (std::size_t head = 0; head < kept_[layer].size(); ++head) {
+        for (int j = 0; j < tokens; ++j) kept_[layer][head].push_back(j);
+        evict(static_cast<int>(layer), static_cast<int>(head));
+      }
+    }
+  }
+  const std::vector<std::vector<Positions>>& kept() const { return kept_; }
+
+ private:
+  /// The first four and the last eight tokens stay.
+  void evict(int layer, int head) {
+    auto& set = kept_[z(layer)][z(head)];
+    const auto& spec = hparams_.layer(layer);
+    const auto omega = reference::frequencies(spec.head_dim, spec.rope);
+    std::vector<reference::Complex> keys;
+    std::vector<double> distances;
+    Positions middle;
+    for (const auto j : set) {
+      if (j < 4 || j > set.back() - 8) continue;
+      middle.push_back(j);
+      const auto key = reference::pairs_of(keys_[z(layer)][z(head)][z(j)].data(), spec.head_dim, spec.rope);
+      keys.push_back(reference::unrotated(key, j, omega));
+      distances.push_back(set.back() - j);
+    }
+    const reference::TrigonometricGroup group{calibration_.layers[z(layer)].queries, head * spec.group(), spec.group(),
+                                              spec.head_dim, spec.rope};
+    const auto scores = group.scores(keys, distances);
+    std::vector<std::size_t> order(middle.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
+    const std::size_t too_many = set.size() - z(budget_);
+    for (std::size_t i = 0; i < too_many; ++i) std::erase(set, middle[order[i]]);
+  }
+
+  const model::Hparams& hparams_;
+  const engine::Calibration& calibration_;
+  int budget_;
+  int buffer_;
+  std::vector<std::vector<std::vector<std::vector<float>>>> keys_;  ///< [layer][KV head][position][d]
+  std::vector<std::vector<Positions>> kept_;                        ///< [layer][KV head]
+};
+
+TEST_F(CalibrateTest, triattention_evicts_as_in_a_textbook_network) {
+  constexpr int kPrompt = 100;
+  constexpr int kBudget = 40;
+  constexpr int kBuffer = 6;
+  calibrated(file_, *model_);
+  const auto calibration = some_calibration(hparams());
+  const auto prompt = tokens(kPrompt, 1);
+  SlowTriAttention slow(hparams(), calibration, kBudget, kBuffer);
+  int last = kPrompt - 1;
+  Network network(path_, 1, 1, kPrompt + 60);
+  network.prefill(prompt, 64);
+  network.attention().set_sees(
+      [&](int layer, int head, int query, int key) { return slow.sees(layer, head, query, key); });
+  network.attention().set_reader(
+      [&](int layer, int head, const DenseAttention::Reading& reading) { slow.read(layer, head, reading, last); });
+  // The last token once more shows the keys of the prompt.
+  network.step(std::span(&prompt.back(), 1), {{0, last}});
+  slow.end_prompt(kPrompt);
+  Session session(model_, with_calibration());
+  const auto options =
+      options_of("triattention:recent=8,buffer=" + std::to_string(kBuffer), std::to_string(kBudget), "f32");
+  auto cache = std::move(session.prefill(prompt, std::span(&options, 1)).caches.front());
+  EXPECT_EQ(cache.kept(), slow.kept());
+  for (const Token token : tokens(50, 2)) {
+    network.step(std::span(&token, 1), {{0, ++last}});
+    slow.add(last);
+    session.extend(cache, std::span(&token, 1));
+    ASSERT_EQ(cache.kept(), slow.kept()) << last;
   }
 }
 

@@ -46,7 +46,8 @@ inline std::vector<std::string> all_specs() {
                                   "critical(ada(snapkv:window=8))",
                                   "refit(ada(snapkv:window=8))",
                                   "refit(ems)",
-                                  "kvzap:when=step"};
+                                  "kvzap:when=step",
+                                  "ada(triattention:buffer=5)"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }

@@ -64,7 +64,8 @@ class SchedulerTest : public testing::Test {
     std::vector<std::string> specs = {"lookahead(snapkv)",       "ada(lookahead(h2o))",
                                       "kvzip:rank=model",        "refit(snapkv)",
                                       "refit(kvzip:rank=model)", "quest(ada(refit(snapkv))):dense=0",
-                                      "kvzap:when=step",         "ada(chunk(snapkv)):over=model"};
+                                      "kvzap:when=step",         "ada(chunk(snapkv)):over=model",
+                                      "triattention:buffer=3"};
     for (const auto& method : list_methods()) specs.push_back(method.name);
     std::vector<Asked> out;
     for (const auto& spec : specs) {

@@ -119,7 +119,7 @@ class StagesTest : public testing::Test {
 
 /// Of every method, and of those that read a prompt twice.
 std::vector<std::string> specs() {
-  std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model", "kvzap:when=step"};
+  std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model", "kvzap:when=step", "triattention:buffer=5"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }

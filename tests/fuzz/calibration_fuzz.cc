@@ -20,7 +20,11 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
     const winnow::MemorySource source(std::as_bytes(std::span(bytes)), "input");
     const auto calibration = winnow::engine::read_calibration(source, identity, hparams);
     const std::vector<float> row(static_cast<std::size_t>(hparams.n_embd), 1e-20F);
+    const auto& spec = hparams.layer(0);
     for (const auto& layer : calibration.layers) {
+      if (static_cast<int>(layer.queries.mean.size()) != spec.n_head * spec.head_dim ||
+          static_cast<int>(layer.queries.mean_lengths.size()) != spec.n_head * (spec.head_dim / 2))
+        std::abort();
       for (int head = 0; head < static_cast<int>(layer.bias.size()); ++head) {
         if (!std::isfinite(layer.score(head, row.data()))) std::abort();
       }

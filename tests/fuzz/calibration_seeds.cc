@@ -12,6 +12,11 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   write_seed(folder / "empty", {reinterpret_cast<const char*>(empty.bytes().data()), empty.bytes().size()});
   auto short_layer = some_calibration(hparams);
   short_layer.layers.front().bias.pop_back();
+  auto without_queries = some_calibration(hparams);
+  without_queries.layers.back().queries = {};
+  MemorySink without;
+  engine::write_calibration(without, without_queries, identity_of(*model));
+  write_seed(folder / "without", {reinterpret_cast<const char*>(without.bytes().data()), without.bytes().size()});
   MemorySink shorter;
   engine::write_calibration(shorter, short_layer, identity_of(*model));
   write_seed(folder / "short", {reinterpret_cast<const char*>(shorter.bytes().data()), shorter.bytes().size()});

@@ -68,6 +68,10 @@ class FakeLayer {
       const auto row = token(j);
       scratch_.store(j, row.data(), row.data() + row.size() / 2);
     }
+    for (int i = 0; i < kv_heads * group * kDim; ++i) {
+      statistics.mean.push_back(std::sin(static_cast<float>(3 * i)));
+      if (i % 2 == 0) statistics.mean_lengths.push_back(1.5F + 0.5F * std::cos(static_cast<float>(i)));
+    }
   }
 
   /// Keys of all heads, then values, of one token.
@@ -92,7 +96,8 @@ class FakeLayer {
   std::function<float(int kv_head, int token)> predicted = [](int kv_head, int token) {
     return std::sin(static_cast<float>(kv_head + 1) * 12.9F + static_cast<float>(token) * 78.2F) - 3;
   };
-  std::vector<float> carried;  ///< from a layer before
+  std::vector<float> carried;          ///< from a layer before
+  policy::QueryStatistics statistics;  ///< of a calibration, no two heads alike
 
   int tokens() const { return n_; }
   policy::LayerPrompt prompt() const { return {n_, group_, kDim, kv_heads_, question}; }
@@ -178,6 +183,7 @@ class FakeLayer {
       for (int j = 0; j < n_; ++j) predictions.head(head)[static_cast<std::size_t>(j)] = predicted(head, j);
     }
     if (method.selection.predicted) view.predicted = &predictions;
+    if (method.query_statistics) view.query_statistics = &statistics;
     at(view);
   }
 
@@ -380,8 +386,9 @@ class FakeDecode {
     }
     const auto step = [&](int first, int end) {
       if (!spec_.method().decoding.step) return;
-      spec_.method().decoding.step.call(
-          {0, shape, kept_.lanes(), position_, kept_.terms(), kept_.limit(), first, end, probabilities.data(), stride});
+      spec_.method().decoding.step.call({0, shape, kept_.lanes(), position_, kept_.terms(), kept_.limit(), first, end,
+                                         probabilities.data(), stride, 0, &layer_.stretched_rope(),
+                                         &layer_.statistics});
     };
     if (heads == Heads::together || spec_.method().one_set_per_layer) {
       step(0, shape.kv_heads);

@@ -29,9 +29,11 @@ Table table_of(const cache::LayerLanes& lanes, int heads) {
 TEST(Step, heads_do_not_disturb_each_other) {
   const FakeLayer layer(3, 2, 90, random_attention(3));
   for (const auto& method : list_methods()) {
-    if (!Spec::parse(method.name).method().decoding.step) continue;
-    for (const std::string& spec : {method.name, method.name + ":positions=cache"}) {
-      if (Spec::parse(method.name).method().retrieves && spec != method.name) continue;
+    const auto parts = Spec::parse(method.name).method();
+    if (!parts.decoding.step) continue;
+    const std::string name = method.name + (parts.decoding.buffer > 1 ? ":buffer=8" : "");
+    for (const std::string& spec : {name, name + (name == method.name ? ":" : ",") + "positions=cache"}) {
+      if (parts.retrieves && spec != name) continue;
       FakeDecode together(layer, spec, 70);
       FakeDecode apart(layer, spec, 70);
       for (int i = 0; i < 60; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <random>
 #include <string>
 
@@ -22,7 +23,11 @@ inline engine::Calibration some_calibration(const model::Hparams& hparams, unsig
   engine::Calibration out;
   for (int l = 0; l < hparams.n_kv_layer; ++l) {
     const auto& spec = hparams.layer(l);
-    if (spec.window == 0) out.layers.push_back({numbers(spec.n_head_kv * hparams.n_embd), numbers(spec.n_head_kv)});
+    if (spec.window > 0) continue;
+    out.layers.push_back({numbers(spec.n_head_kv * hparams.n_embd), numbers(spec.n_head_kv)});
+    auto& queries = out.layers.back().queries;
+    queries.mean = numbers(spec.n_head * spec.head_dim);
+    for (const float x : numbers(spec.n_head * (spec.head_dim / 2))) queries.mean_lengths.push_back(2 + std::abs(x));
   }
   return out;
 }

@@ -41,6 +41,7 @@ namespace winnow::policy {
 struct AttendView;
 struct Method;
 struct OutputLengths;
+struct QueryStatistics;
 struct StepView;
 class Scores;
 
@@ -78,6 +79,7 @@ struct WINNOW_EXPORT LayerView {
   const attention::QueryRows* query_rows = nullptr;
   /// What the session's calibration predicts of each entry, [H_kv][n]; set for methods that ask for it.
   const Scores* predicted = nullptr;
+  const QueryStatistics* query_statistics = nullptr;  ///< of the session's calibration; set for methods that ask for it
 
   int tokens() const;
   /// What was known of the layer before.
@@ -113,6 +115,13 @@ class Scores {
 struct OutputLengths {
   Scores absolute;   ///< the sum of absolute values
   Scores euclidean;  ///< the root of the sum of squares
+};
+
+/// What a calibration knows of the queries of a layer, before RoPE.
+struct QueryStatistics {
+  std::vector<float> mean;          ///< [H_q][d]
+  std::vector<float> mean_lengths;  ///< [H_q][d / 2] of each pair of elements, in the order of Rope::pair()
+  bool operator==(const QueryStatistics&) const = default;
 };
 
 /// Entries that are kept whatever their score: the first `sinks` and the last `recent`.
@@ -307,9 +316,10 @@ struct LaneParts {
 
 /// What acts while tokens are decoded, and just before.
 struct DecodingParts {
-  PreparePart prepare;              ///< empty: nothing to do
-  EvictPart evict;                  ///< of Schedule::step, this
-  StepPart step;                    ///< or this
+  PreparePart prepare;  ///< empty: nothing to do
+  EvictPart evict;      ///< of Schedule::step, this
+  StepPart step;        ///< or this
+  int buffer = 1;       ///< entries by which a lane is longer than its limit when step brings it back to that
   bool step_sees_attention = true;  ///< false: step does without, and nothing is captured for it
   int predicted_column = -1;      ///< of the lane: gets what the calibration predicts of each new token; negative: none
   AttendPart attend;              ///< empty: each query reads everything
@@ -323,6 +333,7 @@ struct Method {
   Schedule schedule = Schedule::keep;
   Positions positions = Positions::absolute;
   bool one_set_per_layer = false;  ///< all heads of a layer keep the same entries, at every step
+  bool query_statistics = false;   ///< its views have them, and so the session needs a calibration
   bool retrieves = false;          ///< each query chooses what it reads: a budget's worth of all entries, or a share
                                    ///< of those that are kept
   ReadingParts reading;
@@ -336,7 +347,7 @@ struct Method {
   /// Whether the method needs `--budget`.
   bool needs_budget() const { return evicts() || retrieves; }
   /// Whether it needs a session with a calibration of the model.
-  bool needs_calibration() const { return selection.predicted || decoding.predicted_column >= 0; }
+  bool needs_calibration() const { return selection.predicted || decoding.predicted_column >= 0 || query_statistics; }
 };
 
 }  // namespace winnow::policy

@@ -62,7 +62,7 @@ void run(Arguments& a) {
 
 void add_calibrate(CLI::App& app) {
   auto* const command =
-      app.add_subcommand("calibrate", "find out from a text of your own what methods such as kvzap go by");
+      app.add_subcommand("calibrate", "find out from a text of your own what kvzap and triattention go by");
   const auto a = std::make_shared<Arguments>();
   command->add_option("MODEL", a->options.model, "GGUF model")->required();
   command->add_option("TEXT", a->options.file, "what the model will read is like this text; - for stdin")->required();

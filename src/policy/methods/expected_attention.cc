@@ -1,52 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "attention/products.h"
 #include "base/as_size.h"
+#include "policy/mean_rotation.h"
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
 
 namespace winnow::policy::methods {
 
 namespace {
-
-/// The mean of the rotations to the next `count` positions: pairs are rotated and shortened.
-class MeanRotation {
- public:
-  MeanRotation(const Rope& rope, int first, int count) : rope_(rope) {
-    for (const float f : rope.frequency) {
-      double c = 0;
-      double s = 0;
-      for (int t = 0; t < count; ++t) {
-        c += std::cos((first + t) * static_cast<double>(f)) / count;
-        s += std::sin((first + t) * static_cast<double>(f)) / count;
-      }
-      cosine_.push_back(c);
-      sine_.push_back(s);
-    }
-  }
-
-  /// Rotates a vector whose elements are `step` apart.
-  void apply(double* x, std::size_t step) const {
-    const std::size_t pairs = cosine_.size();
-    for (std::size_t i = 0; i < pairs; ++i) {
-      const bool adjacent = rope_.pairing == Rope::Pairing::adjacent;
-      double& a = x[(adjacent ? 2 * i : i) * step];
-      double& b = x[(adjacent ? 2 * i + 1 : i + pairs) * step];
-      const double rotated = a * cosine_[i] - b * sine_[i];
-      b = a * sine_[i] + b * cosine_[i];
-      a = rotated;
-    }
-  }
-
- private:
-  const Rope& rope_;
-  std::vector<double> cosine_;
-  std::vector<double> sine_;
-};
 
 /// Logarithm of what exp(logit) is on average over queries to come, if these are normal:
 /// scale k·mean + scale^2 k' covariance k / 2. Where logits have a soft cap, it is on this one.
@@ -138,7 +105,9 @@ void add_attention(const LayerView& view, int head, const MeanRotation& rotation
 
 /// The entries before `first` are not in the softmax, and have a score of 0.
 Scores expected_attention(const LayerView& view, int future, int first) {
-  const MeanRotation rotation(*view.rope, view.scratch->positions().back() + 1, future);
+  std::vector<std::int64_t> to_come(as_size(future));
+  std::iota(to_come.begin(), to_come.end(), std::int64_t{view.scratch->positions().back()} + 1);
+  const MeanRotation rotation(*view.rope, to_come);
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);

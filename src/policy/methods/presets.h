@@ -31,6 +31,7 @@ Preset random();
 Preset sage_kv();
 Preset streaming_llm();
 Preset tova();
+Preset triattention();
 Preset snapkv();
 
 }  // namespace winnow::policy::methods
