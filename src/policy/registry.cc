@@ -57,6 +57,7 @@ const Registry& built_in() {
           with_positions(methods::compactor()),
           with_positions(methods::lagkv()),
           with_positions(methods::triattention()),
+          with_positions(methods::r_kv()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::vote(),
        wrappers::lookahead(), wrappers::critical(), wrappers::refit(), wrappers::quest()},

@@ -47,7 +47,8 @@ inline std::vector<std::string> all_specs() {
                                   "refit(ada(snapkv:window=8))",
                                   "refit(ems)",
                                   "kvzap:when=step",
-                                  "ada(triattention:buffer=5)"};
+                                  "ada(triattention:buffer=5)",
+                                  "r-kv:buffer=8"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }
@@ -309,7 +310,7 @@ class KeptTest : public testing::Test {
 
   void expect_that_the_bytes_foretold_suffice() {
     for (const char* spec :
-         {"full", "snapkv", "kvzip", "kvzap", "critical(snapkv)", "refit(ada(snapkv))", "refit(ems)"}) {
+         {"full", "snapkv", "kvzip", "kvzap", "r-kv", "critical(snapkv)", "refit(ada(snapkv))", "refit(ems)"}) {
       const auto options = with_budget(spec);
       Session session(model_, {1, Precision::f32, 64, Pack::automatic, folder_ / "model.cal"});
       const auto before = session.memory().held;

@@ -65,7 +65,7 @@ class SchedulerTest : public testing::Test {
                                       "kvzip:rank=model",        "refit(snapkv)",
                                       "refit(kvzip:rank=model)", "quest(ada(refit(snapkv))):dense=0",
                                       "kvzap:when=step",         "ada(chunk(snapkv)):over=model",
-                                      "triattention:buffer=3"};
+                                      "triattention:buffer=3",   "ada(r-kv:buffer=3,window=2):over=model"};
     for (const auto& method : list_methods()) specs.push_back(method.name);
     std::vector<Asked> out;
     for (const auto& spec : specs) {

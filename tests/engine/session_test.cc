@@ -432,7 +432,7 @@ TEST_F(SessionTest, refresh_reads_everything_until_it_has_selected) {
 std::vector<std::string> all_specs() {
   std::vector<std::string> out = {
       "ada(snapkv)",     "pyramid(h2o)",          "h2o:positions=cache", "quest(ada(snapkv)):page=4,dense=0",
-      "kvzap:when=step", "triattention:buffer=5"};
+      "kvzap:when=step", "triattention:buffer=5", "r-kv:buffer=9"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }

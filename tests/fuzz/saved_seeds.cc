@@ -15,7 +15,8 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   std::vector<winnow::Token> tokens;
   for (winnow::Token token = 3; token < 80; ++token) tokens.push_back(token);
   for (const char* spec : {"full", "streaming-llm", "snapkv:window=4", "ada-snapkv:window=4", "h2o", "tova", "cam",
-                           "quest", "infllm", "quest(snapkv:window=4)", "tova:positions=cache", "sage-kv", "ems:window=8,tau=-1", "ems:window=8,tau=-1,positions=cache"}) {
+                           "quest", "infllm", "quest(snapkv:window=4)", "tova:positions=cache", "sage-kv",
+                           "r-kv:buffer=8", "ems:window=8,tau=-1", "ems:window=8,tau=-1,positions=cache"}) {
     winnow::CacheOptions options;
     options.spec = winnow::Spec::parse(spec);
     if (std::string(spec) != "full") options.budget = winnow::Budget::parse("64");

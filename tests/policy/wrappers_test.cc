@@ -460,7 +460,7 @@ TEST(Wrappers, quest_changes_nothing_of_what_is_kept) {
 TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
   for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip",
-                            "dapq", "lookahead(h2o)", "triattention"}) {
+                            "dapq", "lookahead(h2o)", "triattention", "r-kv"}) {
     for (const std::string spec : {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))",
                                    "pyramid(chunk({}))", "ada(chunk({}):per=head)", "chunk(ada({}))",
                                    "ada(chunk(pyramid({})))", "span({})", "pyramid(ada(span({})))"}) {

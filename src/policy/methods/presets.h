@@ -27,6 +27,7 @@ Preset lagkv();
 Preset nacl();
 Preset pyramidkv();
 Preset quest();
+Preset r_kv();
 Preset random();
 Preset sage_kv();
 Preset streaming_llm();

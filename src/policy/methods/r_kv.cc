@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "base/as_size.h"
+#include "policy/methods/presets.h"
+#include "policy/ordered_lane.h"
+#include "policy/redundancy.h"
+#include "policy/rows.h"
+#include "policy/step.h"
+#include "winnow/error.h"
+#include "winnow/policy/score.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+struct Settings {
+  double lambda;  ///< weight of attention; that of redundancy is what it lacks of 1
+  Pooling pooling;
+  int window;  ///< last queries that are observed
+  int buffer;
+};
+
+/// `attention` of the entries that may be evicted becomes their scores. `redundancy` is that of all entries, of which
+/// they are the first ones.
+void mix(const Settings& s, std::span<const double> redundancy, std::span<float> attention) {
+  const double received = std::accumulate(attention.begin(), attention.end(), 0.0);
+  for (float& a : attention) a = received > 0 ? static_cast<float>(a / received) : 0;
+  pool(attention, s.pooling);
+  double sum = 0;
+  for (const double r : redundancy) sum += std::exp(r);
+  for (std::size_t i = 0; i < attention.size(); ++i) {
+    const double softened = std::exp(redundancy[i]) / sum;
+    attention[i] = static_cast<float>(s.lambda * attention[i] - (1 - s.lambda) * softened);
+  }
+}
+
+/// Lengths of keys and angles between them must not count RoPE's magnitude where it stretches only a part of a key.
+void remove_magnitude(const Rope& rope, int head_dim, std::span<float> keys) {
+  const float magnitude = uneven_magnitude(rope, head_dim);
+  if (magnitude == 1) return;
+  for (std::size_t at = 0; at < keys.size(); at += as_size(head_dim))
+    stretch(rope, 1 / magnitude, keys.subspan(at, as_size(head_dim)));
+}
+
+Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const Settings& s) {
+  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
+  const int dim = view.shape.head_dim;
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto keys = view.scratch->keys(head);
+    const auto redundant = redundancy(view.tokens(), dim, [&](int first, int count, std::span<float> out) {
+      for_each_row(keys.slice(first, count), [&](int i, std::span<const float> key) {
+        std::ranges::copy(key, out.begin() + static_cast<std::ptrdiff_t>(i) * dim);
+      });
+      remove_magnitude(*view.rope, dim, out);
+    });
+    mix(s, redundant, scores.head(head).first(as_size(view.tokens() - always_kept.recent)));
+  }
+  return scores;
+}
+
+void evict(const StepView& view, int head, const Settings& s) {
+  const OrderedLane lane(view.lanes, head, *view.rope);
+  const int dim = view.shape.head_dim;
+  const auto redundant = redundancy(lane.size(), dim, [&](int first, int count, std::span<float> out) {
+    for (int i = 0; i < count; ++i) lane.key(first + i, out.subspan(as_size(i) * as_size(dim), as_size(dim)));
+    remove_magnitude(*view.rope, dim, out);
+  });
+  std::vector<float> scores;
+  for (int i = 0; i < lane.size() && evictable(view, lane.position(i)); ++i)
+    scores.push_back(view.lanes.state(head, 0, lane.slot(i)));
+  mix(s, redundant, scores);
+  std::vector<float> worth(as_size(lane.size()));
+  for (std::size_t i = 0; i < scores.size(); ++i) worth[lane.slot(static_cast<int>(i))] = scores[i];
+  evict_least(view, head, worth);
+  view.lanes.for_each_span(head, [](const cache::LaneSpan& stretch) { std::ranges::fill(stretch.column(0), 0.0F); });
+}
+
+/// The last queries before a lane is full are observed.
+void follow(const StepView& view, const Settings& s) {
+  std::vector<float> attention;
+  for (int head = view.first_head; head < view.end_head; ++head) {
+    if (!is_full(view, head, s.buffer - s.window + 1)) continue;
+    group_mean(view, head, attention);
+    add_to_column(view, head, 0, attention);
+    if (is_full(view, head, s.buffer)) evict(view, head, s);
+  }
+}
+
+Method build(const Options& options) {
+  const Settings s{options.number("lambda"),
+                   {Pool::max, odd_kernel(options), Pad::valid},
+                   options.integer("window"),
+                   options.integer("buffer")};
+  if (s.buffer < s.window)
+    throw UsageError(fmt::format("buffer={} is less than window={}: the last queries before an eviction are observed",
+                                 s.buffer, s.window));
+  Method method;
+  method.reading.observe = observe_last(s.window);
+  method.selection.always_kept = {"the window", [s](const LayerPrompt&, int budget) {
+                                    return AlwaysKept{0, std::min(s.window, budget)};
+                                  }};
+  method.selection.least = {"the window", [s](const LayerPrompt&) { return s.window; }};
+  method.selection.score = {
+      "max-pooled attention of the window, less how redundant the key is",
+      [s](const LayerView& view, const AlwaysKept& always_kept) { return of_prompt(view, always_kept, s); }};
+  method.selection.signed_scores = true;
+  method.schedule = Schedule::once;
+  if (options.text("when") == "prefill") return method;
+  method.schedule = Schedule::step;
+  method.lanes.columns = {"attention of the window"};
+  method.decoding.buffer = s.buffer;
+  method.decoding.step = {"the entries that are attended to the least and most redundant",
+                          [s](const StepView& view) { follow(view, s); }};
+  return method;
+}
+
+}  // namespace
+
+/// R-KV (Cai et al., 2025, "R-KV: Redundancy-aware KV Cache Compression for Reasoning Models", section 3): attention of
+/// the last queries says what matters, and the similarity of keys what is said more than once.
+///   lambda  weight of attention; that of redundancy is 1 - lambda
+///   window  last queries that are observed, and entries that are always kept
+///   kernel  length of the max pooling of attention
+///   buffer  tokens after which a lane is brought back to its budget while decoding, no fewer than the window
+///   when    step: evicts while decoding, too; prefill: only when the prompt has been read
+Preset r_kv() {
+  return {.name = "r-kv",
+          .summary = "what the last queries attend to, less what similar keys after it say again",
+          .paper = "Cai et al. 2025, R-KV: Redundancy-aware KV Cache Compression for Reasoning Models",
+          .options = {{"lambda", Option::Number{0.07, 0, 1}, "weight of attention; redundancy has the rest of 1"},
+                      {"window", Option::Integer{8, 1, 65536},
+                       "last queries that are observed, and entries that are always kept"},
+                      {"kernel", Option::Integer{7, 1, 1025}, "length of the max pooling of attention, odd"},
+                      buffer_option(),
+                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+          .build = build};
+}
+
+}  // namespace winnow::policy::methods
