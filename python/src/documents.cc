@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "winnow/documents.h"
+
+#include <nanobind/stl/chrono.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind.h"
+#include "options.h"
+#include "session_cache.h"
+#include "winnow/ask.h"
+#include "winnow/error.h"
+
+namespace winnow::python {
+
+namespace {
+
+/// A store that may be closed. Documents that were opened keep it.
+class Store {
+ public:
+  explicit Store(const std::string& where) : store_(std::make_shared<DocumentStore>(where)) {}
+
+  /// f(DocumentStore&) without the GIL. Throws UsageError when the store is closed.
+  template <class F>
+  auto call(const F& f) const {
+    const auto store = open();
+    const nb::gil_scoped_release nogil;
+    return f(*store);
+  }
+  std::shared_ptr<DocumentStore> open() const {
+    if (!store_) throw UsageError("the store of documents is closed");
+    return store_;
+  }
+  void close() { store_.reset(); }
+
+ private:
+  std::shared_ptr<DocumentStore> store_;
+};
+
+/// A document that is open, with what must outlive it.
+struct OpenDocument {
+  std::string name;
+  std::shared_ptr<DocumentStore> store;
+  std::shared_ptr<SessionState> session;
+  std::shared_ptr<const documents::Document> document;
+};
+
+AddedDocument add(const Store& self, const std::shared_ptr<SessionState>& session, const std::string& name,
+                  const std::string& text, const std::vector<std::string>& tags, const nb::object& cache) {
+  const auto options = cache_options_of(cache, Protocol::agnostic);
+  const auto store = self.open();
+  return session->call([&](Session& inner) { return store->add(inner, {name, tags, {text}}, options); });
+}
+
+OpenDocument open(const Store& self, const std::string& name, const std::shared_ptr<SessionState>& session) {
+  const auto store = self.open();
+  auto document = session->call([&](Session& inner) { return store->open(name, inner); });
+  return {name, store, session, std::move(document)};
+}
+
+const char* name_of(AddedDocument::Outcome outcome) {
+  using Outcome = AddedDocument::Outcome;
+  return outcome == Outcome::added ? "added" : outcome == Outcome::replaced ? "replaced" : "unchanged";
+}
+
+/// What asking has come to: a dictionary as in `winnow docs ask --json`.
+nb::dict facts_of(const Asked& asked) {
+  nb::dict stages;
+  for (const auto& stage : asked.stages) stages[stage.name.c_str()] = stage.seconds * 1e3;
+  nb::dict out;
+  out["document_tokens"] = asked.document_tokens;
+  out["sequence_ratio"] = asked.sequence_ratio;
+  out["recompute_ratio"] = asked.recompute_ratio;
+  out["recompute_ratio_of_kept"] = asked.recompute_ratio_of_kept;
+  out["stages_ms"] = stages;
+  out["kept_blocks"] = asked.kept_blocks;
+  return out;
+}
+
+std::pair<CachePointer, nb::dict> ask_documents(const std::shared_ptr<SessionState>& session,
+                                                const std::vector<OpenDocument*>& documents,
+                                                const std::string& question, const std::string& method,
+                                                const nb::object& budget, const std::string& kv_type,
+                                                const std::string& format) {
+  AskOptions options;
+  options.method = AskSpec::parse(method);
+  options.budget = budget_of(budget);
+  options.kv_type = KvType::parse(kv_type);
+  options.check();
+  const Conversation before{"", {}, format_of(format)};
+  std::vector<std::shared_ptr<const documents::Document>> inner;
+  for (const auto* const document : documents) {
+    if (document->session != session)
+      throw UsageError("the document '" + document->name + "' was opened for another session");
+    inner.push_back(document->document);
+  }
+  Transcript transcript{before.with_question(question), {}};
+  auto asked = session->call([&](Session& s) {
+    transcript.tokens = s.model().turn(before, question).tokens;
+    return ask(s, inner, transcript.tokens, options);
+  });
+  const auto facts = facts_of(asked);
+  transcript.tokens.assign(static_cast<std::size_t>(asked.cache.stats().tokens_seen), kUnknown);
+  return {
+      std::make_shared<SessionCache>(session, std::move(asked.cache),
+                                     std::make_shared<const std::vector<float>>(std::move(asked.logits)), transcript),
+      facts};
+}
+
+void bind_infos(nb::module_& m) {
+  nb::class_<DocumentInfo>(m, "DocumentInfo", "What a store knows of a document.")
+      .def_ro("name", &DocumentInfo::name)
+      .def_ro("tags", &DocumentInfo::tags)
+      .def_ro("id", &DocumentInfo::id, "Of its content: equal for equal tokens, kept in the same way.")
+      .def_ro("cache", &DocumentInfo::cache)
+      .def_ro("model_name", &DocumentInfo::model_name)
+      .def_ro("tokens", &DocumentInfo::tokens)
+      .def_ro("bytes", &DocumentInfo::bytes)
+      .def_ro("added", &DocumentInfo::added)
+      .def_ro("used", &DocumentInfo::used);
+  nb::class_<AddedDocument>(m, "AddedDocument", "What adding a document came to.")
+      .def_prop_ro(
+          "outcome", [](const AddedDocument& self) { return name_of(self.outcome); },
+          "'added', 'replaced' or 'unchanged'.")
+      .def_ro("was_read", &AddedDocument::was_read)
+      .def_ro("info", &AddedDocument::info);
+  nb::class_<DocumentDamage>(m, "DocumentDamage", "What verify() has found.")
+      .def_ro("name", &DocumentDamage::name)
+      .def_ro("what", &DocumentDamage::what);
+  nb::class_<OpenDocument>(m, "Document", "A document to ask() about.").def_ro("name", &OpenDocument::name);
+}
+
+void bind_store(nb::module_& m) {
+  nb::class_<Store>(
+      m, "DocumentStore",
+      "Documents that were read once, with their keys and values, in a folder or on a Redis server. Any number\n"
+      "of threads and processes may use one store. Calls raise StoreError, InputError, UnknownDocument.")
+      .def(nb::init<const std::string&>(), nb::arg("where") = "",
+           "where: a folder, redis[s]://HOST[:PORT], or '' for the user's data directory.")
+      .def("add", add, nb::arg("session"), nb::arg("name"), nb::arg("text"), nb::kw_only(),
+           nb::arg("tags") = std::vector<std::string>(), nb::arg("cache") = "full",
+           nb::sig("def add(self, session: Session, name: str, text: str, *, tags: typing.Sequence[str] = [], "
+                   "cache: CacheOptions | str | tuple = 'full') -> AddedDocument"),
+           "Reads a document and keeps it, with its full cache or compressed.")
+      .def("open", open, nb::arg("name"), nb::arg("session"))
+      .def("list", [](const Store& self) { return self.call([](DocumentStore& s) { return s.list(); }); })
+      .def(
+          "info",
+          [](const Store& self, const std::string& name) {
+            return self.call([&](DocumentStore& s) { return s.info(name); });
+          },
+          nb::arg("name"))
+      .def(
+          "remove",
+          [](const Store& self, const std::vector<std::string>& names) {
+            self.call([&](DocumentStore& s) { s.remove(names); });
+          },
+          nb::arg("names"), "Removes all of these, or none where one is not there.")
+      .def(
+          "verify", [](const Store& self) { return self.call([](DocumentStore& s) { return s.verify(); }); },
+          "Computes all checksums.")
+      .def(
+          "export_to",
+          [](const Store& self, const std::string& name, const std::string& path) {
+            self.call([&](DocumentStore& s) { s.export_to(name, path); });
+          },
+          nb::arg("name"), nb::arg("path"))
+      .def(
+          "import_from",
+          [](const Store& self, const std::string& path, const std::string& name) {
+            return self.call([&](DocumentStore& s) { return s.import_from(path, name); });
+          },
+          nb::arg("path"), nb::arg("name") = "")
+      .def(
+          "gc",
+          [](const Store& self, std::size_t max_bytes) {
+            return self.call([&](DocumentStore& s) { return s.gc(max_bytes); });
+          },
+          nb::arg("max_bytes"), "Removes what was not used for the longest time, down to so many bytes.")
+      .def("close", &Store::close)
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__exit__", [](Store& self, const nb::args&) { self.close(); }, nb::arg("args"))
+      .def_prop_ro(
+          "where", [](const Store& self) { return self.open()->where(); }, "Without a password.");
+}
+
+}  // namespace
+
+void bind_documents(nb::module_& m) {
+  bind_infos(m);
+  bind_store(m);
+  m.def("ask", ask_documents, nb::arg("session"), nb::arg("documents"), nb::arg("question"), nb::kw_only(),
+        nb::arg("method") = "samkv", nb::arg("budget").none() = nb::none(), nb::arg("kv_type") = "f16",
+        nb::arg("format") = "chat",
+        nb::sig(
+            "def ask(session: Session, documents: typing.Sequence[Document], question: str, *, method: str = 'samkv', "
+            "budget: int | str | None = None, kv_type: str = 'f16', format: str = 'chat') -> tuple[Cache, dict]"),
+        "Puts documents together, in their order, and reads a question over them: a cache to answer from, and what "
+        "asking\n"
+        "took, as in `winnow docs ask --json`. Raises Error.");
+}
+
+}  // namespace winnow::python

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "arrays.h"
+#include "winnow/policy/method.h"
+
+namespace winnow::python {
+
+/// What score() of a method in Python sees of one layer. Arrays are made when they are asked for, and belong to whoever
+/// has them. After score() has returned there is nothing to see: UsageError.
+class Layer {
+ public:
+  explicit Layer(const policy::LayerView& view) : view_(&view) {}
+
+  void end() { view_ = nullptr; }
+  const policy::LayerView& view() const;
+  /// f32, rotated to the tokens' positions, [H_kv][n][d].
+  Cube keys() const;
+  Cube values() const;
+  /// [H_q][n]; none: the method observes nothing.
+  std::optional<Rows> attention() const;
+
+ private:
+  const policy::LayerView* view_;
+};
+
+}  // namespace winnow::python

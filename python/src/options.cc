@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <nanobind/stl/string.h>
+#include <spdlog/fmt/fmt.h>
+
+#include "winnow/error.h"
+#include "winnow/recommended.h"
+
+namespace winnow::python {
+
+namespace {
+
+std::string shown(const nb::handle& object) { return nb::cast<std::string>(nb::repr(object)); }
+
+CacheOptions make(const std::string& spec, const nb::object& budget, const std::string& kv_type, Protocol protocol) {
+  CacheOptions out{spec_for(spec, protocol), budget_of(budget), KvType::parse(kv_type)};
+  out.check();
+  return out;
+}
+
+std::string text_of(const nb::handle& part, const char* what) {
+  if (!nb::isinstance<nb::str>(part)) throw UsageError(fmt::format("{} is no {}: give a text", shown(part), what));
+  return nb::cast<std::string>(part);
+}
+
+CacheOptions from_tuple(const nb::tuple& parts, Protocol protocol) {
+  if (parts.size() < 1 || parts.size() > 3)
+    throw UsageError(fmt::format("{} has {} parts: a cache is (spec, budget) or (spec, budget, kv_type)", shown(parts),
+                                 parts.size()));
+  return make(text_of(parts[0], "spec"), parts.size() > 1 ? nb::object(parts[1]) : nb::none(),
+              parts.size() > 2 ? text_of(parts[2], "kv_type") : "f16", protocol);
+}
+
+bool is_one(const nb::object& caches) {
+  return nb::isinstance<nb::str>(caches) || nb::isinstance<nb::tuple>(caches) || nb::isinstance<CacheOptions>(caches);
+}
+
+}  // namespace
+
+std::optional<Budget> budget_of(const nb::object& budget) {
+  if (budget.is_none()) return std::nullopt;
+  if (nb::isinstance<nb::str>(budget)) return Budget::parse(nb::cast<std::string>(budget));
+  // numpy's integers have __index__, as int has
+  if (PyIndex_Check(budget.ptr()) != 0 && !nb::isinstance<nb::bool_>(budget))
+    return Budget::parse(nb::cast<std::string>(nb::str(nb::steal(PyNumber_Index(budget.ptr())))));
+  throw UsageError(fmt::format("{} is no budget: give a number of entries, '10%' or '64MiB'", shown(budget)));
+}
+
+CacheOptions cache_options_of(const nb::handle& cache, Protocol protocol) {
+  if (nb::isinstance<CacheOptions>(cache)) return nb::cast<CacheOptions>(cache);
+  if (nb::isinstance<nb::str>(cache)) return make(nb::cast<std::string>(cache), nb::none(), "f16", protocol);
+  if (nb::isinstance<nb::tuple>(cache)) return from_tuple(nb::cast<nb::tuple>(cache), protocol);
+  throw UsageError(fmt::format("{} is no cache: give a spec, (spec, budget) or (spec, budget, kv_type)", shown(cache)));
+}
+
+std::vector<CacheOptions> all_cache_options_of(const nb::object& caches, Protocol protocol) {
+  if (is_one(caches)) return {cache_options_of(caches, protocol)};
+  std::vector<CacheOptions> out;
+  for (const nb::handle cache : nb::iter(caches)) out.push_back(cache_options_of(cache, protocol));
+  if (out.empty()) throw UsageError("there is no cache to fill: give at least one");
+  return out;
+}
+
+Protocol protocol_of(const std::string& name) {
+  if (name == "question-aware") return Protocol::aware;
+  if (name == "question-agnostic") return Protocol::agnostic;
+  throw UsageError(fmt::format("'{}' is no protocol: give question-aware or question-agnostic", name));
+}
+
+PromptFormat format_of(const std::string& name) {
+  if (name == "chat") return PromptFormat::chat;
+  if (name == "raw") return PromptFormat::raw;
+  throw UsageError(fmt::format("'{}' is no format of prompts: give chat or raw", name));
+}
+
+void bind_options(nb::module_& m) {
+  nb::class_<CacheOptions>(m, "CacheOptions", "How the cache of one sequence is kept.")
+      .def(
+          "__init__",
+          [](CacheOptions* self, const std::string& spec, const nb::object& budget, const std::string& kv_type) {
+            new (self) CacheOptions(make(spec, budget, kv_type, Protocol::aware));
+          },
+          nb::arg("spec") = "full", nb::arg("budget").none() = nb::none(), nb::arg("kv_type") = "f16",
+          nb::sig(
+              "def __init__(self, spec: str = 'full', budget: int | str | None = None, kv_type: str = 'f16') -> None"),
+          "budget: entries per KV head (512), a share of the prompt ('10%') or bytes ('64MiB').\n"
+          "Raises UsageError for an unknown method, option or type, and where the method needs a budget.")
+      .def_prop_ro(
+          "spec", [](const CacheOptions& o) { return o.spec.print(); }, "In canonical form.")
+      .def_prop_ro(
+          "budget",
+          [](const CacheOptions& o) { return o.budget ? nb::object(nb::cast(o.budget->print())) : nb::none(); },
+          nb::sig("def budget(self) -> str | None"))
+      .def_prop_ro("kv_type", [](const CacheOptions& o) { return o.kv_type.print(); })
+      .def("__repr__", [](const CacheOptions& o) {
+        return fmt::format("CacheOptions('{}', {}, '{}')", o.spec.print(),
+                           o.budget ? fmt::format("'{}'", o.budget->print()) : "None", o.kv_type.print());
+      });
+}
+
+}  // namespace winnow::python

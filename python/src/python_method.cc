@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "bind.h"
+#include "layer.h"
+#include "winnow/error.h"
+#include "winnow/policy/registry.h"
+#include "winnow/policy/score.h"
+
+namespace winnow::python {
+
+namespace {
+
+using policy::AlwaysKept;
+using policy::LayerView;
+using policy::Option;
+using policy::Scores;
+using Object = std::shared_ptr<nb::object>;
+/// (name, default, least, most, effect)
+using Declared = std::tuple<std::string, std::variant<int, double>, double, double, std::string>;
+
+/// Specs live in any thread, and longer than Python: then their objects are left to the end of the process.
+Object hold(nb::object object) {
+  return {new nb::object(std::move(object)), [](nb::object* held) {
+            if (!nb::is_alive()) return static_cast<void>(held->release());
+            const nb::gil_scoped_acquire gil;
+            delete held;
+          }};
+}
+
+std::string shape_text(const nb::handle& array) { return nb::cast<std::string>(nb::str(array.attr("shape"))); }
+
+/// What score() has returned as an array of f32. Throws UsageError for what is none, another shape, and NaN.
+Scores scores_of(const std::string& name, const nb::object& result, const LayerView& view) {
+  const auto numpy = nb::module_::import_("numpy");
+  const nb::object array = numpy.attr("asarray")(result);
+  const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  const auto expected = nb::make_tuple(view.shape.kv_heads, view.tokens());
+  if (!array.attr("shape").equal(expected) || std::string("fiub").find(kind) == std::string::npos)
+    throw UsageError(
+        fmt::format("{}: score() has returned {} of shape {}: give numbers of shape {}, one for each KV head "
+                    "and token",
+                    name, nb::cast<std::string>(nb::str(array.attr("dtype"))), shape_text(array),
+                    nb::cast<std::string>(nb::str(expected))));
+  const auto floats = nb::cast<Rows>(numpy.attr("ascontiguousarray")(array, nb::arg("dtype") = numpy.attr("float32")));
+  Scores out(view.shape.kv_heads, view.tokens());
+  for (int head = 0; head < out.heads(); ++head) {
+    const float* const row = floats.data() + static_cast<std::ptrdiff_t>(head) * out.size();
+    const auto nan = std::count_if(row, row + out.size(), [](float x) { return x != x; });
+    if (nan > 0)
+      throw UsageError(
+          fmt::format("{}: {} of the {} scores of KV head {} are no numbers", name, nan, out.size(), head));
+    std::copy_n(row, out.size(), out.head(head).begin());
+  }
+  return out;
+}
+
+Scores score(const std::string& name, const Object& method, const LayerView& view) {
+  const nb::gil_scoped_acquire gil;
+  const nb::object layer = nb::cast(Layer(view));
+  const auto end = [&] { nb::cast<Layer&>(layer).end(); };
+  try {
+    const nb::object result = method->attr("score")(layer);
+    end();
+    return scores_of(name, result, view);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+int count_of(const std::string& name, const nb::object& method, const char* attribute) {
+  const nb::object value = nb::getattr(method, attribute, nb::int_(0));
+  int out = 0;
+  if (nb::isinstance<nb::bool_>(value) || !nb::try_cast(value, out) || out < 0 || out > 65536)
+    throw UsageError(fmt::format("{}: {} is {}: give a number from 0 to 65536", name, attribute,
+                                 nb::cast<std::string>(nb::repr(value))));
+  return out;
+}
+
+/// `observe`: None, a number of last queries, or 'all'.
+policy::ObservePart observe_of(const std::string& name, const nb::object& method) {
+  const nb::object value = nb::getattr(method, "observe", nb::none());
+  if (value.is_none()) return {};
+  if (nb::isinstance<nb::str>(value) && nb::cast<std::string>(value) == "all") return policy::observe_all();
+  const int count = nb::isinstance<nb::str>(value) ? 0 : count_of(name, method, "observe");
+  if (count == 0)
+    throw UsageError(fmt::format("{}: observe is {}: give a number of last queries, 'all' or None", name,
+                                 nb::cast<std::string>(nb::repr(value))));
+  return policy::observe_last(count);
+}
+
+policy::Method build(const std::string& name, const nb::object& factory, const nb::dict& options) {
+  const nb::object object = factory(**options);
+  if (!nb::hasattr(object, "score")) throw UsageError(fmt::format("{} has no score(layer)", name));
+  const AlwaysKept kept{count_of(name, object, "sinks"), count_of(name, object, "recent")};
+  policy::Method method;
+  method.reading.observe = observe_of(name, object);
+  method.selection.always_kept = {fmt::format("the first {} and the last {} tokens", kept.sinks, kept.recent),
+                                  [kept](const policy::LayerPrompt& prompt, int) {
+                                    const int sinks = std::min(kept.sinks, prompt.tokens);
+                                    return AlwaysKept{sinks, std::min(kept.recent, prompt.tokens - sinks)};
+                                  }};
+  method.selection.least = {method.selection.always_kept.text, [kept](const policy::LayerPrompt& prompt) {
+                              return std::min(kept.total(), prompt.tokens);
+                            }};
+  method.selection.score = {"score() in Python", [name, held = hold(object)](const LayerView& view, const AlwaysKept&) {
+                              return score(name, held, view);
+                            }};
+  method.selection.signed_scores = nb::cast<bool>(nb::getattr(object, "signed", nb::bool_(true)));
+  method.schedule = policy::Schedule::once;
+  return method;
+}
+
+Option option_of(const Declared& declared) {
+  const auto& [name, value, least, most, effect] = declared;
+  if (const auto* const integer = std::get_if<int>(&value))
+    return {name, Option::Integer{*integer, static_cast<int>(least), static_cast<int>(most)}, effect};
+  return {name, Option::Number{std::get<double>(value), least, most}, effect};
+}
+
+/// The values that a spec gives, as keyword arguments.
+nb::dict arguments(const std::vector<Declared>& declared, const policy::Options& options) {
+  nb::dict out;
+  for (const auto& one : declared) {
+    const auto& name = std::get<0>(one);
+    if (std::holds_alternative<int>(std::get<1>(one))) {
+      out[name.c_str()] = options.integer(name);
+    } else {
+      out[name.c_str()] = options.number(name);
+    }
+  }
+  return out;
+}
+
+void add_method(const std::string& name, const std::string& summary, nb::object factory,
+                const std::vector<Declared>& declared) {
+  policy::Preset preset;
+  preset.name = name;
+  preset.summary = summary;
+  preset.paper = "a method in Python";
+  for (const auto& one : declared) preset.options.push_back(option_of(one));
+  preset.build = [name, declared, held = hold(std::move(factory))](const policy::Options& options) {
+    const nb::gil_scoped_acquire gil;
+    return build(name, *held, arguments(declared, options));
+  };
+  policy::add_method(policy::with_positions(std::move(preset)));
+}
+
+void bind_layer(nb::module_& m) {
+  nb::class_<Layer>(m, "Layer", "One layer of a prompt that has been read, as score() sees it.")
+      .def_prop_ro(
+          "index", [](const Layer& self) { return self.view().layer; }, "Among the layers that are compressed.")
+      .def_prop_ro(
+          "layers", [](const Layer& self) { return self.view().layers; }, "How many these are.")
+      .def_prop_ro("tokens", [](const Layer& self) { return self.view().tokens(); })
+      .def_prop_ro("kv_heads", [](const Layer& self) { return self.view().shape.kv_heads; })
+      .def_prop_ro("query_heads", [](const Layer& self) { return self.view().shape.query_heads; })
+      .def_prop_ro("head_dim", [](const Layer& self) { return self.view().shape.head_dim; })
+      .def_prop_ro(
+          "question", [](const Layer& self) { return self.view().question; },
+          "How many of the last tokens are the question; 0: not known.")
+      .def_prop_ro("keys", &Layer::keys, nb::rv_policy::reference,
+                   "Read-only [KV heads, tokens, head_dim] of float32, rotated to their positions.")
+      .def_prop_ro("values", &Layer::values, nb::rv_policy::reference,
+                   "Read-only [KV heads, tokens, head_dim] of float32.")
+      .def_prop_ro(
+          "attention", &Layer::attention, nb::rv_policy::reference,
+          "Read-only [query heads, tokens] of float32: the sum of the attention of the queries that the method's\n"
+          "`observe` names; None where it names none.");
+}
+
+}  // namespace
+
+void bind_python_method(nb::module_& m) {
+  bind_layer(m);
+  m.def("add_method", add_method, nb::arg("name"), nb::arg("summary"), nb::arg("factory"), nb::arg("options"));
+}
+
+}  // namespace winnow::python

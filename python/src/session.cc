@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "winnow/session.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "bind.h"
+#include "options.h"
+#include "session_cache.h"
+#include "winnow/error.h"
+#include "winnow/questions.h"
+
+namespace winnow::python {
+
+namespace {
+
+using SessionPointer = std::shared_ptr<SessionState>;
+using Caches = std::vector<CachePointer>;
+
+template <class T>
+T chosen(const std::string& name, const char* what, std::initializer_list<std::pair<const char*, T>> all) {
+  std::string known;
+  for (const auto& [each, value] : all) {
+    if (name == each) return value;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+  }
+  throw UsageError(fmt::format("'{}' is no {}: give one of {}", name, what, known));
+}
+
+SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std::string& precision,
+                            const std::string& pack, int chunk, const std::string& calibration) {
+  SessionOptions options;
+  options.threads = threads;
+  options.precision = chosen<Precision>(
+      precision, "precision", {{"auto", Precision::automatic}, {"bf16", Precision::bf16}, {"f32", Precision::f32}});
+  options.pack =
+      chosen<Pack>(pack, "packing", {{"auto", Pack::automatic}, {"layer", Pack::layer}, {"resident", Pack::resident}});
+  options.chunk = chunk;
+  options.calibration = calibration;
+  const nb::gil_scoped_release nogil;
+  return std::make_shared<SessionState>(std::move(model), options);
+}
+
+Caches wrap(const SessionPointer& session, Prefilled prefilled, const Transcript& transcript) {
+  const auto logits = share(std::move(prefilled.logits));
+  Caches out;
+  for (auto& cache : prefilled.caches)
+    out.push_back(std::make_shared<SessionCache>(session, std::move(cache), logits, transcript));
+  return out;
+}
+
+Caches read_tokens(const SessionPointer& self, const nb::object& tokens, const nb::object& caches) {
+  const auto options = all_cache_options_of(caches, Protocol::agnostic);
+  const Transcript transcript{{"", {}, PromptFormat::raw}, tokens_of(tokens)};
+  auto read = self->call([&](Session& session) { return session.prefill(transcript.tokens, options); });
+  return wrap(self, std::move(read), transcript);
+}
+
+Caches read(const SessionPointer& self, const std::string& text, const nb::object& caches, const std::string& system,
+            const std::string& format) {
+  const auto options = all_cache_options_of(caches, Protocol::agnostic);
+  Transcript transcript{before_question({text, "", system, format_of(format)}), {}};
+  auto prefilled = self->call([&](Session& session) {
+    transcript.tokens = session.model().tokenize(transcript.conversation);
+    return session.prefill(transcript.tokens, options);
+  });
+  return wrap(self, std::move(prefilled), transcript);
+}
+
+/// [question][cache]
+std::vector<Caches> prefill(const SessionPointer& self, const std::string& text,
+                            const std::vector<std::string>& questions, const nb::object& caches,
+                            const std::string& protocol, const std::string& system, const std::string& format) {
+  const auto when = protocol_of(protocol);
+  const auto options = all_cache_options_of(caches, when);
+  const auto conversation = before_question({text, "", system, format_of(format)});
+  if (questions.empty()) throw UsageError("there is no question: give one, or use read()");
+  return self->call([&](Session& session) {
+    auto prompts = session.model().tokenize(conversation, questions);
+    Questions asking(session, prompts.text, prompts.questions, when, options);
+    std::vector<Caches> out;
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      Transcript transcript{conversation.with_question(questions[i]), prompts.text};
+      transcript.tokens.insert(transcript.tokens.end(), prompts.questions[i].begin(), prompts.questions[i].end());
+      AnswerStart start = asking.ask(i);
+      auto& row = out.emplace_back();
+      for (std::size_t c = 0; c < start.caches.size(); ++c)
+        row.push_back(std::make_shared<SessionCache>(self, std::move(start.caches[c]),
+                                                     share(std::move(start.logits[c])), transcript));
+    }
+    return out;
+  });
+}
+
+void check_own(const SessionPointer& self, const SessionCache& cache) {
+  if (&cache.session() != self.get()) throw UsageError("the cache belongs to another session");
+}
+
+/// Puts back what the transcript was where reading fails.
+template <class More>
+void extend(const SessionPointer& self, SessionCache& cache, const More& more) {
+  check_own(self, cache);
+  self->call([&](Session& session) {
+    auto& inner = cache.cache();
+    const Transcript before = cache.transcript();
+    try {
+      cache.set_logits(share(session.extend(inner, cache.tokens_for(more))));
+    } catch (...) {
+      cache.transcript() = before;
+      throw;
+    }
+    return true;
+  });
+}
+
+Rows step(const SessionPointer& self, const Caches& caches, const nb::object& tokens) {
+  const auto next = tokens_of(tokens);
+  if (next.size() != caches.size() || caches.empty())
+    throw UsageError(fmt::format("{} tokens for {} caches: give one for each", next.size(), caches.size()));
+  for (const auto& cache : caches) check_own(self, *cache);
+  const auto vocabulary = static_cast<std::size_t>(self->model()->info().n_vocab);
+  std::vector<float> logits(next.size() * vocabulary);
+  self->call([&](Session& session) {
+    std::vector<Cache*> inner;
+    for (const auto& cache : caches) {
+      inner.push_back(&cache->cache());
+      if (!cache->unseen().empty())
+        throw UsageError("the cache has tokens of an answer that it has not read: extend() reads them");
+      if (std::count(inner.begin(), inner.end(), inner.back()) > 1)
+        throw UsageError("the caches are not all different");
+    }
+    session.step(inner, next, logits);
+    return true;
+  });
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i * vocabulary);
+    caches[i]->transcript().tokens.push_back(next[i]);
+    caches[i]->set_logits(share({row, row + static_cast<std::ptrdiff_t>(vocabulary)}));
+  }
+  return array_of<Rows>(std::move(logits), {next.size(), vocabulary});
+}
+
+void save(const SessionPointer& self, const std::string& path, SessionCache& cache) {
+  check_own(self, cache);
+  const auto& tokens = cache.transcript().tokens;
+  if (std::ranges::find(tokens, kUnknown) != tokens.end())
+    throw UsageError("a cache of documents cannot be saved: they are in their store");
+  self->call([&](Session& session) {
+    const auto& logits = cache.logits();
+    session.save(path, cache.cache(), logits ? std::span<const float>(*logits) : std::span<const float>(),
+                 cache.transcript());
+    return true;
+  });
+}
+
+CachePointer load(const SessionPointer& self, const std::string& path) {
+  return self->call([&](Session& session) {
+    auto restored = session.load(path);
+    return std::make_shared<SessionCache>(self, std::move(restored.cache), share(std::move(restored.logits)),
+                                          std::move(restored.transcript));
+  });
+}
+
+MemoryUse memory(const SessionPointer& self) {
+  return self->look([](Session& session) { return session.memory(); });
+}
+
+void bind_reading(nb::class_<SessionState>& session) {
+  session
+      .def("prefill", prefill, nb::arg("text"), nb::arg("questions"), nb::arg("caches") = "full", nb::kw_only(),
+           nb::arg("protocol") = "question-aware", nb::arg("system") = "", nb::arg("format") = "chat",
+           nb::sig(
+               "def prefill(self, text: str, questions: typing.Sequence[str], caches: CacheOptions | str | tuple | "
+               "typing.Sequence = 'full', *, protocol: str = 'question-aware', system: str = '', format: str = 'chat') "
+               "-> list[list[Cache]]"),
+           "Reads the text once, and each question after it: [question][cache], ready to answer.\n"
+           "caches: specs, (spec, budget) or (spec, budget, kv_type). protocol: 'question-aware' compresses after the\n"
+           "question is seen, 'question-agnostic' before. Raises Error.")
+      .def("read", read, nb::arg("text"), nb::arg("caches") = "full", nb::kw_only(), nb::arg("system") = "",
+           nb::arg("format") = "chat",
+           nb::sig("def read(self, text: str, caches: CacheOptions | str | tuple | typing.Sequence = 'full', *, "
+                   "system: str = '', format: str = 'chat') -> list[Cache]"),
+           "Reads a text that is asked about later: a cache for each of `caches`.")
+      .def("read_tokens", read_tokens, nb::arg("tokens"), nb::arg("caches") = "full",
+           nb::sig(
+               "def read_tokens(self, tokens: typing.Sequence[int] | numpy.ndarray, caches: CacheOptions | str | tuple "
+               "| typing.Sequence = 'full') -> list[Cache]"),
+           "The same for tokens as they are. Raises InputError for an unknown one.")
+      .def("extend", extend<std::string>, nb::arg("cache"), nb::arg("question"),
+           "Reads one more question of the conversation that the cache is of. Its logits are then those of the last "
+           "token.")
+      .def(
+          "extend_tokens",
+          [](const SessionPointer& self, SessionCache& cache, const nb::object& tokens) {
+            extend(self, cache, tokens_of(tokens));
+          },
+          nb::arg("cache"), nb::arg("tokens"),
+          nb::sig("def extend_tokens(self, cache: Cache, tokens: typing.Sequence[int] | numpy.ndarray) -> None"),
+          "The same for tokens as they are.")
+      .def("step", step, nb::arg("caches"), nb::arg("tokens"),
+           nb::sig("def step(self, caches: typing.Sequence[Cache], tokens: typing.Sequence[int] | numpy.ndarray) -> "
+                   "numpy.ndarray"),
+           "Appends tokens[i] to caches[i], all in one batch: logits [caches, n_vocab] of float32.");
+}
+
+}  // namespace
+
+void bind_session(nb::module_& m) {
+  nb::class_<MemoryUse>(m, "MemoryUse", "Bytes of keys, values, hidden states and work space, without the weights.")
+      .def_ro("held", &MemoryUse::held)
+      .def_ro("peak", &MemoryUse::peak, "Since the session began.");
+  nb::class_<SessionState> session(
+      m, "Session",
+      "Runs a model. Several threads may use one session: their calls come one after the other. Several sessions may\n"
+      "share a model, and run at the same time. No call holds the GIL; Ctrl-C stops one.");
+  session
+      .def(nb::new_(&make_session), nb::arg("model"), nb::kw_only(), nb::arg("threads") = 0,
+           nb::arg("precision") = "auto", nb::arg("pack") = "auto", nb::arg("chunk") = 512, nb::arg("calibration") = "",
+           "threads: 0 is all cores. precision: 'auto', 'bf16', 'f32'. pack: 'auto', 'layer', 'resident'.\n"
+           "chunk: tokens of a prompt that pass through a layer together. calibration: a file of `winnow calibrate`.\n"
+           "Raises UsageError, InputError, OutOfMemoryError.")
+      .def("save", save, nb::arg("path"), nb::arg("cache"), "Writes a cache to a file. Raises InputError, UsageError.")
+      .def("load", load, nb::arg("path"), "Reads what save() or `winnow run --save-kv` has written. Raises InputError.")
+      .def("memory", memory)
+      .def("stop", &SessionState::stop, "Ends the call that another thread is in: it raises Interrupted.")
+      .def("close", &SessionState::close, "From now on, the session and its caches cannot be used.")
+      .def_prop_ro("model", [](const SessionPointer& self) { return std::const_pointer_cast<Model>(self->model()); })
+      .def("__enter__", [](const SessionPointer& self) { return self; })
+      .def(
+          "__exit__", [](const SessionPointer& self, const nb::args&) { self->close(); }, nb::arg("args"));
+  bind_reading(session);
+}
+
+}  // namespace winnow::python

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "bind.h"
+#include "winnow/error.h"
+#include "winnow/session.h"
+
+namespace winnow::python {
+
+/// A session and who is using it. Calls of several threads come one after the other, each without the GIL. A signal
+/// that Python has a handler for, such as Ctrl-C, stops the call of the main thread.
+class SessionState {
+ public:
+  SessionState(std::shared_ptr<const Model> model, const SessionOptions& options);
+
+  /// f(Session&) without the GIL, which the caller holds. Throws UsageError when the session is closed, is generating,
+  /// or is at work in this thread; what Python's signal handler raises; and what f throws.
+  template <class F>
+  auto call(const F& f) {
+    const nb::gil_scoped_release nogil;
+    const Turn turn(*this);
+    check_no_stream();
+    return run(f);
+  }
+  /// The same for the stream that is generating.
+  template <class F>
+  auto call_of_stream(const F& f) {
+    const nb::gil_scoped_release nogil;
+    const Turn turn(*this);
+    return run(f);
+  }
+  /// The same for what only looks, even while a stream is generating.
+  template <class F>
+  auto look(const F& f) {
+    return call_of_stream(f);
+  }
+
+  /// Whether a stream is generating. Set within a call.
+  void set_streaming(bool is_streaming) { is_streaming_ = is_streaming; }
+  /// The call that runs now ends with Interrupted.
+  void stop() { stop_asked_ = true; }
+  /// From now on every call throws UsageError. Memory is freed with the last cache.
+  void close() { is_closed_ = true; }
+  bool is_closed() const { return is_closed_; }
+  const std::shared_ptr<const Model>& model() const { return model_; }
+
+ private:
+  /// From when the session is this thread's to when it is not.
+  class Turn {
+   public:
+    explicit Turn(SessionState& state);
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn();
+
+   private:
+    SessionState& state_;
+  };
+
+  template <class F>
+  auto run(const F& f) {
+    try {
+      return f(session_);
+    } catch (const Interrupted&) {
+      if (raised_) std::rethrow_exception(raised_);
+      throw;
+    }
+  }
+  void check_no_stream() const;
+  bool should_stop();
+
+  std::shared_ptr<const Model> model_;
+  Session session_;
+  std::timed_mutex mutex_;
+  std::atomic<std::thread::id> user_;
+  std::atomic<bool> is_closed_ = false;
+  std::atomic<bool> stop_asked_ = false;
+  bool is_streaming_ = false;                            ///< guarded by the mutex, as the next two
+  std::chrono::steady_clock::time_point looks_at_ = {};  ///< for signals, next
+  std::exception_ptr raised_;                            ///< by a signal handler in this call
+};
+
+}  // namespace winnow::python

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers as text, while they are generated."""
+
+import codecs
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from winnow import _core
+
+
+@dataclasses.dataclass(frozen=True)
+class Token:
+    """A generated token. `text` is what has become sure with it, which may be nothing: a stop text or a character may be unfinished."""
+
+    answer: int
+    """Which cache's answer, from 0."""
+    id: int | None
+    """None: text that was held back until the answer ended."""
+    text: str
+    logprob: float | None
+    """Natural logarithm of its probability under the model's plain softmax."""
+    top: list[tuple[int, float]]
+    """The `logprobs` most probable tokens with their log probabilities."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """An answer that has ended."""
+
+    text: str
+    tokens: list[int]
+    finish: str
+    """'stop', 'length' or 'interrupted'."""
+
+
+class Stream(Iterator[Token]):
+    """Iterates over the tokens of all answers. The session does nothing else until it has ended, or is closed."""
+
+    def __init__(self, stream: _core.Stream, count: int) -> None:
+        self._stream = stream
+        self._decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in range(count)]
+
+    def __next__(self) -> Token:
+        piece = self._stream.next()
+        if piece is None:
+            raise StopIteration
+        answer, token, logprob, top, data = piece
+        return Token(answer, token, self._decoders[answer].decode(data), logprob, top)
+
+    def close(self) -> None:
+        """Ends all answers with what there is. Their caches can then be used again."""
+        self._stream.close()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def answers(self) -> list[Answer]:
+        """Reads the rest, and returns the answers, one for each cache."""
+        while self._stream.next() is not None:
+            pass
+        return [Answer(text.decode("utf-8", "replace"), tokens, finish) for text, tokens, finish in self._stream.answers()]
+
+
+def generate(
+    caches: _core.Cache | Sequence[_core.Cache],
+    question: str | None = None,
+    *,
+    max_tokens: int = 256,
+    min_tokens: int = 0,
+    temperature: float = 0.0,
+    top_k: int = 40,
+    top_p: float = 0.95,
+    min_p: float = 0.05,
+    repeat_penalty: float = 1.0,
+    seed: int = 0,
+    stop: Sequence[str] = (),
+    logprobs: int = 0,
+    grammar: str = "",
+) -> Stream:
+    """Answers from one cache, or from several in one batch: each answer is what it would be alone.
+
+    The caches go on: they have then seen the question and the answer, but for the answer's last token. `question` is read first, by the model's
+    chat template. A temperature of 0 is greedy. `grammar` is llama.cpp's GBNF. Raises UsageError where a cache has nothing to answer from.
+    """
+    all_caches = [caches] if isinstance(caches, _core.Cache) else list(caches)
+    stream = _core.Stream(
+        all_caches,
+        question,
+        max_tokens,
+        min_tokens,
+        temperature,
+        top_k,
+        top_p,
+        min_p,
+        repeat_penalty,
+        seed,
+        list(stop),
+        logprobs,
+        grammar,
+    )
+    return Stream(stream, len(all_caches))
+
+
+def answer(cache: _core.Cache, question: str | None = None, **options: object) -> Answer:
+    """The whole answer of one cache, with the options of generate()."""
+    return generate(cache, question, **options).answers()[0]
