@@ -69,7 +69,8 @@ std::vector<std::string> evaluate(const std::shared_ptr<SessionState>& self, con
               {{}, [&failed](const std::string& sentence) { failed.sentences.push_back(sentence); }});
     failed.check();
     std::vector<std::string> out;
-    for (const auto& record : records.records()) out.push_back(eval::to_json(record).dump());
+    for (const auto& record : records.records())
+      out.push_back(eval::to_json(record).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return out;
   });
 }

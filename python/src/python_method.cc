@@ -40,7 +40,9 @@ Object hold(nb::object object) {
           }};
 }
 
-std::string shape_text(const nb::handle& array) { return nb::cast<std::string>(nb::str(array.attr("shape"))); }
+std::string text_of(const nb::handle& object) {
+  return nb::cast<std::string>(nb::steal<nb::str>(PyObject_Str(object.ptr())));
+}
 
 /// What score() has returned as an array of f32. Throws UsageError for what is none, another shape, and NaN.
 Scores scores_of(const std::string& name, const nb::object& result, const LayerView& view) {
@@ -52,8 +54,7 @@ Scores scores_of(const std::string& name, const nb::object& result, const LayerV
     throw UsageError(
         fmt::format("{}: score() has returned {} of shape {}: give numbers of shape {}, one for each KV head "
                     "and token",
-                    name, nb::cast<std::string>(nb::str(array.attr("dtype"))), shape_text(array),
-                    nb::cast<std::string>(nb::str(expected))));
+                    name, text_of(array.attr("dtype")), text_of(array.attr("shape")), text_of(expected)));
   const auto floats = nb::cast<Rows>(numpy.attr("ascontiguousarray")(array, nb::arg("dtype") = numpy.attr("float32")));
   Scores out(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < out.heads(); ++head) {
@@ -172,12 +173,11 @@ void bind_layer(nb::module_& m) {
       .def_prop_ro(
           "question", [](const Layer& self) { return self.view().question; },
           "How many of the last tokens are the question; 0: not known.")
-      .def_prop_ro("keys", &Layer::keys, nb::rv_policy::reference,
+      .def_prop_ro("keys", &Layer::keys, nb::rv_policy::move,
                    "Read-only [KV heads, tokens, head_dim] of float32, rotated to their positions.")
-      .def_prop_ro("values", &Layer::values, nb::rv_policy::reference,
-                   "Read-only [KV heads, tokens, head_dim] of float32.")
+      .def_prop_ro("values", &Layer::values, nb::rv_policy::move, "Read-only [KV heads, tokens, head_dim] of float32.")
       .def_prop_ro(
-          "attention", &Layer::attention, nb::rv_policy::reference,
+          "attention", &Layer::attention, nb::rv_policy::move,
           "Read-only [query heads, tokens] of float32: the sum of the attention of the queries that the method's\n"
           "`observe` names; None where it names none.");
 }

@@ -43,9 +43,16 @@ class Stream(Iterator[Token]):
     def __next__(self) -> Token:
         piece = self._stream.next()
         if piece is None:
-            raise StopIteration
+            return self._unfinished()
         answer, token, logprob, top, data = piece
         return Token(answer, token, self._decoders[answer].decode(data), logprob, top)
+
+    def _unfinished(self) -> Token:
+        """A character that an answer has ended in the middle of."""
+        for answer, decoder in enumerate(self._decoders):
+            if text := decoder.decode(b"", final=True):
+                return Token(answer, None, text, None, [])
+        raise StopIteration
 
     def close(self) -> None:
         """Ends all answers with what there is. Their caches can then be used again."""

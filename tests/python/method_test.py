@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+import winnow
+
+
+@winnow.method("my-keydiff")
+class KeyDiff:
+    """Minus the cosine of each key with the mean direction."""
+
+    def score(self, layer):
+        keys = layer.keys.astype(np.float64)
+        mean = (keys / np.linalg.norm(keys, axis=2, keepdims=True)).mean(axis=1, keepdims=True)
+        return -(keys * mean).sum(axis=2) / np.linalg.norm(keys, axis=2) / np.linalg.norm(mean, axis=2)
+
+
+@winnow.method("my-window", window=winnow.Option(8, 1, 64, "last queries"))
+class Window:
+    def __init__(self, window):
+        self.observe = self.recent = window
+
+    def score(self, layer):
+        return layer.attention.reshape(layer.kv_heads, -1, layer.tokens).mean(axis=1)
+
+
+@winnow.method("my-mistake", kind=winnow.Option(0, 0, 4))
+class Mistake:
+    def __init__(self, kind):
+        self.kind = kind
+
+    def score(self, layer):
+        shape = (layer.kv_heads, layer.tokens)
+        Mistake.layer = layer
+        return [np.zeros((1, 2)), np.full(shape, np.nan), np.full(shape, "a"), None, 1 / 0 if self.kind == 4 else 0][self.kind]
+
+
+def kept(session, text, spec, budget=40):
+    [[cache]] = session.prefill(text, ["and then"], (spec, budget))
+    return [[head.tolist() for head in layer] for layer in cache.kept()]
+
+
+@pytest.mark.parametrize("mine, built_in", [
+    ("my-keydiff", "keydiff"),
+    ("ada(my-keydiff)", "ada(keydiff)"),
+    ("my-window:window=16", "snapkv:window=16,kernel=1"),
+    ("ada(my-window)", "ada(snapkv:window=8,kernel=1)"),
+    ("chunk(my-window)", "chunk(snapkv:window=8,kernel=1)"),
+])
+def test_a_method_in_python_equals_the_built_in_one(session, text, mine, built_in):
+    assert kept(session, text, mine) == kept(session, text, built_in)
+
+
+def test_it_is_listed_with_its_options():
+    mine = next(method for method in winnow.list_methods() if method.name == "my-window")
+    assert [(option.name, option.value, option.effect) for option in mine.options][0] == ("window", "8", "last queries")
+
+
+@pytest.mark.parametrize("kind, words", [(0, r"shape \(1, 2\)"), (1, "no numbers"), (2, "give numbers"), (3, "give numbers")])
+def test_wrong_scores_are_an_exception(session, text, kind, words):
+    with pytest.raises(winnow.UsageError, match=words):
+        kept(session, text, f"my-mistake:kind={kind}")
+    assert kept(session, text, "knorm")
+
+
+def test_what_score_raises_comes_through(session, text):
+    with pytest.raises(ZeroDivisionError):
+        kept(session, text, "my-mistake:kind=4")
+    with pytest.raises(winnow.UsageError, match="returned"):
+        Mistake.layer.keys
+
+
+@pytest.mark.parametrize("name", ["snapkv", "My", "", "my-keydiff"])
+def test_names_are_checked(name):
+    with pytest.raises(winnow.UsageError, match="name"):
+        winnow.method(name)(KeyDiff)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import winnow
+
+SPECS = [
+    "snapkv:window=8", "ada-snapkv:window=8", "pyramidkv:window=8", "streaming-llm", "h2o", "tova", "keydiff", "knorm", "random",
+    "lagkv:lag=8", "expected-attention", "ada(snapkv:window=8)", "chunk(snapkv:window=8)",
+]
+
+
+def test_positions_are_ascending_and_within_the_budget(session, text):
+    [[cache]] = session.prefill(text, ["and then"], ("snapkv:window=8", 32))
+    kept = cache.kept()
+    assert len(kept) == session.model.info.n_layer
+    for layer in kept:
+        assert len(layer) == session.model.info.n_head_kv
+        for head in layer:
+            assert head.dtype == np.int32 and len(head) == 32 and not head.flags.writeable
+            assert (np.diff(head) > 0).all() and head[-1] == cache.tokens_seen - 1
+
+
+def test_bytes_are_those_of_the_entries(session, text):
+    [[full, cache]] = session.prefill(text, ["and then"], ["full", ("knorm", 32)])
+    info = session.model.info
+    assert cache.bytes_held >= 32 * info.n_layer * info.n_head_kv * info.head_dim * 2 * 2
+    assert cache.bytes_held < full.bytes_held
+
+
+def test_logits_are_one_array_without_copies(session, text):
+    [[a, b]] = session.prefill(text, ["and then"], ["full", ("knorm", 32)])
+    assert a.logits.shape == (session.model.info.n_vocab,) and a.logits.dtype == np.float32
+    assert np.shares_memory(a.logits, a.logits) and (a.logits == b.logits).all() and not a.logits.flags.writeable
+    logits = a.logits
+    expected = logits.copy()
+    del a, b, session
+    assert (logits == expected).all()
+
+
+def test_steps_are_those_of_a_greedy_answer(session, text):
+    [[cache]] = session.prefill(text, ["and then"], ("snapkv:window=8", 32))
+    other = cache.clone()
+    answer = winnow.answer(cache, max_tokens=8)
+    tokens = [int(other.logits.argmax())]
+    for _ in range(len(answer.tokens) - 1):
+        tokens.append(int(session.step([other], tokens[-1:])[0].argmax()))
+    assert tokens == answer.tokens
+
+
+def test_a_batch_answers_as_each_cache_alone(session, text):
+    questions = ["and then", "who", "why not"]
+    rows = session.prefill(text, questions, ("ada-snapkv:window=8", 32))
+    alone = [winnow.answer(row[0].clone(), max_tokens=6).tokens for row in rows]
+    together = winnow.generate([row[0] for row in rows], max_tokens=6).answers()
+    assert [answer.tokens for answer in together] == alone
+
+
+def test_a_stream_gives_the_answer_piece_by_piece(session, text):
+    [[cache]] = session.prefill(text, ["and then"], "full")
+    whole = winnow.answer(cache.clone(), max_tokens=8)
+    tokens = list(winnow.generate(cache, max_tokens=8))
+    assert "".join(token.text for token in tokens) == whole.text
+    assert [token.id for token in tokens if token.id is not None] == whole.tokens
+
+
+def test_a_saved_cache_goes_on_alike(session, text, tmp_path):
+    [cache] = session.read(text, ("knorm", 32))
+    session.save(str(tmp_path / "a.kv"), cache)
+    restored = session.load(str(tmp_path / "a.kv"))
+    assert winnow.answer(restored, "and then", max_tokens=6) == winnow.answer(cache, "and then", max_tokens=6)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_command_keeps_and_answers_the_same(session, path, text, tmp_path, spec):
+    file, dump = tmp_path / "long.txt", tmp_path / "kept.json"
+    file.write_text(text)
+    command = [os.environ["WINNOW"], "run", "-m", path, "-f", str(file), "-p", "and then", "--kv", spec, "--budget", "48", "-n", "6"]
+    said = json.loads(subprocess.run([*command, "--dump-kept", str(dump), "--json"], check=True, capture_output=True).stdout)
+    [[cache]] = session.prefill(text, ["and then"], (spec, 48))
+    assert [[head.tolist() for head in layer] for layer in cache.kept()] == json.loads(dump.read_text())["layers"]
+    assert winnow.answer(cache, max_tokens=6).text == said["answer"]
+
+
+BAD = [
+    (lambda s: s.read("text", "snapkw"), winnow.UsageError, "did you mean snapkv"),
+    (lambda s: s.read("text", "snapkv"), winnow.UsageError, "budget"),
+    (lambda s: s.read("text", ("snapkv", True)), winnow.UsageError, "True is no budget"),
+    (lambda s: s.read("text", ("snapkv", 1, 2, 3)), winnow.UsageError, "4 parts"),
+    (lambda s: s.read("text", []), winnow.UsageError, "no cache"),
+    (lambda s: s.read_tokens([1.5]), winnow.UsageError, "sequence of integers"),
+    (lambda s: s.read_tokens(np.zeros((2, 2), np.int32)), winnow.UsageError, "sequence of integers"),
+    (lambda s: s.read_tokens([10**30]), winnow.UsageError, "no token"),
+    (lambda s: s.read_tokens([10**6]), winnow.InputError, "1000000"),
+    (lambda s: s.read_tokens([]), winnow.InputError, "empty|no token"),
+    (lambda s: s.prefill("text", [], "full"), winnow.UsageError, "no question"),
+    (lambda s: s.load("/nowhere"), winnow.InputError, "/nowhere"),
+    (lambda s: winnow.generate([]), winnow.UsageError, "no cache"),
+    (lambda s: winnow.Model.load("/nowhere"), winnow.ModelError, "/nowhere"),
+]
+
+
+@pytest.mark.parametrize("call, kind, words", BAD, ids=range(len(BAD)))
+def test_bad_input_is_an_exception_with_a_sentence(session, call, kind, words):
+    with pytest.raises(kind, match=words) as error:
+        call(session)
+    assert isinstance(error.value, winnow.Error)
+
+
+def test_a_closed_session_and_its_caches_say_so(model, text):
+    with winnow.Session(model, threads=1) as session:
+        [cache] = session.read(text)
+    for call in (cache.kept, cache.clone, lambda: session.read(text), lambda: winnow.generate(cache)):
+        with pytest.raises(winnow.UsageError, match="closed"):
+            call()
+
+
+def test_a_session_that_generates_does_nothing_else(session, text):
+    [[cache, other]] = session.prefill(text, ["and then"], ["full", ("knorm", 32)])
+    stream = winnow.generate(cache, max_tokens=8)
+    next(stream)
+    with pytest.raises(winnow.UsageError, match="generating"):
+        session.read(text)
+    with pytest.raises(winnow.UsageError, match="stream"):
+        cache.kept()
+    assert other.kept()
+    stream.close()
+    assert session.read(text) and cache.kept()
+
+
+def test_tokens_are_those_that_were_read(session, text):
+    [cache] = session.read_tokens(session.model.tokenize(text))
+    assert (cache.tokens == session.model.tokenize(text)).all()
+    assert session.model.pieces(cache.tokens).decode().replace("▁", " ").strip() == text
+
+
+def test_threads_take_turns(session, text):
+    expected = winnow.answer(session.prefill(text, ["q0"], ("knorm", 32))[0][0], max_tokens=4).tokens
+    answers = []
+
+    def work():
+        [[cache]] = session.prefill(text, ["q0"], ("knorm", 32))
+        token = int(cache.logits.argmax())
+        answers.append(token)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [expected[0]] * 6
