@@ -17,18 +17,24 @@ CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEP
 CLANG = -DCMAKE_C_COMPILER=$(word 1,$(shell command -v clang-16 clang)) -DCMAKE_CXX_COMPILER=$(word 1,$(shell command -v clang++-16 clang++))
 MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
 CTEST = ctest --test-dir build/$(1) --output-on-failure -j 2 $(2)
+# With an environment of its own, if pip can make one.
+PYTHON = $$(python=$$(tools/python-with.sh tools/python-requirements.txt -c "import sys; print(sys.executable)") && \
+	echo -DWINNOW_PYTHON=ON -DPython_EXECUTABLE=$$python)
 SOURCES = git ls-files '*.cc' '*.h'
 CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-format)
 
-.PHONY: help demo test build bench install results-page check check-format check-border check-asan check-tsan check-fuzz \
+.PHONY: help demo test build python bench install results-page check check-format check-border check-asan check-tsan check-fuzz \
 	format tidy
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-# CI builds the benchmark programs, too: they have to compile.
+# CI builds the benchmark programs, too, which have to compile, and the Python package, which is tested.
 build: ## build the command, the library and the tests
-	@$(call CONFIGURE,release,$(if $(CI),-DWINNOW_BENCH=ON))
+	@$(call CONFIGURE,release,$(if $(CI),-DWINNOW_BENCH=ON $(PYTHON)))
+
+python: ## the same with the Python package, in build/release/python
+	@$(call CONFIGURE,release,$(PYTHON)) --target winnow_python
 
 demo: ## ask a question about a long text: full cache, streaming-llm and snapkv side by side
 	@tools/get-deps.sh packages; tools/get-model.sh >/dev/null & $(call CONFIGURE,release) --target winnow_command; \

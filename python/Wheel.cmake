@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What goes into the wheel: the extension, the command, and ggml's and libllama's libraries beside them.
-set_target_properties(winnow_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
+# What goes into the wheel: the extension and the command. They find ggml and libllama where they were built; auditwheel
+# puts these, and all else that a bare system lacks, beside them.
+set_target_properties(winnow_python PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS winnow_python LIBRARY DESTINATION winnow COMPONENT python)
+if(WINNOW_BUILD_CLI)
+  install(TARGETS winnow_command RUNTIME DESTINATION winnow/bin COMPONENT python)
+endif()

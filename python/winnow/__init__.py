@@ -8,11 +8,7 @@
             print(token.text, end="", flush=True)
 """
 
-from winnow import _libraries
-
-_libraries.load()
-
-from winnow._core import (  # noqa: E402
+from winnow._core import (
     AddedDocument,
     BudgetError,
     Cache,
@@ -47,9 +43,10 @@ from winnow._core import (  # noqa: E402
     list_tasks,
     list_wrappers,
 )
-from winnow._evaluate import evaluate, frame  # noqa: E402
-from winnow._method import Option, method  # noqa: E402
-from winnow._stream import Answer, Stream, Token, answer, generate  # noqa: E402
+from winnow._evaluate import evaluate, frame
+from winnow._method import Option, method
+from winnow._pipeline import Pipeline, pipeline
+from winnow._stream import Answer, Stream, Token, answer, generate
 
 __all__ = [
     "AddedDocument",
@@ -75,6 +72,7 @@ __all__ = [
     "OptionInfo",
     "OutOfMemoryError",
     "PartInfo",
+    "Pipeline",
     "Session",
     "StoreError",
     "Stream",
@@ -94,4 +92,5 @@ __all__ = [
     "list_tasks",
     "list_wrappers",
     "method",
+    "pipeline",
 ]
