@@ -256,7 +256,7 @@ struct Pieces {
 enum class Schedule : std::uint8_t {
   keep,  ///< never
   once,  ///< when the prompt has been read
-  step,  ///< then too, and at every decode step
+  step,  ///< then too, and while tokens are decoded
 };
 
 /// The effective positions of entries.
