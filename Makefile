@@ -34,7 +34,7 @@ build: ## build the command, the library and the tests
 	@$(call CONFIGURE,release,$(if $(CI),-DWINNOW_BENCH=ON $(PYTHON)))
 
 python: ## the same with the Python package, in build/release/python
-	@$(call CONFIGURE,release,$(PYTHON)) --target winnow_python
+	@$(call CONFIGURE,release,$(PYTHON)) --target winnow_python_stub
 
 demo: ## ask a question about a long text: full cache, streaming-llm and snapkv side by side
 	@tools/get-deps.sh packages; tools/get-model.sh >/dev/null & $(call CONFIGURE,release) --target winnow_command; \
