@@ -13,7 +13,7 @@ import winnow
 @pytest.fixture
 def reading(session):
     """A call of some tenths of a second."""
-    tokens = session.model.tokenize("word0 word1 word2 " * 2000)
+    tokens = session.model.tokenize("word0 word1 word2 " * 300)
     return lambda: session.read_tokens(tokens)
 
 
