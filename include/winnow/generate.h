@@ -52,6 +52,11 @@ struct WINNOW_EXPORT GenerateOptions {
 
 enum class FinishReason : std::uint8_t { stop, length, interrupted };
 
+/// `stop`, `length` or `interrupted`.
+constexpr const char* name_of(FinishReason reason) {
+  return reason == FinishReason::stop ? "stop" : reason == FinishReason::length ? "length" : "interrupted";
+}
+
 /// A token with its natural-log probability under the model's plain softmax.
 struct TokenLogprob {
   Token id = 0;

@@ -30,7 +30,7 @@ std::vector<Token> tokens_of(const nb::object& tokens) {
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(token.ptr(), &overflow);
     if (overflow != 0 || number < 0 || number > std::numeric_limits<Token>::max())
-      throw UsageError(fmt::format("{} is no token", nb::cast<std::string>(nb::repr(token))));
+      throw UsageError(fmt::format("{} is no token", shown(token)));
     out.push_back(static_cast<Token>(number));
   }
   return out;

@@ -2,11 +2,19 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
 
 namespace nb = nanobind;
 
 /// The extension winnow._core: one bind_…() for each topic, each in the file of its name.
 namespace winnow::python {
+
+/// As Python shows it.
+inline std::string shown(nb::handle object) {
+  return nb::cast<std::string>(nb::steal<nb::str>(PyObject_Repr(object.ptr())));
+}
 
 void bind_errors(nb::module_& m);
 void bind_options(nb::module_& m);

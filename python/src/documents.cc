@@ -7,7 +7,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <nlohmann/json.hpp>
+
 #include "bind.h"
+#include "documents/document_json.h"
 #include "options.h"
 #include "session_cache.h"
 #include "winnow/ask.h"
@@ -60,30 +63,18 @@ OpenDocument open(const Store& self, const std::string& name, const std::shared_
   return {name, store, session, std::move(document)};
 }
 
-const char* name_of(AddedDocument::Outcome outcome) {
-  using Outcome = AddedDocument::Outcome;
-  return outcome == Outcome::added ? "added" : outcome == Outcome::replaced ? "replaced" : "unchanged";
-}
-
 /// What asking has come to: a dictionary as in `winnow docs ask --json`.
-nb::dict facts_of(const Asked& asked) {
-  nb::dict stages;
-  for (const auto& stage : asked.stages) stages[stage.name.c_str()] = stage.seconds * 1e3;
-  nb::dict out;
-  out["document_tokens"] = asked.document_tokens;
-  out["sequence_ratio"] = asked.sequence_ratio;
-  out["recompute_ratio"] = asked.recompute_ratio;
-  out["recompute_ratio_of_kept"] = asked.recompute_ratio_of_kept;
-  out["stages_ms"] = stages;
-  out["kept_blocks"] = asked.kept_blocks;
-  return out;
+nb::object facts_of(const Asked& asked) {
+  auto facts = documents::asked_json(asked);
+  facts["document_tokens"] = asked.document_tokens;
+  return nb::module_::import_("json").attr("loads")(facts.dump());
 }
 
-std::pair<CachePointer, nb::dict> ask_documents(const std::shared_ptr<SessionState>& session,
-                                                const std::vector<OpenDocument*>& documents,
-                                                const std::string& question, const std::string& method,
-                                                const nb::object& budget, const std::string& kv_type,
-                                                const std::string& format) {
+std::pair<CachePointer, nb::object> ask_documents(const std::shared_ptr<SessionState>& session,
+                                                  const std::vector<OpenDocument*>& documents,
+                                                  const std::string& question, const std::string& method,
+                                                  const nb::object& budget, const std::string& kv_type,
+                                                  const std::string& format) {
   AskOptions options;
   options.method = AskSpec::parse(method);
   options.budget = budget_of(budget);
@@ -122,7 +113,7 @@ void bind_infos(nb::module_& m) {
       .def_ro("used", &DocumentInfo::used);
   nb::class_<AddedDocument>(m, "AddedDocument", "What adding a document came to.")
       .def_prop_ro(
-          "outcome", [](const AddedDocument& self) { return name_of(self.outcome); },
+          "outcome", [](const AddedDocument& self) { return documents::name_of(self.outcome); },
           "'added', 'replaced' or 'unchanged'.")
       .def_ro("was_read", &AddedDocument::was_read)
       .def_ro("info", &AddedDocument::info);

@@ -5,10 +5,7 @@
 #include <nanobind/stl/vector.h>
 #include <spdlog/fmt/fmt.h>
 
-#include <nlohmann/json.hpp>
-
 #include "bind.h"
-#include "eval/process_folders.h"
 #include "eval/runner.h"
 #include "eval/tasks.h"
 #include "options.h"
@@ -69,8 +66,7 @@ std::vector<std::string> evaluate(const std::shared_ptr<SessionState>& self, con
               {{}, [&failed](const std::string& sentence) { failed.sentences.push_back(sentence); }});
     failed.check();
     std::vector<std::string> out;
-    for (const auto& record : records.records())
-      out.push_back(eval::to_json(record).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    for (const auto& record : records.records()) out.push_back(eval::line_of(record));
     return out;
   });
 }

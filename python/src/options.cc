@@ -11,8 +11,6 @@ namespace winnow::python {
 
 namespace {
 
-std::string shown(const nb::handle& object) { return nb::cast<std::string>(nb::repr(object)); }
-
 CacheOptions make(const std::string& spec, const nb::object& budget, const std::string& kv_type, Protocol protocol) {
   CacheOptions out{spec_for(spec, protocol), budget_of(budget), KvType::parse(kv_type)};
   out.check();

@@ -68,26 +68,24 @@ Scores scores_of(const std::string& name, const nb::object& result, const LayerV
   return out;
 }
 
+/// Whose score() has returned, or raised, by the end of this one's life.
+struct Ending {
+  Layer& layer;
+  ~Ending() { layer.end(); }
+};
+
 Scores score(const std::string& name, const Object& method, const LayerView& view) {
   const nb::gil_scoped_acquire gil;
   const nb::object layer = nb::cast(Layer(view));
-  const auto end = [&] { nb::cast<Layer&>(layer).end(); };
-  try {
-    const nb::object result = method->attr("score")(layer);
-    end();
-    return scores_of(name, result, view);
-  } catch (...) {
-    end();
-    throw;
-  }
+  const Ending ending{nb::cast<Layer&>(layer)};
+  return scores_of(name, method->attr("score")(layer), view);
 }
 
 int count_of(const std::string& name, const nb::object& method, const char* attribute) {
   const nb::object value = nb::getattr(method, attribute, nb::int_(0));
   int out = 0;
   if (nb::isinstance<nb::bool_>(value) || !nb::try_cast(value, out) || out < 0 || out > 65536)
-    throw UsageError(fmt::format("{}: {} is {}: give a number from 0 to 65536", name, attribute,
-                                 nb::cast<std::string>(nb::repr(value))));
+    throw UsageError(fmt::format("{}: {} is {}: give a number from 0 to 65536", name, attribute, shown(value)));
   return out;
 }
 
@@ -98,8 +96,8 @@ policy::ObservePart observe_of(const std::string& name, const nb::object& method
   if (nb::isinstance<nb::str>(value) && nb::cast<std::string>(value) == "all") return policy::observe_all();
   const int count = nb::isinstance<nb::str>(value) ? 0 : count_of(name, method, "observe");
   if (count == 0)
-    throw UsageError(fmt::format("{}: observe is {}: give a number of last queries, 'all' or None", name,
-                                 nb::cast<std::string>(nb::repr(value))));
+    throw UsageError(
+        fmt::format("{}: observe is {}: give a number of last queries, 'all' or None", name, shown(value)));
   return policy::observe_last(count);
 }
 

@@ -163,10 +163,6 @@ nb::tuple as_tuple(const Piece& piece) {
   return nb::make_tuple(piece.answer, piece.token->chosen.id, piece.token->chosen.logprob, top, as_bytes(piece.bytes));
 }
 
-const char* name_of(FinishReason reason) {
-  return reason == FinishReason::stop ? "stop" : reason == FinishReason::length ? "length" : "interrupted";
-}
-
 }  // namespace
 
 /// winnow/_stream.py makes text of the bytes.

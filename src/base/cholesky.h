@@ -7,6 +7,18 @@
 
 namespace winnow {
 
+/// The lower triangle of a symmetric matrix [n][n], row by row, with `ridge` added to its diagonal: [n (n + 1) / 2].
+template <class T>
+std::vector<double> ridged_triangle(std::span<const T> matrix, std::size_t n, double ridge) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto row = matrix.subspan(i * n, i + 1);
+    out.insert(out.end(), row.begin(), row.end());
+    out.back() += ridge;
+  }
+  return out;
+}
+
 /// A symmetric matrix whose eigenvalues are at least `least` > 0, as L L^T with a lower triangle L, in double.
 class Cholesky {
  public:

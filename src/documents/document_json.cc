@@ -50,4 +50,14 @@ nlohmann::ordered_json added_json(const AddedDocument& added) {
   return out;
 }
 
+nlohmann::ordered_json asked_json(const Asked& asked) {
+  auto stages = nlohmann::ordered_json::object();
+  for (const auto& stage : asked.stages) stages[stage.name] = stage.seconds * 1e3;
+  return {{"sequence_ratio", asked.sequence_ratio},
+          {"recompute_ratio", asked.recompute_ratio},
+          {"recompute_ratio_of_kept", asked.recompute_ratio_of_kept},
+          {"stages_ms", std::move(stages)},
+          {"kept_blocks", asked.kept_blocks}};
+}
+
 }  // namespace winnow::documents

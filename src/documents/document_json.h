@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "winnow/ask.h"
 #include "winnow/documents.h"
 
 namespace winnow::documents {
@@ -16,5 +17,7 @@ const char* name_of(AddedDocument::Outcome outcome);
 nlohmann::ordered_json document_json(const DocumentInfo& document);
 /// The same, with what adding it came to.
 nlohmann::ordered_json added_json(const AddedDocument& added);
+/// What was kept and recomputed for a question over documents, and the milliseconds of each stage.
+nlohmann::ordered_json asked_json(const Asked& asked);
 
 }  // namespace winnow::documents

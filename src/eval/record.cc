@@ -32,6 +32,10 @@ nlohmann::ordered_json to_json(const Record& r) {
   return out;
 }
 
+std::string line_of(const Record& record) {
+  return to_json(record).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 Record record_of(const nlohmann::ordered_json& json) {
   const auto text = [&](const char* key) {
     return json.at(key).is_null() ? std::string() : json.at(key).get<std::string>();

@@ -51,6 +51,8 @@ struct Record {
 };
 
 nlohmann::ordered_json to_json(const Record& record);
+/// As it stands in a file, without the end of the line.
+std::string line_of(const Record& record);
 /// Throws nlohmann::json::exception for what is no record.
 Record record_of(const nlohmann::ordered_json& json);
 

@@ -66,7 +66,7 @@ Lines read_lines(const std::string& path, std::size_t most = std::numeric_limits
 
 std::string lines_of(std::span<const Record> records) {
   std::string out;
-  for (const auto& record : records) out += to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (const auto& record : records) out += line_of(record) + "\n";
   return out;
 }
 

@@ -130,13 +130,7 @@ Scores leverage(const LayerView& view, const AlwaysKept& always_kept, const Sket
     auto rows = sketched(view, head, sketch, first, end, back);
     centre(rows, k);
     const auto products = gram(rows, k);
-    std::vector<double> lower;
-    for (std::size_t i = 0; i < k; ++i) {
-      const auto row = std::span(products).subspan(i * k, i + 1);
-      lower.insert(lower.end(), row.begin(), row.end());
-      lower.back() += kRidge;
-    }
-    const auto inverse = Cholesky(std::move(lower), k, kRidge).inverse_of_root();
+    const auto inverse = Cholesky(ridged_triangle<double>(products, k, kRidge), k, kRidge).inverse_of_root();
     squared_lengths(rows, {inverse.begin(), inverse.end()}, sketch.dimensions,
                     out.head(head).subspan(as_size(first), as_size(end - first)));
   }

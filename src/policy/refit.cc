@@ -197,14 +197,8 @@ class HeadFit {
     double square = 0;
     for (std::size_t i = 0; i < n; ++i) square += gram.row(i)[i];
     const double ridge = fit_.lambda * square;
-    std::vector<double> lower;
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto row = gram.row(i).first(i + 1);
-      lower.insert(lower.end(), row.begin(), row.end());
-      lower.back() += ridge;
-    }
     std::vector<double> sides(missing.all.begin(), missing.all.end());
-    Cholesky(std::move(lower), n, ridge).solve(sides, dim_);
+    Cholesky(ridged_triangle<float>(gram.all, n, ridge), n, ridge).solve(sides, dim_);
     Matrix out(n, dim_);
     out.all.assign(sides.begin(), sides.end());
     return out;

@@ -263,9 +263,10 @@ class KeptTest : public testing::Test {
     return out;
   }
 
-  /// A turn's rows are multiplied in other blocks than those of a prompt. So rounding may let two scores change places
-  /// that are hardly different: one entry of one head.
+  /// A turn's attention is added up in another order than a prompt's, which makes some 1e-6 of a key. Where GELU is
+  /// ggml's table over f16 values (see tolerance_of()) it makes up to 3e-4: enough for two entries to change places.
   void expect_that_compressed_turns_keep_what_a_prompt_would() {
+    const bool has_table = tiny_architecture(tiny_.arch).gelu;
     const auto text = tokens(kPrompt);
     for (const char* spec :
          {"snapkv:window=8", "ada(snapkv:window=8):floor=0", "knorm", "snapkv:window=8,positions=cache",
@@ -278,8 +279,12 @@ class KeptTest : public testing::Test {
       session_->compress(turn, text);
       const auto kept = turn.kept();
       const auto expected = prefill(options).caches.front().kept();
-      EXPECT_LE(exchanged(kept, expected), 1) << spec;
-      EXPECT_LE(exchanged(expected, kept), 1) << spec;
+      if (has_table) {
+        EXPECT_LE(exchanged(kept, expected), 1) << spec;
+        EXPECT_LE(exchanged(expected, kept), 1) << spec;
+      } else {
+        EXPECT_EQ(kept, expected) << spec;
+      }
     }
   }
 

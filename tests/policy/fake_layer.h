@@ -434,4 +434,21 @@ class FakeDecode {
   policy::SequenceLayer kept_;
 };
 
+/// A decode beside a slow reference of each KV head, of which `step()` is a step and `kept_` what it keeps, from the
+/// prompt's end on. Lanes never hold `longest` entries.
+template <class Reference>
+void expect_as_references(const FakeLayer& layer, const std::string& spec, int budget, int longest,
+                          std::vector<Reference> expected, int steps) {
+  SCOPED_TRACE(spec + " @ " + std::to_string(budget));
+  FakeDecode own(layer, spec, budget);
+  for (int i = 0; i <= steps; ++i) {
+    for (int head = 0; head < layer.shape().kv_heads; ++head) {
+      ASSERT_EQ(own.kept(head), expected[static_cast<std::size_t>(head)].kept_) << "head " << head << " step " << i;
+      ASSERT_LT(own.lanes().length(head), longest);
+    }
+    own.step();
+    for (auto& e : expected) e.step();
+  }
+}
+
 }  // namespace winnow::test

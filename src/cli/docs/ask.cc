@@ -22,6 +22,7 @@
 #include "cli/progress.h"
 #include "cli/run/answering.h"
 #include "cli/run/report.h"
+#include "documents/document_json.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -95,7 +96,7 @@ class Asking {
     generate_answer(session_, asked.cache, asked.logits, options.generate, options.json ? OnAnswer() : write_stdout, a);
     if (!options.json) write_stdout("\n");
     if (!options.quiet && !options.json) std::fputs(summary(asked, a).c_str(), stderr);
-    kept_.push_back(kept_json(asked));
+    kept_.push_back(documents::asked_json(asked));
     answers_.push_back(std::move(a));
   }
 
@@ -125,17 +126,6 @@ class Asking {
         how_.method.print(), documents_.size(), asked.document_tokens, 100 * asked.sequence_ratio,
         100 * asked.recompute_ratio, format_bytes(a.after_prefill.bytes_held), format_bytes(a.after_prefill.bytes_full),
         a.first_token_ms, stages, a.generation.tokens.size(), a.decode_ms > 0 ? a.decoded() * 1e3 / a.decode_ms : 0);
-  }
-
-  /// The fields that `docs ask` adds to an answer's record.
-  Json kept_json(const Asked& asked) const {
-    Json stages = Json::object();
-    for (const auto& stage : asked.stages) stages[stage.name] = stage.seconds * 1e3;
-    return {{"sequence_ratio", asked.sequence_ratio},
-            {"recompute_ratio", asked.recompute_ratio},
-            {"recompute_ratio_of_kept", asked.recompute_ratio_of_kept},
-            {"stages_ms", std::move(stages)},
-            {"kept_blocks", asked.kept_blocks}};
   }
 
   Json whole_record() const {

@@ -58,18 +58,6 @@ Json logprobs_json(const Generation& generation, const Model& model) {
   return out;
 }
 
-const char* name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::interrupted:
-      break;
-  }
-  return "interrupted";
-}
-
 Json answer_json(const RunOptions& options, const Model& model, const Answer& a) {
   Json out{{"answer", a.generation.text},
            {"finish_reason", name_of(a.generation.finish)},

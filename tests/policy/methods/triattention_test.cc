@@ -79,18 +79,9 @@ struct Reference {
 };
 
 void expect_as_reference(const FakeLayer& layer, int budget, const Settings& s, int steps) {
-  SCOPED_TRACE(s.spec() + " @ " + std::to_string(budget));
-  FakeDecode own(layer, s.spec(), budget);
   std::vector<Reference> expected;
   for (int head = 0; head < layer.shape().kv_heads; ++head) expected.emplace_back(layer, head, budget, s);
-  for (int i = 0; i <= steps; ++i) {
-    for (int head = 0; head < layer.shape().kv_heads; ++head) {
-      ASSERT_EQ(own.kept(head), expected[z(head)].kept_) << "head " << head << " step " << i;
-      ASSERT_LT(own.lanes().length(head), budget + s.buffer);
-    }
-    own.step();
-    for (auto& e : expected) e.step();
-  }
+  expect_as_references(layer, s.spec(), budget, budget + s.buffer, std::move(expected), steps);
 }
 
 TEST(TriAttention, keeps_what_the_reference_keeps_for_200_steps) {
