@@ -24,7 +24,7 @@ SOURCES = git ls-files '*.cc' '*.h'
 CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-format)
 
 .PHONY: help demo test build python bench install results-page check check-format check-border check-asan check-tsan check-fuzz \
-	format tidy
+	check-fuzz-python format tidy
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -69,6 +69,12 @@ check-tsan: ## the tests of threaded kernels under the thread sanitizer
 
 check-fuzz: ## the fuzz targets (FUZZ_TARGETS, or all) for FUZZ_SECONDS each
 	@$(call CONFIGURE,fuzz,$(CLANG)) --target fuzz; tools/fuzz.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+check-fuzz-python: python ## the Python package's calls, for FUZZ_SECONDS
+	@cmake --build build/release --target make_tiny_gguf; mkdir -p build/fuzz-python; \
+	build/release/tests/package/make_tiny_gguf build/fuzz-python/tiny.gguf llama chatml; PYTHONPATH=build/release/python \
+	tools/python-with.sh tools/atheris-requirements.txt tests/python/binding_fuzz.py build/fuzz-python/tiny.gguf build/fuzz-python \
+	-max_total_time=$(FUZZ_SECONDS) -timeout=60 -max_len=200 -len_control=0 -print_final_stats=1
 
 format: ## clang-format over all sources
 	@$(SOURCES) | xargs $(CLANG_FORMAT) -i

@@ -15,7 +15,7 @@ namespace {
 
 [[noreturn]] void refuse(const nb::object& tokens) {
   throw UsageError(fmt::format("tokens are a sequence of integers, and this is one of type {}",
-                               nb::cast<std::string>(tokens.type().attr("__name__"))));
+                               text_of(nb::str(tokens.type().attr("__name__")))));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <string>
 
@@ -11,10 +10,16 @@ namespace nb = nanobind;
 /// The extension winnow._core: one bind_…() for each topic, each in the file of its name.
 namespace winnow::python {
 
-/// As Python shows it.
-inline std::string shown(nb::handle object) {
-  return nb::cast<std::string>(nb::steal<nb::str>(PyObject_Repr(object.ptr())));
+/// Raises UnicodeEncodeError, a ValueError, for what UTF-8 does not have: half of a surrogate pair.
+inline std::string text_of(const nb::str& text) {
+  Py_ssize_t size = 0;
+  const char* const data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (data == nullptr) nb::raise_python_error();
+  return {data, static_cast<std::size_t>(size)};
 }
+
+/// As Python shows it.
+inline std::string shown(nb::handle object) { return text_of(nb::repr(object)); }
 
 void bind_errors(nb::module_& m);
 void bind_options(nb::module_& m);

@@ -17,17 +17,17 @@ CacheOptions make(const std::string& spec, const nb::object& budget, const std::
   return out;
 }
 
-std::string text_of(const nb::handle& part, const char* what) {
+std::string part_of(const nb::handle& part, const char* what) {
   if (!nb::isinstance<nb::str>(part)) throw UsageError(fmt::format("{} is no {}: give a text", shown(part), what));
-  return nb::cast<std::string>(part);
+  return text_of(nb::borrow<nb::str>(part));
 }
 
 CacheOptions from_tuple(const nb::tuple& parts, Protocol protocol) {
   if (parts.size() < 1 || parts.size() > 3)
     throw UsageError(fmt::format("{} has {} parts: a cache is (spec, budget) or (spec, budget, kv_type)", shown(parts),
                                  parts.size()));
-  return make(text_of(parts[0], "spec"), parts.size() > 1 ? nb::object(parts[1]) : nb::none(),
-              parts.size() > 2 ? text_of(parts[2], "kv_type") : "f16", protocol);
+  return make(part_of(parts[0], "spec"), parts.size() > 1 ? nb::object(parts[1]) : nb::none(),
+              parts.size() > 2 ? part_of(parts[2], "kv_type") : "f16", protocol);
 }
 
 bool is_one(const nb::object& caches) {
@@ -38,16 +38,16 @@ bool is_one(const nb::object& caches) {
 
 std::optional<Budget> budget_of(const nb::object& budget) {
   if (budget.is_none()) return std::nullopt;
-  if (nb::isinstance<nb::str>(budget)) return Budget::parse(nb::cast<std::string>(budget));
+  if (nb::isinstance<nb::str>(budget)) return Budget::parse(text_of(nb::borrow<nb::str>(budget)));
   // numpy's integers have __index__, as int has
   if (PyIndex_Check(budget.ptr()) != 0 && !nb::isinstance<nb::bool_>(budget))
-    return Budget::parse(nb::cast<std::string>(nb::str(nb::steal(PyNumber_Index(budget.ptr())))));
+    return Budget::parse(text_of(nb::str(nb::steal(PyNumber_Index(budget.ptr())))));
   throw UsageError(fmt::format("{} is no budget: give a number of entries, '10%' or '64MiB'", shown(budget)));
 }
 
 CacheOptions cache_options_of(const nb::handle& cache, Protocol protocol) {
   if (nb::isinstance<CacheOptions>(cache)) return nb::cast<CacheOptions>(cache);
-  if (nb::isinstance<nb::str>(cache)) return make(nb::cast<std::string>(cache), nb::none(), "f16", protocol);
+  if (nb::isinstance<nb::str>(cache)) return make(text_of(nb::borrow<nb::str>(cache)), nb::none(), "f16", protocol);
   if (nb::isinstance<nb::tuple>(cache)) return from_tuple(nb::cast<nb::tuple>(cache), protocol);
   throw UsageError(fmt::format("{} is no cache: give a spec, (spec, budget) or (spec, budget, kv_type)", shown(cache)));
 }

@@ -40,10 +40,6 @@ Object hold(nb::object object) {
           }};
 }
 
-std::string text_of(const nb::handle& object) {
-  return nb::cast<std::string>(nb::steal<nb::str>(PyObject_Str(object.ptr())));
-}
-
 /// What score() has returned as an array of f32. Throws UsageError for what is none, another shape, and NaN.
 Scores scores_of(const std::string& name, const nb::object& result, const LayerView& view) {
   const auto numpy = nb::module_::import_("numpy");
@@ -54,7 +50,7 @@ Scores scores_of(const std::string& name, const nb::object& result, const LayerV
     throw UsageError(
         fmt::format("{}: score() has returned {} of shape {}: give numbers of shape {}, one for each KV head "
                     "and token",
-                    name, text_of(array.attr("dtype")), text_of(array.attr("shape")), text_of(expected)));
+                    name, text_of(nb::str(array.attr("dtype"))), shown(array.attr("shape")), shown(expected)));
   const auto floats = nb::cast<Rows>(numpy.attr("ascontiguousarray")(array, nb::arg("dtype") = numpy.attr("float32")));
   Scores out(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < out.heads(); ++head) {
@@ -89,11 +85,18 @@ int count_of(const std::string& name, const nb::object& method, const char* attr
   return out;
 }
 
+bool flag_of(const std::string& name, const nb::object& method, const char* attribute) {
+  const nb::object value = nb::getattr(method, attribute, nb::bool_(true));
+  if (!nb::isinstance<nb::bool_>(value))
+    throw UsageError(fmt::format("{}: {} is {}: give True or False", name, attribute, shown(value)));
+  return value.is(nb::bool_(true));
+}
+
 /// `observe`: None, a number of last queries, or 'all'.
 policy::ObservePart observe_of(const std::string& name, const nb::object& method) {
   const nb::object value = nb::getattr(method, "observe", nb::none());
   if (value.is_none()) return {};
-  if (nb::isinstance<nb::str>(value) && nb::cast<std::string>(value) == "all") return policy::observe_all();
+  if (value.equal(nb::str("all"))) return policy::observe_all();
   const int count = nb::isinstance<nb::str>(value) ? 0 : count_of(name, method, "observe");
   if (count == 0)
     throw UsageError(
@@ -118,7 +121,7 @@ policy::Method build(const std::string& name, const nb::object& factory, const n
   method.selection.score = {"score() in Python", [name, held = hold(object)](const LayerView& view, const AlwaysKept&) {
                               return score(name, held, view);
                             }};
-  method.selection.signed_scores = nb::cast<bool>(nb::getattr(object, "signed", nb::bool_(true)));
+  method.selection.signed_scores = flag_of(name, object, "signed");
   method.schedule = policy::Schedule::once;
   return method;
 }
