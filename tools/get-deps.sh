@@ -4,6 +4,7 @@
 # CMAKE_PREFIX_PATH (empty: CMake finds them by itself). Instant and silent when nothing is missing; needs the network only
 # for what is.
 #   get-deps.sh packages   only the Debian packages
+#   get-deps.sh portable   ggml for every processor of this architecture, not for this machine's
 #   WINNOW_SDIST=FILE      take llama-cpp-python's source package from FILE instead of pip
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -70,33 +71,66 @@ END
   return $status
 }
 
+# The kinds of processors that ggml is built for, the oldest first: its folder is lib/. The loader takes the best of lib/glibc-hwcaps/ that
+# the machine has.
+kinds() {
+  if [ "$wanted" != portable ]; then echo native; return; fi
+  case $(uname -m) in
+    x86_64) echo "x86-64-v2 x86-64-v3 x86-64-v4" ;;
+    *) echo baseline ;;
+  esac
+}
+
+kind_options() {
+  case $1 in
+    native) echo -DGGML_NATIVE=ON ;;
+    x86-64-v2) echo -DGGML_NATIVE=OFF -DGGML_SSE42=ON -DGGML_{AVX,AVX2,BMI2,FMA,F16C}=OFF ;;
+    x86-64-v3) echo -DGGML_NATIVE=OFF -DGGML_{SSE42,AVX,AVX2,BMI2,FMA,F16C}=ON ;;
+    x86-64-v4) echo -DGGML_NATIVE=OFF -DGGML_{SSE42,AVX,AVX2,BMI2,FMA,F16C,AVX512}=ON ;;
+    *) echo -DGGML_NATIVE=OFF ;;
+  esac
+}
+
+# build_kind KIND TARGET: in $work/KIND.
+build_kind() {
+  # shellcheck disable=SC2046
+  CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DBUILD_SHARED_LIBS=ON $(kind_options "$1") -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
+    -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
+    -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF -DGIT_EXE=OFF "-DLLAMA_BUILD_COMMIT=$version-winnow" \
+    "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib >"$work/log" 2>&1 &&
+    cmake --build "$work/$1" --target "$2" 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
+}
+
 build() {
-  local to=$1
+  local to=$1 kind oldest newer
+  read -r oldest newer <<<"$(kinds)"
   rm -rf "$cache"/build.*  # of a run that was killed: only one holds the lock
   work=$(mktemp -d "$cache/build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   fetch_source "$work"
   say "building ggml and libllama with $cxx (2 to 5 minutes, once)"
-  CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DBUILD_SHARED_LIBS=ON -DGGML_NATIVE=ON -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
-    -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
-    -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF -DGIT_EXE=OFF "-DLLAMA_BUILD_COMMIT=$version-winnow" \
-    "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib >"$work/log" 2>&1 &&
-    cmake --build "$work/build" --target install 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
+  build_kind "$oldest" install
+  for kind in $newer; do
+    build_kind "$kind" ggml-cpu
+    mkdir -p "$work/install/lib/glibc-hwcaps/$kind"
+    cp -L "$work/$kind/bin/libggml-cpu.so.0" "$work/install/lib/glibc-hwcaps/$kind"
+  done
   mv "$work/install" "$to"
 }
 
 install_packages "${packages[@]}"
 install_packages libdnnl-dev || say "going on without oneDNN: long prompts will be slower"
-if [ "${1:-}" = packages ]; then exit 0; fi
-if installed; then exit 0; fi
+readonly wanted=${1:-native}
+if [ "$wanted" = packages ]; then exit 0; fi
+if [ "$wanted" != portable ] && installed; then exit 0; fi
 choose_compiler
 prefix=$(folder)
 if [ ! -d "$prefix" ]; then
   mkdir -p "$cache"
   exec 9>"$cache/lock"
   flock 9
-  if has_amx && ! install_packages clang-16; then say "going on without clang-16: long prompts will be slower"; fi
+  if [ "$wanted" != portable ] && has_amx && ! install_packages clang-16; then say "going on without clang-16: long prompts will be slower"; fi
   choose_compiler
   prefix=$(folder)
   [ -d "$prefix" ] || build "$prefix"

@@ -15,7 +15,7 @@ choose_compiler() {
   local gcc
   flags=
   cc=${CC:-cc} cxx=${CXX:-c++}
-  has_amx || return 0
+  if [ "${wanted:-}" = portable ] || ! has_amx; then return 0; fi
   if command -v clang++-16 >/dev/null; then
     cc=clang-16 cxx=clang++-16 flags="-mamx-tile -mamx-int8 -mamx-bf16"
     return 0
@@ -28,7 +28,8 @@ choose_compiler() {
 folder() {
   local isa compiler patches
   patches=$(cat "$here"/ggml/*.patch | sha256sum | cut -c1-8)
-  isa=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo 2>/dev/null | cut -d: -f2 | tr ' ' '\n' | sort | sha256sum | cut -c1-12)
+  isa=portable
+  [ "${wanted:-}" = portable ] || isa=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo 2>/dev/null | cut -d: -f2 | tr ' ' '\n' | sort | sha256sum | cut -c1-12)
   compiler=$("$cxx" --version | head -n1 | tr -cs 'A-Za-z0-9.' '-' | cut -c1-40)
   echo "$cache/llama-$version-$patches-${compiler%-}-$(uname -m)-$isa"
 }
