@@ -77,7 +77,7 @@ void bind_cache(nb::module_& m) {
             const auto& tokens = self.transcript().tokens;
             return array_of<Integers>(std::vector<Token>(tokens), {tokens.size()});
           },
-          nb::rv_policy::move,
+          nb::rv_policy::automatic,
           "All tokens so far, [tokens] of int32: the last ones may be read with the next question.")
       .def("clone", clone, "A copy with memory of its own. Raises OutOfMemoryError.")
       .def("__repr__", [](SessionCache& self) {

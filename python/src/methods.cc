@@ -16,10 +16,13 @@ void bind_methods(nb::module_& m) {
       .def_ro("name", &OptionInfo::name)
       .def_ro("value", &OptionInfo::value, "Default.")
       .def_ro("range", &OptionInfo::range)
-      .def_ro("effect", &OptionInfo::effect);
+      .def_ro("effect", &OptionInfo::effect)
+      .def("__repr__",
+           [](const OptionInfo& o) { return fmt::format("<{}={} ({}): {}>", o.name, o.value, o.range, o.effect); });
   nb::class_<PartInfo>(m, "PartInfo", "A part of a method's composition.")
       .def_ro("place", &PartInfo::place)
-      .def_ro("text", &PartInfo::text);
+      .def_ro("text", &PartInfo::text)
+      .def("__repr__", [](const PartInfo& p) { return fmt::format("<{}: {}>", p.place, p.text); });
   nb::class_<MethodInfo>(m, "MethodInfo", "A method as `winnow methods NAME` shows it.")
       .def_ro("name", &MethodInfo::name)
       .def_ro("summary", &MethodInfo::summary)
@@ -32,7 +35,7 @@ void bind_methods(nb::module_& m) {
   m.def("list_ask_methods", list_ask_methods, "All methods of ask().");
   m.def(
       "describe_method", [](const std::string& spec) { return describe_method(spec); }, nb::arg("spec"),
-      "The parts of any spec, with the options that it gives. Raises UsageError.");
+      "The parts of any spec. Raises UsageError.");
   m.def(
       "canonical", [](const std::string& spec) { return Spec::parse(spec).print(); }, nb::arg("spec"),
       "A spec in canonical form. Raises UsageError.");

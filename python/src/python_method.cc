@@ -47,10 +47,10 @@ Scores scores_of(const std::string& name, const nb::object& result, const LayerV
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   const auto expected = nb::make_tuple(view.shape.kv_heads, view.tokens());
   if (!array.attr("shape").equal(expected) || std::string("fiub").find(kind) == std::string::npos)
-    throw UsageError(
-        fmt::format("{}: score() has returned {} of shape {}: give numbers of shape {}, one for each KV head "
-                    "and token",
-                    name, text_of(nb::str(array.attr("dtype"))), shown(array.attr("shape")), shown(expected)));
+    throw UsageError(fmt::format(
+        "{}: score() has returned {} of shape {}: give numbers of shape {}, one for each KV head "
+        "and token",
+        name, text_of(nb::str(nb::object(array.attr("dtype")))), shown(array.attr("shape")), shown(expected)));
   const auto floats = nb::cast<Rows>(numpy.attr("ascontiguousarray")(array, nb::arg("dtype") = numpy.attr("float32")));
   Scores out(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < out.heads(); ++head) {
@@ -106,7 +106,6 @@ policy::ObservePart observe_of(const std::string& name, const nb::object& method
 
 policy::Method build(const std::string& name, const nb::object& factory, const nb::dict& options) {
   const nb::object object = factory(**options);
-  if (!nb::hasattr(object, "score")) throw UsageError(fmt::format("{} has no score(layer)", name));
   const AlwaysKept kept{count_of(name, object, "sinks"), count_of(name, object, "recent")};
   policy::Method method;
   method.reading.observe = observe_of(name, object);
@@ -174,11 +173,12 @@ void bind_layer(nb::module_& m) {
       .def_prop_ro(
           "question", [](const Layer& self) { return self.view().question; },
           "How many of the last tokens are the question; 0: not known.")
-      .def_prop_ro("keys", &Layer::keys, nb::rv_policy::move,
+      .def_prop_ro("keys", &Layer::keys, nb::rv_policy::automatic,
                    "Read-only [KV heads, tokens, head_dim] of float32, rotated to their positions.")
-      .def_prop_ro("values", &Layer::values, nb::rv_policy::move, "Read-only [KV heads, tokens, head_dim] of float32.")
+      .def_prop_ro("values", &Layer::values, nb::rv_policy::automatic,
+                   "Read-only [KV heads, tokens, head_dim] of float32.")
       .def_prop_ro(
-          "attention", &Layer::attention, nb::rv_policy::move,
+          "attention", &Layer::attention, nb::rv_policy::automatic,
           "Read-only [query heads, tokens] of float32: the sum of the attention of the queries that the method's\n"
           "`observe` names; None where it names none.");
 }

@@ -45,7 +45,18 @@ SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std
   return std::make_shared<SessionState>(std::move(model), options);
 }
 
+/// Where the prompt is longer than the model's context. Raises it where Python was told that warnings are errors.
+void warn_of_context(const SessionPointer& session, const Transcript& transcript) {
+  const auto tokens = transcript.tokens.size();
+  const int context = session->model()->info().context;
+  if (tokens <= static_cast<std::size_t>(context)) return;
+  const auto text =
+      fmt::format("the prompt has {} tokens, the model's context {}: answers may suffer", tokens, context);
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) nb::raise_python_error();
+}
+
 Caches wrap(const SessionPointer& session, Prefilled prefilled, const Transcript& transcript) {
+  warn_of_context(session, transcript);
   const auto logits = share(std::move(prefilled.logits));
   Caches out;
   for (auto& cache : prefilled.caches)
@@ -79,7 +90,7 @@ std::vector<Caches> prefill(const SessionPointer& self, const std::string& text,
   const auto options = all_cache_options_of(caches, when);
   const auto conversation = before_question({text, "", system, format_of(format)});
   if (questions.empty()) throw UsageError("there is no question: give one, or use read()");
-  return self->call([&](Session& session) {
+  auto rows = self->call([&](Session& session) {
     auto prompts = session.model().tokenize(conversation, questions);
     Questions asking(session, prompts.text, prompts.questions, when, options);
     std::vector<Caches> out;
@@ -94,6 +105,8 @@ std::vector<Caches> prefill(const SessionPointer& self, const std::string& text,
     }
     return out;
   });
+  for (const auto& row : rows) warn_of_context(self, row.front()->transcript());
+  return rows;
 }
 
 void check_own(const SessionPointer& self, const SessionCache& cache) {
@@ -189,10 +202,10 @@ void bind_reading(nb::class_<SessionState>& session) {
            nb::sig(
                "def read_tokens(self, tokens: typing.Sequence[int] | numpy.ndarray, caches: CacheOptions | str | tuple "
                "| typing.Sequence = 'full') -> list[Cache]"),
-           "The same for tokens as they are. Raises InputError for an unknown one.")
+           "The same for tokens as they are, BOS included. Raises InputError for an unknown one.")
       .def("extend", extend<std::string>, nb::arg("cache"), nb::arg("question"),
-           "Reads one more question of the conversation that the cache is of. Its logits are then those of the last "
-           "token.")
+           "Reads one more question of the conversation that the cache is of, by the chat template, or as it is after\n"
+           "read_tokens() and format='raw'. Its logits are then those of the last token.")
       .def(
           "extend_tokens",
           [](const SessionPointer& self, SessionCache& cache, const nb::object& tokens) {

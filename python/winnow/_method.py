@@ -22,6 +22,24 @@ class Option:
         return (name, self.default, float(self.least), float(self.most), self.effect)
 
 
+class _Registered:
+    """What a spec of the name calls: the class that was registered last under it."""
+
+    def __init__(self, cls: type, declared: Sequence[tuple]) -> None:
+        self.cls = cls
+        self.declared = declared
+
+    def __call__(self, **options: int | float) -> object:
+        return self.cls(**options)
+
+    def is_redefined_by(self, cls: type, declared: Sequence[tuple]) -> bool:
+        """Whether it is the same definition, run again."""
+        return (self.cls.__module__, self.cls.__qualname__, self.declared) == (cls.__module__, cls.__qualname__, declared)
+
+
+_registered: dict[str, _Registered] = {}
+
+
 def method(name: str, **options: Option) -> Callable[[type], type]:
     """Registers a class under a name, for the whole process: it can then be used in every spec, wrapper and budget.
 
@@ -37,13 +55,21 @@ def method(name: str, **options: Option) -> Callable[[type], type]:
             def score(self, layer):
                 return numpy.linalg.norm(layer.values, axis=2) ** self.power
 
+    A class that is defined again, as when a notebook's cell runs again, takes the place of the former one if it has the same options.
     Raises UsageError when the name is taken, or not made of a to z, 0 to 9 and -.
     """
 
     def register(cls: type) -> type:
-        summary = (inspect.getdoc(cls) or "a method in Python").splitlines()[0]
+        if not callable(getattr(cls, "score", None)):
+            raise _core.UsageError(f"{cls!r} has no score(layer)")
         declared: Sequence[tuple] = [option.declared(each) for each, option in options.items()]
-        _core.add_method(name, summary, cls, declared)
+        if name in _registered and _registered[name].is_redefined_by(cls, declared):
+            _registered[name].cls = cls
+            return cls
+        registered = _Registered(cls, declared)
+        summary = (inspect.getdoc(cls) or "a method in Python").splitlines()[0]
+        _core.add_method(name, summary, registered, declared)
+        _registered[name] = registered
         return cls
 
     return register

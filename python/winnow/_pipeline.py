@@ -2,6 +2,7 @@
 """Questions about a text, called as kvpress's pipeline is."""
 
 import os
+import warnings
 from collections.abc import Sequence
 
 from winnow import _core
@@ -20,40 +21,71 @@ class Pipeline:
         question: str | None = None,
         *,
         questions: Sequence[str] | None = None,
-        press: str = "full",
+        press: str | None = None,
         compression_ratio: float | None = None,
         budget: int | str | None = None,
         kv_type: str = "f16",
+        answer_prefix: str = "",
         max_new_tokens: int = 50,
+        max_context_length: int | None = None,
         system: str = "",
     ) -> dict[str, str | list[str]]:
         """{"answer": …} for `question`, or {"answers": […]} for `questions`.
 
-        press: a spec. compression_ratio: the share of the text's entries that goes, from 0 to below 1, as in kvpress;
-        or budget: what stays, as everywhere in winnow. Raises UsageError.
+        press: a spec, or None for the full cache. compression_ratio: the share of the text's entries that goes, from 0 to below 1, as in
+        kvpress; or budget: what stays, as everywhere in winnow. answer_prefix: how answers begin, which is not returned.
+        max_context_length: tokens of the context that are read, from its beginning. Raises UsageError.
         """
-        if (question is None) == (questions is None):
-            raise _core.UsageError("give either a question or questions")
-        if compression_ratio is not None:
-            if budget is not None:
-                raise _core.UsageError("give either compression_ratio, which goes, or budget, which stays")
-            if not 0 <= compression_ratio < 1:
-                raise _core.UsageError(f"compression_ratio is {compression_ratio}: give a number from 0 to below 1")
-            budget = f"{100 * (1 - compression_ratio):g}%"
-        rows = self.session.prefill(
-            context,
-            [question] if questions is None else list(questions),
-            _core.CacheOptions(press, budget, kv_type),
-            protocol="question-agnostic",
-            system=system,
-        )
-        with generate([cache for [cache] in rows], max_tokens=max_new_tokens) as stream:
+        asked = _questions(question, questions)
+        cache = _cache(press, _budget(press, compression_ratio, budget), kv_type)
+        rows = self.session.prefill(self._cut(context, max_context_length), asked, cache, protocol="question-agnostic", system=system)
+        caches = [cache for [cache] in rows]
+        if answer_prefix:
+            prefix = self.session.model.tokenize(answer_prefix)
+            for cache in caches:
+                self.session.extend_tokens(cache, prefix)
+        with generate(caches, max_tokens=max_new_tokens) as stream:
             answers = [answer.text for answer in stream.answers()]
         return {"answer": answers[0]} if questions is None else {"answers": answers}
 
+    def _cut(self, context: str, most: int | None) -> str:
+        if most is None:
+            return context
+        tokens = self.session.model.tokenize(context)
+        if len(tokens) <= most:
+            return context
+        warnings.warn(f"the context has {len(tokens)} tokens: the first {most} are read", stacklevel=3)
+        return self.session.model.pieces(tokens[:most]).decode("utf-8", "ignore")
 
-def pipeline(model: str | os.PathLike | _core.Model, *, threads: int = 0) -> Pipeline:
-    """A pipeline of a GGUF file, or of a model that is loaded. threads: 0 is all cores."""
+
+def _questions(question: str | None, questions: Sequence[str] | None) -> list[str]:
+    if (question is None) == (questions is None):
+        raise _core.UsageError("give either a question or questions")
+    if isinstance(questions, str):
+        raise _core.UsageError("questions is one text: give a list, or question=")
+    return [question] if questions is None else list(questions)
+
+
+def _budget(press: str | None, compression_ratio: float | None, budget: int | str | None) -> int | str | None:
+    if compression_ratio is None:
+        return budget
+    if budget is not None:
+        raise _core.UsageError("give either compression_ratio, which goes, or budget, which stays")
+    if not isinstance(compression_ratio, (int, float)) or not 0 <= compression_ratio < 1:
+        raise _core.UsageError(f"compression_ratio is {compression_ratio!r}: give a number from 0 to below 1")
+    return f"{100 * (1 - compression_ratio)}%" if compression_ratio > 0 or press is not None else None
+
+
+def _cache(press: str | None, budget: int | str | None, kv_type: str) -> _core.CacheOptions:
+    if press is not None and not isinstance(press, str):
+        raise _core.UsageError(f"{press!r} is no press: give a spec, such as 'snapkv'")
+    if press in (None, "full") and budget is not None:
+        raise _core.UsageError("the full cache keeps everything: give a press, such as 'snapkv'")
+    return _core.CacheOptions(press or "full", budget, kv_type)
+
+
+def pipeline(model: str | os.PathLike | _core.Model, *, threads: int = 0, calibration: str = "") -> Pipeline:
+    """A pipeline of a GGUF file, or of a model that is loaded. threads: 0 is all cores. calibration: a file of `winnow calibrate`."""
     if not isinstance(model, _core.Model):
         model = _core.Model.load(os.fspath(model))
-    return Pipeline(_core.Session(model, threads=threads))
+    return Pipeline(_core.Session(model, threads=threads, calibration=calibration))

@@ -89,8 +89,8 @@ def generate(
 ) -> Stream:
     """Answers from one cache, or from several in one batch: each answer is what it would be alone.
 
-    The caches go on: they have then seen the question and the answer, but for the answer's last token. `question` is read first, by the model's
-    chat template. A temperature of 0 is greedy. `grammar` is llama.cpp's GBNF. Raises UsageError where a cache has nothing to answer from.
+    The caches go on: they have then seen the question and the answer, but for the answer's last token. `question` is read first, as by
+    Session.extend(): clone() a cache to ask it independent questions. A temperature of 0 is greedy. `grammar` is llama.cpp's GBNF. Raises UsageError where a cache has nothing to answer from.
     """
     all_caches = [caches] if isinstance(caches, _core.Cache) else list(caches)
     stream = _core.Stream(

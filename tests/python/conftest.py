@@ -28,4 +28,4 @@ def session(model):
 
 @pytest.fixture(scope="session")
 def text():
-    return " ".join(f"word{i % 7}" for i in range(25))
+    return " ".join(f"word{i % 7}" for i in range(20))

@@ -39,11 +39,52 @@ def test_a_pipeline_answers_what_the_session_answers(session, text):
     assert pipe(text, "who", press="knorm", budget="40%", max_new_tokens=ANSWER) == {"answer": answers[1]}
 
 
-@pytest.mark.parametrize("asked", [{}, {"question": "q", "questions": ["q"]}, {"question": "q", "compression_ratio": 1.0, "press": "knorm"},
-                                   {"question": "q", "compression_ratio": 0.5, "budget": 40, "press": "knorm"}])  # fmt: skip
+def test_a_pipeline_without_a_press_answers_from_the_full_cache(session, text):
+    [[cache]] = session.prefill(text, ["who"], "full")
+    expected = winnow.answer(cache, max_tokens=ANSWER).text
+    pipe = winnow.Pipeline(session)
+    assert pipe(text, "who", press=None, max_new_tokens=ANSWER) == {"answer": expected}
+    assert pipe(text, "who", press=None, compression_ratio=0, max_new_tokens=ANSWER) == {"answer": expected}
+
+
+def test_an_answer_goes_on_from_its_prefix(session, text):
+    [[cache]] = session.prefill(text, ["who"], "full")
+    session.extend_tokens(cache, session.model.tokenize("The answer"))
+    expected = winnow.answer(cache, max_tokens=ANSWER).text
+    assert winnow.Pipeline(session)(text, "who", answer_prefix="The answer", max_new_tokens=ANSWER) == {"answer": expected}
+
+
+def test_a_long_context_is_cut_with_a_warning(session, text):
+    model = session.model
+    short = model.pieces(model.tokenize(text)[:10]).decode("utf-8", "ignore")
+    with pytest.warns(UserWarning, match="the first 10 are read"):
+        cut = winnow.Pipeline(session)(text, "who", max_context_length=10, max_new_tokens=ANSWER)
+    assert cut == winnow.Pipeline(session)(short, "who", max_new_tokens=ANSWER)
+
+
+@pytest.mark.parametrize("asked", [
+    {},
+    {"question": "q", "questions": ["q"]},
+    {"questions": "who"},
+    {"question": "q", "compression_ratio": 1.0, "press": "knorm"},
+    {"question": "q", "compression_ratio": "0.5", "press": "knorm"},
+    {"question": "q", "compression_ratio": 0.5, "budget": 40, "press": "knorm"},
+    {"question": "q", "compression_ratio": 0.5},
+    {"question": "q", "budget": 40, "press": "full"},
+    {"question": "q", "press": object()},
+])  # fmt: skip
 def test_a_pipeline_refuses_what_does_not_go_together(session, text, asked):
     with pytest.raises(winnow.UsageError):
         winnow.Pipeline(session)(text, **asked)
+
+
+def test_records_become_a_frame(session, tmp_path):
+    task = tmp_path / "task.jsonl"
+    task.write_text(json.dumps({"question": "word1 word2 word3", "outputs": ["word1"], "max_tokens": 2}) + "\n")
+    records = winnow.evaluate(session, task, ["full", "knorm"], "50%")
+    frame = winnow.frame(records)
+    assert list(frame["spec"]) == ["full", "knorm"] and list(frame["score"]) == [record["score"] for record in records]
+    assert (frame["timings.prefill_ms"] > 0).all() and "series" not in frame
 
 
 def test_examples_run(path, file, tmp_path):

@@ -32,6 +32,7 @@ class Mistake:
     def score(self, layer):
         shape = (layer.kv_heads, layer.tokens)
         Mistake.layer = layer
+        assert not any(array.flags.writeable or array.flags.owndata for array in (layer.keys, layer.values))
         return [np.zeros((1, 2)), np.full(shape, np.nan), np.full(shape, "a"), None, 1 / 0 if self.kind == 4 else 0][self.kind]
 
 
@@ -73,4 +74,22 @@ def test_what_score_raises_comes_through(session, text):
 @pytest.mark.parametrize("name", ["snapkv", "My", "", "my-keydiff"])
 def test_names_are_checked(name):
     with pytest.raises(winnow.UsageError, match="name"):
-        winnow.method(name)(KeyDiff)
+        winnow.method(name)(Window)
+
+
+def test_a_class_that_is_defined_again_takes_the_place_of_the_former(session, text):
+    def define(sign):
+        @winnow.method("my-cell")
+        class Cell:
+            def score(self, layer):
+                return sign * np.linalg.norm(layer.keys, axis=2)
+
+    define(1)
+    long = kept(session, text, "my-cell")
+    define(-1)
+    assert kept(session, text, "my-cell") == kept(session, text, "knorm") != long
+
+
+def test_a_class_without_score_is_refused():
+    with pytest.raises(winnow.UsageError, match="score"):
+        winnow.method("my-nothing")(object)

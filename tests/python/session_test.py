@@ -140,6 +140,18 @@ def test_tokens_are_those_that_were_read(session, text):
     assert session.model.pieces(cache.tokens).decode().replace("▁", " ").strip() == text
 
 
+def test_arrays_are_read_only_and_share_memory(session, text):
+    [[cache]] = session.prefill(text, ["who"], "full")
+    for array in (cache.tokens, cache.logits, cache.kept()[0][0], session.model.tokenize(text)):
+        assert not array.flags.writeable and not array.flags.owndata
+
+
+def test_a_prompt_beyond_the_context_is_read_with_a_warning(session):
+    context = session.model.info.context
+    with pytest.warns(UserWarning, match=f"{context + 1} tokens, the model's context {context}"):
+        session.read_tokens([1] * (context + 1), ("streaming-llm", 8))
+
+
 def test_threads_take_turns(session, text):
     expected = winnow.answer(session.prefill(text, ["q0"], ("knorm", 32))[0][0], max_tokens=4).tokens
     answers = []

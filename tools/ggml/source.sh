@@ -30,7 +30,7 @@ folder() {
   patches=$(cat "$here"/ggml/*.patch | sha256sum | cut -c1-8)
   isa=portable
   [ "${wanted:-}" = portable ] || isa=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo 2>/dev/null | cut -d: -f2 | tr ' ' '\n' | sort | sha256sum | cut -c1-12)
-  compiler=$("$cxx" --version | head -n1 | tr -cs 'A-Za-z0-9.' '-' | cut -c1-40)
+  compiler=$("$cxx" --version | head -n1 | sed 's/^g++/c++/' | tr -cs 'A-Za-z0-9.' '-' | cut -c1-40)
   echo "$cache/llama-$version-$patches-${compiler%-}-$(uname -m)-$isa"
 }
 
