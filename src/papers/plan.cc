@@ -111,6 +111,9 @@ class Planner {
     if (asked != measure.lengths)
       note(fmt::format("{}: prompts have the length {}, not {} as in the recipe", measure.name, listed(asked),
                        lengths_in_words(measure)));
+    if (options->answer != measure.answer)
+      note(fmt::format("{}: answers have {} tokens, not {} as in the recipe", measure.name, options->answer,
+                       measure.answer));
     if (tasks_.limit > 0) note_limit(measure, made, count_without_limit(measure, found.tasks, *options));
     const int most = max_prompt(measure, made);
     for (auto& [info, task] : made) {
@@ -139,7 +142,7 @@ class Planner {
   std::optional<eval::TaskOptions> options_of(const Measure& measure, std::vector<int> lengths) const {
     eval::TaskOptions options = tasks_;
     options.shots = measure.shots;
-    options.answer = measure.answer;
+    if (measure.answer == 0 || tasks_.answer == 0) options.answer = measure.answer;
     options.depths = measure.depths;
     options.requests = measure.requests;
     if (!measure.seeds.empty()) options.seeds = measure.seeds;
@@ -249,6 +252,7 @@ class Planner {
       if (is_given && std::ranges::none_of(recipe_.measures, is_taken)) plan_.unused.emplace_back(name);
     };
     check("--length", !tasks_.lengths.empty(), [](const Measure& m) { return takes(m, TaskInfo::length); });
+    check("--answer", tasks_.answer > 0, [](const Measure& m) { return m.answer > 0; });
     check("--max-prompt", limits_.max_prompt > 0,
           [](const Measure& m) { return m.max_prompt > 0 || takes(m, TaskInfo::max_prompt); });
     check("--memory", tasks_.memory != usual.memory, [](const Measure& m) { return takes(m, TaskInfo::memory); });

@@ -590,6 +590,13 @@ def test_few_samples_tell_nothing(work, model, data):
     assert page_of(work, "few").count("<td>too few samples (one of a task)</td>") == 3
 
 
+def test_answers_may_be_shorter_than_the_recipe_s(work, model, data):
+    said = measure(work, data, "answers", "ahakv/figure-8", "--length", "40", "--answer", "3", "--beyond-context").stderr
+    assert "answers have 3 tokens, not 512 as in the recipe" in said
+    assert {r["id"] for r in records(work, "answers")} == {"40+3x1"}
+    assert "--answer" in measure(work, data, "unused", "ems/table-5", "--limit", "1", "--answer", "3").stderr, "it changes nothing there"
+
+
 def test_runs_of_other_lengths_stay_in_the_report(work, model, data):
     path = write(work, of_keys(), "keys.json")
     measure(work, data, "lengths", path, "--length", "2", "--limit", "2", "--beyond-context")
