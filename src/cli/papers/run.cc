@@ -106,7 +106,8 @@ void add_options(CLI::App& command, Raw& r) {
   as_split_list(command.add_option("--length", r.task.lengths, "of prompts that are made up, instead of the recipe's"),
                 kNumbers)
       ->check(counts_from(1));
-  command.add_option("--answer", r.task.answer, "tokens of answers, where the recipe has a number of them, instead of it")
+  command
+      .add_option("--answer", r.task.answer, "tokens of answers, where the recipe has a number of them, instead of it")
       ->check(counts_from(2));
   add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
