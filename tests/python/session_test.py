@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import pathlib
 import subprocess
 import threading
 
@@ -150,6 +151,22 @@ def test_a_prompt_beyond_the_context_is_read_with_a_warning(session):
     context = session.model.info.context
     with pytest.warns(UserWarning, match=f"{context + 1} tokens, the model's context {context}"):
         session.read_tokens([1] * (context + 1), ("streaming-llm", 8))
+
+
+def resident():
+    """Bytes of this process in memory."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_prefills_leave_nothing_behind(session, text):
+    def read(times):
+        for _ in range(times):
+            [[cache]] = session.prefill(text, ["who"], ("snapkv:window=8", 32))
+            cache.kept(), cache.logits, cache.tokens
+        return resident()
+
+    before = read(100)
+    assert read(400) - before < 1 << 20
 
 
 def test_threads_take_turns(session, text):
