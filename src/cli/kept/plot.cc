@@ -37,8 +37,9 @@ std::string script(const Kept& kept, const std::string& terminal) {
       "set palette defined (0 'white', 0.25 '#9ecae1', 1 '#08306b')\nset tics out nomirror\nset format x '%.0f'\n"
       "set xrange [0:{}]\nset yrange [{}:0]\n"
       "plot '-' matrix using (($1+0.5)*{}):(($2+0.5)/{}.0):3 with image notitle\n",
-      terminal, kMargins, eval::quoted(fmt::format("{}: {:.1f} % of {} tokens kept", kept.spec, share, kept.n_prompt)),
-      kept.n_prompt, kept.layers.size(), static_cast<double>(kept.n_prompt) / bins, kept.heads());
+      terminal, kMargins,
+      eval::gnuplot_text(fmt::format("{}: {:.1f} % of {} tokens kept", kept.spec, share, kept.n_prompt)), kept.n_prompt,
+      kept.layers.size(), static_cast<double>(kept.n_prompt) / bins, kept.heads());
   for (const auto& layer : kept.layers) {
     for (const auto& head : layer) {
       for (const double density : densities(head, kept.n_prompt, bins)) out += fmt::format("{:.3g} ", density);

@@ -26,7 +26,7 @@ std::string plain(const std::string& text) {
   for (char& c : out) {
     if (c == '<' || c == '>' || c == '&') c = '?';
   }
-  return quoted(out);
+  return gnuplot_text(out);
 }
 
 /// Settings are those of gnuplot's start but for these.

@@ -70,7 +70,7 @@ pid_t start(int in, int out) {
 
 }  // namespace
 
-std::string quoted(const std::string& text) {
+std::string gnuplot_text(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "''" : static_cast<unsigned char>(c) < ' ' ? " " : std::string(1, c);
   return out + "'";

@@ -8,7 +8,7 @@ namespace winnow::eval {
 
 /// A text as a string in a script, in single quotes: there gnuplot's only escape is the doubled quote. Control
 /// characters become spaces.
-std::string quoted(const std::string& text);
+std::string gnuplot_text(const std::string& text);
 
 /// What gnuplot writes to its stdout when it reads a script. Throws InputError when gnuplot is not there (has_gnuplot()
 /// tells) or fails.
