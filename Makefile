@@ -6,14 +6,14 @@ SHELL := /bin/bash
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
 
-# $(call CONFIGURE,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends
+# $(call BUILD,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends
 # the recipe. A folder that was configured with another ggml is configured anew: CMake would keep half of the old one.
 WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
 CCACHE = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEPS; \
 	fresh=$$(grep -qsF "CMAKE_PREFIX_PATH:UNINITIALIZED=$$WINNOW_DEPS" build/$(1)/CMakeCache.txt || echo --fresh); \
-	cmake $$fresh --preset $(1) $(WERROR) $(CCACHE) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; \
-	cmake --build build/$(1)
+	cmake $$fresh --preset $(1) $(WERROR) $(CCACHE) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+BUILD = $(call CONFIGURE,$(1),$(2)); cmake --build build/$(1)
 CLANG = -DCMAKE_C_COMPILER=$(word 1,$(shell command -v clang-16 clang)) -DCMAKE_CXX_COMPILER=$(word 1,$(shell command -v clang++-16 clang++))
 MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
 CTEST = ctest --test-dir build/$(1) --output-on-failure -j 2 $(2)
@@ -27,31 +27,31 @@ CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-forma
 	check-fuzz-python format tidy
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
 # CI builds the benchmark programs, too, which have to compile, and the Python package, which is tested.
 build: ## build the command, the library and the tests
-	@$(call CONFIGURE,release,$(if $(CI),-DWINNOW_BENCH=ON $(PYTHON)))
+	@$(call BUILD,release,$(if $(CI),-DWINNOW_BENCH=ON $(PYTHON)))
 
 python: ## the same with the Python package, in build/release/python
-	@$(call CONFIGURE,release,$(PYTHON)) --target winnow_python_stub
+	@$(call BUILD,release,$(PYTHON)) --target winnow_python_stub
 
 demo: ## ask a question about a long text: full cache, streaming-llm and snapkv side by side
-	@tools/get-deps.sh packages; tools/get-model.sh >/dev/null & $(call CONFIGURE,release) --target winnow_command; \
+	@tools/get-deps.sh packages; tools/get-model.sh >/dev/null & $(call BUILD,release) --target winnow_command; \
 	wait $$!; $(MODEL); WINNOW=build/release/winnow WINNOW_MODEL=$$WINNOW_TEST_MODEL tools/demo.sh
 
 test: build ## build and run all tests
 	@$(MODEL); $(call CTEST,release)
 
 bench: ## build the benchmark programs into build/release/bench
-	@$(call CONFIGURE,release,-DWINNOW_BENCH=ON)
+	@$(call BUILD,release,-DWINNOW_BENCH=ON)
 
 install: build ## cmake --install, to PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
 
 results-page: ## tables and plots of an evaluation's records (RECORDS: their folders) as build/results.html
 	@test -n "$(RECORDS)" || { echo "name the folders of records: make results-page RECORDS=DIR" >&2; exit 2; }
-	@$(call CONFIGURE,release) --target winnow_command; build/release/winnow eval report $(RECORDS) -o build/results.html
+	@$(call BUILD,release) --target winnow_command; build/release/winnow eval report $(RECORDS) -o build/results.html
 
 check: check-format test tidy check-asan check-tsan ## all checks but the fuzzers: before you send a change
 
@@ -59,16 +59,16 @@ check-format: ## that clang-format would change nothing
 	@$(SOURCES) | xargs $(CLANG_FORMAT) --dry-run -Werror
 
 check-border: ## the tests of what is untrusted, under the address and undefined-behaviour sanitizers
-	@$(call CONFIGURE,asan) --target border; $(MODEL); $(call CTEST,asan,-L border)
+	@$(call BUILD,asan) --target border; $(MODEL); $(call CTEST,asan,-L border)
 
 check-asan: ## all tests under the address and undefined-behaviour sanitizers
-	@$(call CONFIGURE,asan); $(MODEL); $(call CTEST,asan,-LE package)
+	@$(call BUILD,asan); $(MODEL); $(call CTEST,asan,-LE package)
 
 check-tsan: ## the tests of threaded kernels under the thread sanitizer
-	@$(call CONFIGURE,tsan); $(call CTEST,tsan,-L threads)
+	@$(call BUILD,tsan); $(call CTEST,tsan,-L threads)
 
 check-fuzz: ## the fuzz targets (FUZZ_TARGETS, or all) for FUZZ_SECONDS each
-	@$(call CONFIGURE,fuzz,$(CLANG)) --target fuzz; tools/fuzz.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+	@$(call BUILD,fuzz,$(CLANG)) --target fuzz; tools/fuzz.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 check-fuzz-python: python ## the Python package's calls, for FUZZ_SECONDS
 	@cmake --build build/release --target make_tiny_gguf; mkdir -p build/fuzz-python; \
@@ -79,5 +79,5 @@ check-fuzz-python: python ## the Python package's calls, for FUZZ_SECONDS
 format: ## clang-format over all sources
 	@$(SOURCES) | xargs $(CLANG_FORMAT) -i
 
-tidy: build ## clang-tidy over all sources
-	@git ls-files 'src/*.cc' | xargs -P 2 -n 4 clang-tidy -p build/release --quiet
+tidy: ## clang-tidy over all sources
+	@$(call CONFIGURE,tidy,$(PYTHON)); git ls-files 'src/*.cc' 'python/src/*.cc' | xargs -P 2 -n 4 clang-tidy -p build/tidy --quiet

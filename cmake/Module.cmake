@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# winnow_module(NAME SOURCES... DEPS... PRIVATE_DEPS... HEAVY HEADERS...): one static library for one folder of src/. HEAVY headers of other
-# libraries are precompiled.
+# winnow_module(NAME SOURCES... DEPS... PRIVATE_DEPS... HEAVY HEADERS...): one static library for one folder of src/.
+# HEAVY headers of other libraries are precompiled.
 # A folder may include the headers of those in its DEPS, and of theirs: tests/includes checks it. Outside of a shared library only what is
 # marked with WINNOW_EXPORT is visible.
 function(winnow_module name)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# winnow_precompile(TARGET HEADERS...): these and the standard library's heavy headers are read once for all files of TARGET, which takes
-# a quarter off their time. Not where a compiler cache is used: it knows files better by themselves, and finds includes that are missing.
+# winnow_precompile(TARGET HEADERS...): these and the standard library's heavy headers are read once for all files of
+# TARGET, which takes a quarter off their time. Not where a compiler cache is used: it knows files better by themselves,
+# and finds includes that are missing.
 set(WINNOW_HEAVY_HEADERS <algorithm> <chrono> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <numeric> <optional> <set>
   <span> <string> <vector> <spdlog/fmt/fmt.h>)
 

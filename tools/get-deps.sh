@@ -71,8 +71,8 @@ END
   return $status
 }
 
-# The kinds of processors that ggml is built for, the oldest first: its folder is lib/. The loader takes the best of lib/glibc-hwcaps/ that
-# the machine has.
+# The kinds of processors that ggml is built for, the oldest first: its folder is lib/. The loader takes the best of
+# lib/glibc-hwcaps/ that the machine has.
 kinds() {
   if [ "$wanted" != portable ]; then echo native; return; fi
   case $(uname -m) in
@@ -91,14 +91,15 @@ kind_options() {
   esac
 }
 
-# build_kind KIND TARGET: in $work/KIND.
+# build_kind KIND TARGET RPATH: in $work/KIND.
 build_kind() {
   # shellcheck disable=SC2046
   CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DBUILD_SHARED_LIBS=ON $(kind_options "$1") -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
     -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
     -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF -DGIT_EXE=OFF "-DLLAMA_BUILD_COMMIT=$version-winnow" \
-    "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib >"$work/log" 2>&1 &&
+    "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON "-DCMAKE_INSTALL_RPATH=$3" \
+    >"$work/log" 2>&1 &&
     cmake --build "$work/$1" --target "$2" 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
 }
 
@@ -110,18 +111,24 @@ build() {
   trap 'rm -rf "$work"' EXIT
   fetch_source "$work"
   say "building ggml and libllama with $cxx (2 to 5 minutes, once)"
-  build_kind "$oldest" install
+  # shellcheck disable=SC2016
+  build_kind "$oldest" install '$ORIGIN'
   for kind in $newer; do
-    build_kind "$kind" ggml-cpu
+    # shellcheck disable=SC2016
+    build_kind "$kind" ggml-cpu '$ORIGIN/../..'
     mkdir -p "$work/install/lib/glibc-hwcaps/$kind"
     cp -L "$work/$kind/bin/libggml-cpu.so.0" "$work/install/lib/glibc-hwcaps/$kind"
   done
   mv "$work/install" "$to"
 }
 
+readonly wanted=${1:-native}
+case $wanted in
+  packages | portable | native) ;;
+  *) say "get-deps.sh has no '$wanted': it takes packages, portable or nothing"; exit 2 ;;
+esac
 install_packages "${packages[@]}"
 install_packages libdnnl-dev || say "going on without oneDNN: long prompts will be slower"
-readonly wanted=${1:-native}
 if [ "$wanted" = packages ]; then exit 0; fi
 if [ "$wanted" != portable ] && installed; then exit 0; fi
 choose_compiler

@@ -105,7 +105,8 @@ std::vector<Caches> prefill(const SessionPointer& self, const std::string& text,
     }
     return out;
   });
-  for (const auto& row : rows) warn_of_context(self, row.front()->transcript());
+  const auto tokens = [](const Caches& row) { return row.front()->transcript().tokens.size(); };
+  warn_of_context(self, std::ranges::max_element(rows, {}, tokens)->front()->transcript());
   return rows;
 }
 

@@ -55,7 +55,8 @@ def method(name: str, **options: Option) -> Callable[[type], type]:
             def score(self, layer):
                 return numpy.linalg.norm(layer.values, axis=2) ** self.power
 
-    A class that is defined again, as when a notebook's cell runs again, takes the place of the former one if it has the same options.
+    A class that is defined again, as when a notebook's cell runs again, takes the place of the former one if it has the
+    same options.
     Raises UsageError when the name is taken, or not made of a to z, 0 to 9 and -.
     """
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions about a text, called as kvpress's pipeline is."""
 
+import numbers
 import os
 import warnings
 from collections.abc import Sequence
@@ -32,9 +33,10 @@ class Pipeline:
     ) -> dict[str, str | list[str]]:
         """{"answer": …} for `question`, or {"answers": […]} for `questions`.
 
-        press: a spec, or None for the full cache. compression_ratio: the share of the text's entries that goes, from 0 to below 1, as in
-        kvpress; or budget: what stays, as everywhere in winnow. answer_prefix: how answers begin, which is not returned.
-        max_context_length: tokens of the context that are read, from its beginning. Raises UsageError.
+        press: a spec, or None for the full cache. compression_ratio: the share of the text's entries that goes, from 0
+        to below 1, as in kvpress; or budget: what stays, as everywhere in winnow. answer_prefix: how answers begin,
+        which is not returned. max_context_length: tokens of the context that are read, from its beginning.
+        Raises UsageError.
         """
         asked = _questions(question, questions)
         cache = _cache(press, _budget(press, compression_ratio, budget), kv_type)
@@ -51,6 +53,8 @@ class Pipeline:
     def _cut(self, context: str, most: int | None) -> str:
         if most is None:
             return context
+        if most < 1:
+            raise _core.UsageError(f"max_context_length is {most}: give at least 1")
         tokens = self.session.model.tokenize(context)
         if len(tokens) <= most:
             return context
@@ -71,9 +75,11 @@ def _budget(press: str | None, compression_ratio: float | None, budget: int | st
         return budget
     if budget is not None:
         raise _core.UsageError("give either compression_ratio, which goes, or budget, which stays")
-    if not isinstance(compression_ratio, (int, float)) or not 0 <= compression_ratio < 1:
+    if not isinstance(compression_ratio, numbers.Real) or not 0 <= compression_ratio < 1:
         raise _core.UsageError(f"compression_ratio is {compression_ratio!r}: give a number from 0 to below 1")
-    return f"{100 * (1 - compression_ratio)}%" if compression_ratio > 0 or press is not None else None
+    if compression_ratio == 0 and press in (None, "full"):
+        return None
+    return f"{100 * (1 - float(compression_ratio))}%"
 
 
 def _cache(press: str | None, budget: int | str | None, kv_type: str) -> _core.CacheOptions:
@@ -81,11 +87,14 @@ def _cache(press: str | None, budget: int | str | None, kv_type: str) -> _core.C
         raise _core.UsageError(f"{press!r} is no press: give a spec, such as 'snapkv'")
     if press in (None, "full") and budget is not None:
         raise _core.UsageError("the full cache keeps everything: give a press, such as 'snapkv'")
-    return _core.CacheOptions(press or "full", budget, kv_type)
+    return _core.CacheOptions("full" if press is None else press, budget, kv_type)
 
 
 def pipeline(model: str | os.PathLike | _core.Model, *, threads: int = 0, calibration: str = "") -> Pipeline:
-    """A pipeline of a GGUF file, or of a model that is loaded. threads: 0 is all cores. calibration: a file of `winnow calibrate`."""
+    """A pipeline of a GGUF file, or of a model that is loaded.
+
+    threads: 0 is all cores. calibration: a file of `winnow calibrate`.
+    """
     if not isinstance(model, _core.Model):
         model = _core.Model.load(os.fspath(model))
     return Pipeline(_core.Session(model, threads=threads, calibration=calibration))
