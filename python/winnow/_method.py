@@ -63,6 +63,7 @@ def method(name: str, **options: Option) -> Callable[[type], type]:
     def register(cls: type) -> type:
         if not callable(getattr(cls, "score", None)):
             raise _core.UsageError(f"{cls!r} has no score(layer)")
+        cls(**{each: option.default for each, option in options.items()})  # whatever it raises is raised here, once
         declared: Sequence[tuple] = [option.declared(each) for each, option in options.items()]
         if name in _registered and _registered[name].is_redefined_by(cls, declared):
             _registered[name].cls = cls

@@ -74,7 +74,7 @@ def test_what_score_raises_comes_through(session, text):
 @pytest.mark.parametrize("name", ["snapkv", "My", "", "my-keydiff"])
 def test_names_are_checked(name):
     with pytest.raises(winnow.UsageError, match="name"):
-        winnow.method(name)(Window)
+        winnow.method(name)(type("Other", (KeyDiff,), {}))
 
 
 def test_a_class_that_is_defined_again_takes_the_place_of_the_former(session, text):
@@ -88,6 +88,12 @@ def test_a_class_that_is_defined_again_takes_the_place_of_the_former(session, te
     long = kept(session, text, "my-cell")
     define(-1)
     assert kept(session, text, "my-cell") == kept(session, text, "knorm") != long
+
+
+def test_a_class_that_cannot_be_made_is_refused():
+    with pytest.raises(TypeError, match="window"):
+        winnow.method("my-other-window")(Window)
+    assert winnow.list_methods()
 
 
 def test_a_class_without_score_is_refused():
