@@ -594,7 +594,7 @@ def test_answers_may_be_shorter_than_the_recipe_s(work, model, data):
     said = measure(work, data, "answers", "ahakv/figure-8", "--length", "40", "--answer", "3", "--beyond-context").stderr
     assert "answers have 3 tokens, not 512 as in the recipe" in said
     assert {r["id"] for r in records(work, "answers")} == {"40+3x1"}
-    assert "--answer" in measure(work, data, "unused", "ems/table-5", "--limit", "1", "--answer", "3").stderr, "it changes nothing there"
+    assert "--answer" in measure(work, data, "no_answer", "ems/table-5", "--limit", "1", "--answer", "3").stderr, "it changes nothing there"
 
 
 def test_runs_of_other_lengths_stay_in_the_report(work, model, data):
