@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions about a text, called as kvpress's pipeline is."""
 
+import bisect
 import numbers
 import os
 import warnings
@@ -55,11 +56,12 @@ class Pipeline:
             return context
         if most < 1:
             raise _core.UsageError(f"max_context_length is {most}: give at least 1")
-        tokens = self.session.model.tokenize(context)
-        if len(tokens) <= most:
+        count = self.session.model.tokenize
+        if (tokens := len(count(context))) <= most:
             return context
-        warnings.warn(f"the context has {len(tokens)} tokens: the first {most} are read", stacklevel=3)
-        return self.session.model.pieces(tokens[:most]).decode("utf-8", "ignore")
+        warnings.warn(f"the context has {tokens} tokens: the first {most} are read", stacklevel=3)
+        # not the tokens' own text, which may begin with a space that the context does not have
+        return context[: bisect.bisect_right(range(len(context)), most, key=lambda n: len(count(context[:n]))) - 1]
 
 
 def _questions(question: str | None, questions: Sequence[str] | None) -> list[str]:
