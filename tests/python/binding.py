@@ -74,6 +74,10 @@ class Binding:
         self.closed.close()
         [self.read] = self.session.read("some words", "full")
         self.expected = self.logits()
+        self.begin()
+
+    def begin(self):
+        """What earlier calls have left is gone."""
         self.caches = [self.read.clone(), self.dead]
 
     def logits(self):
@@ -83,7 +87,7 @@ class Binding:
     def run(self, data: bytes) -> None:
         """Makes up to eight calls, then checks that the session works as before."""
         choices = Choices(data)
-        self.caches = [self.read.clone(), self.dead]
+        self.begin()
         for _ in range(1 + choices.below(8)):
             call = choices.of(CALLS)
             try:

@@ -117,8 +117,8 @@ def test_a_generation_task(tasks, tmp_path, options):
         samples, scores = by_lm_eval(tasks, server, "facts", f"{tmp_path}/lm-eval")
     answers = [(samples[i]["resps"][0][0], record["answer"]) for i, record in enumerate(records)]
     other = [(served, alone) for served, alone in answers if served != alone]
-    # the server adds up prompts and batches in another order, so one answer may come to a tie and end differently
-    assert len(answers) == len(FACTS) and len(other) <= 1 and all(served.split()[0] == alone.split()[0] for served, alone in other), other
+    # the server adds up prompts and batches in another order, so with few entries one answer may come to a tie and end differently
+    assert len(answers) == len(FACTS) and len(other) <= (options == SNAPKV) and all(served.split()[0] == alone.split()[0] for served, alone in other), other
     assert [samples[i]["contains"] for i in range(len(FACTS))] == [record["score"] for record in records]
     assert scores["contains,none"] == pytest.approx(sum(record["score"] for record in records) / len(FACTS))
 
