@@ -137,4 +137,8 @@ Scores leverage(const LayerView& view, const AlwaysKept& always_kept, const Sket
   return out;
 }
 
+std::size_t leverage_bytes(const LayerPrompt& prompt, const Sketch& sketch) {
+  return as_size(prompt.tokens) * as_size(prompt.kv_heads + prompt.head_dim + sketch.dimensions) * sizeof(float);
+}
+
 }  // namespace winnow::policy

@@ -17,4 +17,7 @@ struct Sketch {
 /// centred keys times a matrix of N(0, 1 / k), x (XᵀX + 0.01 I)⁻¹ xᵀ for each row x. Of always kept entries 0.
 Scores leverage(const LayerView& view, const AlwaysKept& always_kept, const Sketch& sketch);
 
+/// Its result, what turns keys back, and the reduced keys of one head.
+std::size_t leverage_bytes(const LayerPrompt& prompt, const Sketch& sketch);
+
 }  // namespace winnow::policy

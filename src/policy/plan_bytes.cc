@@ -32,8 +32,10 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
   const std::size_t vectors =
       method.lanes.merge ? sides * as_size(entries) * as_size(shape.head_dim) * sizeof(float) : 0;
   const std::size_t merged = vectors + merge_bytes(method, shape, tokens, entries);
+  const LayerPrompt prompt{tokens, shape.group(), shape.head_dim, shape.kv_heads};
+  const std::size_t scoring = method.selection.score_bytes ? method.selection.score_bytes(prompt) : 0;
   const std::size_t lengths = method.selection.output_lengths ? scores : 0;  // of a KV head's query heads, the mean
-  return scores + std::max({columns + merged, ranking, lengths});
+  return scores + std::max({columns + merged, ranking, lengths, scoring});
 }
 
 }  // namespace winnow::policy

@@ -82,4 +82,6 @@ CountedVector<double> redundancy(int n, int head_dim, const KeyRows& keys) {
   return sums;
 }
 
+std::size_t redundancy_bytes(int n) { return as_size(n) * (sizeof(double) + sizeof(float)); }
+
 }  // namespace winnow::policy

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 
@@ -16,5 +17,8 @@ using KeyRows = std::function<void(int first, int count, std::span<float> out)>;
 /// the last of several similar keys is not redundant. R-KV (Cai et al., 2025), section 3. Time grows as n², memory as
 /// n.
 CountedVector<double> redundancy(int n, int head_dim, const KeyRows& keys);
+
+/// Its result and the keys' lengths.
+std::size_t redundancy_bytes(int n);
 
 }  // namespace winnow::policy

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds for every method's plan.
+#include "policy/plan.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "base/memory.h"
 #include "policy/fake_layer.h"
 #include "policy/views.h"
 #include "winnow/error.h"
@@ -24,6 +27,24 @@ TEST(Plan, refuses_what_is_always_kept_already) {
       EXPECT_NE(std::string(error.what()).find(std::to_string(budget)), std::string::npos) << error.what();
       EXPECT_NE(std::string(error.what()).find("at least"), std::string::npos) << error.what();
     }
+  }
+}
+
+/// Of scores that take more than themselves.
+TEST(Plan, takes_the_bytes_that_were_foretold) {
+  constexpr int kTokens = 700;
+  constexpr int kBudget = 100;
+  const FakeLayer layer(2, 2, kTokens, random_attention(1));
+  for (const char* text : {"compactor", "r-kv:when=prefill"}) {
+    const Spec spec = Spec::parse(text);
+    MemoryAccount account;
+    layer.look(spec.method(), kBudget, 0, 1, [&](const policy::LayerView& view) {
+      const CountingScope scope(account);
+      (void)policy::plan(spec.method(), view, kBudget, {kBudget, {}});
+    });
+    const auto foretold = policy::plan_bytes(spec.method(), layer.shape(), kTokens, 2 * kBudget);
+    EXPECT_LE(account.peak(), foretold) << text;
+    EXPECT_GE(static_cast<double>(account.peak()), 0.9 * static_cast<double>(foretold)) << text;
   }
 }
 

@@ -278,8 +278,10 @@ struct ReadingParts {
 /// What acts when a layer of the prompt is done, and chooses the entries that are kept.
 struct SelectionParts {
   AlwaysKeptPart always_kept;
-  LeastPart least;              ///< REQUIRES: set where the method needs a budget
-  ScorePart score;              ///< empty: nothing but the always kept entries is kept
+  LeastPart least;  ///< REQUIRES: set where the method needs a budget
+  ScorePart score;  ///< empty: nothing but the always kept entries is kept
+  /// Bytes that score has in use at its peak, beside what it returns; empty: hardly any.
+  std::function<std::size_t(const LayerPrompt&)> score_bytes;
   LayerBudgetPart over_layers;  ///< empty: uniform
   HeadBudgetPart over_heads;    ///< empty: uniform
   /// over_heads spreads over the heads of all layers, from all their scores; so the prompt is read twice. What is

@@ -117,6 +117,7 @@ Preset compactor() {
             method.selection.score = {
                 "attention within tiles times the value's length, and leverage of the key",
                 [s](const LayerView& view, const AlwaysKept& always_kept) { return blended(view, always_kept, s); }};
+            method.selection.score_bytes = [s](const LayerPrompt& prompt) { return leverage_bytes(prompt, s.sketch); };
             method.selection.over_heads = adaptive(options.number("floor"), FloorRule::blend);
             method.selection.signed_scores = true;
             method.selection.turns_keys = true;

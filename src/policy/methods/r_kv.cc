@@ -110,6 +110,7 @@ Method build(const Options& options) {
   method.selection.score = {
       "max-pooled attention of the window, less how redundant the key is",
       [s](const LayerView& view, const AlwaysKept& always_kept) { return of_prompt(view, always_kept, s); }};
+  method.selection.score_bytes = [](const LayerPrompt& prompt) { return redundancy_bytes(prompt.tokens); };
   method.selection.signed_scores = true;
   method.schedule = Schedule::once;
   if (options.text("when") == "prefill") return method;
