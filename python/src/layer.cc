@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layer.h"
 
-#include <nanobind/stl/optional.h>
-
 #include "bind.h"
 #include "winnow/error.h"
 
@@ -35,8 +33,9 @@ Cube Layer::keys() const { return all_rows(view(), &policy::LayerView::key); }
 
 Cube Layer::values() const { return all_rows(view(), &policy::LayerView::value); }
 
-std::optional<Rows> Layer::attention() const {
-  if (view().observations.size() == 0) return std::nullopt;
+Rows Layer::attention() const {
+  if (view().observations.size() == 0)
+    throw UsageError("the method observes no attention: give its class `observe`, a number of last queries or 'all'");
   const auto& observed = view().observations[0];
   std::vector<float> out;
   for (int head = 0; head < observed.query_heads(); ++head) {

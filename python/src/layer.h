@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-
 #include "arrays.h"
 #include "winnow/policy/method.h"
 
@@ -19,8 +17,8 @@ class Layer {
   /// f32, rotated to the tokens' positions, [H_kv][n][d].
   Cube keys() const;
   Cube values() const;
-  /// [H_q][n]; none: the method observes nothing.
-  std::optional<Rows> attention() const;
+  /// [H_q][n]. Throws UsageError when the method observes nothing.
+  Rows attention() const;
 
  private:
   const policy::LayerView* view_;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
@@ -8,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -40,8 +40,26 @@ Object hold(nb::object object) {
           }};
 }
 
-/// What score() has returned as an array of f32. Throws UsageError for what is none, another shape, and NaN.
-Scores scores_of(const std::string& name, const nb::object& result, const LayerView& view) {
+/// How a method in Python is called, and whether its scores may be negative.
+struct Mine {
+  std::string name;
+  bool signed_scores;
+};
+
+/// Throws UsageError for NaN, and for negative scores of a method that says it has none.
+void check(const Mine& mine, int head, std::span<const float> scores) {
+  const auto nan = std::ranges::count_if(scores, [](float x) { return x != x; });
+  if (nan > 0)
+    throw UsageError(
+        fmt::format("{}: {} of the {} scores of KV head {} are no numbers", mine.name, nan, scores.size(), head));
+  const auto negative = mine.signed_scores ? 0 : std::ranges::count_if(scores, [](float x) { return x < 0; });
+  if (negative > 0)
+    throw UsageError(fmt::format("{}: {} of the {} scores of KV head {} are negative, and signed is False", mine.name,
+                                 negative, scores.size(), head));
+}
+
+/// What score() has returned as an array of f32. Throws UsageError for what is none, and another shape.
+Scores scores_of(const Mine& mine, const nb::object& result, const LayerView& view) {
   const auto numpy = nb::module_::import_("numpy");
   const nb::object array = numpy.attr("asarray")(result);
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
@@ -50,16 +68,13 @@ Scores scores_of(const std::string& name, const nb::object& result, const LayerV
     throw UsageError(fmt::format(
         "{}: score() has returned {} of shape {}: give numbers of shape {}, one for each KV head "
         "and token",
-        name, text_of(nb::str(nb::object(array.attr("dtype")))), shown(array.attr("shape")), shown(expected)));
+        mine.name, text_of(nb::str(nb::object(array.attr("dtype")))), shown(array.attr("shape")), shown(expected)));
   const auto floats = nb::cast<Rows>(numpy.attr("ascontiguousarray")(array, nb::arg("dtype") = numpy.attr("float32")));
   Scores out(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < out.heads(); ++head) {
     const float* const row = floats.data() + static_cast<std::ptrdiff_t>(head) * out.size();
-    const auto nan = std::count_if(row, row + out.size(), [](float x) { return x != x; });
-    if (nan > 0)
-      throw UsageError(
-          fmt::format("{}: {} of the {} scores of KV head {} are no numbers", name, nan, out.size(), head));
     std::copy_n(row, out.size(), out.head(head).begin());
+    check(mine, head, out.head(head));
   }
   return out;
 }
@@ -70,11 +85,11 @@ struct Ending {
   ~Ending() { layer.end(); }
 };
 
-Scores score(const std::string& name, const Object& method, const LayerView& view) {
+Scores score(const Mine& mine, const Object& method, const LayerView& view) {
   const nb::gil_scoped_acquire gil;
   const nb::object layer = nb::cast(Layer(view));
   const Ending ending{nb::cast<Layer&>(layer)};
-  return scores_of(name, method->attr("score")(layer), view);
+  return scores_of(mine, method->attr("score")(layer), view);
 }
 
 int count_of(const std::string& name, const nb::object& method, const char* attribute) {
@@ -117,10 +132,11 @@ policy::Method build(const std::string& name, const nb::object& factory, const n
   method.selection.least = {method.selection.always_kept.text, [kept](const policy::LayerPrompt& prompt) {
                               return std::min(kept.total(), prompt.tokens);
                             }};
-  method.selection.score = {"score() in Python", [name, held = hold(object)](const LayerView& view, const AlwaysKept&) {
-                              return score(name, held, view);
+  const Mine mine{name, flag_of(name, object, "signed")};
+  method.selection.signed_scores = mine.signed_scores;
+  method.selection.score = {"score() in Python", [mine, held = hold(object)](const LayerView& view, const AlwaysKept&) {
+                              return score(mine, held, view);
                             }};
-  method.selection.signed_scores = flag_of(name, object, "signed");
   method.schedule = policy::Schedule::once;
   return method;
 }
@@ -180,7 +196,7 @@ void bind_layer(nb::module_& m) {
       .def_prop_ro(
           "attention", &Layer::attention, nb::rv_policy::automatic,
           "Read-only [query heads, tokens] of float32: the sum of the attention of the queries that the method's\n"
-          "`observe` names; None where it names none.");
+          "`observe` names. Raises UsageError where it names none.");
 }
 
 }  // namespace

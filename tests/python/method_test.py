@@ -24,8 +24,10 @@ class Window:
         return layer.attention.reshape(layer.kv_heads, -1, layer.tokens).mean(axis=1)
 
 
-@winnow.method("my-mistake", kind=winnow.Option(0, 0, 4))
+@winnow.method("my-mistake", kind=winnow.Option(0, 0, 6))
 class Mistake:
+    signed = False
+
     def __init__(self, kind):
         self.kind = kind
 
@@ -33,7 +35,10 @@ class Mistake:
         shape = (layer.kv_heads, layer.tokens)
         Mistake.layer = layer
         assert not any(array.flags.writeable or array.flags.owndata for array in (layer.keys, layer.values))
-        return [np.zeros((1, 2)), np.full(shape, np.nan), np.full(shape, "a"), None, 1 / 0 if self.kind == 4 else 0][self.kind]
+        wrong = [np.zeros((1, 2)), np.full(shape, np.nan), np.full(shape, "a"), None, np.full(shape, -1)]
+        if self.kind < len(wrong):
+            return wrong[self.kind]
+        return layer.attention if self.kind == 5 else 1 / 0
 
 
 def kept(session, text, spec, budget=40):
@@ -57,7 +62,8 @@ def test_it_is_listed_with_its_options():
     assert [(option.name, option.value, option.effect) for option in mine.options][0] == ("window", "8", "last queries")
 
 
-@pytest.mark.parametrize("kind, words", [(0, r"shape \(1, 2\)"), (1, "no numbers"), (2, "give numbers"), (3, "give numbers")])
+@pytest.mark.parametrize("kind, words", [
+    (0, r"shape \(1, 2\)"), (1, "no numbers"), (2, "give numbers"), (3, "give numbers"), (4, "negative"), (5, "observe")])
 def test_wrong_scores_are_an_exception(session, text, kind, words):
     with pytest.raises(winnow.UsageError, match=words):
         kept(session, text, f"my-mistake:kind={kind}")
@@ -66,7 +72,7 @@ def test_wrong_scores_are_an_exception(session, text, kind, words):
 
 def test_what_score_raises_comes_through(session, text):
     with pytest.raises(ZeroDivisionError):
-        kept(session, text, "my-mistake:kind=4")
+        kept(session, text, "my-mistake:kind=6")
     with pytest.raises(winnow.UsageError, match="returned"):
         Mistake.layer.keys
 
