@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,7 @@ enum class Protocol : std::uint8_t {
   aware,     ///< the text and the question
   agnostic,  ///< the text alone
 };
+inline constexpr std::array kProtocols{Protocol::aware, Protocol::agnostic};
 
 /// Where an answer begins: the prompt has been read to the end of its question.
 struct AnswerStart {

@@ -53,8 +53,8 @@ std::vector<std::string> evaluate(const std::shared_ptr<SessionState>& self, con
     throw UsageError(fmt::format("limit {}, shots {}, max_prompt {}: none may be below 0", limit, shots, max_prompt));
   Failed failed;
   eval::Evaluation evaluation;
-  evaluation.methods = eval::methods_of(kv, budgets, kv_types);
   for (const auto& name : protocols) evaluation.protocols.push_back(protocol_of(name));
+  evaluation.methods = eval::methods_of(kv, budgets, kv_types, evaluation.protocols);
   const auto options = task_options(data, limit, lengths, shots, seeds, format, failed);
   return self->call([&](Session& session) {
     const auto& model = session.model();

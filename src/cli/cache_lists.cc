@@ -23,9 +23,9 @@ bool is_same(const CacheOptions& a, const CacheOptions& b) {
   return a.spec == b.spec && a.budget == b.budget && a.kv_type == b.kv_type;
 }
 
-std::vector<CacheOptions> crossed(const CacheLists& lists) {
+std::vector<CacheOptions> crossed(const CacheLists& lists, std::span<const Protocol> protocols) {
   std::vector<CacheOptions> out;
-  for (const auto& method : eval::methods_of(lists.kv, lists.budgets, lists.kv_types)) {
+  for (const auto& method : eval::methods_of(lists.kv, lists.budgets, lists.kv_types, protocols)) {
     if (method.ask())
       throw UsageError(
           fmt::format("{} asks over documents: winnow eval and winnow docs ask can do that", method.spec()));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "winnow/questions.h"
 #include "winnow/session.h"
 
 namespace CLI {
@@ -26,6 +28,6 @@ void add_cache_lists(CLI::App& command, CacheLists& lists);
 bool is_same(const CacheOptions& a, const CacheOptions& b);
 
 /// All combinations, as eval::methods_of() makes them. Throws UsageError, also for a way of asking over documents.
-std::vector<CacheOptions> crossed(const CacheLists& lists);
+std::vector<CacheOptions> crossed(const CacheLists& lists, std::span<const Protocol> protocols);
 
 }  // namespace winnow::cli

@@ -45,8 +45,12 @@ std::vector<std::string> all_names() {
   return out;
 }
 
-std::vector<Named> parse(std::string_view text) {
-  if (text == kAuto) return {named(recommended(Protocol::aware)), named(recommended(Protocol::agnostic))};
+std::vector<Named> parse(std::string_view text, std::span<const Protocol> protocols) {
+  if (text == kAuto) {
+    std::vector<Named> out;
+    for (const auto protocol : protocols) out.push_back(named(recommended(protocol)));
+    return out;
+  }
   const std::string name = policy::SpecReader(text).name();
   if (contains(policy::names_of(list_ask_methods()), name)) return {named(AskSpec::parse(text))};
   if (contains(all_names(), name)) return {named(Spec::parse(text))};
@@ -71,11 +75,11 @@ bool is_method(std::string_view text) {
 }
 
 std::vector<Method> methods_of(std::span<const std::string> lists, std::span<const std::string> budgets,
-                               std::span<const std::string> kv_types) {
+                               std::span<const std::string> kv_types, std::span<const Protocol> protocols) {
   std::vector<Named> named;
   for (const auto& list : lists) {
     for (const auto text : policy::split_list(list)) {
-      for (auto& method : parse(text)) named.push_back(std::move(method));
+      for (auto& method : parse(text, protocols)) named.push_back(std::move(method));
     }
   }
   std::vector<Method> out;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "winnow/ask.h"
+#include "winnow/questions.h"
 #include "winnow/session.h"
 
 namespace winnow::eval {
@@ -43,10 +44,10 @@ class Method {
 bool is_method(std::string_view text);
 
 /// All combinations of the methods in `lists` (each a spec, or several as Spec::parse_list() reads them, of caches and
-/// of asks), KV types and, for methods that need one, budgets: each once, in this order. `auto` stands for
-/// the recommended methods of both protocols. Throws UsageError: an unknown
-/// name names the nearest method and lists all, a method lacks its budget.
+/// of asks), KV types and, for methods that need one, budgets: each once, in this order. `auto` stands for the
+/// methods that are recommended for the protocols. Throws UsageError: an unknown name names the nearest method and
+/// lists all, a method lacks its budget.
 std::vector<Method> methods_of(std::span<const std::string> lists, std::span<const std::string> budgets,
-                               std::span<const std::string> kv_types);
+                               std::span<const std::string> kv_types, std::span<const Protocol> protocols);
 
 }  // namespace winnow::eval

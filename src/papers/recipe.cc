@@ -44,7 +44,7 @@ std::vector<eval::Method> methods_of(const Json& json, const std::string& place)
   std::vector<eval::Method> out;
   for (std::size_t i = 0; i < methods.size(); ++i) {
     const auto more = at(fmt::format("{}.methods[{}]", place, i),
-                         [&] { return eval::methods_of(std::span(&methods[i], 1), budgets, types); });
+                         [&] { return eval::methods_of(std::span(&methods[i], 1), budgets, types, kProtocols); });
     out.insert(out.end(), more.begin(), more.end());
   }
   return out;
@@ -54,7 +54,8 @@ std::vector<eval::Method> methods_of(const Json& json, const std::string& place)
 std::string canonical_method(const std::string& text) {
   const std::string some_budget = "64";  // a method is complete only with one
   const std::string some_type = "f16";
-  const auto methods = eval::methods_of(std::span(&text, 1), std::span(&some_budget, 1), std::span(&some_type, 1));
+  const auto methods =
+      eval::methods_of(std::span(&text, 1), std::span(&some_budget, 1), std::span(&some_type, 1), kProtocols);
   if (methods.size() != 1) throw InputError(fmt::format("{} is {} methods, not one", text, methods.size()));
   return methods.front().spec();
 }

@@ -347,6 +347,20 @@ def test_a_file_of_one_s_own(work, more_data):
     assert {key[1] for key in records(work, "own")} == {"mine"}
 
 
+def test_printed_samples_have_the_same_answers(work, more_data, tmp_path):
+    with open(f"{tmp_path}/printed.jsonl", "w") as file:
+        file.write(run(command(work, "unused", "--print-samples")).stdout)
+    run(command(work, "printed", tasks=[f"{tmp_path}/printed.jsonl"]))
+    assert not os.path.exists(f"{work}/unused")
+
+    def answers(name):
+        return {key[1:6]: record["answer"] for key, record in records(work, name).items()}
+
+    run(command(work, "tasks"))
+    assert answers("printed") == answers("tasks")
+    assert "question that a text answers" in run(command(work, "unused", "--print-samples", tasks=["fidelity"]), code=2).stderr
+
+
 def niah(work, out, *more, code=0):
     """Prompts that are longer than the tiny model's context of 256 tokens: what is said, and the records."""
     said = run(command(work, out, "--length", "600", "--limit", "2", *more, tasks=["niah"]), code=code).stderr

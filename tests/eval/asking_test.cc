@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "documents/resident.h"
@@ -12,6 +13,7 @@
 #include "support/cache_options.h"
 #include "support/refusal.h"
 #include "winnow/generate.h"
+#include "winnow/recommended.h"
 
 namespace winnow::eval {
 namespace {
@@ -29,7 +31,7 @@ std::vector<std::string> specs_of(const std::vector<Method>& methods) {
 }
 
 std::vector<Method> methods_of(const std::vector<std::string>& lists, const std::vector<std::string>& budgets = {}) {
-  return winnow::eval::methods_of(lists, budgets, std::vector<std::string>{"f32"});
+  return winnow::eval::methods_of(lists, budgets, std::vector<std::string>{"f32"}, kProtocols);
 }
 
 TEST(Methods, lists_have_caches_and_asks) {
@@ -38,11 +40,22 @@ TEST(Methods, lists_have_caches_and_asks) {
                                       "snapkv:window=16@128", "samkv"}));
   EXPECT_EQ(specs_of(methods_of({"multi-infllm,chunk(snapkv)"}, {"64"})),
             (std::vector<std::string>{"multi-infllm@64", "chunk(snapkv)@64"}));
-  const auto types =
-      winnow::eval::methods_of(std::vector<std::string>{"reuse"}, {}, std::vector<std::string>{"f16", "q8_0"});
+  const auto types = winnow::eval::methods_of(std::vector<std::string>{"reuse"}, {},
+                                              std::vector<std::string>{"f16", "q8_0"}, kProtocols);
   ASSERT_EQ(types.size(), 2U);
   EXPECT_EQ(types[1].kv_type().print(), "q8_0");
   EXPECT_EQ(types[1].ask()->kv_type.print(), "q8_0");
+}
+
+TEST(Methods, auto_is_what_is_recommended_for_the_protocols) {
+  const std::vector<std::string> list = {"auto"};
+  const std::vector<std::string> budgets = {"64"};
+  const std::vector<std::string> types = {"f32"};
+  for (const auto protocol : kProtocols) {
+    const auto methods = winnow::eval::methods_of(list, budgets, types, std::array{protocol});
+    EXPECT_EQ(specs_of(methods), std::vector{recommended(protocol).print() + "@64"});
+  }
+  EXPECT_EQ(methods_of(list, budgets).size(), 2U);
 }
 
 TEST(Methods, that_cannot_be_are_refused) {

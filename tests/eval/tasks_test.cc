@@ -35,6 +35,34 @@ TEST_F(TasksTest, every_task_says_what_it_is) {
   EXPECT_THROW(data_.make("rule"), UsageError);
 }
 
+TEST_F(TasksTest, a_line_says_all_of_a_sample) {
+  Sample sample;
+  sample.id = "a";
+  sample.prompt = {"A text. ", "What?", "", PromptFormat::raw, ControlTokens::as_text};
+  sample.begun = "It is";
+  sample.documents = {"One. ", "Two. "};
+  sample.references = {"red", "blue"};
+  sample.classes = {"red", "green"};
+  sample.metric = Metric::classification;
+  sample.max_tokens = 7;
+  sample.labels = {{"kind", "word"}};
+  data_.write("own.jsonl", line_of(sample));
+  const auto read = data_.samples(data_.options().data + "/own.jsonl").front();
+  EXPECT_EQ(read.id, sample.id);
+  EXPECT_EQ(read.prompt.text, sample.prompt.text);
+  EXPECT_EQ(read.prompt.question, sample.prompt.question);
+  EXPECT_EQ(read.prompt.format, sample.prompt.format);
+  EXPECT_EQ(read.begun, sample.begun);
+  EXPECT_EQ(read.documents, sample.documents);
+  EXPECT_EQ(read.references, sample.references);
+  EXPECT_EQ(read.classes, sample.classes);
+  EXPECT_EQ(read.metric, sample.metric);
+  EXPECT_EQ(read.max_tokens, sample.max_tokens);
+  EXPECT_EQ(read.labels, sample.labels);
+  sample.references.clear();
+  EXPECT_THROW(line_of(sample), UsageError);
+}
+
 /// The number in the line that the question names.
 std::string solve_lines(const PromptText& prompt) {
   std::smatch asked;

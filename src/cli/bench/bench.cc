@@ -67,7 +67,7 @@ void check(Raw& r) {
   std::erase_if(p.generations, is_none);
   if (p.prompts.empty() && p.generations.empty())
     throw UsageError("nothing to measure: give tokens to read (-p) or to decode (-n)");
-  p.caches = crossed(r.caches);
+  p.caches = crossed(r.caches, kProtocols);
   for (const auto& name : r.engines) p.engines.push_back(benchmark::parse_engine(name));
   p.session = r.options.session;
   p.loading = r.options.loading;

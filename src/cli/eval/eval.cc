@@ -31,6 +31,7 @@ struct Raw {
   std::string split = "test";
   bool chat = false;
   bool alone = false;
+  bool prints_samples = false;
   std::string shard = "0/1";
   std::string output;
   PromptLengths lengths;
@@ -90,19 +91,41 @@ void add_options(CLI::App& command, Raw& r) {
       kNumbers);
   command.add_flag("--alone", r.alone,
                    "each method reads each prompt by itself (slower): records have a reading time of its own");
+  command.add_flag("--print-samples", r.prints_samples,
+                   "measure nothing: print the samples as lines of JSON, as FILE.jsonl may have them");
   command.add_option("--shard", r.shard,
                      "I/N: measure the Ith of N shares, from 0; winnow eval merge puts them together");
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
 }
 
+std::vector<eval::Task> tasks_of(Raw& r, const Model& model) {
+  if (r.common.raw || r.chat) r.task.format = r.options.prompt.format;
+  r.task.split = r.split == "tuning" ? eval::Split::tuning : eval::Split::test;
+  auto tasks = eval::make_tasks(r.tasks, model, r.task);
+  if (r.common.raw) without_template(tasks);
+  return tasks;
+}
+
 eval::Evaluation evaluation_of(const Raw& r) {
   eval::Evaluation evaluation;
-  evaluation.methods = eval::methods_of(r.caches.kv, r.caches.budgets, r.caches.kv_types);
   for (const auto& name : r.protocols)
     evaluation.protocols.push_back(name == "question-aware" ? Protocol::aware : Protocol::agnostic);
-  if (r.tasks.empty()) throw UsageError("no task: winnow eval tasks lists them");
+  evaluation.methods = eval::methods_of(r.caches.kv, r.caches.budgets, r.caches.kv_types, evaluation.protocols);
   if (r.output.empty()) throw UsageError("no folder for the records: give one with -o");
   return evaluation;
+}
+
+Failures print_samples(Raw& r) {
+  const Ranks ranks;
+  Failures failures;
+  report_lines(ranks, r.task, failures);
+  const auto model = Model::load(r.options.model, r.options.loading);
+  for (const auto& task : tasks_of(r, *model)) {
+    for (const auto& sample : task.samples) {
+      if (ranks.is_first()) write_stdout(eval::line_of(sample));
+    }
+  }
+  return failures;
 }
 
 Failures measure(Raw& r) {
@@ -113,11 +136,8 @@ Failures measure(Raw& r) {
   Failures failures;
   report_lines(ranks, r.task, failures);
   const auto model = Model::load(r.options.model, r.options.loading);
-  if (r.common.raw || r.chat) r.task.format = r.options.prompt.format;
-  r.task.split = r.split == "tuning" ? eval::Split::tuning : eval::Split::test;
-  evaluation.tasks = eval::make_tasks(r.tasks, *model, r.task);
+  evaluation.tasks = tasks_of(r, *model);
   evaluation.limits = prompt_limits(r.lengths, r.options, model->info());
-  if (r.common.raw) without_template(evaluation);
   for (auto& task : evaluation.tasks) {
     if (r.alone) task.sharing = eval::Sharing::alone;
   }
@@ -131,7 +151,9 @@ Failures measure(Raw& r) {
 
 void run(Raw& r) {
   check_common(r.common, r.options);
-  measure(r).check();
+  if (r.tasks.empty()) throw UsageError("no task: winnow eval tasks lists them");
+  const Failures failures = r.prints_samples ? print_samples(r) : measure(r);
+  failures.check();
 }
 
 void list() {

@@ -66,8 +66,8 @@ void add_request_memory(CLI::App& command, eval::TaskOptions& to) {
       "bytes that all requests may have together (throughput; default: any number): 1GiB");
 }
 
-void without_template(eval::Evaluation& evaluation) {
-  for (auto& task : evaluation.tasks) {
+void without_template(std::span<eval::Task> tasks) {
+  for (auto& task : tasks) {
     for (auto& sample : task.samples) sample.prompt.format = PromptFormat::raw;
   }
 }

@@ -20,7 +20,7 @@ eval::Shard parse_shard(const std::string& text, const Ranks& ranks);
 void add_request_memory(CLI::App& command, eval::TaskOptions& to);
 
 /// Prompts as they are, for models without a chat template.
-void without_template(eval::Evaluation& evaluation);
+void without_template(std::span<eval::Task> tasks);
 
 /// What could not be measured: reported when the other processes have ended.
 struct Failures {

@@ -15,6 +15,7 @@
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
 #include "cli/counts.h"
+#include "cli/eval/measuring.h"
 #include "cli/eval/progress.h"
 #include "cli/eval/prompt_limits.h"
 #include "cli/output.h"
@@ -90,14 +91,12 @@ eval::Evaluation evaluation_of(Raw& r) {
   eval::Evaluation evaluation;
   r.task.on_bad_line = [](const std::string& sentence) { log().error("{}", sentence); };
   evaluation.tasks = {eval::examples(r.options.file, r.task)};
-  if (r.common.raw) {
-    for (auto& sample : evaluation.tasks.front().samples) sample.prompt.format = PromptFormat::raw;
-  }
+  if (r.common.raw) without_template(evaluation.tasks);
   CacheLists with_full = r.caches;
   with_full.kv.emplace_back("full");  // in each type, with which trials are compared
-  const auto caches = crossed(with_full);
-  evaluation.methods.assign(caches.begin(), caches.end());
   evaluation.protocols = {r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic};
+  const auto caches = crossed(with_full, evaluation.protocols);
+  evaluation.methods.assign(caches.begin(), caches.end());
   return evaluation;
 }
 

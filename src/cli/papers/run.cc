@@ -69,7 +69,7 @@ std::vector<papers::Plan> plans_of(const Raw& r, const std::vector<papers::Recip
     for (const auto& option : plan.unused)
       log().warn("{}: {} changes nothing, since none of its tasks goes by it", recipe.id(), option);
     for (auto& evaluation : plan.evaluations) {
-      if (r.common.raw) without_template(evaluation);
+      if (r.common.raw) without_template(evaluation.tasks);
     }
     out.push_back(std::move(plan));
   }

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "eval/tasks/all.h"
 #include "eval/tasks/jsonl.h"
+#include "winnow/error.h"
 
 namespace winnow::eval {
 
 namespace {
 
-/// {"text", "documents", "question" or "input", "outputs", "metric", "max_tokens", "id"}: text and outputs as L-Eval
-/// has them.
+constexpr const char* kRaw = "raw";
+
+/// {"text", "documents", "question" or "input", "answer_prefix", "outputs", "metric", "max_tokens", "id", "format",
+/// "labels"}: text and outputs as L-Eval has them.
 Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
   Sample out = begin_sample(line, number, task);
   if (line.contains("documents")) out.documents = documents_of(line);
   out.prompt.question = line.contains("question") ? line["question"].get<std::string>() : line.value("input", "");
+  if (line.value("format", "") == kRaw) out.prompt.format = PromptFormat::raw;
+  out.begun = line.value("answer_prefix", "");
+  out.labels = line.value("labels", out.labels);
   out.references = line.at("outputs").get<std::vector<std::string>>();
   if (line.contains("classes")) out.classes = line["classes"].get<std::vector<std::string>>();
   out.metric = parse_metric(line.value("metric", "qa_f1"));
@@ -29,6 +36,23 @@ Task custom_task(const std::string& path, const TaskOptions& options) {
   return {read_samples(path, options,
                        [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }),
           answering()};
+}
+
+std::string line_of(const Sample& sample) {
+  if (!sample.choices.empty() || std::ranges::all_of(sample.references, &std::string::empty))
+    throw UsageError(
+        fmt::format("{} {} asks no question that a text answers, as a line of JSON would", sample.task, sample.id));
+  nlohmann::ordered_json line = {{"id", sample.id}, {"text", sample.prompt.text}};
+  if (!sample.documents.empty()) line["documents"] = sample.documents;
+  line["question"] = sample.prompt.question;
+  if (!sample.begun.empty()) line["answer_prefix"] = sample.begun;
+  line["outputs"] = sample.references;
+  line["metric"] = name_of(sample.metric);
+  if (!sample.classes.empty()) line["classes"] = sample.classes;
+  line["max_tokens"] = sample.max_tokens;
+  if (sample.prompt.format == PromptFormat::raw) line["format"] = kRaw;
+  if (!sample.labels.empty()) line["labels"] = sample.labels;
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace winnow::eval
