@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs speed.py beside PyTorch and kvpress. Arguments are speed.py's.
+# run.sh speed|needles …: runs speed.py or needles.py beside PyTorch and kvpress. Other arguments are the program's.
 here=$(cd "$(dirname "$0")" && pwd)
-PYTHONPATH="$here/../../tools/oracle" exec "$here/../../tools/peers-python.sh" "$here/speed.py" "$@"
+program=$here/$1.py
+shift
+PYTHONPATH="$here/../../tools/oracle" exec "$here/../../tools/peers-python.sh" "$program" "$@"

@@ -82,7 +82,7 @@ class Writer {
 
   void keys() {
     gguf_set_val_str(gguf_.get(), "general.architecture", m_.arch.c_str());
-    gguf_set_val_str(gguf_.get(), "general.name", "tiny");
+    gguf_set_val_str(gguf_.get(), "general.name", m_.name.c_str());
     number(".block_count", m_.n_layer);
     number(".context_length", m_.ctx_train);
     number(".embedding_length", m_.n_embd);

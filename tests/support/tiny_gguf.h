@@ -38,6 +38,7 @@ enum class QkvTensors : std::uint8_t {
 /// A small random network of any supported architecture, the same for the same seed.
 struct TinyModel {
   std::string arch = "llama";
+  std::string name = "tiny";
   int n_layer = 2;
   int n_embd = 64;
   int n_head = 4;
