@@ -20,7 +20,7 @@ std::vector<std::vector<Integers>> kept(SessionCache& self) {
   for (const auto& layer : *positions) {
     auto& heads = out.emplace_back();
     for (const auto& head : layer)
-      heads.emplace_back(head.data(), std::initializer_list{head.size()}, owner_of(positions));
+      heads.emplace_back(head.data(), std::initializer_list<std::size_t>{head.size()}, owner_of(positions));
   }
   return out;
 }

@@ -23,7 +23,7 @@ std::string part_of(const nb::handle& part, const char* what) {
 }
 
 CacheOptions from_tuple(const nb::tuple& parts, Protocol protocol) {
-  if (parts.size() < 1 || parts.size() > 3)
+  if (parts.empty() || parts.size() > 3)
     throw UsageError(fmt::format("{} has {} parts: a cache is (spec, budget) or (spec, budget, kv_type)", shown(parts),
                                  parts.size()));
   return make(part_of(parts[0], "spec"), parts.size() > 1 ? nb::object(parts[1]) : nb::none(),

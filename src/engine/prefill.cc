@@ -116,7 +116,7 @@ struct Prefill::Branch {
       auto& indices = look.observed.emplace_back();
       const auto rows = past == 0 ? query_rows_of(method, of_layer.terms()) : std::nullopt;
       look.rows_of.push_back(rows ? look.record(*rows, spec, tokens) : nullptr);
-      if (is_ranked(i)) continue;
+      if (is_ranked(i) && !method.lanes.state) continue;  // what entries carry begins with what was seen, too
       for (const auto& what : observed_by(method, of_layer.terms()))
         indices.push_back(look.observe(what, spec.n_head, tokens));
       const int first = method.reading.query_moments_from;

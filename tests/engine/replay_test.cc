@@ -251,6 +251,28 @@ TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
   }
 }
 
+/// Over a layer with one head there is nothing to share: the second pass keeps, and evicts while decoding, as one pass
+/// does.
+TEST(SecondPass, begins_with_what_was_seen_of_each_entry) {
+  TempFolder folder;
+  TinyModel tiny;
+  tiny.n_layer = 1;
+  tiny.n_head_kv = 1;
+  write_tiny_gguf(tiny, folder / "one.gguf");
+  Session session(Model::load(folder / "one.gguf"), {1, Precision::f32, 64});
+  const auto text = random_tokens(150, session.model().info().n_vocab, 1);
+  for (const std::string spec : {"h2o", "ems", "ems:merge=off", "ahakv", "r-kv:buffer=3,window=2"}) {
+    const std::vector caches = {options_of(spec, "40", "f32"), options_of("ada(" + spec + "):over=model", "40", "f32")};
+    auto read = session.prefill(text, caches);
+    for (const Token token : random_tokens(30, session.model().info().n_vocab, 2)) {
+      EXPECT_EQ(session.extend(read.caches[0], std::span(&token, 1)),
+                session.extend(read.caches[1], std::span(&token, 1)))
+          << spec;
+      EXPECT_EQ(read.caches[0].kept(), read.caches[1].kept()) << spec;
+    }
+  }
+}
+
 TEST_F(ReplayTest, a_replay_leaves_no_trace_but_what_stays) {
   const auto ids = tokens(150, 1);
   const std::vector<CacheOptions> caches = {options_of("kvzip:chunk=64", "149", "f32"),
