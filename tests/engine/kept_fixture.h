@@ -47,7 +47,7 @@ inline std::vector<std::string> all_specs() {
                                   "critical(ada(snapkv:window=8))",
                                   "refit(ada(snapkv:window=8))",
                                   "refit(ems)",
-                                  "ada(ems):over=model",
+                                  "ada(h2o):over=model",
                                   "kvzap:when=step",
                                   "ada(triattention:buffer=5)",
                                   "r-kv:buffer=8"};
