@@ -122,8 +122,8 @@ int main(int argc, char** argv) {
   app.add_option("--layers", layers, "only the first ones (default: all)")->check(CLI::PositiveNumber);
   return winnow::bench::run_program(app, argc, argv, [&] {
     TinyModel model = kShapes.at(shape)();
-    model.name = shape;
     if (layers > 0) model.n_layer = layers;
+    model.name = shape + ", random, layers: " + std::to_string(model.n_layer);
     write(std::move(model), type, path);
   });
 }

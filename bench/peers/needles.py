@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hidden answers after compression by kvpress, beside winnow's on the same prompts.
 
-needles.py --model MODEL.gguf --samples SAMPLES.jsonl --records FOLDER [--budgets 64 128 256] [--threads 2]
+needles.py --model MODEL.gguf --samples SAMPLES.jsonl --records FOLDER -o SCORES.jsonl [--budgets 64 128 256] [--threads 2]
 
-SAMPLES.jsonl is what `winnow eval needles/one --raw --print-samples` prints, and FOLDER has the records that winnow measured of it, which are
-in the table, too. The question is seen: a press compresses the whole prompt. PyTorch runs the same network in f32. It reads a prompt once for
-all presses, and goes on from what each has kept. The table has the share of the full cache's answers that are found, in percent: the mean over
-the kinds of answers.
+SAMPLES.jsonl is what `winnow eval needles/one --raw --print-samples` prints, and FOLDER has the records that winnow measured of it. The
+question is seen: a press compresses the whole prompt. PyTorch runs the same network in f32. It reads a prompt once for all presses, and goes on
+from what each has kept. Each prompt's scores are written to SCORES.jsonl as soon as they are there, and the same command goes on.
+
+Prints the mean over the kinds of answers of the share that is found, in percent, of the samples that both full caches answer. Presses that hide
+entries instead of removing them (AdaKV and CriticalKV with it) are left out.
 """
 
 import argparse
@@ -29,20 +31,23 @@ from transformers import DynamicCache
 import weights
 
 
-def finch(share):
-    """With positions as they were."""
-    return FinchPress(share, rerotate_keys=False)
-
-
-PRESSES = {
-    "SnapKV": SnapKVPress,
-    "SnapKV, window 8, kernel 31": lambda share: SnapKVPress(share, window_size=8, kernel_size=31),
-    "ChunkKV(SnapKV)": lambda share: ChunkKVPress(SnapKVPress(share)),
-    "ChunkKV(SnapKV, window 8)": lambda share: ChunkKVPress(SnapKVPress(share, window_size=8)),
-    "ChunkKV(SnapKV, window 8), chunks of 10": lambda share: ChunkKVPress(SnapKVPress(share, window_size=8), 10),
-    "FINCH": finch,
-    "Compactor": CompactorPress,
+PRESSES = {  # of the share that goes, and of the question's tokens
+    "SnapKV": lambda share, question: SnapKVPress(share),
+    "SnapKV, window 8, kernel 31": lambda share, question: SnapKVPress(share, window_size=8, kernel_size=31),
+    "SnapKV, the question as window, kernel 31": lambda share, question: SnapKVPress(share, window_size=question, kernel_size=31),
+    "ChunkKV(SnapKV)": lambda share, question: ChunkKVPress(SnapKVPress(share)),
+    "ChunkKV(SnapKV, window 8)": lambda share, question: ChunkKVPress(SnapKVPress(share, window_size=8)),
+    "ChunkKV(SnapKV, the question as window)": lambda share, question: ChunkKVPress(SnapKVPress(share, window_size=question)),
+    "FINCH, positions as they were": lambda share, question: finch(share, question),
+    "Compactor": lambda share, question: CompactorPress(share),
 }
+
+
+def finch(share, question):
+    """Told the window, which FINCH finds by a token between text and question."""
+    press = FinchPress(share, rerotate_keys=False)
+    press.window_size = question
+    return press
 
 
 class Recorder(BasePress):
@@ -71,7 +76,7 @@ class Reader:
             copy = os.path.join(folder, "f32.gguf")
             weights.write_f32(path, copy)
             self.model, self.tokenizer = weights.network(copy), weights.tokenizer(copy)
-        self.end = gguf.GGUFReader(path).fields["tokenizer.ggml.eos_token_id"].contents()
+        self.end = gguf.GGUFReader(path).fields["tokenizer.ggml.eos_token_id"].contents()  # the only one of this family's plain texts
 
     def tokens(self, text):
         return self.tokenizer.encode(text).ids
@@ -103,47 +108,81 @@ def found(answer, references):
 
 
 def of_sample(reader, sample, budgets):
-    """{(press, budget): score}; of the full cache, (full, None)."""
+    """{method: {budget: score}}; of the full cache, {full: score}."""
     text, question = reader.tokens(sample["text"]), reader.tokens(sample["question"])
     ids = text + question
-    presses = {(name, budget): make(1 - budget / len(ids)) for name, make in PRESSES.items() for budget in budgets}
-    for press in presses.values():
-        if isinstance(press, FinchPress):
-            press.window_size = len(question)
+    torch.manual_seed(0)  # of Compactor's directions
+    # Presses round down what stays, so that half an entry more gives the budget.
+    presses = {(name, b): make(1 - (b + 0.5) / len(ids), len(question)) for name, make in PRESSES.items() for b in budgets}
     kept, first = reader.read(ids, presses)
-    kept[("full", None)] = kept.pop("full")
-    answers = {key: reader.answer(layers, first, len(ids), sample["max_tokens"]) for key, layers in kept.items()}
-    return len(ids), {key: found(answer, sample["outputs"]) for key, answer in answers.items()}
+    scores = defaultdict(dict)
+    for key, layers in kept.items():
+        score = found(reader.answer(layers, first, len(ids), sample["max_tokens"]), sample["outputs"])
+        if key == "full":
+            scores["full"] = score
+        else:
+            scores[key[0]][key[1]] = score
+    return scores
 
 
 def by_winnow(folder):
-    """{id: {(spec, budget): score}}, and {id: tokens}."""
-    scores, tokens = defaultdict(dict), {}
+    """{id: {method: {budget: score}}}, as of_sample() has them, and {id: tokens}."""
+    scores, tokens = defaultdict(lambda: defaultdict(dict)), {}
     with open(os.path.join(folder, "records.jsonl")) as file:
         for record in map(json.loads, file):
-            budget = record.get("budget")
-            scores[record["id"]][record["spec"], budget and int(budget)] = record["score"]
+            of, spec, budget = scores[record["id"]], record["spec"], record.get("budget")
+            if spec in of and (budget is None or int(budget) in of[spec]):
+                raise SystemExit(f"{folder} has more than one record of {record['id']} with {spec}")
+            if budget is None:
+                of[spec] = record["score"]
+            else:
+                of[spec][int(budget)] = record["score"]
             tokens[record["id"]] = record["prompt_tokens"]
     return scores, tokens
 
 
+def checked(samples, measured, tokens, reader):
+    for sample in samples:
+        n = len(reader.tokens(sample["text"])) + len(reader.tokens(sample["question"]))
+        if n != tokens[sample["id"]] or "full" not in measured[sample["id"]]:
+            raise SystemExit(f"{sample['id']} has {n} tokens here, in winnow's records {tokens[sample['id']]}, and needs one of `full`")
+    return samples
+
+
+def known_scores(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        return {line["id"]: line["scores"] for line in map(json.loads, file)}
+
+
 def shares(scores, kinds):
-    """{method: {budget: percent}}: the means over kinds of samples that the full cache finds."""
+    """{method: {budget: percent}}"""
     of = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    for sample, all_scores in scores.items():
-        for (method, budget), score in all_scores.items():
-            if all_scores["full", None] and method != "full":
-                of[method][budget][kinds[sample]].append(score)
+    for sample, methods in scores.items():
+        for method, budgets in methods.items():
+            for budget, score in budgets.items() if method != "full" else ():
+                of[method][int(budget)][kinds[sample]].append(score)
     return {m: {b: 100 * mean(mean(s) for s in by_kind.values()) for b, by_kind in budgets.items()} for m, budgets in of.items()}
 
 
 def table(title, scores, kinds, budgets):
-    known = sum(all_scores["full", None] == 1 for all_scores in scores.values())
-    print(f"| {title}: {known} of {len(scores)} found by the full cache | " + " | ".join(map(str, budgets)) + " |")
+    print(f"| {title}, {len(scores)} samples | " + " | ".join(map(str, budgets)) + " |")
     print("|---|" + "---:|" * len(budgets))
     for method, of in sorted(shares(scores, kinds).items(), key=lambda item: -sum(item[1].values())):
         print(f"| {method} | " + " | ".join(f"{of[b]:.0f}" if b in of else "" for b in budgets) + " |")
     print()
+
+
+def measure(reader, samples, arguments):
+    scores = known_scores(arguments.output)
+    for sample in samples:
+        if sample["id"] not in scores:
+            scores[sample["id"]] = of_sample(reader, sample, arguments.budgets)
+            with open(arguments.output, "a") as file:
+                print(json.dumps({"id": sample["id"], "scores": scores[sample["id"]]}), file=file)
+        print(f"{sample['id']}: {len(scores)} of {len(samples)}", file=sys.stderr)
+    return scores
 
 
 def main():
@@ -151,6 +190,7 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--samples", required=True)
     parser.add_argument("--records", required=True)
+    parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--budgets", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
@@ -160,15 +200,11 @@ def main():
     with open(arguments.samples) as file:
         samples = [sample for sample in map(json.loads, file) if sample["id"] in measured]
     reader = Reader(arguments.model)
-    scores = {}
-    for sample in samples:
-        n, scores[sample["id"]] = of_sample(reader, sample, arguments.budgets)
-        if n != tokens[sample["id"]]:
-            raise SystemExit(f"{sample['id']} has {n} tokens here and {tokens[sample['id']]} in winnow")
-        print(f"{sample['id']}: {len(scores)} of {len(samples)}", file=sys.stderr)
+    scores = measure(reader, checked(samples, measured, tokens, reader), arguments)
     kinds = {sample["id"]: sample["labels"]["kind"] for sample in samples}
-    table("kvpress", scores, kinds, arguments.budgets)
-    table("winnow", {each: measured[each] for each in scores}, kinds, arguments.budgets)
+    both = [each for each in scores if scores[each]["full"] == 1 and measured[each]["full"] == 1]
+    table("kvpress", {each: scores[each] for each in both}, kinds, arguments.budgets)
+    table("winnow", {each: measured[each] for each in both}, kinds, arguments.budgets)
 
 
 main()

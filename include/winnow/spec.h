@@ -47,7 +47,7 @@ class WINNOW_EXPORT Spec {
   const policy::Method& method() const { return *method_; }
   /// That of the method that drafts for this one (policy::Draft). REQUIRES: its method has a draft.
   Spec drafter() const;
-  /// That of a method which looks at nothing while a prompt is read, as its entries have been ranked before.
+  /// That of the method while it reads a prompt whose entries have been ranked before (policy::looks_when_ranked()).
   Spec without_reading() const;
 
  private:

@@ -81,12 +81,16 @@ struct Prefill::Branch {
     caches.emplace_back(std::make_unique<Sequence>(options, context.hparams, context.account, size));
     carried.emplace_back();
     rankings.push_back(shown.ranking);
-    const bool looks_on = !is_ranked(rankings.size() - 1);
-    add_replay(looks_on ? engine::replay_of(options, context.hparams, tokens) : policy::Replay(), shown.draft);
+    add_replay(looks_on(rankings.size() - 1) ? engine::replay_of(options, context.hparams, tokens) : policy::Replay(),
+               shown.draft);
   }
 
   /// Whether it is known what a cache keeps.
   bool is_ranked(std::size_t cache) const { return rankings[cache] && !rankings[cache]->entries.empty(); }
+
+  bool looks_on(std::size_t cache) const {
+    return !is_ranked(cache) || policy::looks_when_ranked(caches[cache].impl().method());
+  }
 
   void add_replay(const policy::Replay& what, const std::vector<Token>& draft) {
     constexpr auto kNone = ~std::size_t{0};
@@ -116,7 +120,7 @@ struct Prefill::Branch {
       auto& indices = look.observed.emplace_back();
       const auto rows = past == 0 ? query_rows_of(method, of_layer.terms()) : std::nullopt;
       look.rows_of.push_back(rows ? look.record(*rows, spec, tokens) : nullptr);
-      if (is_ranked(i) && !method.lanes.state) continue;  // what entries carry begins with what was seen, too
+      if (!looks_on(i)) continue;
       for (const auto& what : observed_by(method, of_layer.terms()))
         indices.push_back(look.observe(what, spec.n_head, tokens));
       const int first = method.reading.query_moments_from;

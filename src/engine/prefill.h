@@ -63,7 +63,7 @@ struct Ranking {
 struct Shown {
   std::vector<Token> draft = {};  ///< what its passages repeat
   /// Null: each layer is compressed by what is seen of it. Without `entries`: this pass ranks, and fills no lanes. With
-  /// them: it keeps these, and looks at nothing.
+  /// them: it keeps these, and looks only where policy::looks_when_ranked().
   std::shared_ptr<Ranking> ranking = {};
 };
 /// [prompt][cache]; empty: nothing.

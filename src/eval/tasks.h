@@ -80,7 +80,8 @@ AtHand at_hand(std::span<const TaskInfo* const> tasks, const std::string& data);
 /// Throws UsageError for an unknown task, InputError for a missing file, and where nothing is left of a group.
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options);
 
-/// A sample as a line of FILE.jsonl. Throws UsageError where it is none of a question and its answers.
+/// A sample as a line of FILE.jsonl, whose id names the task, too. Throws UsageError where it is none of a question and
+/// its answers.
 std::string line_of(const Sample& sample);
 
 }  // namespace winnow::eval

@@ -41,12 +41,16 @@ Scores scores_of(const Method& method, const LayerView& view, int budget);
 /// std::logic_error when the part's numbers do not add up.
 std::vector<int> spread_over_model(const Method& method, const LayerView& view, int budget, const Scores& all);
 
+/// Whether a method looks again at a prompt whose entries have been ranked before, at what these carry. Query rows are
+/// recorded in any case; its other parts see nothing then.
+inline bool looks_when_ranked(const Method& method) { return static_cast<bool>(method.lanes.state); }
+
 /// plan() by scores that are known.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget,
                      const Scores& scores);
 
-/// Bytes that plan() has in use at its peak where the layer keeps so many entries, all heads together: scores, what
-/// ranks them, columns, merged vectors.
+/// Bytes that plan() has in use at its peak where the layer keeps so many entries, all heads together: scores and
+/// what making them takes, what ranks them, columns, merged vectors.
 std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int entries);
 
 }  // namespace winnow::policy

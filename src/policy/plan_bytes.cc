@@ -25,15 +25,15 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
   const std::size_t all = as_size(shape.kv_heads) * as_size(tokens);
   const std::size_t scores = all * sizeof(float);
   const std::size_t columns = method.lanes.state ? scores * method.lanes.columns.size() : 0;
-  if (fits) return scores + columns;
+  const LayerPrompt prompt{tokens, shape.group(), shape.head_dim, shape.kv_heads};
+  const std::size_t scoring = method.selection.score_bytes ? method.selection.score_bytes(prompt) : 0;
+  if (fits) return scores + std::max(columns, scoring);
   const std::size_t ranking = method.selection.over_heads ? top_of_layer_bytes(all) : 0;
   const std::size_t sides =
       method.positions == Positions::absolute ? 1 : 2;  // keys can be merged where they are un-rotated
   const std::size_t vectors =
       method.lanes.merge ? sides * as_size(entries) * as_size(shape.head_dim) * sizeof(float) : 0;
   const std::size_t merged = vectors + merge_bytes(method, shape, tokens, entries);
-  const LayerPrompt prompt{tokens, shape.group(), shape.head_dim, shape.kv_heads};
-  const std::size_t scoring = method.selection.score_bytes ? method.selection.score_bytes(prompt) : 0;
   const std::size_t lengths = method.selection.output_lengths ? scores : 0;  // of a KV head's query heads, the mean
   return scores + std::max({columns + merged, ranking, lengths, scoring});
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/plan.h"
 #include "policy/spec_reader.h"
 #include "winnow/error.h"
 #include "winnow/policy/registry.h"
@@ -149,8 +150,10 @@ Spec Spec::drafter() const {
 }
 
 Spec Spec::without_reading() const {
+  if (policy::looks_when_ranked(*method_)) return *this;
   policy::Method method = *method_;
   method.reading = {};
+  method.reading.query_rows = method_->reading.query_rows;
   return {std::move(method), canonical_, full_};
 }
 

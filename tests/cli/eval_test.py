@@ -347,18 +347,17 @@ def test_a_file_of_one_s_own(work, more_data):
     assert {key[1] for key in records(work, "own")} == {"mine"}
 
 
-def test_printed_samples_have_the_same_answers(work, more_data, tmp_path):
+def test_printed_samples_have_the_same_scores(work, more_data, tmp_path):
     with open(f"{tmp_path}/printed.jsonl", "w") as file:
         file.write(run(command(work, "unused", "--print-samples")).stdout)
     run(command(work, "printed", tasks=[f"{tmp_path}/printed.jsonl"]))
     assert not os.path.exists(f"{work}/unused")
 
-    def answers(name):
-        return {key[1:6]: record["answer"] for key, record in records(work, name).items()}
-
     run(command(work, "tasks"))
-    assert answers("printed") == answers("tasks")
-    assert "question that a text answers" in run(command(work, "unused", "--print-samples", tasks=["fidelity"]), code=2).stderr
+    printed = {key[1:6]: (r["answer"], r["score"], r.get("values")) for key, r in records(work, "printed").items()}
+    assert printed == {(f"{key[0]}/{key[1]}", *key[2:6]): (r["answer"], r["score"], r.get("values")) for key, r in records(work, "tasks").items()}
+    refused = run(command(work, "unused", "--print-samples", tasks=["longbench/trec", "fidelity"]), code=2)
+    assert "question that a text answers" in refused.stderr and not refused.stdout
 
 
 def niah(work, out, *more, code=0):

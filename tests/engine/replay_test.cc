@@ -10,6 +10,7 @@
 #include "engine/repetition.h"
 #include "network/network.h"
 #include "support/cache_options.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/session.h"
@@ -259,9 +260,10 @@ TEST(SecondPass, begins_with_what_was_seen_of_each_entry) {
   tiny.n_layer = 1;
   tiny.n_head_kv = 1;
   write_tiny_gguf(tiny, folder / "one.gguf");
-  Session session(Model::load(folder / "one.gguf"), {1, Precision::f32, 64});
+  const auto model = Model::load(folder / "one.gguf");
+  Session session(model, {1, Precision::f32, 64, Pack::automatic, calibrated(folder / "one.cal", *model)});
   const auto text = random_tokens(150, session.model().info().n_vocab, 1);
-  for (const std::string spec : {"h2o", "ems", "ems:merge=off", "ahakv", "r-kv:buffer=3,window=2"}) {
+  for (const std::string spec : {"h2o", "ems", "ems:merge=off", "ahakv", "kvzap:when=step", "r-kv:buffer=3,window=2"}) {
     const std::vector caches = {options_of(spec, "40", "f32"), options_of("ada(" + spec + "):over=model", "40", "f32")};
     auto read = session.prefill(text, caches);
     for (const Token token : random_tokens(30, session.model().info().n_vocab, 2)) {

@@ -37,6 +37,7 @@ TEST_F(TasksTest, every_task_says_what_it_is) {
 
 TEST_F(TasksTest, a_line_says_all_of_a_sample) {
   Sample sample;
+  sample.task = "some";
   sample.id = "a";
   sample.prompt = {"A text. ", "What?", "", PromptFormat::raw, ControlTokens::as_text};
   sample.begun = "It is";
@@ -44,11 +45,13 @@ TEST_F(TasksTest, a_line_says_all_of_a_sample) {
   sample.references = {"red", "blue"};
   sample.classes = {"red", "green"};
   sample.metric = Metric::classification;
+  sample.further = {Metric::longest_part};
+  sample.scored = ScoredText::first_line;
   sample.max_tokens = 7;
   sample.labels = {{"kind", "word"}};
   data_.write("own.jsonl", line_of(sample));
   const auto read = data_.samples(data_.options().data + "/own.jsonl").front();
-  EXPECT_EQ(read.id, sample.id);
+  EXPECT_EQ(read.id, "some/a");
   EXPECT_EQ(read.prompt.text, sample.prompt.text);
   EXPECT_EQ(read.prompt.question, sample.prompt.question);
   EXPECT_EQ(read.prompt.format, sample.prompt.format);
@@ -57,10 +60,20 @@ TEST_F(TasksTest, a_line_says_all_of_a_sample) {
   EXPECT_EQ(read.references, sample.references);
   EXPECT_EQ(read.classes, sample.classes);
   EXPECT_EQ(read.metric, sample.metric);
+  EXPECT_EQ(read.further, sample.further);
+  EXPECT_EQ(read.scored, sample.scored);
   EXPECT_EQ(read.max_tokens, sample.max_tokens);
   EXPECT_EQ(read.labels, sample.labels);
-  sample.references.clear();
-  EXPECT_THROW(line_of(sample), UsageError);
+  for (const auto& change : {+[](Sample& s) { s.references = {""}; }, +[](Sample& s) { s.prompt.question.clear(); },
+                             +[](Sample& s) { s.choices.resize(2); }}) {
+    auto other = sample;
+    change(other);
+    EXPECT_THROW(line_of(other), UsageError);
+  }
+  for (const char* wrong : {R"("format": "xml")", R"("scored": "last_line")", R"("further": ["beauty"])"}) {
+    data_.write("own.jsonl", std::string(R"({"question": "?", "outputs": ["!"], )") + wrong + "}");
+    EXPECT_THROW(data_.samples(data_.options().data + "/own.jsonl"), InputError) << wrong;
+  }
 }
 
 /// The number in the line that the question names.

@@ -91,10 +91,13 @@ void add_options(CLI::App& command, Raw& r) {
       kNumbers);
   command.add_flag("--alone", r.alone,
                    "each method reads each prompt by itself (slower): records have a reading time of its own");
-  command.add_flag("--print-samples", r.prints_samples,
-                   "measure nothing: print the samples as lines of JSON, as FILE.jsonl may have them");
   command.add_option("--shard", r.shard,
                      "I/N: measure the Ith of N shares, from 0; winnow eval merge puts them together");
+  command
+      .add_flag("--print-samples", r.prints_samples,
+                "measure nothing: print the samples as lines of JSON, as FILE.jsonl may have them")
+      ->excludes("--shard")
+      ->excludes("--max-prompt");
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
 }
 
@@ -117,14 +120,15 @@ eval::Evaluation evaluation_of(const Raw& r) {
 
 Failures print_samples(Raw& r) {
   const Ranks ranks;
+  if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   Failures failures;
   report_lines(ranks, r.task, failures);
   const auto model = Model::load(r.options.model, r.options.loading);
+  std::string lines;
   for (const auto& task : tasks_of(r, *model)) {
-    for (const auto& sample : task.samples) {
-      if (ranks.is_first()) write_stdout(eval::line_of(sample));
-    }
+    for (const auto& sample : task.samples) lines += eval::line_of(sample);
   }
+  if (ranks.is_first()) write_stdout(lines);
   return failures;
 }
 

@@ -13,19 +13,31 @@ namespace winnow::eval {
 namespace {
 
 constexpr const char* kRaw = "raw";
+constexpr const char* kFirstLine = "first_line";
 
-/// {"text", "documents", "question" or "input", "answer_prefix", "outputs", "metric", "max_tokens", "id", "format",
-/// "labels"}: text and outputs as L-Eval has them.
+/// Whether a field has the value that is not the usual one. Throws InputError for a third.
+bool is_set(const nlohmann::json& line, const char* field, const std::string& usual, const std::string& other) {
+  const auto text = line.value(field, usual);
+  if (text != usual && text != other)
+    throw InputError(fmt::format("\"{}\" is {}: give {} or {}", field, text, usual, other));
+  return text == other;
+}
+
+/// {"text", "documents", "question" or "input", "answer_prefix", "outputs", "metric", "max_tokens", "id", …}, as
+/// docs/tasks.md has them: text and outputs as L-Eval has them.
 Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
   Sample out = begin_sample(line, number, task);
   if (line.contains("documents")) out.documents = documents_of(line);
   out.prompt.question = line.contains("question") ? line["question"].get<std::string>() : line.value("input", "");
-  if (line.value("format", "") == kRaw) out.prompt.format = PromptFormat::raw;
+  if (is_set(line, "format", "chat", kRaw)) out.prompt.format = PromptFormat::raw;
   out.begun = line.value("answer_prefix", "");
   out.labels = line.value("labels", out.labels);
   out.references = line.at("outputs").get<std::vector<std::string>>();
   if (line.contains("classes")) out.classes = line["classes"].get<std::vector<std::string>>();
   out.metric = parse_metric(line.value("metric", "qa_f1"));
+  for (const auto& metric : line.value("further", std::vector<std::string>()))
+    out.further.push_back(parse_metric(metric));
+  if (is_set(line, "scored", "whole", kFirstLine)) out.scored = ScoredText::first_line;
   out.max_tokens = line.value("max_tokens", 64);
   return out;
 }
@@ -39,19 +51,23 @@ Task custom_task(const std::string& path, const TaskOptions& options) {
 }
 
 std::string line_of(const Sample& sample) {
-  if (!sample.choices.empty() || std::ranges::all_of(sample.references, &std::string::empty))
+  const bool asks = sample.choices.empty() && !sample.prompt.question.empty();
+  if (!asks || std::ranges::all_of(sample.references, &std::string::empty))
     throw UsageError(
         fmt::format("{} {} asks no question that a text answers, as a line of JSON would", sample.task, sample.id));
-  nlohmann::ordered_json line = {{"id", sample.id}, {"text", sample.prompt.text}};
+  nlohmann::ordered_json line = {{"id", sample.task + "/" + sample.id}, {"text", sample.prompt.text}};
   if (!sample.documents.empty()) line["documents"] = sample.documents;
   line["question"] = sample.prompt.question;
   if (!sample.begun.empty()) line["answer_prefix"] = sample.begun;
   line["outputs"] = sample.references;
   line["metric"] = name_of(sample.metric);
+  for (const auto metric : sample.further) line["further"].push_back(name_of(metric));
+  if (sample.scored == ScoredText::first_line) line["scored"] = kFirstLine;
   if (!sample.classes.empty()) line["classes"] = sample.classes;
   line["max_tokens"] = sample.max_tokens;
   if (sample.prompt.format == PromptFormat::raw) line["format"] = kRaw;
   if (!sample.labels.empty()) line["labels"] = sample.labels;
+  // Pieces of texts that a cut has left may be no UTF-8.
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
