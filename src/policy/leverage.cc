@@ -78,8 +78,9 @@ void centre(CountedVector<float>& rows, std::size_t columns) {
   for (std::size_t first = 0; first < rows.size(); first += columns) {
     for (std::size_t c = 0; c < columns; ++c) sums[c] += rows[first + c];
   }
+  const std::size_t n = rows.size() / columns;
   std::vector<float> mean;
-  for (const double sum : sums) mean.push_back(static_cast<float>(sum / static_cast<double>(rows.size() / columns)));
+  for (const double sum : sums) mean.push_back(static_cast<float>(sum / static_cast<double>(n)));
   for (std::size_t first = 0; first < rows.size(); first += columns) {
     for (std::size_t c = 0; c < columns; ++c) rows[first + c] -= mean[c];
   }
