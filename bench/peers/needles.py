@@ -31,6 +31,13 @@ from transformers import DynamicCache
 import weights
 
 
+def finch(share, question):
+    """Told the window, which FINCH finds by a token between text and question."""
+    press = FinchPress(share, rerotate_keys=False)
+    press.window_size = question
+    return press
+
+
 PRESSES = {  # of the share that goes, and of the question's tokens
     "SnapKV": lambda share, question: SnapKVPress(share),
     "SnapKV, window 8, kernel 31": lambda share, question: SnapKVPress(share, window_size=8, kernel_size=31),
@@ -38,16 +45,9 @@ PRESSES = {  # of the share that goes, and of the question's tokens
     "ChunkKV(SnapKV)": lambda share, question: ChunkKVPress(SnapKVPress(share)),
     "ChunkKV(SnapKV, window 8)": lambda share, question: ChunkKVPress(SnapKVPress(share, window_size=8)),
     "ChunkKV(SnapKV, the question as window)": lambda share, question: ChunkKVPress(SnapKVPress(share, window_size=question)),
-    "FINCH, positions as they were": lambda share, question: finch(share, question),
+    "FINCH, positions as they were": finch,
     "Compactor": lambda share, question: CompactorPress(share),
 }
-
-
-def finch(share, question):
-    """Told the window, which FINCH finds by a token between text and question."""
-    press = FinchPress(share, rerotate_keys=False)
-    press.window_size = question
-    return press
 
 
 class Recorder(BasePress):

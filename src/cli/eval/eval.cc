@@ -118,12 +118,17 @@ eval::Evaluation evaluation_of(const Raw& r) {
   return evaluation;
 }
 
+/// The model, for which tasks can then be made; the first process speaks of what is wrong with their files.
+std::shared_ptr<const Model> load(Raw& r, const Ranks& ranks, Failures& failures) {
+  if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
+  report_lines(ranks, r.task, failures);
+  return Model::load(r.options.model, r.options.loading);
+}
+
 Failures print_samples(Raw& r) {
   const Ranks ranks;
-  if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   Failures failures;
-  report_lines(ranks, r.task, failures);
-  const auto model = Model::load(r.options.model, r.options.loading);
+  const auto model = load(r, ranks, failures);
   std::string lines;
   for (const auto& task : tasks_of(r, *model)) {
     for (const auto& sample : task.samples) lines += eval::line_of(sample);
@@ -136,10 +141,8 @@ Failures measure(Raw& r) {
   const Ranks ranks;
   eval::Evaluation evaluation = evaluation_of(r);
   const auto shard = parse_shard(r.shard, ranks);
-  if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   Failures failures;
-  report_lines(ranks, r.task, failures);
-  const auto model = Model::load(r.options.model, r.options.loading);
+  const auto model = load(r, ranks, failures);
   evaluation.tasks = tasks_of(r, *model);
   evaluation.limits = prompt_limits(r.lengths, r.options, model->info());
   for (auto& task : evaluation.tasks) {
