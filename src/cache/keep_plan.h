@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "winnow/counted_vector.h"
-
 namespace winnow::cache {
 
 /// What one layer keeps of a prompt: policy makes it, the cache applies it. Making it changes nothing.
@@ -28,8 +26,6 @@ struct KeepPlan {
   /// Initial values of the per-entry state, [column][head][kept entry, then merged entry]; empty for methods without
   /// state.
   std::vector<std::vector<std::vector<float>>> state;
-  /// For the plan of the next layer (policy::SelectionParts::carry).
-  CountedVector<float> carried;
 
   bool keeps_all() const { return heads.empty(); }
   /// Bytes of memory that it takes.

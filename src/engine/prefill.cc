@@ -69,7 +69,6 @@ struct Prefill::Branch {
   std::size_t end = 0;                ///< chunks that have passed through a layer when it is complete there
   CountedVector<TokenClass> classes;  ///< [tokens]
   std::vector<Cache> caches;
-  std::vector<CountedVector<float>> carried;       ///< [cache] from one layer that has been compressed to the next
   std::vector<std::shared_ptr<Ranking>> rankings;  ///< [cache]; null: none
   std::map<int, Look> looks;                       ///< by the layer whose keys are read
   std::vector<Replay> replays;                     ///< without repeats
@@ -79,7 +78,6 @@ struct Prefill::Branch {
   void add(const CacheOptions& options, const Shown& shown, const PrefillContext& context) {
     const PromptSize size(tokens, question);
     caches.emplace_back(std::make_unique<Sequence>(options, context.hparams, context.account, size));
-    carried.emplace_back();
     rankings.push_back(shown.ranking);
     add_replay(looks_on(rankings.size() - 1) ? engine::replay_of(options, context.hparams, tokens) : policy::Replay(),
                shown.draft);
@@ -364,7 +362,6 @@ void Prefill::compress(Branch& branch) {
     view.replayed = branch.replayed(i);
     view.classes = branch.classes;
     view.question = branch.question;
-    view.carried = branch.carried[i];
     view.budget = layer.terms().budget;
     if (look.predicted) view.predicted = &look.predicted->scores();
     if (const auto* const calibration = calibration_of(of)) view.query_statistics = &calibration->queries;
@@ -396,7 +393,6 @@ void Prefill::compress(Branch& branch, std::size_t cache, policy::SequenceLayer&
   }
   const Charge counted(context_.account, plan.bytes());
   layer.commit(plan, view);
-  if (layer.method().selection.carry) branch.carried[cache] = std::move(plan.carried);
 }
 
 /// Of the heads of layers without a window that are ranked together, the layer's first.

@@ -189,7 +189,7 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   int longest = shared;
   std::size_t lanes = 0;
   std::size_t planned = 0;
-  std::size_t known = 0;  // of tokens, and from layer to layer
+  std::size_t known = 0;  // of tokens
   std::vector<ReplaySize> again;
   for (const auto& prompt : prompts) {
     const auto tokens = as_size(prompt.tokens);
@@ -200,7 +200,6 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
     for (const auto& c : caches) {
       lanes += cache_bytes(c, hparams, prompt);
       planned = std::max(planned, plan_bytes(c, hparams, prompt));
-      if (c.spec.method().selection.carry) known += 2 * tokens * sizeof(float);
     }
   }
   LayerBytes most;

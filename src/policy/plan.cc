@@ -204,7 +204,6 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, co
   if (!fits(method, view, budget)) {
     const auto counts = spread_over_heads(method, view, scores, layer_budget, always_kept);
     auto selected = select(method, view, scores, ranked_places(method, counts), always_kept);
-    if (method.selection.carry) out.carried = method.selection.carry.call(view, scores, selected);
     if (method.selection.draw) method.selection.draw.call(view, scores, selected, counts, always_kept);
     for (const auto& of_head : selected) out.heads.push_back(with_always_kept(of_head, view.tokens(), always_kept));
     if (method.lanes.merge) method.lanes.merge.call(view, scores, always_kept, out);

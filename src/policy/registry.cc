@@ -59,8 +59,8 @@ const Registry& built_in() {
           with_positions(methods::triattention()),
           with_positions(methods::r_kv()),
       },
-      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::vote(),
-       wrappers::lookahead(), wrappers::critical(), wrappers::refit(), wrappers::quest()},
+      {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::lookahead(),
+       wrappers::critical(), wrappers::refit(), wrappers::quest()},
   };
   return registry;
 }

@@ -14,7 +14,6 @@
 #include "policy/pieces.h"
 #include "policy/refit.h"
 #include "policy/spans.h"
-#include "policy/votes.h"
 #include "winnow/error.h"
 #include "winnow/policy/spread.h"
 
@@ -58,7 +57,6 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
   check(wrapper, inner);
   if (selection.pieces) refuse(wrapper, inner, fmt::format("it keeps {} already", selection.pieces->divide.text));
   if (selection.two_stages) refuse(wrapper, inner, kStages);
-  if (selection.carry) refuse(wrapper, inner, "votes are for what is kept together already: put vote around it");
   if (per == Pieces::Per::layer && selection.over_all_heads)
     refuse(wrapper, inner, fmt::format("per=layer keeps one set for all heads, but {}", kTable));
   if (per == Pieces::Per::layer && selection.over_heads)
@@ -80,7 +78,6 @@ std::vector<Option> shared_by_need() {
 void share_over_model(Method& method) {
   if (method.selection.over_layers) refuse("ada", method, "its layers share the budget as a pyramid already");
   if (method.reading.draft) refuse("ada", method, "over=model and its draft need a pass each");
-  if (method.selection.carry) refuse("ada", method, "over=model needs scores before any layer has selected");
   method.selection.heads_of_all_layers = true;
   method.selection.over_heads.text += ", of all layers together";
 }
@@ -152,21 +149,6 @@ Wrapper span() {
           .apply = [](const Method& inner, const Options& options) {
             const SpanShape shape{options.integer("before"), options.integer("after"), stop_from(options.text("stop"))};
             return with_pieces("span", inner, spans_of(shape), options);
-          }};
-}
-
-Wrapper vote() {
-  return {.name = "vote",
-          .summary = "vote(X): a share of the places goes to what the layers before have selected",
-          .paper = "winnow's own",
-          .options = {{"share", Option::Number{0.25, 0, 1}, "share of the places of each head that votes fill"}},
-          .apply = [](const Method& inner, const Options& options) {
-            check("vote", inner);
-            if (inner.selection.carry) refuse("vote", inner, "it counts votes already");
-            if (inner.selection.draw) refuse("vote", inner, "it draws a share of the places already");
-            Method out = inner;
-            add_votes(out.selection, options.number("share"));
-            return out;
           }};
 }
 

@@ -15,8 +15,6 @@ Wrapper pyramid();
 Wrapper chunk();
 /// span(X): spans of text around the best entries are kept.
 Wrapper span();
-/// vote(X): a share of the places goes to what the layers before have selected.
-Wrapper vote();
 /// lookahead(X): another method, for which X drafts.
 Wrapper lookahead();
 /// critical(X): a part of the budget goes by what values add to the layer's output, too.

@@ -42,7 +42,7 @@ inline std::vector<std::string> all_specs() {
                                   "snapkv:positions=cache",
                                   "chunk(knorm)",
                                   "span(h2o)",
-                                  "vote(ada(span(snapkv:window=8)))",
+                                  "ada(span(snapkv:window=8))",
                                   "snapkv:window=question",
                                   "critical(ada(snapkv:window=8))",
                                   "refit(ada(snapkv:window=8))",
@@ -272,8 +272,7 @@ class KeptTest : public testing::Test {
     for (const char* spec :
          {"snapkv:window=8", "ada(snapkv:window=8):floor=0", "knorm", "snapkv:window=8,positions=cache",
           "expected-attention", "pyramidkv:window=8", "snapkv:window=8,rows=max", "snapkv:window=8,weights=keys",
-          "span(snapkv:window=8)", "vote(snapkv:window=8)", "critical(snapkv:window=8)", "lagkv",
-          "kvzip:normalize=plus", "compactor"}) {
+          "span(snapkv:window=8)", "critical(snapkv:window=8)", "lagkv", "kvzip:normalize=plus", "compactor"}) {
       const auto options = with_budget(spec);
       Cache turn = std::move(session_->prefill(std::span(text).first(40), std::span(&options, 1)).caches.front());
       session_->extend(turn, std::span(text).subspan(40));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method is told of a prompt besides its keys, values and attention: the classes of its tokens, where its
-// question begins, and what the layer before has handed on.
+// What a method is told of a prompt besides its keys, values and attention: the classes of its tokens, and where its
+// question begins.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -29,24 +29,12 @@ struct Told {
   int tokens;
   int question;
   std::vector<TokenClass> classes;
-  std::vector<float> carried;
 };
 std::vector<Told> told;
 
 policy::Scores ask(const policy::LayerView& view, const policy::AlwaysKept& /*always_kept*/) {
-  told.push_back({view.layer,
-                  view.tokens(),
-                  view.prompt().question,
-                  {view.classes.begin(), view.classes.end()},
-                  {view.carried.begin(), view.carried.end()}});
+  told.push_back({view.layer, view.tokens(), view.prompt().question, {view.classes.begin(), view.classes.end()}});
   return {view.shape.kv_heads, view.tokens()};
-}
-
-CountedVector<float> hand_on(const policy::LayerView& view, const policy::Scores&,
-                             std::span<const std::vector<std::int32_t>> selected) {
-  CountedVector<float> out(view.carried.begin(), view.carried.end());
-  out.push_back(static_cast<float>(selected[0].size()));
-  return out;
 }
 
 policy::Preset asking() {
@@ -61,7 +49,6 @@ policy::Preset asking() {
                                             }};
             method.selection.least = {"two", [](const policy::LayerPrompt&) { return 2; }};
             method.selection.score = {"nothing", ask};
-            method.selection.carry = {"how many are kept", hand_on};
             method.schedule = policy::Schedule::once;
             return method;
           }};
@@ -184,14 +171,6 @@ TEST_F(KnownTest, a_turn_that_is_compressed_has_classes_of_its_own) {
   session_->extend(cache, turn);
   session_->compress(cache, turn);
   expect_told(0, turn, 0);
-}
-
-TEST_F(KnownTest, a_layer_is_told_what_the_one_before_has_handed_on) {
-  const std::vector<CacheOptions> keep = {options_of("asking", "20"), options_of("asking", "30")};
-  session_->prefill(tokens(80), keep);
-  ASSERT_EQ(told.size(), 2 * as_size(kLayers));
-  for (std::size_t i = 0; i < told.size(); ++i)
-    EXPECT_EQ(told[i].carried, std::vector<float>(i / 2, i % 2 == 0 ? 18.0F : 28.0F)) << i;
 }
 
 TEST_F(KnownTest, a_window_of_the_question_is_a_window_of_its_length) {

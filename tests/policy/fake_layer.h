@@ -96,7 +96,6 @@ class FakeLayer {
   std::function<float(int kv_head, int token)> predicted = [](int kv_head, int token) {
     return std::sin(static_cast<float>(kv_head + 1) * 12.9F + static_cast<float>(token) * 78.2F) - 3;
   };
-  std::vector<float> carried;          ///< from a layer before
   policy::QueryStatistics statistics;  ///< of a calibration, no two heads alike
 
   int tokens() const { return n_; }
@@ -172,7 +171,6 @@ class FakeLayer {
     policy::LayerView view{layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed, layer};
     view.classes = classes;
     view.question = question;
-    view.carried = carried;
     const auto lengths = output_lengths();
     view.budget = budget;
     if (method.selection.output_lengths) view.output_lengths = &lengths;

@@ -436,7 +436,6 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
   EXPECT_NE(refusal("ada(pyramidkv):over=model").find("as a pyramid already"), std::string::npos);
   EXPECT_NE(refusal("pyramid(ada(h2o):over=model)").find("all its layers"), std::string::npos);
   EXPECT_NE(refusal("ada(lookahead(snapkv)):over=model").find("a pass each"), std::string::npos);
-  EXPECT_NE(refusal("ada(vote(span(snapkv))):over=model").find("before any layer"), std::string::npos);
   EXPECT_NE(refusal("lookahead(kvzip:rank=model)").find("a pass of its own"), std::string::npos);
   for (const char* spec : {"pyramid(tova)", "pyramid(chunk(tova))", "chunk(pyramid(tova))"})
     EXPECT_NE(refusal(spec).find("as much in every layer"), std::string::npos) << spec;

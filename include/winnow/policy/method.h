@@ -69,8 +69,6 @@ struct WINNOW_EXPORT LayerView {
   int number = 0;  ///< among all layers of the model: what is drawn at random depends on it
   std::span<const TokenClass> classes = {};  ///< of the prompt's tokens, [n]
   int question = 0;                          ///< as LayerPrompt::question
-  /// What SelectionParts::carry gave after the layer before; empty in the first one.
-  std::span<const float> carried = {};
   int budget = 0;  ///< entries per KV head that are kept of a prompt, the mean over all layers; as Terms::budget
   const OutputLengths* output_lengths = nullptr;  ///< set for methods that ask for them when something is evicted
   /// Of ReadingParts::query_rows; set for methods that have it when something of a prompt is evicted. What is
@@ -165,10 +163,6 @@ using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&,
 /// Fills places that `select` has left: adds to `selected` until head h has counts[h] entries.
 using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vector<std::int32_t>>& selected,
                            std::span<const int> counts, const AlwaysKept&)>;
-/// What a layer hands on to the next one that is compressed (LayerView::carried), from what was handed to it and from
-/// the entries that `select` has chosen, [H_kv]; draw's are not among them. Called only when something is evicted.
-using CarryPart =
-    Part<CountedVector<float>(const LayerView&, const Scores&, std::span<const std::vector<std::int32_t>> selected)>;
 /// Stores other vectors for kept entries, such as those of a merge with evicted ones: fills plan.values, and plan.keys
 /// and plan.merged_entries where keys are merged. Called only when something is evicted.
 using MergePart = Part<void(const LayerView&, const Scores&, const AlwaysKept&, cache::KeepPlan& plan)>;
@@ -292,7 +286,6 @@ struct SelectionParts {
   SelectPart select;                  ///< empty: the best of each head
   DrawPart draw;                      ///< empty: select fills all places
   double drawn_share = 0;             ///< share of the selected places that draw fills
-  CarryPart carry;                    ///< empty: layers know nothing of each other
   bool output_lengths = false;        ///< LayerView has them
   bool predicted = false;             ///< LayerView has it, and so the session needs a calibration
   bool two_stages = false;            ///< select fills a part of the places by another score
