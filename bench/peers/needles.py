@@ -2,13 +2,15 @@
 """Hidden answers after compression by kvpress, beside winnow's on the same prompts.
 
 needles.py --model MODEL.gguf --samples SAMPLES.jsonl --records FOLDER -o SCORES.jsonl [--budgets 64 128 256] [--threads 2]
+           [--protocol question-aware|question-agnostic]
 
-SAMPLES.jsonl is what `winnow eval needles/one --raw --print-samples` prints, and FOLDER has the records that winnow measured of it. The
-question is seen: a press compresses the whole prompt. PyTorch runs the same network in f32. It reads a prompt once for all presses, and goes on
-from what each has kept. Each prompt's scores are written to SCORES.jsonl as soon as they are there, and the same command goes on.
+SAMPLES.jsonl is what `winnow eval needles/one --raw --print-samples` prints, and FOLDER has the records that winnow measured of it, with the
+same protocol. Question-aware, a press compresses the whole prompt; question-agnostic, the text alone. PyTorch runs the same network in f32. It
+reads a prompt once for all presses but KVzip, and goes on from what each has kept. Each prompt's scores are written to SCORES.jsonl as soon as
+they are there, and the same command goes on.
 
-Prints the mean over the kinds of answers of the share that is found, in percent, of the samples that both full caches answer. Presses that hide
-entries instead of removing them (AdaKV and CriticalKV with it) are left out.
+Prints the mean over the kinds of answers of the share that is found, in percent, of the samples that both full caches answer. KVzip hides
+entries instead of removing them, which its answers do not show. Other presses that do (AdaKV and CriticalKV with it) are left out.
 """
 
 import argparse
@@ -22,9 +24,10 @@ from statistics import mean
 os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
 import gguf
+import kvpress.presses.kvzip_press
 import torch
 import transformers
-from kvpress import ChunkKVPress, CompactorPress, FinchPress, SnapKVPress
+from kvpress import ChunkKVPress, CompactorPress, ExpectedAttentionPress, FinchPress, KVzipPress, SnapKVPress
 from kvpress.presses.base_press import BasePress
 from transformers import DynamicCache
 
@@ -38,7 +41,7 @@ def finch(share, question):
     return press
 
 
-PRESSES = {  # of the share that goes, and of the question's tokens
+AWARE = {  # of the share that goes, and of the question's tokens
     "SnapKV": lambda share, question: SnapKVPress(share),
     "SnapKV, window 8, kernel 31": lambda share, question: SnapKVPress(share, window_size=8, kernel_size=31),
     "SnapKV, the question as window, kernel 31": lambda share, question: SnapKVPress(share, window_size=question, kernel_size=31),
@@ -48,6 +51,29 @@ PRESSES = {  # of the share that goes, and of the question's tokens
     "FINCH, positions as they were": finch,
     "Compactor": lambda share, question: CompactorPress(share),
 }
+AGNOSTIC = {  # of the share that goes
+    "SnapKV": SnapKVPress,
+    "ChunkKV(SnapKV)": lambda share: ChunkKVPress(SnapKVPress(share)),
+    "Compactor": CompactorPress,
+    "ExpectedAttention": ExpectedAttentionPress,
+}
+HIDING = {  # likewise
+    "KVzip": KVzipPress,
+    "KVzip, the same share of each layer": lambda share: KVzipPress(share, layerwise=True),
+    "KVzip+": lambda share: KVzipPress(share, kvzip_plus_normalization=True),
+}
+
+
+class PlainTokenizer:
+    """What KVzip asks of a tokenizer: the text that follows a prompt, and tokens."""
+
+    chat_template = None
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+
+    def encode(self, text, return_tensors, add_special_tokens):
+        return torch.tensor([self.tokenizer.encode(text).ids], dtype=torch.long)
 
 
 class Recorder(BasePress):
@@ -83,23 +109,46 @@ class Reader:
 
     @torch.no_grad()
     def read(self, ids, presses):
-        """What each press keeps of each layer, and the first token of the answer."""
+        """What each press keeps of each layer, and the token that follows."""
         recorder = Recorder(presses)
         with recorder(self.model):
             out = self.model(torch.tensor([ids]), past_key_values=DynamicCache(), logits_to_keep=1)
-        return recorder.kept, out.logits[0, -1].argmax().item()
+        return {key: self.cache(layers) for key, layers in recorder.kept.items()}, out.logits[0, -1].argmax().item()
 
     @torch.no_grad()
-    def answer(self, layers, token, position, count):
-        """`count` tokens, greedily, after what was kept."""
+    def read_hiding(self, ids, press):
+        """The cache of these tokens, whose layers then hide what the press evicts."""
         cache = DynamicCache()
+        kvpress.presses.kvzip_press.AutoTokenizer = self  # whose from_pretrained() it calls
+        with press(self.model):
+            self.model(torch.tensor([ids]), past_key_values=cache, logits_to_keep=1)
+        return cache
+
+    def from_pretrained(self, path):
+        return PlainTokenizer(self.tokenizer)
+
+    def show_all(self):
+        for layer in self.model.model.layers:
+            layer.self_attn.masked_key_indices = None
+
+    @staticmethod
+    def cache(layers):
+        out = DynamicCache()
         for layer, (keys, values) in enumerate(layers):
-            cache.update(keys, values, layer)
+            out.update(keys, values, layer)
+        return out
+
+    @torch.no_grad()
+    def next_token(self, cache, ids, position):
+        at = torch.arange(position, position + len(ids))
+        logits = self.model(torch.tensor([ids]), past_key_values=cache, cache_position=at, position_ids=at[None], logits_to_keep=1).logits
+        return logits[0, -1].argmax().item()
+
+    def answer(self, cache, token, position, count):
+        """`count` tokens, greedily, from `token` at `position` on."""
         out = [token]
         while len(out) < count and out[-1] != self.end:
-            at = torch.tensor([position + len(out) - 1])
-            logits = self.model(torch.tensor([[out[-1]]]), past_key_values=cache, cache_position=at, position_ids=at[None]).logits
-            out.append(logits[0, -1].argmax().item())
+            out.append(self.next_token(cache, out[-1:], position + len(out) - 1))
         return self.tokenizer.decode(out)
 
 
@@ -107,17 +156,44 @@ def found(answer, references):
     return mean(reference.lower() in answer.lower() for reference in references)
 
 
-def of_sample(reader, sample, budgets):
-    """{method: {budget: score}}; of the full cache, {full: score}."""
+def share(budget, tokens):
+    """Presses round down what stays, so that half an entry more gives the budget."""
+    return 1 - (budget + 0.5) / tokens
+
+
+def of_sample_aware(reader, sample, budgets):
+    """{(method, budget): answer}; of the full cache, {full: answer}."""
     text, question = reader.tokens(sample["text"]), reader.tokens(sample["question"])
     ids = text + question
-    torch.manual_seed(0)  # of Compactor's directions
-    # Presses round down what stays, so that half an entry more gives the budget.
-    presses = {(name, b): make(1 - (b + 0.5) / len(ids), len(question)) for name, make in PRESSES.items() for b in budgets}
-    kept, first = reader.read(ids, presses)
+    kept, first = reader.read(ids, {(name, b): make(share(b, len(ids)), len(question)) for name, make in AWARE.items() for b in budgets})
+    return {key: reader.answer(cache, first, len(ids), sample["max_tokens"]) for key, cache in kept.items()}
+
+
+def of_sample_agnostic(reader, sample, budgets):
+    """The same, where the question is read after compression."""
+    text, question = reader.tokens(sample["text"]), reader.tokens(sample["question"])
+
+    def answer(cache):
+        first = reader.next_token(cache, question, len(text))
+        return reader.answer(cache, first, len(text) + len(question), sample["max_tokens"])
+
+    kept, _ = reader.read(text, {(name, b): make(share(b, len(text))) for name, make in AGNOSTIC.items() for b in budgets})
+    out = {key: answer(cache) for key, cache in kept.items()}
+    for name, make in HIDING.items():
+        for b in budgets:
+            out[name, b] = answer(reader.read_hiding(text, make(1 - b / len(text))))
+            reader.show_all()
+    return out
+
+
+OF_SAMPLE = {"question-aware": of_sample_aware, "question-agnostic": of_sample_agnostic}
+
+
+def scores_of(answers, sample):
+    """{method: {budget: score}}; of the full cache, {full: score}."""
     scores = defaultdict(dict)
-    for key, layers in kept.items():
-        score = found(reader.answer(layers, first, len(ids), sample["max_tokens"]), sample["outputs"])
+    for key, answer in answers.items():
+        score = found(answer, sample["outputs"])
         if key == "full":
             scores["full"] = score
         else:
@@ -126,7 +202,7 @@ def of_sample(reader, sample, budgets):
 
 
 def by_winnow(folder):
-    """{id: {method: {budget: score}}}, as of_sample() has them, and {id: tokens}."""
+    """{id: {method: {budget: score}}}, as scores_of() has them, and {id: tokens}."""
     scores, tokens = defaultdict(lambda: defaultdict(dict)), {}
     with open(os.path.join(folder, "records.jsonl")) as file:
         for record in map(json.loads, file):
@@ -178,7 +254,8 @@ def measure(reader, samples, arguments):
     scores = known_scores(arguments.output)
     for sample in samples:
         if sample["id"] not in scores:
-            scores[sample["id"]] = of_sample(reader, sample, arguments.budgets)
+            torch.manual_seed(0)  # of Compactor's directions
+            scores[sample["id"]] = scores_of(OF_SAMPLE[arguments.protocol](reader, sample, arguments.budgets), sample)
             with open(arguments.output, "a") as file:
                 print(json.dumps({"id": sample["id"], "scores": scores[sample["id"]]}), file=file)
         print(f"{sample['id']}: {len(scores)} of {len(samples)}", file=sys.stderr)
@@ -192,6 +269,7 @@ def main():
     parser.add_argument("--records", required=True)
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--budgets", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--protocol", choices=OF_SAMPLE, default="question-aware")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -5,15 +5,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 #include <span>
 #include <vector>
 
-#include "policy/pieces.h"
-
 namespace winnow::policy {
 
 namespace {
+
+/// Puts the entries of a chunk into the order in which they are kept: the nearest to `best` first, of equally near ones
+/// the later.
+void order_from(std::int32_t best, std::vector<std::int32_t>& entries) {
+  std::sort(entries.begin(), entries.end(), [best](std::int32_t a, std::int32_t b) {
+    return std::abs(a - best) != std::abs(b - best) ? std::abs(a - best) < std::abs(b - best) : a > b;
+  });
+}
 
 Piece chunk(std::span<const double> scores, int first, int end) {
   Piece out;

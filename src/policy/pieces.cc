@@ -93,20 +93,4 @@ std::vector<double> sum_over_heads(const Scores& scores, int first, int end) {
   return out;
 }
 
-DividePart single_entries() {
-  return {"single entries", [](const LayerView&, std::span<const double> scores, const AlwaysKept& always_kept) {
-            std::vector<Piece> out;
-            for (int j = static_cast<int>(scores.size()) - always_kept.recent - 1; j >= always_kept.sinks; --j)
-              out.push_back({scores[as_size(j)], {j}});
-            std::stable_sort(out.begin(), out.end(), [](const Piece& a, const Piece& b) { return a.score > b.score; });
-            return out;
-          }};
-}
-
-void order_from(std::int32_t best, std::vector<std::int32_t>& entries) {
-  std::sort(entries.begin(), entries.end(), [best](std::int32_t a, std::int32_t b) {
-    return std::abs(a - best) != std::abs(b - best) ? std::abs(a - best) < std::abs(b - best) : a > b;
-  });
-}
-
 }  // namespace winnow::policy

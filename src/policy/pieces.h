@@ -19,11 +19,4 @@ void keep_pieces(SelectionParts& selection);
 /// Scores of each entry over the heads [first, end), [n]. One that is no number counts as the least.
 std::vector<double> sum_over_heads(const Scores& scores, int first, int end);
 
-/// Each entry by itself.
-DividePart single_entries();
-
-/// Puts the entries of a piece into the order in which they are kept: the nearest to `best` first, of equally near ones
-/// the later.
-void order_from(std::int32_t best, std::vector<std::int32_t>& entries);
-
 }  // namespace winnow::policy

@@ -4,37 +4,49 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "base/as_size.h"
-#include "policy/pieces.h"
 
 namespace winnow::policy {
 
 namespace {
 
-/// The text of the evictable entries [begin, end), with what is in spans already.
+/// The text of the evictable entries [begin, end).
 class Text {
  public:
   Text(std::span<const TokenClass> classes, const SpanShape& shape, int begin, int end)
-      : classes_(classes), shape_(shape), begin_(begin), end_(end), taken_(classes.size()) {}
+      : classes_(classes), shape_(shape), begin_(begin), end_(end) {}
 
-  bool is_taken(std::int32_t entry) const { return taken_[as_size(entry)]; }
+  /// What each entry is worth, [n], by scores that are at least 0.
+  std::vector<double> spread(std::span<const double> scores) const {
+    std::vector<double> out(scores.begin(), scores.end());
+    std::vector<double> back = out;
+    for (int j = begin_ + 1; j < end_; ++j) {
+      if (!stops_before(j)) out[as_size(j)] = std::max(out[as_size(j)], shape_.after * out[as_size(j - 1)]);
+    }
+    for (int j = end_ - 2; j >= begin_; --j) {
+      if (!stops_before(j + 1)) back[as_size(j)] = std::max(back[as_size(j)], shape_.before * back[as_size(j + 1)]);
+    }
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] = std::max(out[j], back[j]);
+    return out;
+  }
 
-  /// The entries of the span around one, which are then taken.
-  std::vector<std::int32_t> take_span(std::int32_t best) {
-    int first = best;
-    while (first > std::max(begin_, best - shape_.before) && !stops_before(first)) --first;
-    while (first > begin_ && is_in_word(first)) --first;
-    int end = best + 1;
-    while (end < std::min(end_, best + 1 + shape_.after) && !stops_before(end)) ++end;
-    while (end < end_ && is_in_word(end)) ++end;
-    std::vector<std::int32_t> out;
-    for (int j = first; j < end; ++j) {
-      if (!taken_[as_size(j)]) out.push_back(j);
-      taken_[as_size(j)] = true;
+  /// Its words, from the last to the first.
+  std::vector<Piece> words(std::span<const double> worth) const {
+    std::vector<Piece> out;
+    for (int end = end_; end > begin_;) {
+      int first = end - 1;
+      while (first > begin_ && is_in_word(first)) --first;
+      Piece& word = out.emplace_back(Piece{worth[as_size(first)], {}});
+      for (int j = first; j < end; ++j) {
+        word.score = std::max(word.score, worth[as_size(j)]);
+        word.entries.push_back(j);
+      }
+      end = first;
     }
     return out;
   }
@@ -55,36 +67,37 @@ class Text {
   const SpanShape& shape_;
   int begin_;
   int end_;
-  std::vector<bool> taken_;
 };
 
-/// Indices [begin, end), from the best to the worst; of equals the later first.
-std::vector<std::int32_t> ranked(std::span<const double> scores, int begin, int end) {
-  std::vector<std::int32_t> out(as_size(std::max(0, end - begin)));
-  std::iota(out.rbegin(), out.rend(), begin);
-  std::stable_sort(out.begin(), out.end(),
-                   [&](std::int32_t a, std::int32_t b) { return scores[as_size(a)] > scores[as_size(b)]; });
-  return out;
+/// The lowest score of [begin, end) that is a number; 0: none is.
+double least_of(std::span<const double> scores, int begin, int end) {
+  double out = std::numeric_limits<double>::infinity();
+  for (int j = begin; j < end; ++j) {
+    if (std::isfinite(scores[as_size(j)])) out = std::min(out, scores[as_size(j)]);
+  }
+  return std::isfinite(out) ? out : 0;
 }
 
 std::vector<Piece> spans(const LayerView& view, std::span<const double> scores, const AlwaysKept& always_kept,
                          const SpanShape& shape) {
   const int begin = always_kept.sinks;
   const int end = static_cast<int>(scores.size()) - always_kept.recent;
-  Text text(view.classes, shape, begin, end);
-  std::vector<Piece> out;
-  for (const auto best : ranked(scores, begin, end)) {
-    if (text.is_taken(best)) continue;
-    auto& span = out.emplace_back(Piece{scores[as_size(best)], text.take_span(best)});
-    order_from(best, span.entries);
-  }
+  const Text text(view.classes, shape, begin, end);
+  const double least = least_of(scores, begin, end);
+  std::vector<double> above(scores.begin(), scores.end());
+  for (double& x : above) x = std::max(0.0, x - least);
+  auto out = text.words(text.spread(above));
+  for (Piece& word : out) word.score += least;  // heads are compared by it
+  std::stable_sort(out.begin(), out.end(), [](const Piece& a, const Piece& b) { return a.score > b.score; });
   return out;
 }
 
 }  // namespace
 
 DividePart spans_of(const SpanShape& shape) {
-  return {fmt::format("spans of text of up to {} entries before and {} after the best one", shape.before, shape.after),
+  return {fmt::format("words around the best entries, each entry before one worth {} of the next, after one {} of the "
+                      "one before",
+                      shape.before, shape.after),
           [shape](const LayerView& view, std::span<const double> scores, const AlwaysKept& always_kept) {
             return spans(view, scores, always_kept, shape);
           }};

@@ -7,20 +7,20 @@
 
 namespace winnow::policy {
 
-/// How far a span of text goes from its best entry.
+/// How an entry's score spreads over the text around it.
 struct SpanShape {
   /// What it does not go beyond.
   enum class Stop : std::uint8_t { none, line, sentence };
-  int before = 4;              ///< entries, at most
-  int after = 24;              ///< likewise
+  double before = 0.7;         ///< what is left of it with each entry further back, in [0, 1]
+  double after = 0.92;         ///< the same with each entry further on
   Stop stop = Stop::sentence;  ///< the ends of sentences are also those of lines
 };
 
-/// winnow's own: spans of text around the best entries, in the place of a grid. The best entry that is in no span yet
-/// begins one, which grows to both sides until it is long enough, or a sentence or line ends. It then goes on to where
-/// no word is cut (TokenClass says what a word is: numbers, hexadecimal strings and identifiers are words). What lies
-/// in better spans already belongs to these. A span's score is that of its best entry; where not all of it is kept, the
-/// entries nearest to that one are. Equal entries begin spans from the last one on.
+/// winnow's own: words of a text, in the place of a grid. Each entry hands its score on to its neighbours, less of it
+/// with each entry, until a sentence or line ends. What is handed on counts from the least score of all, so that scores
+/// may be negative. An entry is worth the most that it has or gets, and a word as much as its best entry (TokenClass
+/// says what a word is: numbers, hexadecimal strings and identifiers are words). Where not all of a word is kept, its
+/// first entries are. Of equal words the later is better.
 DividePart spans_of(const SpanShape& shape);
 
 }  // namespace winnow::policy

@@ -22,10 +22,8 @@ struct WindowRows {
   attention::Reduction reduction;
   RowWeights weights;
 
-  int count(const LayerPrompt& prompt) const { return std::min(length.observed(prompt), prompt.tokens); }
-
-  attention::Observe observe(const LayerPrompt& prompt) const {
-    const int rows = count(prompt);
+  attention::Observe observe(const LayerPrompt& prompt, int budget) const {
+    const int rows = std::min(length.at(prompt, budget), prompt.tokens);
     attention::Observe out{{attention::ObservedRows::Kind::last, rows, {}}, reduction};
     if (weights == RowWeights::none) return out;
     for (int keys = prompt.tokens - rows + 1; keys <= prompt.tokens; ++keys)
@@ -46,18 +44,16 @@ WindowRows window_rows(const Options& options) {
 
 }  // namespace
 
-int WindowLength::observed(const LayerPrompt& prompt) const {
-  const int length = most ? *most : prompt.question > 0 ? prompt.question : kUsual;
+int WindowLength::at(const LayerPrompt& prompt, int budget) const {
+  const int question = std::min(prompt.question > 0 ? prompt.question : kUsual, std::max(1, budget / 2));
+  const int length = most.value_or(question);
   return percent ? std::clamp(prompt.tokens * *percent / 100, 1, length) : length;
-}
-
-int WindowLength::kept(const LayerPrompt& prompt, int budget) const {
-  return most ? observed(prompt) : std::min(observed(prompt), budget / 2);
 }
 
 std::string WindowLength::text(std::string_view what) const {
   const std::string share = percent ? fmt::format(", at most {} % of the prompt's", *percent) : "";
-  return most ? fmt::format("the last {} {}{}", *most, what, share) : fmt::format("the question's {}{}", what, share);
+  return most ? fmt::format("the last {} {}{}", *most, what, share)
+              : fmt::format("the question's {}{}, at most half of the budget", what, share);
 }
 
 std::vector<Option> window_length_options(std::string effect, std::string window) {
@@ -104,12 +100,11 @@ Method window_method(const Options& options) {
   const Reduce gqa = reduce_from(options.text("gqa"));
   const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), pad_from(options.text("pad"))};
   Method method;
-  method.reading.observe = {rows.text(), [rows](const LayerPrompt& prompt, int) {
-                              return std::vector<attention::Observe>{rows.observe(prompt)};
+  method.reading.observe = {rows.text(), [rows](const LayerPrompt& prompt, int budget) {
+                              return std::vector<attention::Observe>{rows.observe(prompt, budget)};
                             }};
-  method.selection.always_kept = {window.text("tokens") + (window.most ? "" : ", at most half of the budget"),
-                                  [window](const LayerPrompt& prompt, int budget) {
-                                    return AlwaysKept{0, std::min(window.kept(prompt, budget), prompt.tokens)};
+  method.selection.always_kept = {window.text("tokens"), [window](const LayerPrompt& prompt, int budget) {
+                                    return AlwaysKept{0, std::min(window.at(prompt, budget), prompt.tokens)};
                                   }};
   method.selection.least = {
       "the window", [window](const LayerPrompt& prompt) { return std::min(window.least(prompt), prompt.tokens); }};

@@ -14,15 +14,13 @@ namespace winnow::policy {
 
 /// How many of a prompt's last tokens a method observes and always keeps.
 struct WindowLength {
-  std::optional<int> most;     ///< none: as many as the question has
+  std::optional<int> most;     ///< none: as many as the question has, but no more than half of the budget
   std::optional<int> percent;  ///< of the prompt that it is at most
 
-  /// Observed queries. At least 1, and maybe more than the prompt has.
-  int observed(const LayerPrompt& prompt) const;
-  /// Always kept tokens: the same, but of a question no more than half of the budget.
-  int kept(const LayerPrompt& prompt, int budget) const;
-  /// The fewest that are always kept, with the smallest budget.
-  int least(const LayerPrompt& prompt) const { return most ? observed(prompt) : 0; }
+  /// At least 1, and maybe more than the prompt has.
+  int at(const LayerPrompt& prompt, int budget) const;
+  /// The shortest, with the smallest budget.
+  int least(const LayerPrompt& prompt) const { return at(prompt, 1); }
   /// "the last 32 tokens", where `what` is "tokens".
   std::string text(std::string_view what) const;
 };

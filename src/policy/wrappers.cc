@@ -139,15 +139,15 @@ Wrapper chunk() {
 
 Wrapper span() {
   return {.name = "span",
-          .summary = "span(X): spans of text around the best entries are kept",
+          .summary = "span(X): words around the best entries are kept, fewer the further away",
           .paper = "winnow's own",
-          .options = {{"before", Option::Integer{4, 0, 65536}, "entries of a span before the best one, at most"},
-                      {"after", Option::Integer{24, 0, 65536}, "entries of a span after the best one, at most"},
+          .options = {{"before", Option::Number{0.7, 0, 1}, "what each entry before the best one is worth of the next"},
+                      {"after", Option::Number{0.92, 0, 1}, "what each entry after it is worth of the one before"},
                       {"stop", Option::Choice{"sentence", {"none", "line", "sentence"}},
                        "what ends a span before that; the end of a line ends a sentence, too"},
                       per_option("spans")},
           .apply = [](const Method& inner, const Options& options) {
-            const SpanShape shape{options.integer("before"), options.integer("after"), stop_from(options.text("stop"))};
+            const SpanShape shape{options.number("before"), options.number("after"), stop_from(options.text("stop"))};
             return with_pieces("span", inner, spans_of(shape), options);
           }};
 }

@@ -181,6 +181,7 @@ TEST_F(KnownTest, a_window_of_the_question_is_a_window_of_its_length) {
       options_of("snapkv:window=question", "16"), options_of("snapkv:window=8", "16")};
   auto read = std::move(session_->prefill(text, question, keep).front());
   EXPECT_EQ(read.caches[0].kept(), read.caches[1].kept());
+  EXPECT_EQ(read.caches[2].kept(), read.caches[3].kept());  // no more than half of the budget
   for (const auto& layer : read.caches[2].kept()) {
     for (const auto& head : layer) {
       ASSERT_EQ(head.size(), 16U);

@@ -73,26 +73,14 @@ std::vector<double> over_rows(const Matrix& a, int window, const std::string& ro
   return out;
 }
 
-std::vector<std::int32_t> best_over_rows(const std::vector<Matrix>& group, int budget, int window, int kept_last,
+std::vector<std::int32_t> best_over_rows(const std::vector<Matrix>& group, int budget, int window,
                                          const std::string& rows, bool weighted) {
   const int n = static_cast<int>(group.front().size());
   std::vector<std::vector<double>> of_heads;
-  for (const auto& a : group) {
-    auto all = over_rows(a, window, rows, weighted);
-    // A window that is not kept as a whole is ranked, too.
-    for (int j = n - window; j < n - kept_last; ++j) {
-      double x = 0;
-      for (int i = j; i < n; ++i) {
-        const double y = a[z(i)][z(j)] * (weighted ? i + 1 : 1);
-        x = rows == "max" ? std::max(x, y) : x + y;
-      }
-      all.push_back(x);
-    }
-    of_heads.push_back(all);
-  }
+  for (const auto& a : group) of_heads.push_back(over_rows(a, window, rows, weighted));
   const auto order = ranking(combined(of_heads, "max"));
-  std::vector<std::int32_t> kept(order.begin(), order.begin() + (budget - kept_last));
-  for (int j = n - kept_last; j < n; ++j) kept.push_back(j);
+  std::vector<std::int32_t> kept(order.begin(), order.begin() + (budget - window));
+  for (int j = n - window; j < n; ++j) kept.push_back(j);
   return sorted(kept);
 }
 
@@ -106,7 +94,7 @@ TEST(SnapKv, combines_the_rows_as_the_reference_does) {
         for (const int budget : {9, 30, 63}) {
           const auto plan = layer.plan(spec, budget);
           for (int head = 0; head < 2; ++head) {
-            EXPECT_EQ(kept(plan, head, kTokens), best_over_rows(layer.group(head), budget, 8, 8, rows, weighted))
+            EXPECT_EQ(kept(plan, head, kTokens), best_over_rows(layer.group(head), budget, 8, rows, weighted))
                 << name << " " << spec << " budget " << budget;
           }
         }
@@ -120,16 +108,16 @@ TEST(Finch, keeps_what_the_question_attends_to) {
   for (const auto& [name, attention] : attentions()) {
     FakeLayer layer(2, 3, kTokens, attention);
     layer.question = 12;
-    for (const auto& [budget, last] : {std::pair{30, 12}, {24, 12}, {16, 8}, {3, 1}, {63, 12}}) {
+    for (const auto& [budget, last] :
+         {std::pair{30, 12}, {24, 12}, {16, 8}, {3, 1}, {63, 12}}) {  // at most half of the budget
       const auto plan = layer.plan("finch:gqa=max", budget);
       for (int head = 0; head < 2; ++head) {
-        EXPECT_EQ(kept(plan, head, kTokens), best_over_rows(layer.group(head), budget, 12, last, "sum", true))
+        EXPECT_EQ(kept(plan, head, kTokens), best_over_rows(layer.group(head), budget, last, "sum", true))
             << name << " budget " << budget;
       }
     }
     layer.question = 0;  // not known: the last 32
-    EXPECT_EQ(kept(layer.plan("finch:gqa=max", 40), 0, kTokens),
-              best_over_rows(layer.group(0), 40, 32, 20, "sum", true));
+    EXPECT_EQ(kept(layer.plan("finch:gqa=max", 40), 0, kTokens), best_over_rows(layer.group(0), 40, 20, "sum", true));
     EXPECT_EQ(layer.plan("finch", kTokens).heads.size(), 0U);
   }
 }
