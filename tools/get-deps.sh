@@ -19,6 +19,13 @@ packages=(cmake ninja-build g++ make patch python3 python3-pip python3-pytest py
   libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev libvalijson-dev
   libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost1.81-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
 
+architecture=$(dpkg --print-architecture 2>/dev/null || true)
+
+# For this architecture, whatever others have it, too.
+is_installed() {
+  dpkg-query -W -f '${db:Status-Abbrev}${Architecture}\n' "$1" 2>/dev/null | grep -qE "^ii +(all|$architecture)$"
+}
+
 missing_packages() {
   local p
   for p in "$@"; do
@@ -27,7 +34,7 @@ missing_packages() {
       g++) command -v c++ >/dev/null ;;
       python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
       python3-pytest) command -v pytest-3 >/dev/null || command -v pytest >/dev/null ;;
-      python3-jsonschema | python3-prometheus-client | lib* | *-dev) dpkg -s "$p" >/dev/null 2>&1 ;;
+      python3-jsonschema | python3-prometheus-client | lib* | *-dev) is_installed "$p" ;;
       *) command -v "$p" >/dev/null ;;
     esac || echo "$p"
   done

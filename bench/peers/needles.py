@@ -14,6 +14,7 @@ entries instead of removing them, which its answers do not show. Other presses t
 """
 
 import argparse
+import copy
 import json
 import os
 import sys
@@ -57,11 +58,19 @@ AGNOSTIC = {  # of the share that goes
     "Compactor": CompactorPress,
     "ExpectedAttention": ExpectedAttentionPress,
 }
-HIDING = {  # likewise
-    "KVzip": KVzipPress,
-    "KVzip, the same share of each layer": lambda share: KVzipPress(share, layerwise=True),
-    "KVzip+": lambda share: KVzipPress(share, kvzip_plus_normalization=True),
-}
+
+
+class SharesOfKVzip(KVzipPress):
+    """Scores once, and notes in `hidden` what each of several shares would hide: [share][layer]."""
+
+    def compress_post(self, model):
+        self.hidden = []
+        for self.compression_ratio in self.shares:
+            super().compress_post(model)
+            self.hidden.append([layer.self_attn.masked_key_indices for layer in model.model.layers])
+
+
+KVZIPS = {"KVzip": {}, "KVzip+": {"kvzip_plus_normalization": True}}
 
 
 class PlainTokenizer:
@@ -116,20 +125,23 @@ class Reader:
         return {key: self.cache(layers) for key, layers in recorder.kept.items()}, out.logits[0, -1].argmax().item()
 
     @torch.no_grad()
-    def read_hiding(self, ids, press):
-        """The cache of these tokens, whose layers then hide what the press evicts."""
+    def read_kvzip(self, ids, shares, settings):
+        """The whole cache, and what each share hides of its layers."""
         cache = DynamicCache()
+        press = SharesOfKVzip(shares[0], **settings)
+        press.shares = shares
         kvpress.presses.kvzip_press.AutoTokenizer = self  # whose from_pretrained() it calls
         with press(self.model):
             self.model(torch.tensor([ids]), past_key_values=cache, logits_to_keep=1)
-        return cache
+        self.hide([None] * len(self.model.model.layers))
+        return cache, press.hidden
 
     def from_pretrained(self, path):
         return PlainTokenizer(self.tokenizer)
 
-    def show_all(self):
-        for layer in self.model.model.layers:
-            layer.self_attn.masked_key_indices = None
+    def hide(self, hidden):
+        for layer, of_layer in zip(self.model.model.layers, hidden, strict=True):
+            layer.self_attn.masked_key_indices = of_layer
 
     @staticmethod
     def cache(layers):
@@ -179,10 +191,12 @@ def of_sample_agnostic(reader, sample, budgets):
 
     kept, _ = reader.read(text, {(name, b): make(share(b, len(text))) for name, make in AGNOSTIC.items() for b in budgets})
     out = {key: answer(cache) for key, cache in kept.items()}
-    for name, make in HIDING.items():
-        for b in budgets:
-            out[name, b] = answer(reader.read_hiding(text, make(1 - b / len(text))))
-            reader.show_all()
+    for name, settings in KVZIPS.items():
+        cache, hidden = reader.read_kvzip(text, [1 - b / len(text) for b in budgets], settings)
+        for b, of_layers in zip(budgets, hidden, strict=True):
+            reader.hide(of_layers)
+            out[name, b] = answer(copy.deepcopy(cache))  # hidden keys are overwritten
+        reader.hide([None] * len(of_layers))
     return out
 
 

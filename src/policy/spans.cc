@@ -21,15 +21,16 @@ class Text {
   Text(std::span<const TokenClass> classes, const SpanShape& shape, int begin, int end)
       : classes_(classes), shape_(shape), begin_(begin), end_(end) {}
 
-  /// What each entry is worth, [n], by scores that are at least 0.
+  /// What each entry is worth, [n], by scores that are at least 0, or minus infinity: these get nothing.
   std::vector<double> spread(std::span<const double> scores) const {
     std::vector<double> out(scores.begin(), scores.end());
     std::vector<double> back = out;
     for (int j = begin_ + 1; j < end_; ++j) {
-      if (!stops_before(j)) out[as_size(j)] = std::max(out[as_size(j)], shape_.after * out[as_size(j - 1)]);
+      if (gets_from(j, j - 1, scores)) out[as_size(j)] = std::max(out[as_size(j)], shape_.after * out[as_size(j - 1)]);
     }
     for (int j = end_ - 2; j >= begin_; --j) {
-      if (!stops_before(j + 1)) back[as_size(j)] = std::max(back[as_size(j)], shape_.before * back[as_size(j + 1)]);
+      if (gets_from(j, j + 1, scores))
+        back[as_size(j)] = std::max(back[as_size(j)], shape_.before * back[as_size(j + 1)]);
     }
     for (std::size_t j = 0; j < out.size(); ++j) out[j] = std::max(out[j], back[j]);
     return out;
@@ -52,6 +53,10 @@ class Text {
   }
 
  private:
+  bool gets_from(int entry, int neighbour, std::span<const double> scores) const {
+    return std::isfinite(scores[as_size(entry)]) && std::isfinite(scores[as_size(neighbour)]) &&
+           !stops_before(std::max(entry, neighbour));
+  }
   const TokenClass& of(int entry) const { return classes_[as_size(entry)]; }
   /// Whether an entry goes on with the word of the one before it.
   bool is_in_word(int entry) const { return of(entry).begins_in_word && of(entry - 1).ends_in_word; }
@@ -85,7 +90,7 @@ std::vector<Piece> spans(const LayerView& view, std::span<const double> scores, 
   const Text text(view.classes, shape, begin, end);
   const double least = least_of(scores, begin, end);
   std::vector<double> above(scores.begin(), scores.end());
-  for (double& x : above) x = std::max(0.0, x - least);
+  for (double& x : above) x -= least;
   auto out = text.words(text.spread(above));
   for (Piece& word : out) word.score += least;  // heads are compared by it
   std::stable_sort(out.begin(), out.end(), [](const Piece& a, const Piece& b) { return a.score > b.score; });
@@ -95,8 +100,7 @@ std::vector<Piece> spans(const LayerView& view, std::span<const double> scores, 
 }  // namespace
 
 DividePart spans_of(const SpanShape& shape) {
-  return {fmt::format("words around the best entries, each entry before one worth {} of the next, after one {} of the "
-                      "one before",
+  return {fmt::format("words, by scores of which {} is handed on to the entry before and {} to the one after",
                       shape.before, shape.after),
           [shape](const LayerView& view, std::span<const double> scores, const AlwaysKept& always_kept) {
             return spans(view, scores, always_kept, shape);

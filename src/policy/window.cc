@@ -23,7 +23,7 @@ struct WindowRows {
   RowWeights weights;
 
   attention::Observe observe(const LayerPrompt& prompt, int budget) const {
-    const int rows = std::min(length.at(prompt, budget), prompt.tokens);
+    const int rows = std::min(length.observed(prompt, budget), prompt.tokens);
     attention::Observe out{{attention::ObservedRows::Kind::last, rows, {}}, reduction};
     if (weights == RowWeights::none) return out;
     for (int keys = prompt.tokens - rows + 1; keys <= prompt.tokens; ++keys)
@@ -44,16 +44,16 @@ WindowRows window_rows(const Options& options) {
 
 }  // namespace
 
-int WindowLength::at(const LayerPrompt& prompt, int budget) const {
-  const int question = std::min(prompt.question > 0 ? prompt.question : kUsual, std::max(1, budget / 2));
+int WindowLength::kept(const LayerPrompt& prompt, int budget) const {
+  const int question = std::min(prompt.question > 0 ? prompt.question : kUsual, budget / 2);
   const int length = most.value_or(question);
-  return percent ? std::clamp(prompt.tokens * *percent / 100, 1, length) : length;
+  return percent ? std::min(std::max(1, prompt.tokens * *percent / 100), length) : length;
 }
 
 std::string WindowLength::text(std::string_view what) const {
   const std::string share = percent ? fmt::format(", at most {} % of the prompt's", *percent) : "";
   return most ? fmt::format("the last {} {}{}", *most, what, share)
-              : fmt::format("the question's {}{}, at most half of the budget", what, share);
+              : fmt::format("the question's last {}, as many as half of the budget{}", what, share);
 }
 
 std::vector<Option> window_length_options(std::string effect, std::string window) {
@@ -79,7 +79,9 @@ Option gqa_option() {
 
 std::vector<Option> window_options(std::vector<Option> more, const WindowDefaults& defaults) {
   std::vector<Option> out = window_length_options(
-      "last queries that are observed and entries that are always kept; question: those of the question",
+      "last queries that are observed and entries that are always kept; question: those of the question, as many as "
+      "half "
+      "of the budget",
       defaults.window);
   std::vector<Option> rest = {
       rows_option(),
@@ -104,7 +106,7 @@ Method window_method(const Options& options) {
                               return std::vector<attention::Observe>{rows.observe(prompt, budget)};
                             }};
   method.selection.always_kept = {window.text("tokens"), [window](const LayerPrompt& prompt, int budget) {
-                                    return AlwaysKept{0, std::min(window.at(prompt, budget), prompt.tokens)};
+                                    return AlwaysKept{0, std::min(window.kept(prompt, budget), prompt.tokens)};
                                   }};
   method.selection.least = {
       "the window", [window](const LayerPrompt& prompt) { return std::min(window.least(prompt), prompt.tokens); }};

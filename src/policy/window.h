@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,10 +18,12 @@ struct WindowLength {
   std::optional<int> most;     ///< none: as many as the question has, but no more than half of the budget
   std::optional<int> percent;  ///< of the prompt that it is at most
 
-  /// At least 1, and maybe more than the prompt has.
-  int at(const LayerPrompt& prompt, int budget) const;
-  /// The shortest, with the smallest budget.
-  int least(const LayerPrompt& prompt) const { return at(prompt, 1); }
+  /// Always kept tokens, maybe more than the prompt has.
+  int kept(const LayerPrompt& prompt, int budget) const;
+  /// Observed queries: as many, but at least 1.
+  int observed(const LayerPrompt& prompt, int budget) const { return std::max(1, kept(prompt, budget)); }
+  /// The fewest that are always kept, with the smallest budget.
+  int least(const LayerPrompt& prompt) const { return kept(prompt, 1); }
   /// "the last 32 tokens", where `what` is "tokens".
   std::string text(std::string_view what) const;
 };

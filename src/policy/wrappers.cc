@@ -138,18 +138,19 @@ Wrapper chunk() {
 }
 
 Wrapper span() {
-  return {.name = "span",
-          .summary = "span(X): words around the best entries are kept, fewer the further away",
-          .paper = "winnow's own",
-          .options = {{"before", Option::Number{0.7, 0, 1}, "what each entry before the best one is worth of the next"},
-                      {"after", Option::Number{0.92, 0, 1}, "what each entry after it is worth of the one before"},
-                      {"stop", Option::Choice{"sentence", {"none", "line", "sentence"}},
-                       "what ends a span before that; the end of a line ends a sentence, too"},
-                      per_option("spans")},
-          .apply = [](const Method& inner, const Options& options) {
-            const SpanShape shape{options.number("before"), options.number("after"), stop_from(options.text("stop"))};
-            return with_pieces("span", inner, spans_of(shape), options);
-          }};
+  return {
+      .name = "span",
+      .summary = "span(X): words around the best entries are kept",
+      .paper = "winnow's own",
+      .options = {{"before", Option::Number{0.7, 0, 1}, "share of a score that is left with each entry further back"},
+                  {"after", Option::Number{0.92, 0, 1}, "the same with each entry further on"},
+                  {"stop", Option::Choice{"sentence", {"none", "line", "sentence"}},
+                   "what a score is not handed on over; the end of a line ends a sentence, too"},
+                  per_option("words")},
+      .apply = [](const Method& inner, const Options& options) {
+        const SpanShape shape{options.number("before"), options.number("after"), stop_from(options.text("stop"))};
+        return with_pieces("span", inner, spans_of(shape), options);
+      }};
 }
 
 Wrapper critical() {

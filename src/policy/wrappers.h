@@ -13,7 +13,7 @@ Wrapper ada();
 Wrapper pyramid();
 /// chunk(X): whole chunks of consecutive positions are kept.
 Wrapper chunk();
-/// span(X): spans of text around the best entries are kept.
+/// span(X): words around the best entries are kept.
 Wrapper span();
 /// lookahead(X): another method, for which X drafts.
 Wrapper lookahead();

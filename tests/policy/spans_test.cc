@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -213,6 +212,15 @@ TEST(Span, a_mark_inside_of_a_number_ends_nothing) {
             (std::vector<std::int32_t>{1, 2, 3, 4, 5, 9, 10}));
 }
 
+/// It gets nothing from its neighbours either.
+TEST(Span, a_score_that_is_no_number_is_the_worst) {
+  FakeLayer layer(1, 1, 30, [](int, int, int j) { return j == 7 ? std::nan("") : j == 6 ? 0.5 : 0.0; });
+  set_text(layer, Pieces(30, " word"));
+  const auto kept_all_but_one = layer.plan("span(snapkv:window=2,kernel=1)", 29).heads[0];
+  EXPECT_EQ(kept_all_but_one.size(), 29U);
+  EXPECT_FALSE(std::binary_search(kept_all_but_one.begin(), kept_all_but_one.end(), 7));
+}
+
 /// Scores below 0 count from the lowest: the longest key's entry hands nothing on.
 TEST(Span, scores_may_be_negative) {
   constexpr int kTokens = 60;
@@ -290,7 +298,7 @@ TEST(Span, refuses_with_the_reason_what_does_not_fit) {
     EXPECT_NE(refusal(spec).find(why), std::string::npos) << spec << ": " << refusal(spec);
   };
   says("span(chunk(snapkv))", "it keeps whole chunks of 20 positions already");
-  says("chunk(span(snapkv))", "it keeps words around the best entries");
+  says("chunk(span(snapkv))", "it keeps words, by scores of which 0.7 is handed on");
   says("span(streaming-llm)", "ranks nothing");
   says("span(ada(snapkv)):per=layer", "share the budget by need");
   says("span(snapkv):before=-1", "it takes 0 to 1");

@@ -46,8 +46,9 @@ std::vector<attention::Observe> observe(const Rule& rule, const LayerPrompt& pro
       if (i < budget / 2 || i >= prompt.tokens - budget / 2) global.list.push_back(i);
     }
   }
-  return {{global, attention::Reduction::sum, {}},
-          {{ObservedRows::Kind::last, std::min(rule.window.at(prompt, budget), prompt.tokens), {}}, rule.rows, {}}};
+  return {
+      {global, attention::Reduction::sum, {}},
+      {{ObservedRows::Kind::last, std::min(rule.window.observed(prompt, budget), prompt.tokens), {}}, rule.rows, {}}};
 }
 
 double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }
@@ -76,7 +77,7 @@ class ScoredLane {
     if (too_long(view_, head_)) demote_a_centre();
     trim_merged_entries();
     const LayerPrompt& prompt = view_.terms.prompt;
-    if ((view_.position - prompt.tokens + 1) % rule_.window.at(prompt, view_.terms.budget) == 0) begin_window();
+    if ((view_.position - prompt.tokens + 1) % rule_.window.observed(prompt, view_.terms.budget) == 0) begin_window();
   }
 
  private:
@@ -242,7 +243,7 @@ Method build(const Options& options) {
                   : "sums of the attention of all queries, and of the window's",
       [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
   method.selection.always_kept = {"the window", [rule](const LayerPrompt& prompt, int budget) {
-                                    return AlwaysKept{0, std::min(rule.window.at(prompt, budget), budget)};
+                                    return AlwaysKept{0, std::min(rule.window.kept(prompt, budget), budget)};
                                   }};
   method.selection.least = {"the window", [rule](const LayerPrompt& prompt) { return rule.window.least(prompt); }};
   method.selection.score = {

@@ -119,6 +119,10 @@ TEST(Finch, keeps_what_the_question_attends_to) {
     layer.question = 0;  // not known: the last 32
     EXPECT_EQ(kept(layer.plan("finch:gqa=max", 40), 0, kTokens), best_over_rows(layer.group(0), 40, 20, "sum", true));
     EXPECT_EQ(layer.plan("finch", kTokens).heads.size(), 0U);
+    EXPECT_EQ(layer.plan("finch", 1).heads[0].size(), 1U);
+    layer.question = 12;
+    EXPECT_EQ(kept(layer.plan("finch:gqa=max,window-share=10", 40), 0, kTokens),
+              best_over_rows(layer.group(0), 40, 6, "sum", true));
   }
 }
 
