@@ -4,10 +4,10 @@
 needles.py --model MODEL.gguf --samples SAMPLES.jsonl --records FOLDER -o SCORES.jsonl [--budgets 64 128 256] [--threads 2]
            [--protocol question-aware|question-agnostic]
 
-SAMPLES.jsonl is what `winnow eval needles/one --raw --print-samples` prints, and FOLDER has the records that winnow measured of it, with the
-same protocol. Question-aware, a press compresses the whole prompt; question-agnostic, the text alone. PyTorch runs the same network in f32. It
-reads a prompt once for all presses but KVzip, and goes on from what each has kept. Each prompt's scores are written to SCORES.jsonl as soon as
-they are there, and the same command goes on.
+SAMPLES.jsonl is what `winnow eval needles/one --raw --print-samples` prints, and FOLDER has the records that winnow measured of it, with the same
+protocol. Question-aware, a press compresses the whole prompt; question-agnostic, the text alone. PyTorch runs the same network in f32. It reads a
+prompt once for all presses, and once more for each KVzip, and goes on from what each has kept. Each prompt's scores are written to SCORES.jsonl as
+soon as they are there, and the same command goes on.
 
 Prints the mean over the kinds of answers of the share that is found, in percent, of the samples that both full caches answer. KVzip hides
 entries instead of removing them, which its answers do not show. Other presses that do (AdaKV and CriticalKV with it) are left out.
@@ -65,7 +65,7 @@ class SharesOfKVzip(KVzipPress):
 
     def compress_post(self, model):
         self.hidden = []
-        for self.compression_ratio in self.shares:
+        for self.compression_ratio in self.shares:  # each above 0, without which it hides nothing and says so nowhere
             super().compress_post(model)
             self.hidden.append([layer.self_attn.masked_key_indices for layer in model.model.layers])
 
@@ -108,9 +108,9 @@ class Reader:
 
     def __init__(self, path):
         with tempfile.TemporaryDirectory() as folder:
-            copy = os.path.join(folder, "f32.gguf")
-            weights.write_f32(path, copy)
-            self.model, self.tokenizer = weights.network(copy), weights.tokenizer(copy)
+            path_f32 = os.path.join(folder, "f32.gguf")
+            weights.write_f32(path, path_f32)
+            self.model, self.tokenizer = weights.network(path_f32), weights.tokenizer(path_f32)
         self.end = gguf.GGUFReader(path).fields["tokenizer.ggml.eos_token_id"].contents()  # the only one of this family's plain texts
 
     def tokens(self, text):
@@ -133,11 +133,14 @@ class Reader:
         kvpress.presses.kvzip_press.AutoTokenizer = self  # whose from_pretrained() it calls
         with press(self.model):
             self.model(torch.tensor([ids]), past_key_values=cache, logits_to_keep=1)
-        self.hide([None] * len(self.model.model.layers))
+        self.show_all()
         return cache, press.hidden
 
     def from_pretrained(self, path):
         return PlainTokenizer(self.tokenizer)
+
+    def show_all(self):
+        self.hide([None] * len(self.model.model.layers))
 
     def hide(self, hidden):
         for layer, of_layer in zip(self.model.model.layers, hidden, strict=True):
@@ -195,8 +198,8 @@ def of_sample_agnostic(reader, sample, budgets):
         cache, hidden = reader.read_kvzip(text, [1 - b / len(text) for b in budgets], settings)
         for b, of_layers in zip(budgets, hidden, strict=True):
             reader.hide(of_layers)
-            out[name, b] = answer(copy.deepcopy(cache))  # hidden keys are overwritten
-        reader.hide([None] * len(of_layers))
+            out[name, b] = answer(copy.deepcopy(cache))  # an answer adds to it, and overwrites hidden keys
+        reader.show_all()
     return out
 
 
@@ -231,19 +234,27 @@ def by_winnow(folder):
     return scores, tokens
 
 
-def checked(samples, measured, tokens, reader):
+def checked(samples, measured, tokens, reader, most):
     for sample in samples:
         n = len(reader.tokens(sample["text"])) + len(reader.tokens(sample["question"]))
         if n != tokens[sample["id"]] or "full" not in measured[sample["id"]]:
             raise SystemExit(f"{sample['id']} has {n} tokens here, in winnow's records {tokens[sample['id']]}, and needs one of `full`")
+        if n <= most:
+            raise SystemExit(f"{sample['id']} has {n} tokens: a budget of {most} evicts nothing")
     return samples
 
 
-def known_scores(path):
+def known_scores(path, protocol, budgets):
+    """Of an earlier run, which has to have measured the same."""
     if not os.path.exists(path):
         return {}
     with open(path) as file:
-        return {line["id"]: line["scores"] for line in map(json.loads, file)}
+        lines = list(map(json.loads, file))
+    methods = {"full", *(AWARE if protocol == "question-aware" else {**AGNOSTIC, **KVZIPS})}
+    for scores in (line["scores"] for line in lines):
+        if set(scores) != methods or any(set(of) != set(map(str, budgets)) for method, of in scores.items() if method != "full"):
+            raise SystemExit(f"{path} has scores of other methods or budgets")
+    return {line["id"]: line["scores"] for line in lines}
 
 
 def shares(scores, kinds):
@@ -265,7 +276,7 @@ def table(title, scores, kinds, budgets):
 
 
 def measure(reader, samples, arguments):
-    scores = known_scores(arguments.output)
+    scores = known_scores(arguments.output, arguments.protocol, arguments.budgets)
     for sample in samples:
         if sample["id"] not in scores:
             torch.manual_seed(0)  # of Compactor's directions
@@ -292,7 +303,7 @@ def main():
     with open(arguments.samples) as file:
         samples = [sample for sample in map(json.loads, file) if sample["id"] in measured]
     reader = Reader(arguments.model)
-    scores = measure(reader, checked(samples, measured, tokens, reader), arguments)
+    scores = measure(reader, checked(samples, measured, tokens, reader, max(arguments.budgets)), arguments)
     kinds = {sample["id"]: sample["labels"]["kind"] for sample in samples}
     both = [each for each in scores if scores[each]["full"] == 1 and measured[each]["full"] == 1]
     table("kvpress", {each: scores[each] for each in both}, kinds, arguments.budgets)

@@ -69,4 +69,12 @@ HWY_INLINE void zero_0123() {
 
 }  // namespace winnow
 
+#else
+
+namespace winnow {
+
+class TileScope {};  // never made: has_amx_bf16() is false
+
+}  // namespace winnow
+
 #endif

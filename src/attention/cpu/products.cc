@@ -177,10 +177,25 @@ constexpr int kColumnsTogether = 32;
 
 }  // namespace
 
+// Dispatched where they are exported: with one target alone HWY_DYNAMIC_DISPATCH takes no qualified name.
 namespace cpu {
+
 HWY_EXPORT(multiply);
+void multiply(const float* left, int rows, int dim, const float* columns, int stride, float* out) {
+  HWY_DYNAMIC_DISPATCH(multiply)(left, rows, dim, columns, stride, out);
+}
+
 HWY_EXPORT(add_products_of);
+void add_products_of(const float* query, const cache::Rows& rows, float* memory, float* out) {
+  HWY_DYNAMIC_DISPATCH(add_products_of)(query, rows, memory, out);
+}
+
 HWY_EXPORT(cosines_of_rows);
+void cosines_of_rows(const float* gates, float least, const cache::Rows& rows, const float* query, float query_length,
+                     float* memory, float* out) {
+  HWY_DYNAMIC_DISPATCH(cosines_of_rows)(gates, least, rows, query, query_length, memory, out);
+}
+
 }  // namespace cpu
 
 PackedRows::PackedRows(std::span<const float> rows, int dim)
@@ -195,15 +210,14 @@ PackedRows::PackedRows(std::span<const float> rows, int dim)
 }
 
 void PackedRows::multiply(std::span<const float> left, std::span<float> out) const {
-  HWY_DYNAMIC_DISPATCH(cpu::multiply)
-  (left.data(), static_cast<int>(left.size()) / dim_, dim_, columns_.data(), stride_, out.data());
+  cpu::multiply(left.data(), static_cast<int>(left.size()) / dim_, dim_, columns_.data(), stride_, out.data());
 }
 
 void add_products(std::span<const float> query, const cache::Rows& rows, std::span<float> out) {
   alignas(64) float memory[cpu::kStretchKeys];
   for (int first = 0; first < rows.count; first += cpu::kStretchKeys) {
     const int count = std::min(cpu::kStretchKeys, rows.count - first);
-    HWY_DYNAMIC_DISPATCH(cpu::add_products_of)(query.data(), rows.slice(first, count), memory, out.data() + first);
+    cpu::add_products_of(query.data(), rows.slice(first, count), memory, out.data() + first);
   }
 }
 
@@ -216,9 +230,8 @@ void cosines_where(std::span<const float> gates, float least, const cache::Rows&
   double square = 0;
   for (const float x : query) square += static_cast<double>(x) * x;
   std::vector<float> memory(as_size(cpu::kTogether) * as_size(cpu::decoded_width(rows.dim)));
-  HWY_DYNAMIC_DISPATCH(cpu::cosines_of_rows)
-  (gates.empty() ? nullptr : gates.data(), least, rows, query.data(), static_cast<float>(std::sqrt(square)),
-   memory.data(), out.data());
+  cpu::cosines_of_rows(gates.empty() ? nullptr : gates.data(), least, rows, query.data(),
+                       static_cast<float>(std::sqrt(square)), memory.data(), out.data());
 }
 
 }  // namespace winnow::attention
