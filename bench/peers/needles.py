@@ -236,11 +236,12 @@ def by_winnow(folder):
 
 def checked(samples, measured, tokens, reader, most):
     for sample in samples:
-        n = len(reader.tokens(sample["text"])) + len(reader.tokens(sample["question"]))
+        text = len(reader.tokens(sample["text"]))
+        n = text + len(reader.tokens(sample["question"]))
         if n != tokens[sample["id"]] or "full" not in measured[sample["id"]]:
             raise SystemExit(f"{sample['id']} has {n} tokens here, in winnow's records {tokens[sample['id']]}, and needs one of `full`")
-        if n <= most:
-            raise SystemExit(f"{sample['id']} has {n} tokens: a budget of {most} evicts nothing")
+        if text <= most:
+            raise SystemExit(f"{sample['id']} has a text of {text} tokens: a budget of {most} evicts nothing of it")
     return samples
 
 

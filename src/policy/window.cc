@@ -80,8 +80,7 @@ Option gqa_option() {
 std::vector<Option> window_options(std::vector<Option> more, const WindowDefaults& defaults) {
   std::vector<Option> out = window_length_options(
       "last queries that are observed and entries that are always kept; question: those of the question, as many as "
-      "half "
-      "of the budget",
+      "half of the budget",
       defaults.window);
   std::vector<Option> rest = {
       rows_option(),
