@@ -122,9 +122,10 @@ def test_a_process_that_dies_costs_what_it_was_at(work, expected):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_once_how_to_go_on(work, expected, number):
-    """mpirun gets Ctrl-C, ends its processes by SIGTERM and soon kills them. What the first one says counts the others' records, too."""
+    """mpirun gets Ctrl-C, waits a second, ends its processes by SIGTERM and soon kills them. What the first one says counts the others' records, too."""
     out = f"stopped-{number.name}"
-    write_tasks(work, samples=150, name="many")
+    samples = 1000  # several times what the fastest machine measures in that second
+    write_tasks(work, samples=samples, name="many")
     command = ["mpirun", "-n", "2", *eval_command(work, out, "many")]
     process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not all(measured_by(work, out, i) for i in range(2)):
@@ -138,7 +139,7 @@ def test_an_interrupted_run_says_once_how_to_go_on(work, expected, number):
     # The other process may have been about to write its last group, of 5.
     assert max(each) < int(counts[0]) and sum(each) - 5 <= int(counts[0]) <= sum(each), (said, each)
     again = run(command).stderr
-    assert f"{sum(each)} known" in again and len(records(work, out)) == 150 * 2 * 5, again
+    assert f"{sum(each)} known" in again and len(records(work, out)) == samples * 2 * 5, again
 
 
 def test_a_folder_that_has_a_part_s_name_is_not_written_to(work, expected):
