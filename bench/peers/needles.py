@@ -28,18 +28,11 @@ import gguf
 import kvpress.presses.kvzip_press
 import torch
 import transformers
-from kvpress import ChunkKVPress, CompactorPress, ExpectedAttentionPress, FinchPress, KVzipPress, SnapKVPress
-from kvpress.presses.base_press import BasePress
+from kvpress import ChunkKVPress, CompactorPress, ExpectedAttentionPress, KVzipPress, SnapKVPress
 from transformers import DynamicCache
 
 import weights
-
-
-def finch(share, question):
-    """Told the window, which FINCH finds by a token between text and question."""
-    press = FinchPress(share, rerotate_keys=False)
-    press.window_size = question
-    return press
+from presses import Recorder, cache_of, finch, share
 
 
 AWARE = {  # of the share that goes, and of the question's tokens
@@ -85,24 +78,6 @@ class PlainTokenizer:
         return torch.tensor([self.tokenizer.encode(text).ids], dtype=torch.long)
 
 
-class Recorder(BasePress):
-    """Lets presses compress each layer and notes what they keep, but leaves the cache whole."""
-
-    def __init__(self, presses):
-        self.presses = presses
-        self.kept = {name: [] for name in presses}
-
-    def post_init_from_model(self, model):
-        for press in self.presses.values():
-            press.post_init_from_model(model)
-
-    def compress(self, module, hidden_states, keys, values, attentions, kwargs):
-        for name, press in self.presses.items():
-            self.kept[name].append(press.compress(module, hidden_states, keys, values, attentions, kwargs))
-        self.kept.setdefault("full", []).append((keys, values))
-        return keys, values
-
-
 class Reader:
     """One model, its tokenizer, and the tokens that end an answer."""
 
@@ -122,7 +97,7 @@ class Reader:
         recorder = Recorder(presses)
         with recorder(self.model):
             out = self.model(torch.tensor([ids]), past_key_values=DynamicCache(), logits_to_keep=1)
-        return {key: self.cache(layers) for key, layers in recorder.kept.items()}, out.logits[0, -1].argmax().item()
+        return {key: cache_of(layers) for key, layers in recorder.kept.items()}, out.logits[0, -1].argmax().item()
 
     @torch.no_grad()
     def read_kvzip(self, ids, shares, settings):
@@ -146,13 +121,6 @@ class Reader:
         for layer, of_layer in zip(self.model.model.layers, hidden, strict=True):
             layer.self_attn.masked_key_indices = of_layer
 
-    @staticmethod
-    def cache(layers):
-        out = DynamicCache()
-        for layer, (keys, values) in enumerate(layers):
-            out.update(keys, values, layer)
-        return out
-
     @torch.no_grad()
     def next_token(self, cache, ids, position):
         at = torch.arange(position, position + len(ids))
@@ -169,11 +137,6 @@ class Reader:
 
 def found(answer, references):
     return mean(reference.lower() in answer.lower() for reference in references)
-
-
-def share(budget, tokens):
-    """Presses round down what stays, so that half an entry more gives the budget."""
-    return 1 - (budget + 0.5) / tokens
 
 
 def of_sample_aware(reader, sample, budgets):

@@ -18,6 +18,16 @@ void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int 
   for (float& x : out) x /= static_cast<float>(group);
 }
 
+void group_max(const StepView& view, int kv_head, std::vector<float>& out) {
+  const int group = view.shape.group();
+  const auto first = view.attention(kv_head * group);
+  out.assign(first.begin(), first.end());
+  for (int g = 1; g < group; ++g) {
+    const auto attention = view.attention(kv_head * group + g);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::max(out[i], attention[i]);
+  }
+}
+
 namespace {
 
 /// What is left of a query head's attention for its sink, to a power; 0 where there is none.

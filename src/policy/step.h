@@ -15,7 +15,10 @@ namespace winnow::policy {
 /// Mean attention of a KV head's query heads, by slot, then by merged entry, [entries - first].
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int first = 0);
 
-/// The same, where the logits of each head are multiplied by `gain` before the softmax.
+/// The largest instead of the mean, [entries].
+void group_max(const StepView& view, int kv_head, std::vector<float>& out);
+
+/// The mean, where the logits of each head are multiplied by `gain` before the softmax.
 void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out);
 
 /// Adds to a column of a lane, by slot.

@@ -10,6 +10,7 @@
 
 #include "policy/chunks.h"
 #include "policy/critical.h"
+#include "policy/decoding.h"
 #include "policy/pages.h"
 #include "policy/pieces.h"
 #include "policy/refit.h"
@@ -187,6 +188,22 @@ Wrapper refit() {
             if (inner.decoding.attend) refuse("refit", inner, "it does not read all that is kept");
             Method out = inner;
             refit_values(out, options);
+            return out;
+          }};
+}
+
+Wrapper decoding() {
+  return {.name = "decoding",
+          .summary = "decoding(X): evicts at every decode step, too, by scores that fade",
+          .paper = "winnow's own",
+          .options = decoding_options(),
+          .apply = [](const Method& inner, const Options& options) {
+            check("decoding", inner);
+            if (inner.retrieves) refuse("decoding", inner, "it chooses itself what each query reads");
+            if (inner.changes_while_decoding()) refuse("decoding", inner, "it evicts at every decode step already");
+            if (inner.one_set_per_layer) refuse("decoding", inner, "it keeps one set for all heads of a layer");
+            Method out = inner;
+            evict_while_decoding(out, options);
             return out;
           }};
 }

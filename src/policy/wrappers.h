@@ -21,6 +21,8 @@ Wrapper lookahead();
 Wrapper critical();
 /// refit(X): kept entries get values by which the prompt's last queries see what they saw.
 Wrapper refit();
+/// decoding(X): evicts at every decode step, too, by scores that fade.
+Wrapper decoding();
 /// quest(X): queries read pages of what X keeps.
 Wrapper quest();
 

@@ -50,7 +50,8 @@ inline std::vector<std::string> all_specs() {
                                   "ada(h2o):over=model",
                                   "kvzap:when=step",
                                   "ada(triattention:buffer=5)",
-                                  "r-kv:buffer=8"};
+                                  "r-kv:buffer=8",
+                                  "decoding(refit(ada(snapkv:window=8)))"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }

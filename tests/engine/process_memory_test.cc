@@ -156,7 +156,8 @@ TEST_F(ProcessMemoryTest, is_what_the_account_counts_and_what_is_foretold) {
 /// One head may get what all of them share, which is foretold and seldom happens.
 TEST_F(ProcessMemoryTest, of_a_second_pass_is_no_more_than_foretold) {
   if (WINNOW_OWN_MALLOC == 0) GTEST_SKIP() << "the sanitizer has its own malloc";
-  for (const char* spec : {"ada(h2o):over=model", "refit(ada(snapkv):over=model)"}) {
+  for (const char* spec :
+       {"ada(h2o):over=model", "refit(ada(snapkv):over=model)", "decoding(ada(snapkv):over=model)"}) {
     const auto options = options_of(spec, "512");
     const auto peaks = peaks_of(std::span(&options, 1));
     EXPECT_GE(peaks.account, 0.875 * peaks.process) << spec;

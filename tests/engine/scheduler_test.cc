@@ -61,11 +61,17 @@ class SchedulerTest : public testing::Test {
   std::vector<Asked> every_method(unsigned seed) const {
     std::mt19937 random(seed);
     const auto between = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
-    std::vector<std::string> specs = {"lookahead(snapkv)",       "ada(lookahead(h2o))",
-                                      "kvzip:rank=model",        "refit(snapkv)",
-                                      "refit(kvzip:rank=model)", "quest(ada(refit(snapkv))):dense=0",
-                                      "kvzap:when=step",         "ada(chunk(snapkv)):over=model",
-                                      "triattention:buffer=3",   "ada(r-kv:buffer=3,window=2):over=model"};
+    std::vector<std::string> specs = {"lookahead(snapkv)",
+                                      "ada(lookahead(h2o))",
+                                      "kvzip:rank=model",
+                                      "refit(snapkv)",
+                                      "refit(kvzip:rank=model)",
+                                      "quest(ada(refit(snapkv))):dense=0",
+                                      "kvzap:when=step",
+                                      "ada(chunk(snapkv)):over=model",
+                                      "triattention:buffer=3",
+                                      "ada(r-kv:buffer=3,window=2):over=model",
+                                      "decoding(ada(span(snapkv)):over=model)"};
     for (const auto& method : list_methods()) specs.push_back(method.name);
     std::vector<Asked> out;
     for (const auto& spec : specs) {

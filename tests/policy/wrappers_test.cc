@@ -432,6 +432,13 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
     EXPECT_NE(refusal(std::string("quest(") + inner + ")").find("do not stay at their positions"), std::string::npos)
         << inner;
   }
+  for (const char* inner : {"h2o", "ada(ahakv)", "kvzap:when=step", "decoding(snapkv)"}) {
+    EXPECT_NE(refusal(std::string("decoding(") + inner + ")").find("at every decode step already"), std::string::npos)
+        << inner;
+  }
+  EXPECT_NE(refusal("decoding(tova:when=prefill)").find("one set"), std::string::npos);
+  EXPECT_NE(refusal("decoding(quest(snapkv))").find("chooses itself what each query reads"), std::string::npos);
+  EXPECT_NE(refusal("quest(decoding(snapkv))").find("evicts at every decode step"), std::string::npos);
   EXPECT_EQ(refusal("ada(chunk(snapkv)):over=model"), "");
   EXPECT_NE(refusal("ada(pyramidkv):over=model").find("as a pyramid already"), std::string::npos);
   EXPECT_NE(refusal("pyramid(ada(h2o):over=model)").find("all its layers"), std::string::npos);

@@ -13,7 +13,7 @@ import winnow
 SPECS = [
     "snapkv:window=8", "ada-snapkv:window=8", "pyramidkv:window=8", "streaming-llm", "h2o", "tova", "keydiff", "knorm", "random",
     "lagkv:lag=8", "expected-attention", "ada(snapkv:window=8)", "chunk(snapkv:window=8)", "sage-kv", "ahakv", "ems:window=8", "cam",
-    "kvzip", "compactor", "refit(span(snapkv:window=8))",
+    "kvzip", "compactor", "refit(span(snapkv:window=8))", "decoding(snapkv:window=8)",
 ]
 
 

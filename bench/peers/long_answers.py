@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long answers from a cache that stays within its budget: winnow beside kvpress, on the same prompts and the same tokens.
+
+long_answers.py --model MODEL.gguf -o SCORES.jsonl TEXT… [--pieces 5] [--tokens 1900] [--answer 256] [--budgets 64 128 256] [--threads 2]
+
+Takes pieces of so many tokens from each text, evenly spread, asks in turns to go on, to sum up and to discuss, and draws an answer from winnow's full
+cache. These tokens are forced through each of winnow's methods and each press of kvpress, which compress the prompt when the question has been read
+and go on while the answer is decoded. A score is the mean over the answer's tokens after the first of KL(full || method), in nats; each side has its
+own full cache. The module `winnow` has to be found (PYTHONPATH). Each prompt's scores are written to SCORES.jsonl as soon as they are there, and the
+same command goes on.
+
+Prints means, and how far each is above that of winnow's last method, with the interval of 95 % (bootstrap over prompts).
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from contextlib import nullcontext
+
+os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
+
+import numpy as np
+import torch
+import transformers
+from kvpress import DecodingPress, SnapKVPress, TOVAPress
+from transformers import DynamicCache
+
+import weights
+import winnow
+from presses import Recorder, cache_of, finch, share
+
+ASKED = {
+    "story": "\n\nThe text breaks off here. Write on from there, at length and in its own style.",
+    "summary": "\n\nSum up this text in detail, part by part.",
+    "talk": "\n\nTwo friends have read this and disagree about it. Write down their long conversation, turn by turn.",
+}
+WINDOW = "snapkv:window=question,rows=max,kernel=1,gqa=max"
+METHODS = ["h2o", "tova", "ems", "r-kv:buffer=16", "streaming-llm", f"decoding(refit(ada(span({WINDOW})):floor=0.3,over=model))"]
+
+
+# The press that compresses the prompt, of the share that goes, the question's tokens and the budget, and the one that goes on while the answer is
+# decoded, each time after so many tokens. SnapKV needs more rows than its window. Until then a cache holds so many entries more than the budget.
+PRESSES = {
+    "SnapKV": (lambda share, q, b: SnapKVPress(share, window_size=min(32, b // 2)), lambda: SnapKVPress(window_size=8), 16),
+    "SnapKV, window 8, no pooling": (lambda share, q, b: SnapKVPress(share, 8, 1), lambda: SnapKVPress(window_size=8, kernel_size=1), 16),
+    "FINCH, then SnapKV": (lambda share, q, b: finch(share, min(q, b // 2)), lambda: SnapKVPress(window_size=8), 16),
+    "TOVA": (lambda share, q, b: TOVAPress(share), TOVAPress, 1),
+}
+
+
+def log_softmax(logits):
+    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def divergence(full, other):
+    """KL(full || other) of rows of logits."""
+    p = log_softmax(full)
+    return (np.exp(p) * (p - log_softmax(other))).sum(-1)
+
+
+class Winnow:
+    def __init__(self, path, threads):
+        self.model = winnow.Model.load(path)
+        self.session = winnow.Session(self.model, threads=threads, precision="f32")
+        self.ends = [t for t in range(self.model.info.n_vocab) if self.model.ends(t)]
+
+    def drawn(self, logits, random):
+        """A token of the distribution, but none that ends an answer."""
+        p = np.exp(log_softmax(logits))
+        p[self.ends] = 0
+        return int(random.choice(len(p), p=p / p.sum()))
+
+    def answer(self, text, question, count, budgets, random):
+        """Drawn tokens, and {method: {budget: score}}."""
+        named = [(m, b) for m in METHODS for b in budgets]
+        caches = self.session.prefill(text, [question], ["full", *named])[0]
+        logits = np.stack([cache.logits for cache in caches])
+        tokens, sums = [], np.zeros(len(named))
+        for _ in range(count):
+            tokens.append(self.drawn(logits[0], random))
+            logits = self.session.step(caches, [tokens[-1]] * len(caches))
+            sums += divergence(logits[:1], logits[1:])
+        return tokens, nested(named, sums / count)
+
+
+def nested(named, values):
+    out = {}
+    for (name, budget), value in zip(named, values, strict=True):
+        out.setdefault(name, {})[str(budget)] = float(value)
+    return out
+
+
+class Kvpress:
+    def __init__(self, path):
+        with tempfile.TemporaryDirectory() as folder:
+            path_f32 = os.path.join(folder, "f32.gguf")
+            weights.write_f32(path, path_f32)
+            self.model = weights.network(path_f32)
+
+    @torch.no_grad()
+    def read(self, ids, presses):
+        """What each press keeps of the prompt."""
+        recorder = Recorder(presses)
+        with recorder(self.model):
+            self.model(torch.tensor([ids]), past_key_values=DynamicCache(), logits_to_keep=1)
+        return {key: cache_of(layers) for key, layers in recorder.kept.items()}
+
+    @torch.no_grad()
+    def forced(self, cache, position, tokens, press):
+        """Logits after each of the tokens, of which the first stands at `position`, [tokens][vocabulary]."""
+        rows = []
+        with press(self.model) if press else nullcontext():
+            for at in torch.arange(position, position + len(tokens)).split(1):
+                token = torch.tensor([[tokens[at.item() - position]]])
+                out = self.model(token, past_key_values=cache, cache_position=at, position_ids=at[None])
+                rows.append(out.logits[0, -1].numpy())
+        return np.stack(rows)
+
+    def scores(self, ids, question, tokens, budgets):
+        named = [(name, b) for name in PRESSES for b in budgets]
+        kept = self.read(ids, {(name, b): PRESSES[name][0](share(b, len(ids)), question, b) for name, b in named})
+        full = self.forced(kept["full"], len(ids), tokens, None)
+        return nested(named, [self.divergence(full, kept[each], len(ids), tokens, *each) for each in named])
+
+    def divergence(self, full, cache, position, tokens, name, budget):
+        _, make, interval = PRESSES[name]
+        press = DecodingPress(make(), interval, budget, hidden_states_buffer_size=interval)
+        return divergence(full, self.forced(cache, position, tokens, press)).mean()
+
+
+def prompts(model, arguments):
+    """{id: (text, question)}"""
+    out = {}
+    for path in arguments.texts:
+        with open(path) as file:
+            tokens = model.tokenize(file.read())
+        for i in range(arguments.pieces):
+            begin = (len(tokens) - arguments.tokens) * (i + 1) // (arguments.pieces + 1)
+            if begin < 0:
+                raise SystemExit(f"{path} has {len(tokens)} tokens, fewer than a piece of {arguments.tokens}")
+            kind = list(ASKED)[len(out) % len(ASKED)]
+            text = model.pieces(tokens[begin : begin + arguments.tokens]).decode(errors="ignore")
+            out[f"{os.path.basename(path)}-{i}-{kind}"] = (text, ASKED[kind])
+    return out
+
+
+def known_scores(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        return {line["id"]: line["kl"] for line in map(json.loads, file)}
+
+
+def measure(arguments):
+    ours, theirs = Winnow(arguments.model, arguments.threads), Kvpress(arguments.model)
+    scores = known_scores(arguments.output)
+    for number, (key, (text, question)) in enumerate(prompts(ours.model, arguments).items()):
+        if key not in scores:
+            tokens, of_winnow = ours.answer(text, question, arguments.answer, arguments.budgets, np.random.default_rng(number))
+            before, after = ours.model.prompt(text, question)
+            of_kvpress = theirs.scores([*before.tolist(), *after.tolist()], len(after), tokens, arguments.budgets)
+            scores[key] = {"winnow": of_winnow, "kvpress": of_kvpress}
+            with open(arguments.output, "a") as file:
+                print(json.dumps({"id": key, "kl": scores[key]}), file=file)
+        print(f"{key}: {len(scores)} known", file=sys.stderr)
+    return scores
+
+
+def above(values, reference):
+    """The mean difference and the ends of its interval of 95 %."""
+    difference = np.array(values) - np.array(reference)
+    means = difference[np.random.default_rng(0).integers(len(difference), size=(10_000, len(difference)))].mean(-1)
+    return difference.mean(), *np.quantile(means, [0.025, 0.975])
+
+
+def table(scores, budgets):
+    for budget in map(str, budgets):
+        of = {(side, m): [s[side][m][budget] for s in scores.values()] for side in ("winnow", "kvpress") for m in next(iter(scores.values()))[side]}
+        print(f"| {budget} entries, {len(scores)} prompts | KL | above the last method of winnow |\n|---|---:|---:|")
+        for (side, method), values in sorted(of.items(), key=lambda item: np.mean(item[1])):
+            more, low, high = above(values, of["winnow", METHODS[-1]])
+            print(f"| {side}: {method} | {np.mean(values):.3f} | {more:.3f} ({low:.3f} to {high:.3f}) |")
+        print()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("texts", nargs="+")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("--pieces", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=1900)
+    parser.add_argument("--answer", type=int, default=256)
+    parser.add_argument("--budgets", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    transformers.utils.logging.disable_progress_bar()
+    table(measure(arguments), arguments.budgets)
+
+
+main()

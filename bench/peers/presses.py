@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kvpress keeps of a prompt, for many presses at once."""
+
+from kvpress import FinchPress
+from kvpress.presses.base_press import BasePress
+from transformers import DynamicCache
+
+
+class Recorder(BasePress):
+    """Lets presses compress each layer and notes what they keep, but leaves the cache whole."""
+
+    def __init__(self, presses):
+        self.presses = presses
+        self.kept = {name: [] for name in presses}
+
+    def post_init_from_model(self, model):
+        for press in self.presses.values():
+            press.post_init_from_model(model)
+
+    def compress(self, module, hidden_states, keys, values, attentions, kwargs):
+        for name, press in self.presses.items():
+            self.kept[name].append(press.compress(module, hidden_states, keys, values, attentions, kwargs))
+        self.kept.setdefault("full", []).append((keys, values))
+        return keys, values
+
+
+def cache_of(layers):
+    """A cache of its own of the keys and values that a press has kept of each layer."""
+    out = DynamicCache()
+    for layer, (keys, values) in enumerate(layers):
+        out.update(keys, values, layer)
+    return out
+
+
+def finch(share, question):
+    """Told the window, which FINCH finds by a token between text and question."""
+    press = FinchPress(share, rerotate_keys=False)
+    press.window_size = question
+    return press
+
+
+def share(budget, tokens):
+    """Presses round down what stays, so that half an entry more gives the budget."""
+    return 1 - (budget + 0.5) / tokens
