@@ -14,6 +14,8 @@ class PackedRows {
  public:
   /// `rows` [m][dim].
   PackedRows(std::span<const float> rows, int dim);
+  /// The rows that `columns` [dim][count] are the columns of.
+  static PackedRows of_columns(std::span<const float> columns, int count);
 
   int count() const { return count_; }
   /// Floats from one row of products to the next.
@@ -22,6 +24,8 @@ class PackedRows {
   void multiply(std::span<const float> left, std::span<float> out) const;
 
  private:
+  PackedRows(int count, int dim);
+
   int dim_;
   int count_;
   int stride_;

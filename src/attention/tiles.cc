@@ -29,18 +29,17 @@ std::size_t TileAttention::bytes(const Shape& shape, const Tiles& tiles, int tok
 }
 
 void TileAttention::add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker) {
-  for (int head = worker.index; head < heads_; head += worker.count) add_head({q, first, first + rows}, scratch, head);
-}
-
-void TileAttention::add_head(const Chunk& chunk, const cache::LayerScratch& scratch, int head) {
-  const int group = heads_ / scratch.kv_heads();
+  // Neighbours, so that heads of one KV head need its keys packed once.
+  const Heads heads{part(heads_, worker.index, worker.count), part(heads_, worker.index + 1, worker.count)};
+  const Chunk chunk{q, first, first + rows};
   const int come = std::min(chunk.end, end());
   Tile tile = tile_of(chunk.first);
   if (tile.end <= chunk.first) return;  // after all tiles
-  for (; tile.begin < come && tile.end <= come; tile = next(tile))
-    add_tile(chunk, scratch.keys(head / group), head, tile);
-  for (int token = std::max(tile.begin, chunk.first); token < come; ++token)
-    std::copy_n(query(chunk, head, token, tile), dim_, queries_.begin() + place(head, token - tile.begin));
+  for (; tile.begin < come && tile.end <= come; tile = next(tile)) add_tile(chunk, scratch, heads, tile);
+  for (int head = heads.begin; head < heads.end; ++head) {
+    for (int token = std::max(tile.begin, chunk.first); token < come; ++token)
+      std::copy_n(query(chunk, head, token, tile), dim_, queries_.begin() + place(head, token - tile.begin));
+  }
 }
 
 TileAttention::Tile TileAttention::tile_of(int token) const {
@@ -54,28 +53,37 @@ const float* TileAttention::query(const Chunk& chunk, int head, int token, const
   return chunk.q + (static_cast<std::ptrdiff_t>(token - chunk.first) * heads_ + head) * dim_;
 }
 
-void TileAttention::add_tile(const Chunk& chunk, const cache::Rows& keys, int head, const Tile& tile) {
+void TileAttention::add_tile(const Chunk& chunk, const cache::LayerScratch& scratch, Heads heads, const Tile& tile) {
+  const int group = heads_ / scratch.kv_heads();
+  std::vector<float> rows(as_size(tile.end - tile.begin) * as_size(dim_));
+  for (int head = heads.begin; head < heads.end;) {
+    const auto keys = scratch.keys(head / group).slice(tile.begin, tile.end - tile.begin);
+    for (int i = 0; i < keys.count; ++i)
+      cache::decode_row(keys.type, keys.row(i), std::span(rows).subspan(as_size(i) * as_size(dim_), as_size(dim_)));
+    const PackedRows packed(rows, dim_);
+    for (const int end = std::min(heads.end, (head / group + 1) * group); head < end; ++head)
+      add_rows(chunk, packed, head, tile);
+  }
+}
+
+void TileAttention::add_rows(const Chunk& chunk, const PackedRows& keys, int head, const Tile& tile) {
   const auto dim = as_size(dim_);
-  const int count = tile.end - tile.begin;
-  std::vector<float> rows(as_size(count) * dim);
-  for (int i = 0; i < count; ++i)
-    cache::decode_row(keys.type, keys.row(tile.begin + i), std::span(rows).subspan(as_size(i) * dim, dim));
-  const PackedRows packed(rows, dim_);
-  const int zeros = tiles_.rest == Tiles::Rest::zeros ? tiles_.length - count : 0;
-  std::vector<float> logits(kRowsTogether * as_size(packed.stride()));
+  const int zeros = tiles_.rest == Tiles::Rest::zeros ? tiles_.length - keys.count() : 0;
+  std::vector<float> rows(kRowsTogether * dim);
+  std::vector<float> logits(kRowsTogether * as_size(keys.stride()));
   float* const sums = observation_.head(head).data() + tile.begin;
-  for (int first = 0; first < count; first += kRowsTogether) {
-    const int some = std::min(kRowsTogether, count - first);
+  for (int first = 0; first < keys.count(); first += kRowsTogether) {
+    const int some = std::min(kRowsTogether, keys.count() - first);
     for (int i = 0; i < some; ++i)
       std::copy_n(query(chunk, head, tile.begin + first + i, tile), dim, rows.data() + as_size(i) * dim);
-    packed.multiply(std::span(rows).first(as_size(some) * dim), logits);
+    keys.multiply(std::span(rows).first(as_size(some) * dim), logits);
     for (int i = 0; i < some; ++i) {
-      float* const row = logits.data() + static_cast<std::ptrdiff_t>(i) * packed.stride();
-      cpu::add_softmax({row, as_size(count)}, zeros, sums);
+      float* const row = logits.data() + static_cast<std::ptrdiff_t>(i) * keys.stride();
+      cpu::add_softmax({row, as_size(keys.count())}, zeros, sums);
     }
   }
   // A query of zeros gives the same to all.
-  for (int j = 0; j < count; ++j) sums[j] += static_cast<float>(zeros) / static_cast<float>(tiles_.length);
+  for (int j = 0; j < keys.count(); ++j) sums[j] += static_cast<float>(zeros) / static_cast<float>(tiles_.length);
 }
 
 }  // namespace winnow::attention

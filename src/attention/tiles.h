@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "attention/products.h"
 #include "base/worker.h"
 #include "cache/scratch.h"
 #include "winnow/policy/attention.h"
@@ -36,8 +37,14 @@ class TileAttention {
     int end;
   };
 
-  void add_head(const Chunk& chunk, const cache::LayerScratch& scratch, int head);
-  void add_tile(const Chunk& chunk, const cache::Rows& keys, int head, const Tile& tile);
+  /// Query heads [begin, end).
+  struct Heads {
+    int begin;
+    int end;
+  };
+
+  void add_tile(const Chunk& chunk, const cache::LayerScratch& scratch, Heads heads, const Tile& tile);
+  void add_rows(const Chunk& chunk, const PackedRows& keys, int head, const Tile& tile);
   /// The first token after all tiles.
   int end() const { return observation_.size() - tiles_.after; }
   /// The tile that a token is in, or the first one after it; empty after the last.

@@ -2,43 +2,19 @@
 #include "network/head_outputs.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "base/as_size.h"
 #include "network/bf16_rows.h"
+#include "network/row_sums.h"
 
 namespace winnow::network {
 
 namespace {
 
 constexpr int kNodesPerHead = 3;  // its values rounded, the product, the lengths
-
-/// Sums of absolute values and of squares, in several parts so that they are made in vectors.
-struct Sums {
-  double absolute = 0;
-  double squares = 0;
-};
-
-Sums sums_of(const float* x, std::int64_t n) {
-  constexpr int kParts = 16;
-  std::array<float, kParts> absolute = {};
-  std::array<float, kParts> squares = {};
-  std::int64_t i = 0;
-  for (; i + kParts <= n; i += kParts) {
-    for (int k = 0; k < kParts; ++k) {
-      absolute[k] += std::fabs(x[i + k]);
-      squares[k] += x[i + k] * x[i + k];
-    }
-  }
-  for (int k = 0; i < n; ++i, ++k) {
-    absolute[k] += std::fabs(x[i]);
-    squares[k] += x[i] * x[i];
-  }
-  return {std::accumulate(absolute.begin(), absolute.end(), 0.0), std::accumulate(squares.begin(), squares.end(), 0.0)};
-}
 
 /// A node over lengths [count, 2 H_q], which measures what a head makes of the tokens: [n_embd, count].
 void measure(ggml_tensor* lengths, int index, int count, void* head) {
@@ -47,9 +23,9 @@ void measure(ggml_tensor* lengths, int index, int count, void* head) {
   float* const absolute = static_cast<float*>(lengths->data) + 2 * tokens * *static_cast<const int*>(head);
   for (std::int64_t t = part(tokens, index, count); t < part(tokens, index + 1, count); ++t) {
     const auto* const row = static_cast<const std::byte*>(made.data) + as_size(t) * made.nb[1];
-    const Sums sums = sums_of(reinterpret_cast<const float*>(row), made.ne[0]);
-    absolute[t] = static_cast<float>(sums.absolute);
-    absolute[tokens + t] = static_cast<float>(std::sqrt(sums.squares));
+    const RowSums sums = sums_of({reinterpret_cast<const float*>(row), as_size(made.ne[0])});
+    absolute[t] = sums.absolute;
+    absolute[tokens + t] = std::sqrt(sums.squares);
   }
 }
 

@@ -92,11 +92,12 @@ std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) 
   const std::size_t n = rows.size() / columns;
   for (std::size_t first = 0; first < n; first += kTogether) {
     const std::size_t count = std::min(as_size(kTogether), n - first);
-    std::vector<float> elements(columns * count);
+    const auto some = std::span(rows).subspan(first * columns, count * columns);
+    std::vector<float> elements(columns * count);  // [k][count]
     for (std::size_t c = 0; c < columns; ++c) {
-      for (std::size_t i = 0; i < count; ++i) elements[c * count + i] = rows[(first + i) * columns + c];
+      for (std::size_t i = 0; i < count; ++i) elements[c * count + i] = some[i * columns + c];
     }
-    const attention::PackedRows right(elements, static_cast<int>(count));
+    const auto right = attention::PackedRows::of_columns(some, static_cast<int>(columns));
     std::vector<float> dots(columns * as_size(right.stride()));
     right.multiply(elements, dots);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += dots[i / columns * as_size(right.stride()) + i % columns];

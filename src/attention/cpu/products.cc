@@ -198,15 +198,26 @@ void cosines_of_rows(const float* gates, float least, const cache::Rows& rows, c
 
 }  // namespace cpu
 
-PackedRows::PackedRows(std::span<const float> rows, int dim)
+PackedRows::PackedRows(int count, int dim)
     : dim_(dim),
-      count_(static_cast<int>(rows.size()) / dim),
-      stride_((count_ + kColumnsTogether - 1) / kColumnsTogether * kColumnsTogether),
-      columns_(as_size(dim) * as_size(stride_)) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto width = as_size(dim);
-    columns_[i % width * as_size(stride_) + i / width] = rows[i];
+      count_(count),
+      stride_((count + kColumnsTogether - 1) / kColumnsTogether * kColumnsTogether),
+      columns_(as_size(dim) * as_size(stride_)) {}
+
+PackedRows::PackedRows(std::span<const float> rows, int dim) : PackedRows(static_cast<int>(rows.size()) / dim, dim) {
+  for (int c = 0; c < dim; ++c) {
+    float* const column = columns_.data() + static_cast<std::ptrdiff_t>(c) * stride_;
+    for (int i = 0; i < count_; ++i) column[i] = rows[as_size(i) * as_size(dim) + as_size(c)];
   }
+}
+
+PackedRows PackedRows::of_columns(std::span<const float> columns, int count) {
+  PackedRows out(count, static_cast<int>(columns.size()) / count);
+  for (int c = 0; c < out.dim_; ++c) {
+    const auto column = columns.subspan(as_size(c) * as_size(count), as_size(count));
+    std::copy(column.begin(), column.end(), out.columns_.begin() + static_cast<std::ptrdiff_t>(c) * out.stride_);
+  }
+  return out;
 }
 
 void PackedRows::multiply(std::span<const float> left, std::span<float> out) const {
