@@ -14,7 +14,7 @@ class PackedRows {
  public:
   /// `rows` [m][dim].
   PackedRows(std::span<const float> rows, int dim);
-  /// The rows that `columns` [dim][count] are the columns of.
+  /// The same from `columns` [dim][count]: element c of row i is columns[c][i].
   static PackedRows of_columns(std::span<const float> columns, int count);
 
   int count() const { return count_; }

@@ -29,7 +29,7 @@ std::size_t TileAttention::bytes(const Shape& shape, const Tiles& tiles, int tok
 }
 
 void TileAttention::add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker) {
-  // Neighbours, so that heads of one KV head need its keys packed once.
+  // Neighbours, which are mostly of one KV head, whose keys are packed once for all of them.
   const Heads heads{part(heads_, worker.index, worker.count), part(heads_, worker.index + 1, worker.count)};
   const Chunk chunk{q, first, first + rows};
   const int come = std::min(chunk.end, end());

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/decoding.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "policy/step.h"
 
@@ -11,14 +14,31 @@ namespace winnow::policy {
 
 namespace {
 
-/// Scores above the lowest of their head, since negative ones would rise as they fade.
-Scores above_lowest(Scores scores) {
-  for (int head = 0; head < scores.heads(); ++head) {
-    float lowest = std::numeric_limits<float>::infinity();
-    for (const float score : scores.head(head)) lowest = std::fmin(lowest, score);
-    for (float& score : scores.head(head)) score -= lowest;
+/// Scores above the lowest, at most 1, as attention is: otherwise negative ones would be gone at the first step, and
+/// large ones would outlast any attention. What is not finite is -1 (no number, or never) or 1.
+void bring_to_attention(std::span<float> scores) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float lowest = kInfinity;
+  float highest = -kInfinity;
+  for (const float score : scores) {
+    if (!std::isfinite(score)) continue;
+    lowest = std::min(lowest, score);
+    highest = std::max(highest, score);
   }
-  return scores;
+  const float most = std::max(1.0F, highest - lowest);
+  for (float& score : scores) {
+    if (std::isfinite(score)) {
+      score = (score - lowest) / most;
+    } else {
+      score = score == kInfinity ? 1.0F : -1.0F;
+    }
+  }
+}
+
+std::vector<Scores> first_scores(const Scores& scores) {
+  std::vector<Scores> out(1, scores);
+  for (int head = 0; head < scores.heads(); ++head) bring_to_attention(out.front().head(head));
+  return out;
 }
 
 void fade_and_evict(const StepView& view, float decay) {
@@ -33,19 +53,36 @@ void fade_and_evict(const StepView& view, float decay) {
   }
 }
 
+/// What a method always keeps, and the last `recent` tokens, but these take no more than half of what is left of the
+/// budget after the first ones. Otherwise a token might go before any other query has seen it.
+AlwaysKept with_recent(AlwaysKept kept, int recent, const LayerPrompt& prompt, int budget) {
+  const int most = std::min((budget - kept.sinks) / 2, prompt.tokens - kept.sinks);
+  kept.recent = std::max(kept.recent, std::min(recent, most));
+  return kept;
+}
+
 }  // namespace
 
 std::vector<Option> decoding_options() {
-  return {{"decay", Option::Number{0.95, 0, 1}, "share of a score that is left after each step"}};
+  return {{"decay", Option::Number{0.95, 0, 1}, "share of a score that is left after each step"},
+          {"recent", Option::Integer{8, 0, 65536},
+           "last tokens that are always kept, as many as half of the budget after the sinks"}};
 }
 
 void evict_while_decoding(Method& method, const Options& options) {
   const auto decay = static_cast<float>(options.number("decay"));
+  const int recent = options.integer("recent");
+  const auto always_kept = method.selection.always_kept;
+  method.selection.always_kept = {
+      fmt::format("{}; at least {} last tokens, as many as half of the budget", always_kept.text, recent),
+      [always_kept, recent](const LayerPrompt& prompt, int budget) {
+        return with_recent(always_kept.call(prompt, budget), recent, prompt, budget);
+      }};
   method.schedule = Schedule::step;
   method.lanes.columns = {"fading attention"};
-  method.lanes.state = {"scores, from the lowest", [](const LayerView&, const Scores& scores, const AlwaysKept&) {
-                          return std::vector{above_lowest(scores)};
-                        }};
+  method.lanes.state = {"scores, from 0 to 1",
+                        [](const LayerView&, const Scores& scores, const AlwaysKept&) { return first_scores(scores); }};
+  method.lanes.state_by_scores = true;
   method.decoding.step = {"the entry that has received the least lately",
                           [decay](const StepView& view) { fade_and_evict(view, decay); }};
 }

@@ -8,12 +8,13 @@
 
 namespace winnow::policy {
 
-/// `decay`.
+/// `decay` and `recent`.
 std::vector<Option> decoding_options();
 
-/// Lets a method that evicts once evict at every decode step, too. Its scores are where the entries begin. At each step
-/// they fade by `decay`, and what the token's query gives to an entry, the largest of the group, is its score if it is
-/// more. So scores of any scale come to be attention.
+/// Lets a method that evicts once evict at every decode step, too. Entries of the prompt begin with its scores, brought
+/// to [0, 1]. At each step all scores fade by `decay`, and an entry's score becomes what the token's query gives to it,
+/// the largest of the group, where that is more. The entry of the lowest score is evicted. At least `recent` last
+/// tokens are always kept.
 void evict_while_decoding(Method& method, const Options& options);
 
 }  // namespace winnow::policy

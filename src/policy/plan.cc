@@ -193,8 +193,9 @@ std::vector<int> spread_over_model(const Method& method, const LayerView& view, 
 }
 
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget) {
-  if (fits(method, view, budget) && !method.lanes.state) return {};
-  return plan(method, view, budget, layer_budget, scores_of(method, view, budget));
+  if (!fits(method, view, budget)) return plan(method, view, budget, layer_budget, scores_of(method, view, budget));
+  if (!method.lanes.state) return {};
+  return plan(method, view, budget, layer_budget, Scores(view.shape.kv_heads, view.tokens()));
 }
 
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget,

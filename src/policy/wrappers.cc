@@ -202,6 +202,8 @@ Wrapper decoding() {
             if (inner.retrieves) refuse("decoding", inner, "it chooses itself what each query reads");
             if (inner.changes_while_decoding()) refuse("decoding", inner, "it evicts at every decode step already");
             if (inner.one_set_per_layer) refuse("decoding", inner, "it keeps one set for all heads of a layer");
+            if (inner.lanes.merged_entries > 0)
+              refuse("decoding", inner, "it keeps entries that others were merged into");
             Method out = inner;
             evict_while_decoding(out, options);
             return out;

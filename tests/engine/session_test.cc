@@ -412,6 +412,43 @@ TEST_F(SessionTest, quest_around_a_method_keeps_a_budget_and_reads_a_share_of_it
   }
 }
 
+/// Also of a prompt that fits, of which nothing is measured, and which grows beyond the budget.
+TEST_F(SessionTest, decoding_keeps_the_budget_of_every_method_that_it_goes_around) {
+  constexpr int kBudget = 72;
+  Session session(model_, {2, Precision::automatic, 64, Pack::automatic, calibration_});
+  for (const std::string inner : {"snapkv",
+                                  "snapkv:positions=cache",
+                                  "pyramidkv",
+                                  "ada-snapkv",
+                                  "finch",
+                                  "nacl",
+                                  "expected-attention",
+                                  "kvzip",
+                                  "kvzip:rank=model",
+                                  "kvzip:normalize=plus",
+                                  "kvzap",
+                                  "dapq",
+                                  "compactor",
+                                  "lagkv",
+                                  "knorm",
+                                  "keydiff",
+                                  "random",
+                                  "h2o:when=prefill",
+                                  "lookahead(snapkv)",
+                                  "critical(snapkv)",
+                                  "refit(ada(span(snapkv)):floor=0,over=model)"}) {
+    for (const int prompt : {30, kBudget, 150}) {
+      const auto cache = options_of("decoding(" + inner + ")", std::to_string(kBudget));
+      auto prefilled = session.prefill(tokens(prompt), std::span(&cache, 1));
+      for (int i = 1; i <= 60; ++i) {
+        step(session, prefilled.caches.front(), 5);
+        EXPECT_DOUBLE_EQ(prefilled.caches.front().stats().entries_per_head_mean, std::min(prompt + i, kBudget))
+            << inner << " prompt " << prompt << " step " << i;
+      }
+    }
+  }
+}
+
 TEST_F(SessionTest, refresh_reads_everything_until_it_has_selected) {
   constexpr int kBudget = 64;
   Session session(model_, {2, Precision::automatic, 64});

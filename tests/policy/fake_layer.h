@@ -168,12 +168,14 @@ class FakeLayer {
     if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
     const auto replayed =
         method.reading.replay ? observation(method.reading.replay.call(prompt())) : attention::Observation({}, 0, 0);
-    policy::LayerView view{layer, layers, shape(), &scratch_, seen, &moments, &stretched_, &replayed, layer};
+    const bool fits = n_ <= budget;  // then nothing is read again or measured
+    policy::LayerView view{layer, layers, shape(), &scratch_, seen, &moments, &stretched_, fits ? nullptr : &replayed,
+                           layer};
     view.classes = classes;
     view.question = question;
     const auto lengths = output_lengths();
     view.budget = budget;
-    if (method.selection.output_lengths) view.output_lengths = &lengths;
+    if (method.selection.output_lengths && !fits) view.output_lengths = &lengths;
     const auto rows = query_rows(method, budget);
     if (method.reading.query_rows) view.query_rows = &rows;
     policy::Scores predictions(kv_heads_, n_);

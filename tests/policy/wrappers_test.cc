@@ -437,6 +437,11 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
         << inner;
   }
   EXPECT_NE(refusal("decoding(tova:when=prefill)").find("one set"), std::string::npos);
+  EXPECT_NE(refusal("decoding(ems:when=prefill)").find("others were merged into"), std::string::npos);
+  EXPECT_NE(refusal("decoding(cam:when=prefill)").find("own selection"), std::string::npos);
+  for (const char* inner : {"full", "streaming-llm:when=prefill"}) {
+    EXPECT_NE(refusal(std::string("decoding(") + inner + ")").find("ranks nothing"), std::string::npos) << inner;
+  }
   EXPECT_NE(refusal("decoding(quest(snapkv))").find("chooses itself what each query reads"), std::string::npos);
   EXPECT_NE(refusal("quest(decoding(snapkv))").find("evicts at every decode step"), std::string::npos);
   EXPECT_EQ(refusal("ada(chunk(snapkv)):over=model"), "");

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "policy/fake_layer.h"
@@ -12,14 +14,12 @@ namespace {
 using namespace reference;
 
 /// Scores of one KV head, token by token: they fade by `decay`, and the largest attention of the group takes their
-/// place where it is more. Entries that the prompt's end has left are given; later the one of the lowest score leaves.
+/// place where it is more. `scores` are those of the prompt, from 0 to 1, and `kept` is what is left of it; later the
+/// entry of the lowest score leaves.
 struct Reference {
   Reference(std::vector<Matrix> group, std::vector<double> scores, std::vector<std::int32_t> kept, int recent,
-            float decay)
-      : group_(std::move(group)), scores_(std::move(scores)), kept_(std::move(kept)), recent_(recent), decay_(decay) {
-    const double lowest = *std::min_element(scores_.begin(), scores_.end());
-    for (double& score : scores_) score -= lowest;
-  }
+            double decay)
+      : group_(std::move(group)), scores_(std::move(scores)), kept_(std::move(kept)), recent_(recent), decay_(decay) {}
   void step(int budget) {
     const auto last = static_cast<std::int32_t>(scores_.size());
     kept_.push_back(last);
@@ -44,14 +44,18 @@ struct Reference {
   double decay_;
 };
 
-/// The scores of `snapkv:window=4,rows=max,kernel=1,gqa=max`: the largest attention of the last 4 queries.
-std::vector<double> largest(const std::vector<Matrix>& group, int tokens) {
+/// The scores of `snapkv:window=4,rows=max,kernel=1,gqa=max`: the largest attention of the last 4 queries. Where the
+/// prompt fits, nothing is scored.
+std::vector<double> largest(const std::vector<Matrix>& group, int tokens, int budget) {
   std::vector<double> out(tokens);
+  if (tokens <= budget) return out;
   for (const auto& a : group) {
     for (int i = tokens - 4; i < tokens; ++i) {
       for (int j = 0; j <= i; ++j) out[j] = std::max(out[j], a[i][j]);
     }
   }
+  const double lowest = *std::min_element(out.begin(), out.end());
+  for (double& score : out) score -= lowest;
   return out;
 }
 
@@ -65,9 +69,10 @@ TEST(Decoding, keeps_what_the_reference_keeps_for_100_steps) {
       for (const std::string decay : {"0", "0.5", "1"}) {
         for (const int budget : {5, 7, 30, 59, 60, 61, 100}) {
           for (int head = 0; head < kv_heads; ++head) {
-            FakeDecode own(layer, "decoding(snapkv:window=4,rows=max,kernel=1,gqa=max):decay=" + decay, budget);
+            FakeDecode own(layer, "decoding(snapkv:window=4,rows=max,kernel=1,gqa=max):recent=0,decay=" + decay,
+                           budget);
             const auto seen = layer.group(head, kSteps);
-            Reference expected(seen, largest(seen, kTokens), own.kept(head), 4, std::stof(decay));
+            Reference expected(seen, largest(seen, kTokens, budget), own.kept(head), 4, std::stod(decay));
             for (int i = 0; i < kSteps; ++i) {
               own.step();
               expected.step(budget);
@@ -85,27 +90,71 @@ TEST(Decoding, keeps_what_the_reference_keeps_for_100_steps) {
 TEST(Decoding, the_prompt_is_compressed_as_without_it) {
   FakeLayer layer(2, 2, 60, random_attention(3));
   for (const std::string inner :
-       {"snapkv:window=4", "ada(span(snapkv:window=4))", "knorm", "keydiff", "kvzip", "refit(snapkv:window=4)"}) {
-    for (const int budget : {20, 59, 60}) {
-      EXPECT_EQ(layer.plan("decoding(" + inner + ")", budget).heads, layer.plan(inner, budget).heads) << inner;
+       {"snapkv:window=8", "ada(span(snapkv:window=8))", "refit(snapkv:window=8)", "lookahead(h2o)", "chunk(dapq)"}) {
+    for (const int budget : {20, 59}) {
+      const auto plan = layer.plan("decoding(" + inner + ")", budget);
+      const auto expected = layer.plan(inner, budget);
+      ASSERT_FALSE(expected.heads.empty());
+      EXPECT_EQ(plan.heads, expected.heads) << inner;
+      EXPECT_EQ(plan.values, expected.values) << inner;
     }
   }
 }
 
-/// Scores of knorm are below 0: the shortest key has the highest one. They count from the lowest, so that none rises as
-/// it fades.
-TEST(Decoding, negative_scores_fade_too) {
-  FakeLayer layer(1, 1, 40, [](int, int, int) { return 0.0; });
-  FakeDecode own(layer, "decoding(knorm):decay=0.5", 20);
-  const auto before = own.kept(0);
-  own.step();
-  // No query attends to anything. So the new token, whose score is 0, leaves before every other.
-  EXPECT_EQ(own.kept(0), before);
+/// But a few last tokens stay, as many as half of what the budget has after the first ones.
+TEST(Decoding, a_method_without_recent_tokens_keeps_some) {
+  FakeLayer layer(1, 1, 60, [](int, int, int) { return 0.0; });
+  const auto last_kept = [&](const std::string& spec, int budget) {
+    const auto kept = layer.plan(spec, budget).heads[0];
+    int count = 0;
+    for (auto j = kept.rbegin(); j != kept.rend() && *j == 59 - count; ++j) ++count;
+    return count;
+  };
+  EXPECT_EQ(last_kept("decoding(knorm)", 30), 8 + last_kept("knorm", 30));
+  EXPECT_GE(last_kept("decoding(knorm)", 11), 5);
+  EXPECT_GE(last_kept("decoding(kvzip):recent=20", 30), 13);  // four sinks
+}
+
+/// Scores of knorm are minus the lengths of keys. They lie between 0 and 1, so that attention can exceed them.
+TEST(Decoding, scores_below_0_and_above_1_become_comparable_with_attention) {
+  constexpr int kTokens = 60;
+  FakeLayer layer(1, 1, kTokens, [](int, int i, int j) { return 0.004 * ((7 * i + 13 * j) % 17); });
+  FakeDecode own(layer, "decoding(knorm):decay=0.75", 24);
+  std::vector<double> scores;
+  for (int j = 0; j < kTokens; ++j) {
+    double square = 0;
+    const auto row = layer.token(j);
+    for (int i = 0; i < FakeLayer::kDim; ++i) square += static_cast<double>(row[i]) * row[i];
+    scores.push_back(-std::sqrt(square));
+  }
+  const auto [lowest, highest] = std::minmax_element(scores.begin(), scores.end());
+  const double low = *lowest;
+  const double most = std::max(1.0, *highest - low);
+  for (double& score : scores) score = (score - low) / most;
+  Reference expected(layer.group(0, 60), scores, own.kept(0), 8, 0.75);
+  for (int i = 0; i < 60; ++i) {
+    own.step();
+    expected.step(24);
+    ASSERT_EQ(own.kept(0), expected.kept_) << "step " << i;
+  }
+}
+
+TEST(Decoding, what_is_not_finite_leaves_first_or_last) {
+  auto spec = Spec::parse("decoding(knorm)");
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  policy::Scores scores(1, 5);
+  const float given[] = {std::nanf(""), -kInfinity, -3, 4, kInfinity};
+  std::copy(std::begin(given), std::end(given), scores.head(0).begin());
+  FakeLayer layer(1, 1, 5, [](int, int, int) { return 0.0; });
+  layer.look(spec.method(), 3, 0, 1, [&](const policy::LayerView& view) {
+    const auto state = spec.method().lanes.state.call(view, scores, {}).front();
+    EXPECT_EQ(std::vector<float>(state.head(0).begin(), state.head(0).end()), (std::vector<float>{-1, -1, 0, 1, 1}));
+  });
 }
 
 TEST(Decoding, heads_keep_the_places_that_they_were_given) {
   FakeLayer layer(2, 1, 60, [](int h, int, int j) { return h == 0 && j % 3 == 0 ? 0.04 : 0.0001; });
-  FakeDecode own(layer, "decoding(ada(snapkv:window=4,kernel=1):floor=0)", 12);
+  FakeDecode own(layer, "decoding(ada(snapkv:window=4,kernel=1):floor=0):recent=0", 12);
   const auto first = own.kept(0).size();
   const auto second = own.kept(1).size();
   ASSERT_GT(first, second);
