@@ -24,7 +24,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_
 import numpy as np
 import torch
 import transformers
-from kvpress import DecodingPress, SnapKVPress, TOVAPress
+from kvpress import DecodingPress, SnapKVPress
 from transformers import DynamicCache
 
 import weights
@@ -37,16 +37,16 @@ ASKED = {
     "talk": "\n\nTwo friends have read this and disagree about it. Write down their long conversation, turn by turn.",
 }
 WINDOW = "snapkv:window=question,rows=max,kernel=1,gqa=max"
-METHODS = ["h2o", "tova", "ems", "r-kv:buffer=16", "streaming-llm", f"decoding(refit(ada(span({WINDOW})):floor=0.3,over=model))"]
+METHODS = ["h2o", "tova", "ems", "r-kv:buffer=16", "streaming-llm", f"decoding({WINDOW})", f"decoding(refit(ada({WINDOW}):floor=0.3,over=model))",
+           f"decoding(refit(ada(span({WINDOW})):floor=0.3,over=model))"]  # fmt: skip
 
 
+INTERVAL = 16  # tokens between two compressions. Until the next one a cache grows, so that it holds the budget on average
 # The press that compresses the prompt, of the share that goes, the question's tokens and the budget, and the one that goes on while the answer is
-# decoded, each time after so many tokens. SnapKV needs more rows than its window. Until then a cache holds so many entries more than the budget.
+# decoded. SnapKV needs more rows than its window.
 PRESSES = {
-    "SnapKV": (lambda share, q, b: SnapKVPress(share, window_size=min(32, b // 2)), lambda: SnapKVPress(window_size=8), 16),
-    "SnapKV, window 8, no pooling": (lambda share, q, b: SnapKVPress(share, 8, 1), lambda: SnapKVPress(window_size=8, kernel_size=1), 16),
-    "FINCH, then SnapKV": (lambda share, q, b: finch(share, min(q, b // 2)), lambda: SnapKVPress(window_size=8), 16),
-    "TOVA": (lambda share, q, b: TOVAPress(share), TOVAPress, 1),
+    "SnapKV, window 8, no pooling": (lambda share, q, b: SnapKVPress(share, 8, 1), lambda: SnapKVPress(window_size=8, kernel_size=1)),
+    "FINCH, then SnapKV": (lambda share, q, b: finch(share, min(q, b // 2)), lambda: SnapKVPress(window_size=8)),
 }
 
 
@@ -126,8 +126,7 @@ class Kvpress:
         return nested(named, [self.divergence(full, kept[each], len(ids), tokens, *each) for each in named])
 
     def divergence(self, full, cache, position, tokens, name, budget):
-        _, make, interval = PRESSES[name]
-        press = DecodingPress(make(), interval, budget, hidden_states_buffer_size=interval)
+        press = DecodingPress(PRESSES[name][1](), INTERVAL, budget - INTERVAL // 2, hidden_states_buffer_size=INTERVAL)
         return divergence(full, self.forced(cache, position, tokens, press)).mean()
 
 
@@ -143,20 +142,25 @@ def prompts(model, arguments):
                 raise SystemExit(f"{path} has {len(tokens)} tokens, fewer than a piece of {arguments.tokens}")
             kind = list(ASKED)[len(out) % len(ASKED)]
             text = model.pieces(tokens[begin : begin + arguments.tokens]).decode(errors="ignore")
-            out[f"{os.path.basename(path)}-{i}-{kind}"] = (text, ASKED[kind])
+            out[f"{path}-{i}-{kind}"] = (text, ASKED[kind])
     return out
 
 
-def known_scores(path):
+def known_scores(path, settings):
+    """Of an earlier run, which has to have measured the same."""
     if not os.path.exists(path):
         return {}
     with open(path) as file:
-        return {line["id"]: line["kl"] for line in map(json.loads, file)}
+        lines = list(map(json.loads, file))
+    if any(line["settings"] != settings for line in lines):
+        raise SystemExit(f"{path} has scores of other settings than {settings}")
+    return {line["id"]: line["kl"] for line in lines}
 
 
 def measure(arguments):
     ours, theirs = Winnow(arguments.model, arguments.threads), Kvpress(arguments.model)
-    scores = known_scores(arguments.output)
+    settings = {"methods": METHODS, "presses": [*PRESSES], **{name: getattr(arguments, name) for name in ("pieces", "tokens", "answer", "budgets")}}
+    scores = known_scores(arguments.output, settings)
     for number, (key, (text, question)) in enumerate(prompts(ours.model, arguments).items()):
         if key not in scores:
             tokens, of_winnow = ours.answer(text, question, arguments.answer, arguments.budgets, np.random.default_rng(number))
@@ -164,7 +168,7 @@ def measure(arguments):
             of_kvpress = theirs.scores([*before.tolist(), *after.tolist()], len(after), tokens, arguments.budgets)
             scores[key] = {"winnow": of_winnow, "kvpress": of_kvpress}
             with open(arguments.output, "a") as file:
-                print(json.dumps({"id": key, "kl": scores[key]}), file=file)
+                print(json.dumps({"id": key, "settings": settings, "kl": scores[key]}), file=file)
         print(f"{key}: {len(scores)} known", file=sys.stderr)
     return scores
 

@@ -55,17 +55,6 @@ SelectPart by_head(const DividePart& divide) {
           }};
 }
 
-/// Each entry with the score of its head's piece.
-Scores of_pieces(const DividePart& divide, const LayerView& view, const Scores& scores, const AlwaysKept& always_kept) {
-  Scores out = scores;
-  for (int head = 0; head < scores.heads(); ++head) {
-    for (const Piece& piece : pieces_of_head(divide, view, scores, head, always_kept)) {
-      for (const auto j : piece.entries) out.head(head)[j] = static_cast<float>(piece.score);
-    }
-  }
-  return out;
-}
-
 HeadBudgetPart measured_on_pieces(HeadBudgetPart spread, const DividePart& divide) {
   return {spread.text + ", measured on what is kept together",
           [divide, inner = std::move(spread.call)](const LayerView& view, int mean, const Scores& scores,
@@ -81,6 +70,16 @@ void keep_pieces(SelectionParts& selection) {
   const bool each_head = pieces.per == Pieces::Per::head || selection.over_heads || selection.over_all_heads;
   selection.select = each_head ? by_head(pieces.divide) : by_layer(pieces.divide);
   if (selection.over_heads) selection.over_heads = measured_on_pieces(std::move(selection.over_heads), pieces.divide);
+}
+
+Scores of_pieces(const DividePart& divide, const LayerView& view, const Scores& scores, const AlwaysKept& always_kept) {
+  Scores out = scores;
+  for (int head = 0; head < scores.heads(); ++head) {
+    for (const Piece& piece : pieces_of_head(divide, view, scores, head, always_kept)) {
+      for (const auto j : piece.entries) out.head(head)[j] = static_cast<float>(piece.score);
+    }
+  }
+  return out;
 }
 
 std::vector<double> sum_over_heads(const Scores& scores, int first, int end) {

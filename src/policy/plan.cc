@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "policy/apportion.h"
+#include "policy/pieces.h"
 #include "policy/top.h"
 #include "winnow/budget_error.h"
 
@@ -209,7 +210,11 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, co
     for (const auto& of_head : selected) out.heads.push_back(with_always_kept(of_head, view.tokens(), always_kept));
     if (method.lanes.merge) method.lanes.merge.call(view, scores, always_kept, out);
   }
-  if (method.lanes.state) out.state = kept_state(method.lanes.state.call(view, scores, always_kept), out);
+  if (!method.lanes.state) return out;
+  const auto& pieces = method.selection.pieces;
+  const Scores worth =
+      pieces && !fits(method, view, budget) ? of_pieces(pieces->divide, view, scores, always_kept) : scores;
+  out.state = kept_state(method.lanes.state.call(view, worth, always_kept), out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "policy/fake_layer.h"
@@ -137,6 +138,21 @@ TEST(Decoding, scores_below_0_and_above_1_become_comparable_with_attention) {
     expected.step(24);
     ASSERT_EQ(own.kept(0), expected.kept_) << "step " << i;
   }
+}
+
+/// One entry of each chunk is attended to: by themselves, its others would be the first to leave.
+TEST(Decoding, what_is_kept_together_begins_with_one_score) {
+  FakeLayer layer(1, 1, 60, [](int, int, int j) { return j < 40 && j % 10 == 3 ? 0.01 * (1 + j / 10) : 0.0; });
+  const auto spec = Spec::parse("decoding(chunk(snapkv:window=4,kernel=1):length=10):recent=0");
+  const auto plan = layer.plan(spec, 24);
+  std::map<double, int> entries_of;
+  for (const float score : plan.state[0][0]) ++entries_of[score];
+  ASSERT_EQ(plan.heads[0].size(), 24);
+  // Two chunks of ten, the best ones, and a window that nothing attends to.
+  EXPECT_EQ(entries_of.size(), 3);
+  EXPECT_EQ(entries_of.begin()->second, 4);
+  EXPECT_EQ(std::next(entries_of.begin())->second, 10);
+  EXPECT_EQ(entries_of.rbegin()->second, 10);
 }
 
 TEST(Decoding, what_is_not_finite_leaves_first_or_last) {
