@@ -3,11 +3,11 @@
 
 long_answers.py --model MODEL.gguf -o SCORES.jsonl TEXT… [--pieces 5] [--tokens 1900] [--answer 256] [--budgets 64 128 256] [--threads 2]
 
-Takes pieces of so many tokens from each text, evenly spread, asks in turns to go on, to sum up and to discuss, and draws an answer from winnow's full
-cache. These tokens are forced through each of winnow's methods and each press of kvpress, which compress the prompt when the question has been read
-and go on while the answer is decoded. A score is the mean over the answer's tokens after the first of KL(full || method), in nats; each side has its
-own full cache. The module `winnow` has to be found (PYTHONPATH). Each prompt's scores are written to SCORES.jsonl as soon as they are there, and the
-same command goes on.
+Takes pieces of so many tokens from each text, evenly spread, asks in turn for a continuation, a summary and a discussion, and draws an answer from
+winnow's full cache. These tokens are forced through each of winnow's methods and each press of kvpress, which compress the prompt when the question
+has been read, and keep compressing while the answer is decoded. A score is the mean of KL(full || method) after each of these tokens, in nats, each
+side with its own full cache. The module `winnow` has to be found (PYTHONPATH). Each prompt's scores are written to SCORES.jsonl as soon as they are
+there, and the same command, run again, continues from there.
 
 Prints means, and how far each is above that of winnow's last method, with the interval of 95 % (bootstrap over prompts).
 """
@@ -41,9 +41,9 @@ METHODS = ["h2o", "tova", "ems", "r-kv:buffer=16", "streaming-llm", f"decoding({
            f"decoding(refit(ada(span({WINDOW})):floor=0.3,over=model))"]  # fmt: skip
 
 
-INTERVAL = 16  # tokens between two compressions. Until the next one a cache grows, so that it holds the budget on average
-# The press that compresses the prompt, of the share that goes, the question's tokens and the budget, and the one that goes on while the answer is
-# decoded. SnapKV needs more rows than its window.
+INTERVAL = 16  # tokens between two compressions. Each goes to half as many entries less than the budget, which is held on average
+# The press that compresses the prompt, given the share that goes, the question's tokens and the budget, and the press that is used while the answer
+# is decoded. There SnapKV's window must be shorter than the interval.
 PRESSES = {
     "SnapKV, window 8, no pooling": (lambda share, q, b: SnapKVPress(share, 8, 1), lambda: SnapKVPress(window_size=8, kernel_size=1)),
     "FINCH, then SnapKV": (lambda share, q, b: finch(share, min(q, b // 2)), lambda: SnapKVPress(window_size=8)),

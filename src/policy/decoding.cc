@@ -66,7 +66,7 @@ AlwaysKept with_recent(AlwaysKept kept, int recent, const LayerPrompt& prompt, i
 std::vector<Option> decoding_options() {
   return {{"decay", Option::Number{0.95, 0, 1}, "share of a score that is left after each step"},
           {"recent", Option::Integer{8, 0, 65536},
-           "last tokens that are always kept, as many as half of the budget after the sinks"}};
+           "least number of last tokens that are always kept, but at most half of the budget after the sinks"}};
 }
 
 void evict_while_decoding(Method& method, const Options& options) {
@@ -74,13 +74,13 @@ void evict_while_decoding(Method& method, const Options& options) {
   const int recent = options.integer("recent");
   const auto always_kept = method.selection.always_kept;
   method.selection.always_kept = {
-      fmt::format("{}; at least {} last tokens, as many as half of the budget", always_kept.text, recent),
+      fmt::format("{}; at least {} last tokens, but at most half of the budget", always_kept.text, recent),
       [always_kept, recent](const LayerPrompt& prompt, int budget) {
         return with_recent(always_kept.call(prompt, budget), recent, prompt, budget);
       }};
   method.schedule = Schedule::step;
   method.lanes.columns = {"fading attention"};
-  method.lanes.state = {"scores, from 0 to 1",
+  method.lanes.state = {"scores, brought to 0 to 1",
                         [](const LayerView&, const Scores& scores, const AlwaysKept&) { return first_scores(scores); }};
   method.lanes.state_by_scores = true;
   method.decoding.step = {"the entry that has received the least lately",

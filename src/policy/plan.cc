@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "policy/apportion.h"
@@ -212,9 +213,9 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, co
   }
   if (!method.lanes.state) return out;
   const auto& pieces = method.selection.pieces;
-  const Scores worth =
-      pieces && !fits(method, view, budget) ? of_pieces(pieces->divide, view, scores, always_kept) : scores;
-  out.state = kept_state(method.lanes.state.call(view, worth, always_kept), out);
+  std::optional<Scores> worth;  // of pieces
+  if (pieces && !fits(method, view, budget)) worth = of_pieces(pieces->divide, view, scores, always_kept);
+  out.state = kept_state(method.lanes.state.call(view, worth ? *worth : scores, always_kept), out);
   return out;
 }
 
