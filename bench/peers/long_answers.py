@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from contextlib import nullcontext
 
 os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
@@ -25,11 +24,10 @@ import numpy as np
 import torch
 import transformers
 from kvpress import DecodingPress, SnapKVPress
-from transformers import DynamicCache
 
-import weights
+import presses
 import winnow
-from presses import Recorder, cache_of, finch, share
+from presses import finch, share
 
 ASKED = {
     "story": "\n\nThe text breaks off here. Write on from there, at length and in its own style.",
@@ -39,7 +37,6 @@ ASKED = {
 WINDOW = "snapkv:window=question,rows=max,kernel=1,gqa=max"
 METHODS = ["h2o", "tova", "ems", "r-kv:buffer=16", "streaming-llm", f"decoding({WINDOW})", f"decoding(refit(ada({WINDOW}):floor=0.3,over=model))",
            f"decoding(refit(ada(span({WINDOW})):floor=0.3,over=model))"]  # fmt: skip
-
 
 INTERVAL = 16  # tokens between two compressions. Each goes to half as many entries less than the budget, which is held on average
 # The press that compresses the prompt, given the share that goes, the question's tokens and the budget, and the press that is used while the answer
@@ -95,18 +92,7 @@ def nested(named, values):
 
 class Kvpress:
     def __init__(self, path):
-        with tempfile.TemporaryDirectory() as folder:
-            path_f32 = os.path.join(folder, "f32.gguf")
-            weights.write_f32(path, path_f32)
-            self.model = weights.network(path_f32)
-
-    @torch.no_grad()
-    def read(self, ids, presses):
-        """What each press keeps of the prompt."""
-        recorder = Recorder(presses)
-        with recorder(self.model):
-            self.model(torch.tensor([ids]), past_key_values=DynamicCache(), logits_to_keep=1)
-        return {key: cache_of(layers) for key, layers in recorder.kept.items()}
+        self.model = presses.network(path)
 
     @torch.no_grad()
     def forced(self, cache, position, tokens, press):
@@ -121,11 +107,11 @@ class Kvpress:
 
     def scores(self, ids, question, tokens, budgets):
         named = [(name, b) for name in PRESSES for b in budgets]
-        kept = self.read(ids, {(name, b): PRESSES[name][0](share(b, len(ids)), question, b) for name, b in named})
+        kept, _ = presses.read(self.model, ids, {(name, b): PRESSES[name][0](share(b, len(ids)), question, b) for name, b in named})
         full = self.forced(kept["full"], len(ids), tokens, None)
-        return nested(named, [self.divergence(full, kept[each], len(ids), tokens, *each) for each in named])
+        return nested(named, [self.score(full, kept[each], len(ids), tokens, *each) for each in named])
 
-    def divergence(self, full, cache, position, tokens, name, budget):
+    def score(self, full, cache, position, tokens, name, budget):
         press = DecodingPress(PRESSES[name][1](), INTERVAL, budget - INTERVAL // 2, hidden_states_buffer_size=INTERVAL)
         return divergence(full, self.forced(cache, position, tokens, press)).mean()
 

@@ -18,7 +18,6 @@ import copy
 import json
 import os
 import sys
-import tempfile
 from collections import defaultdict
 from statistics import mean
 
@@ -31,9 +30,9 @@ import transformers
 from kvpress import ChunkKVPress, CompactorPress, ExpectedAttentionPress, KVzipPress, SnapKVPress
 from transformers import DynamicCache
 
+import presses
 import weights
-from presses import Recorder, cache_of, finch, share
-
+from presses import finch, share
 
 AWARE = {  # of the share that goes, and of the question's tokens
     "SnapKV": lambda share, question: SnapKVPress(share),
@@ -82,22 +81,11 @@ class Reader:
     """One model, its tokenizer, and the tokens that end an answer."""
 
     def __init__(self, path):
-        with tempfile.TemporaryDirectory() as folder:
-            path_f32 = os.path.join(folder, "f32.gguf")
-            weights.write_f32(path, path_f32)
-            self.model, self.tokenizer = weights.network(path_f32), weights.tokenizer(path_f32)
+        self.model, self.tokenizer = presses.network(path), weights.tokenizer(path)
         self.end = gguf.GGUFReader(path).fields["tokenizer.ggml.eos_token_id"].contents()  # the only one of this family's plain texts
 
     def tokens(self, text):
         return self.tokenizer.encode(text).ids
-
-    @torch.no_grad()
-    def read(self, ids, presses):
-        """What each press keeps of each layer, and the token that follows."""
-        recorder = Recorder(presses)
-        with recorder(self.model):
-            out = self.model(torch.tensor([ids]), past_key_values=DynamicCache(), logits_to_keep=1)
-        return {key: cache_of(layers) for key, layers in recorder.kept.items()}, out.logits[0, -1].argmax().item()
 
     @torch.no_grad()
     def read_kvzip(self, ids, shares, settings):
@@ -143,8 +131,9 @@ def of_sample_aware(reader, sample, budgets):
     """{(method, budget): answer}; of the full cache, {full: answer}."""
     text, question = reader.tokens(sample["text"]), reader.tokens(sample["question"])
     ids = text + question
-    kept, first = reader.read(ids, {(name, b): make(share(b, len(ids)), len(question)) for name, make in AWARE.items() for b in budgets})
-    return {key: reader.answer(cache, first, len(ids), sample["max_tokens"]) for key, cache in kept.items()}
+    of_budgets = {(name, b): make(share(b, len(ids)), len(question)) for name, make in AWARE.items() for b in budgets}
+    kept, logits = presses.read(reader.model, ids, of_budgets)
+    return {key: reader.answer(cache, logits.argmax().item(), len(ids), sample["max_tokens"]) for key, cache in kept.items()}
 
 
 def of_sample_agnostic(reader, sample, budgets):
@@ -155,7 +144,7 @@ def of_sample_agnostic(reader, sample, budgets):
         first = reader.next_token(cache, question, len(text))
         return reader.answer(cache, first, len(text) + len(question), sample["max_tokens"])
 
-    kept, _ = reader.read(text, {(name, b): make(share(b, len(text))) for name, make in AGNOSTIC.items() for b in budgets})
+    kept, _ = presses.read(reader.model, text, {(name, b): make(share(b, len(text))) for name, make in AGNOSTIC.items() for b in budgets})
     out = {key: answer(cache) for key, cache in kept.items()}
     for name, settings in KVZIPS.items():
         cache, hidden = reader.read_kvzip(text, [1 - b / len(text) for b in budgets], settings)

@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kvpress keeps of a prompt, for many presses at once."""
 
+import os
+import tempfile
+
+import torch
 from kvpress import FinchPress
 from kvpress.presses.base_press import BasePress
 from transformers import DynamicCache
+
+import weights
+
+
+def network(path):
+    """A GGUF's in f32."""
+    with tempfile.TemporaryDirectory() as folder:
+        path_f32 = os.path.join(folder, "f32.gguf")
+        weights.write_f32(path, path_f32)
+        return weights.network(path_f32)
 
 
 class Recorder(BasePress):
@@ -30,6 +44,15 @@ def cache_of(layers):
     for layer, (keys, values) in enumerate(layers):
         out.update(keys, values, layer)
     return out
+
+
+@torch.no_grad()
+def read(model, ids, presses):
+    """What each press keeps of a prompt, and the full cache as {full: …}, then the logits that follow, [vocabulary]."""
+    recorder = Recorder(presses)
+    with recorder(model):
+        out = model(torch.tensor([ids]), past_key_values=DynamicCache(), logits_to_keep=1)
+    return {key: cache_of(layers) for key, layers in recorder.kept.items()}, out.logits[0, -1]
 
 
 def finch(share, question):
