@@ -214,7 +214,8 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, co
   if (!method.lanes.state) return out;
   const auto& pieces = method.selection.pieces;
   std::optional<Scores> worth;  // of pieces
-  if (pieces && !fits(method, view, budget)) worth = of_pieces(pieces->divide, view, scores, always_kept);
+  if (pieces && method.lanes.state_by_scores && !fits(method, view, budget))
+    worth = of_pieces(pieces->divide, view, scores, always_kept);
   out.state = kept_state(method.lanes.state.call(view, worth ? *worth : scores, always_kept), out);
   return out;
 }

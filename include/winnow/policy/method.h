@@ -166,9 +166,8 @@ using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vec
 /// Stores other vectors for kept entries, such as those of a merge with evicted ones: fills plan.values, and plan.keys
 /// and plan.merged_entries where keys are merged. Called only when something is evicted.
 using MergePart = Part<void(const LayerView&, const Scores&, const AlwaysKept&, cache::KeepPlan& plan)>;
-/// What the per-entry columns begin with, for all entries of the prompt, one Scores for each column. Where the method
-/// keeps pieces, each entry's score is that of its piece. Where the prompt fits into the budget, `always_kept` covers
-/// all of it, and the scores are 0.
+/// What the per-entry columns begin with, for all entries of the prompt, one Scores for each column. Where the prompt
+/// fits into the budget, `always_kept` covers all of it, and the scores are 0.
 using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const AlwaysKept&)>;
 /// How many entries are always kept, however small the budget.
 using LeastPart = Part<int(const LayerPrompt&)>;
@@ -305,7 +304,8 @@ struct LaneParts {
                               ///< the budget
   std::vector<std::string> columns;  ///< names of the f32 values that each entry carries
   StatePart state;                   ///< what the columns begin with; empty: 0
-  bool state_by_scores = false;      ///< state needs nothing but scores: a second pass observes nothing for it
+  bool state_by_scores = false;      ///< state needs nothing but scores, those of pieces where the method keeps them:
+                                     ///< a second pass observes nothing for it
   int summary_rows = 0;              ///< rows of d floats that are stored for each block
   int summary_block = 16;            ///< entries that a block has at least
   SummarizePart summarize;           ///< REQUIRES: set where summary_rows is
