@@ -60,7 +60,7 @@ const Registry& built_in() {
           with_positions(methods::r_kv()),
       },
       {wrappers::ada(), wrappers::pyramid(), wrappers::chunk(), wrappers::span(), wrappers::lookahead(),
-       wrappers::critical(), wrappers::refit(), wrappers::decoding(), wrappers::quest()},
+       wrappers::critical(), wrappers::refit(), wrappers::decoding(), wrappers::kvzip(), wrappers::quest()},
   };
   return registry;
 }

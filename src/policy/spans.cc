@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/as_size.h"
@@ -23,7 +24,7 @@ class Text {
 
   /// What each entry is worth, [n], by scores that are at least 0, or minus infinity: these get nothing.
   std::vector<double> spread(std::span<const double> scores) const {
-    std::vector<double> out(scores.begin(), scores.end());
+    std::vector<double> out = handed_on(scores);
     std::vector<double> back = out;
     for (int j = begin_ + 1; j < end_; ++j) {
       if (gets_from(j, j - 1, scores)) out[as_size(j)] = std::max(out[as_size(j)], shape_.after * out[as_size(j - 1)]);
@@ -32,7 +33,7 @@ class Text {
       if (gets_from(j, j + 1, scores))
         back[as_size(j)] = std::max(back[as_size(j)], shape_.before * back[as_size(j + 1)]);
     }
-    for (std::size_t j = 0; j < out.size(); ++j) out[j] = std::max(out[j], back[j]);
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] = std::max({scores[j], out[j], back[j]});
     return out;
   }
 
@@ -53,6 +54,14 @@ class Text {
   }
 
  private:
+  /// What each entry hands on, before distance makes it less. So a weak entry brings less than its share along.
+  std::vector<double> handed_on(std::span<const double> scores) const {
+    std::vector<double> out(scores.begin(), scores.end());
+    for (double& x : out) {
+      if (x > 0 && x < 1) x = std::pow(x, shape_.power);
+    }
+    return out;
+  }
   bool gets_from(int entry, int neighbour, std::span<const double> scores) const {
     return std::isfinite(scores[as_size(entry)]) && std::isfinite(scores[as_size(neighbour)]) &&
            !stops_before(std::max(entry, neighbour));
@@ -100,7 +109,8 @@ std::vector<Piece> spans(const LayerView& view, std::span<const double> scores, 
 }  // namespace
 
 DividePart spans_of(const SpanShape& shape) {
-  return {fmt::format("words, by scores of which {} is handed on to the entry before and {} to the one after",
+  const std::string what = shape.power == 1 ? "scores" : fmt::format("scores to the power of {}", shape.power);
+  return {fmt::format("words, by {} of which {} is handed on to the entry before and {} to the one after", what,
                       shape.before, shape.after),
           [shape](const LayerView& view, std::span<const double> scores, const AlwaysKept& always_kept) {
             return spans(view, scores, always_kept, shape);

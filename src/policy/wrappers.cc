@@ -14,6 +14,7 @@
 #include "policy/pages.h"
 #include "policy/pieces.h"
 #include "policy/refit.h"
+#include "policy/repetition.h"
 #include "policy/spans.h"
 #include "winnow/error.h"
 #include "winnow/policy/spread.h"
@@ -145,11 +146,13 @@ Wrapper span() {
       .paper = "winnow's own",
       .options = {{"before", Option::Number{0.7, 0, 1}, "share of a score that is left with each entry further back"},
                   {"after", Option::Number{0.92, 0, 1}, "the same with each entry further on"},
+                  {"power", Option::Number{1, 1, 10}, "of a score below 1 that is handed on"},
                   {"stop", Option::Choice{"sentence", {"none", "line", "sentence"}},
                    "what a score is not handed on over; the end of a line ends a sentence, too"},
                   per_option("words")},
       .apply = [](const Method& inner, const Options& options) {
-        const SpanShape shape{options.number("before"), options.number("after"), stop_from(options.text("stop"))};
+        const SpanShape shape{options.number("before"), options.number("after"), options.number("power"),
+                              stop_from(options.text("stop"))};
         return with_pieces("span", inner, spans_of(shape), options);
       }};
 }
@@ -206,6 +209,32 @@ Wrapper decoding() {
               refuse("decoding", inner, "it keeps entries that others were merged into");
             Method out = inner;
             evict_while_decoding(out, options);
+            return out;
+          }};
+}
+
+Wrapper kvzip() {
+  return {.name = "kvzip",
+          .summary = "kvzip(X): keeps, beside what X ranks high, what the model looks at when it repeats the prompt",
+          .paper =
+              "winnow's own, after Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context "
+              "Reconstruction",
+          .options = joined_repetition_options(),
+          .apply = [](const Method& inner, const Options& options) {
+            const auto& selection = inner.selection;
+            check("kvzip", inner);
+            if (inner.reading.replay) refuse("kvzip", inner, "it reads tokens again after the prompt already");
+            if (inner.one_set_per_layer) refuse("kvzip", inner, "it keeps one set for all heads of a layer");
+            if (selection.two_stages) refuse("kvzip", inner, kStages);
+            if (selection.signed_scores)
+              refuse("kvzip", inner, "its scores may be negative, and attention from the repetition never is");
+            if (selection.pieces && (selection.over_heads || selection.over_all_heads))
+              refuse("kvzip", inner, "its heads share the budget by need already, which goes around kvzip(…)");
+            if (selection.pieces && selection.pieces->per == Pieces::Per::layer)
+              refuse("kvzip", inner, "its per=layer keeps one set for all heads of a layer");
+            if (selection.select && !selection.pieces) refuse("kvzip", inner, "it chooses entries in a way of its own");
+            Method out = inner;
+            join_repetition(out, options);
             return out;
           }};
 }

@@ -23,6 +23,8 @@ Wrapper critical();
 Wrapper refit();
 /// decoding(X): evicts at every decode step, too, by scores that fade.
 Wrapper decoding();
+/// kvzip(X): what the model looks at when it repeats the prompt counts, too.
+Wrapper kvzip();
 /// quest(X): queries read pages of what X keeps.
 Wrapper quest();
 

@@ -70,10 +70,12 @@ struct Shape {
   double before = 0.7;
   double after = 0.92;
   std::string stop = "sentence";
+  double power = 1;
 };
 
 /// What an entry gets of another one's score, which counts from 0: from each that no border divides from it.
 double handed_on(const Pieces& text, double score, int from, int to, const Shape& shape) {
+  if (from != to && score < 1) score = std::pow(score, shape.power);
   for (int j = std::min(from, to); j < std::max(from, to); ++j) {
     if (ends(text, j, shape.stop)) return 0;
     score *= from < to ? shape.after : shape.before;
@@ -139,12 +141,17 @@ const std::string kScores = "snapkv:window=8,kernel=1,gqa=sum";  // exact, so th
 std::string spec_of(const Shape& shape, const std::string& per) {
   std::ostringstream out;
   out << "span(" << kScores << "):before=" << shape.before << ",after=" << shape.after << ",stop=" << shape.stop
-      << ",per=" << per;
+      << ",power=" << shape.power << ",per=" << per;
   return out.str();
 }
 
-const std::vector<Shape> kShapes = {
-    {}, {0.7, 0.92, "line"}, {0.5, 0.875, "none"}, {0, 0, "none"}, {0, 1, "sentence"}, {1, 0.25, "line"}};
+const std::vector<Shape> kShapes = {{},
+                                    {0.7, 0.92, "line"},
+                                    {0.5, 0.875, "none"},
+                                    {0, 0, "none"},
+                                    {0, 1, "sentence"},
+                                    {1, 0.25, "line"},
+                                    {0.5, 0.75, "sentence", 2}};
 
 TEST(Span, keeps_what_the_reference_keeps) {
   constexpr int kTokens = 150;
@@ -238,6 +245,20 @@ TEST(Span, scores_may_be_negative) {
   }
 }
 
+/// A weak entry hands on less than its share: 0.25 becomes 0.0625, so that its neighbours are not worth 0.125.
+TEST(Span, a_power_of_weak_scores_is_handed_on_by_hand) {
+  FakeLayer layer(1, 1, 30, [](int, int, int j) { return j == 5 ? 0.25 : j == 12 ? 0.125 : j == 20 ? 2.0 : 0.0; });
+  set_text(layer, Pieces(30, " word"));
+  const auto of = [&](const std::string& power, int budget) {
+    auto out = layer.plan("span(snapkv:window=1,kernel=1):before=0,after=0.5,power=" + power, budget).heads[0];
+    out.pop_back();  // the window
+    return out;
+  };
+  EXPECT_EQ(of("1", 7), (std::vector<std::int32_t>{5, 20, 21, 22, 23, 24}));  // 2, 1, 0.5, 0.25, 0.25, 0.125
+  EXPECT_EQ(of("1", 9), (std::vector<std::int32_t>{5, 6, 12, 20, 21, 22, 23, 24}));
+  EXPECT_EQ(of("2", 9), (std::vector<std::int32_t>{5, 12, 20, 21, 22, 23, 24, 25}));  // 0.0625 before 6's 0.03125
+}
+
 /// How many entries each head gets when the best `total` are taken of all heads together, of equals the later, then
 /// those of the lower head.
 std::vector<int> counts_of_best(const std::vector<std::vector<float>>& worth, int total) {
@@ -279,6 +300,36 @@ TEST(AdaSpan, heads_share_a_budget_by_what_their_spans_are_worth) {
           EXPECT_EQ(kept(plan, head, kTokens), with_window(reference[z(head)], counts[z(head)], kTokens))
               << name << " " << full << " budget " << budget;
         }
+      }
+    }
+  }
+}
+
+/// kvzip(span(X)): words come by their worth, and any entry may come by what the repetition gives to it.
+TEST(KVzipSpan, words_and_what_is_repeated_compete) {
+  constexpr int kTokens = 120;
+  for (const auto& [name, attention] : attentions()) {
+    FakeLayer layer(3, 2, kTokens, attention);
+    const auto text = random_text(kTokens, 7);
+    set_text(layer, text);
+    std::vector<std::vector<double>> joint = window_sums(layer, 8);
+    for (int head = 0; head < 3; ++head) {
+      auto& score = joint[z(head)];
+      score = spans(text, score, {}).worth;
+      for (const auto& a : layer.group(head, kTokens)) {
+        for (std::size_t j = 0; j < score.size(); ++j) {
+          for (int i = kTokens; i < 2 * kTokens; ++i) score[j] = std::max(score[j], 4 * a[z(i)][j]);
+        }
+      }
+      for (double& x : score) x = static_cast<float>(x);  // as scores are held
+    }
+    for (const int budget : {10, 33, 90}) {
+      const auto plan = layer.plan("kvzip(span(" + kScores + ")):weight=4", budget);
+      for (int head = 0; head < 3; ++head) {
+        auto want = ranking(joint[z(head)]);
+        want.resize(z(budget - 8));
+        for (int j = kTokens - 8; j < kTokens; ++j) want.push_back(j);
+        EXPECT_EQ(kept(plan, head, kTokens), sorted(want)) << name << " budget " << budget;
       }
     }
   }

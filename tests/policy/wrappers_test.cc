@@ -444,6 +444,19 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
   }
   EXPECT_NE(refusal("decoding(quest(snapkv))").find("chooses itself what each query reads"), std::string::npos);
   EXPECT_NE(refusal("quest(decoding(snapkv))").find("evicts at every decode step"), std::string::npos);
+  for (const char* inner : {"kvzip", "dapq", "lookahead(snapkv)", "kvzip(snapkv)"}) {
+    EXPECT_NE(refusal(std::string("kvzip(") + inner + ")").find("reads tokens again after the prompt already"),
+              std::string::npos)
+        << inner;
+  }
+  for (const char* inner : {"knorm", "keydiff", "compactor", "ada(triattention)"})
+    EXPECT_NE(refusal(std::string("kvzip(") + inner + ")").find("may be negative"), std::string::npos) << inner;
+  for (const char* inner : {"tova", "span(snapkv):per=layer"})
+    EXPECT_NE(refusal(std::string("kvzip(") + inner + ")").find("one set"), std::string::npos) << inner;
+  for (const char* inner : {"ada(span(snapkv))", "chunk(ada-snapkv)"})
+    EXPECT_NE(refusal(std::string("kvzip(") + inner + ")").find("around kvzip"), std::string::npos) << inner;
+  EXPECT_NE(refusal("kvzip(critical(snapkv))").find("two stages"), std::string::npos);
+  EXPECT_NE(refusal("kvzip(streaming-llm)").find("ranks nothing"), std::string::npos);
   EXPECT_EQ(refusal("ada(chunk(snapkv)):over=model"), "");
   EXPECT_NE(refusal("ada(pyramidkv):over=model").find("as a pyramid already"), std::string::npos);
   EXPECT_NE(refusal("pyramid(ada(h2o):over=model)").find("all its layers"), std::string::npos);
@@ -471,7 +484,7 @@ TEST(Wrappers, quest_changes_nothing_of_what_is_kept) {
 TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
   for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip",
-                            "dapq", "lookahead(h2o)", "triattention", "r-kv"}) {
+                            "kvzip(span(h2o))", "dapq", "lookahead(h2o)", "triattention", "r-kv"}) {
     for (const std::string spec : {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))",
                                    "pyramid(chunk({}))", "ada(chunk({}):per=head)", "chunk(ada({}))",
                                    "ada(chunk(pyramid({})))", "span({})", "pyramid(ada(span({})))"}) {

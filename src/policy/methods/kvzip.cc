@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <functional>
 
 #include "policy/methods/presets.h"
+#include "policy/repetition.h"
 #include "policy/rows.h"
 #include "winnow/policy/score.h"
 #include "winnow/policy/spread.h"
@@ -12,25 +11,6 @@
 namespace winnow::policy::methods {
 
 namespace {
-
-/// The prompt in chunks, each as the reply to a request to repeat it. Those after the first are told by the tokens
-/// before them.
-Replay repeated(int tokens, int chunk) {
-  constexpr int kCue = 8;
-  Replay out;
-  for (int first = 0; first < tokens; first += chunk) {
-    const char* const ask = first == 0 ? "\n\nRepeat the previous context exactly."
-                                       : "\n\nRepeat the part of the previous context exactly, starting with ";
-    const int count = std::min(chunk, tokens - first);
-    out.passages.push_back({.ask = ask,
-                            .cue = std::min(kCue, first),
-                            .reply = "\n",
-                            .first = first,
-                            .count = count,
-                            .recorded = {first, first + count}});
-  }
-  return out;
-}
 
 /// Each query head's attention times what it makes of the value, then the largest of the group.
 Scores of_outputs(const LayerView& view) {
@@ -57,14 +37,13 @@ Preset kvzip() {
   return {.name = "kvzip",
           .summary = "what the model looks at when it repeats the text, whatever the question",
           .paper = "Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction",
-          .options = {{"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"},
+          .options = {repetition_option(),
                       {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                       {"normalize", Option::Choice{"none", {"none", "plus"}},
                        "plus: attention times the value's part of the output, over the length of the row that asks"},
                       {"rank", Option::Choice{"head", {"head", "model"}},
                        "whose best entries are kept: each head's, or those of all layers, in a second pass"}},
           .build = [](const Options& options) {
-            const int chunk = options.integer("chunk");
             Method method = ranked_by("the largest attention from the repetition, over the query heads",
                                       options.integer("sinks"), [](const LayerView& view, const AlwaysKept&) {
                                         return reduce_group(*view.replayed, view.shape, Reduce::max);
@@ -75,12 +54,14 @@ Preset kvzip() {
               method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
                                         [](const LayerView& view, const AlwaysKept&) { return of_outputs(view); }};
             }
-            method.reading.replay = {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
-                                     [chunk, plus](const LayerPrompt& prompt) {
-                                       Replay out = repeated(prompt.tokens, chunk);
-                                       if (plus) out.scale = attention::RowScale::inverse_input;
-                                       return out;
-                                     }};
+            method.reading.replay = repetition(options);
+            if (plus) {
+              method.reading.replay.call = [all = method.reading.replay.call](const LayerPrompt& prompt) {
+                Replay out = all(prompt);
+                out.scale = attention::RowScale::inverse_input;
+                return out;
+              };
+            }
             if (options.text("rank") == "model") {
               method.selection.over_heads = adaptive(0, FloorRule::blend);
               method.selection.over_heads.text = "by the best of all layers";

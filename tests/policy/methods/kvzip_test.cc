@@ -87,6 +87,35 @@ TEST(KVzipPlus, keeps_what_the_reference_keeps) {
   }
 }
 
+/// kvzip(X): the larger of X's score and the weighted one of the repetition. The last four tokens are X's window.
+TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
+  for (const auto& [name, attention] : attentions()) {
+    for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}}) {
+      FakeLayer layer(kv_heads, group, 60, attention);
+      for (const double weight : {0.0, 0.5, 2.0}) {
+        for (const int budget : {5, 20, 59}) {
+          const auto plan = layer.plan(
+              "kvzip(snapkv:window=4,rows=max,kernel=1,gqa=max):chunk=20,weight=" + std::to_string(weight), budget);
+          for (int head = 0; head < kv_heads; ++head) {
+            auto score = scores(layer, head, 20);
+            score.resize(56);
+            for (double& x : score) x *= weight;
+            for (const auto& a : layer.group(head)) {
+              for (int j = 0; j < 56; ++j) {
+                for (int i = 56; i < 60; ++i) score[z(j)] = std::max(score[z(j)], a[z(i)][z(j)]);
+              }
+            }
+            auto want = ranking(score);
+            want.resize(z(budget - 4));
+            want.insert(want.end(), {56, 57, 58, 59});
+            EXPECT_EQ(kept(plan, head, 60), sorted(want)) << name << " weight " << weight << " budget " << budget;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(KVzip, every_token_is_repeated_once_after_those_before_it) {
   const auto method = Spec::parse("kvzip:chunk=50").method();
   for (const int tokens : {1, 8, 50, 51, 150, 153}) {

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "winnow/policy/method.h"
+#include "winnow/policy/options.h"
+
+/// What the model looks at when it repeats the prompt (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression
+/// with Context Reconstruction", section 3).
+namespace winnow::policy {
+
+/// How many tokens are repeated together: `chunk`.
+Option repetition_option();
+
+/// Lets the prompt be repeated, chunk by chunk. Each chunk is the reply to a request. Those after the first are told by
+/// the tokens before them. Recorded is the largest attention that a token gets from the request for its chunk and from
+/// the reply. `options` has the one of repetition_option().
+ReplayPart repetition(const Options& options);
+
+/// winnow's own: kvzip(X).
+///   weight  of the attention from the repetition, beside X's scores
+///   chunk   tokens that are repeated together
+std::vector<Option> joined_repetition_options();
+
+/// Lets a method rank entries by its scores, or, where that is more, by the weighted attention from the repetition of
+/// the prompt. What it keeps together comes by one score, and may then be kept in parts. REQUIRES: the method ranks
+/// entries by scores that are at least 0, and reads nothing again.
+void join_repetition(Method& method, const Options& options);
+
+}  // namespace winnow::policy
