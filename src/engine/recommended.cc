@@ -5,7 +5,8 @@ namespace winnow {
 
 Spec recommended(Protocol protocol) {
   if (protocol == Protocol::agnostic) return Spec::parse("kvzip:rank=model");
-  return Spec::parse("refit(ada(span(snapkv:window=question,rows=max,kernel=1,gqa=max)):floor=0,over=model)");
+  return Spec::parse(
+      "refit(ada(kvzip(span(snapkv:window=question,rows=max,kernel=1,gqa=max):power=1.5)):floor=0,over=model)");
 }
 
 Spec spec_for(std::string_view text, Protocol protocol) {

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -32,10 +33,19 @@ Replay repeated(int tokens, int chunk) {
   return out;
 }
 
-ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, double weight) {
-  return {fmt::format("{}{}, or {} of the largest attention from the repetition", score.text,
-                      pieces ? " over " + pieces->divide.text : "", weight),
-          [score, pieces, weight](const LayerView& view, const AlwaysKept& always_kept) {
+/// What the repetition counts beside the other scores. It looks at much of the text, which a small budget cannot hold:
+/// there it would only take the places of what the question needs.
+double weight_of_repetition(const LayerView& view, double even) {
+  const double share = static_cast<double>(view.budget) / view.tokens();
+  return std::pow(share / even, 3);
+}
+
+ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, double even) {
+  return {fmt::format("{}{}, or the largest attention from the repetition, which counts by the cube of the budget's "
+                      "share, fully with {}",
+                      score.text, pieces ? " over " + pieces->divide.text : "", even),
+          [score, pieces, even](const LayerView& view, const AlwaysKept& always_kept) {
+            const double weight = weight_of_repetition(view, even);
             Scores out = score.call(view, always_kept);
             if (pieces) out = of_pieces(pieces->divide, view, out, always_kept);
             const Scores repeated = reduce_group(*view.replayed, view.shape, Reduce::max);
@@ -59,14 +69,15 @@ ReplayPart repetition(const Options& options) {
 }
 
 std::vector<Option> joined_repetition_options() {
-  return {{"weight", Option::Number{0.1, 0, 1000}, "of the attention from the repetition, beside the other scores"},
+  return {{"even", Option::Number{0.28, 0.001, 1000},
+           "share of the prompt that the budget has to be for the repetition to count as much as other scores"},
           repetition_option()};
 }
 
 void join_repetition(Method& method, const Options& options) {
   auto& selection = method.selection;
   method.reading.replay = repetition(options);
-  selection.score = joined(selection.score, selection.pieces, options.number("weight"));
+  selection.score = joined(selection.score, selection.pieces, options.number("even"));
   if (!selection.pieces) return;
   selection.pieces.reset();
   selection.select = {};

@@ -10,6 +10,7 @@
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/methods.h"
+#include "winnow/recommended.h"
 #include "winnow/session.h"
 
 namespace winnow {
@@ -44,7 +45,7 @@ double needed(const Cache& cache, const model::Hparams& hparams) {
 
 std::vector<CacheOptions> all_options() {
   std::vector<CacheOptions> all;
-  std::vector<std::string> specs = {"quest(snapkv)"};
+  std::vector<std::string> specs = {"quest(snapkv)", recommended(Protocol::aware).print()};
   for (const auto& method : list_methods()) specs.push_back(method.name);
   for (const auto& spec : specs) {
     for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {

@@ -127,6 +127,24 @@ TEST_F(ReplayTest, kvzip_keeps_what_repeating_the_text_looks_at) {
   }
 }
 
+/// With a budget that is far above `even`, the repetition alone decides what stays beside X's window.
+TEST_F(ReplayTest, kvzip_around_a_method_keeps_what_repeating_the_text_looks_at) {
+  const auto text = tokens(150, 1);
+  auto score = reference(text, 64);
+  const auto sets = kept(text, 97, "kvzip(snapkv:window=3):chunk=64,even=0.001", 40);
+  for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+    for (std::size_t head = 0; head < sets[layer].size(); ++head) {
+      const auto& set = sets[layer][head];
+      EXPECT_EQ(set.size(), 40U);
+      EXPECT_EQ((std::vector<std::int32_t>{set.end() - 3, set.end()}), (std::vector<std::int32_t>{147, 148, 149}));
+      SCOPED_TRACE("layer " + std::to_string(layer) + " head " + std::to_string(head));
+      score[layer][head].resize(147);
+      expect_best(set, score[layer][head], 0);
+    }
+  }
+  EXPECT_EQ(kept(text, 97, "kvzip(snapkv:window=3):chunk=64,even=1000", 40), kept(text, 97, "snapkv:window=3", 40));
+}
+
 TEST_F(ReplayTest, dapq_keeps_what_the_positions_of_the_answer_look_at) {
   const auto text = tokens(150, 1);
   for (const int queries : {8, 40}) {

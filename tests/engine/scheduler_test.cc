@@ -66,6 +66,7 @@ class SchedulerTest : public testing::Test {
                                       "kvzip:rank=model",
                                       "refit(snapkv)",
                                       "refit(kvzip:rank=model)",
+                                      "refit(ada(kvzip(span(snapkv:window=8))):over=model)",
                                       "quest(ada(refit(snapkv))):dense=0",
                                       "kvzap:when=step",
                                       "ada(chunk(snapkv)):over=model",

@@ -436,6 +436,7 @@ TEST_F(SessionTest, decoding_keeps_the_budget_of_every_method_that_it_goes_aroun
                                   "h2o:when=prefill",
                                   "lookahead(snapkv)",
                                   "critical(snapkv)",
+                                  "kvzip(span(snapkv))",
                                   "refit(ada(span(snapkv)):floor=0,over=model)"}) {
     for (const int prompt : {30, kBudget, 150}) {
       const auto cache = options_of("decoding(" + inner + ")", std::to_string(kBudget));

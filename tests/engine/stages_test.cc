@@ -119,7 +119,8 @@ class StagesTest : public testing::Test {
 
 /// Of every method, and of those that read a prompt twice.
 std::vector<std::string> specs() {
-  std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model", "kvzap:when=step", "triattention:buffer=5"};
+  std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model", "kvzip(snapkv)", "kvzap:when=step",
+                                  "triattention:buffer=5"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }

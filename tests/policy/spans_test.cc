@@ -312,21 +312,27 @@ TEST(KVzipSpan, words_and_what_is_repeated_compete) {
     FakeLayer layer(3, 2, kTokens, attention);
     const auto text = random_text(kTokens, 7);
     set_text(layer, text);
-    std::vector<std::vector<double>> joint = window_sums(layer, 8);
+    std::vector<std::vector<double>> worth;
+    std::vector<std::vector<double>> repeated(3, std::vector<double>(z(kTokens - 8)));
+    for (const auto& score : window_sums(layer, 8)) worth.push_back(spans(text, score, {}).worth);
     for (int head = 0; head < 3; ++head) {
-      auto& score = joint[z(head)];
-      score = spans(text, score, {}).worth;
       for (const auto& a : layer.group(head, kTokens)) {
-        for (std::size_t j = 0; j < score.size(); ++j) {
-          for (int i = kTokens; i < 2 * kTokens; ++i) score[j] = std::max(score[j], 4 * a[z(i)][j]);
+        for (int j = 0; j < kTokens - 8; ++j) {
+          for (int i = kTokens; i < 2 * kTokens; ++i)
+            repeated[z(head)][z(j)] = std::max(repeated[z(head)][z(j)], a[z(i)][z(j)]);
         }
       }
-      for (double& x : score) x = static_cast<float>(x);  // as scores are held
     }
-    for (const int budget : {10, 33, 90}) {
-      const auto plan = layer.plan("kvzip(span(" + kScores + ")):weight=4", budget);
+    for (const int budget : {15, 30, 90}) {
+      const double weight = std::pow(budget / 120.0 / 0.125, 3);
+      const auto plan = layer.plan("kvzip(span(" + kScores + ")):even=0.125", budget);
       for (int head = 0; head < 3; ++head) {
-        auto want = ranking(joint[z(head)]);
+        std::vector<double> joint;  // as scores are held
+        for (std::size_t j = 0; j < worth[z(head)].size(); ++j) {
+          const auto more = static_cast<float>(weight * repeated[z(head)][j]);
+          joint.push_back(std::max(static_cast<float>(worth[z(head)][j]), more));
+        }
+        auto want = ranking(joint);
         want.resize(z(budget - 8));
         for (int j = kTokens - 8; j < kTokens; ++j) want.push_back(j);
         EXPECT_EQ(kept(plan, head, kTokens), sorted(want)) << name << " budget " << budget;

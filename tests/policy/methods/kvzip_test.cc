@@ -87,19 +87,21 @@ TEST(KVzipPlus, keeps_what_the_reference_keeps) {
   }
 }
 
-/// kvzip(X): the larger of X's score and the weighted one of the repetition. The last four tokens are X's window.
+/// kvzip(X): the larger of X's score and that of the repetition, times ((B / N) / even)^3. The last four tokens are X's
+/// window.
 TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
   for (const auto& [name, attention] : attentions()) {
     for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}}) {
       FakeLayer layer(kv_heads, group, 60, attention);
-      for (const double weight : {0.0, 0.5, 2.0}) {
+      for (const double even : {0.25, 0.5, 4.0}) {
         for (const int budget : {5, 20, 59}) {
           const auto plan = layer.plan(
-              "kvzip(snapkv:window=4,rows=max,kernel=1,gqa=max):chunk=20,weight=" + std::to_string(weight), budget);
+              "kvzip(snapkv:window=4,rows=max,kernel=1,gqa=max):chunk=20,even=" + std::to_string(even), budget);
+          const double share = budget / 60.0 / even;
           for (int head = 0; head < kv_heads; ++head) {
             auto score = scores(layer, head, 20);
             score.resize(56);
-            for (double& x : score) x *= weight;
+            for (double& x : score) x = static_cast<float>(x * (share * share * share));  // as scores are held
             for (const auto& a : layer.group(head)) {
               for (int j = 0; j < 56; ++j) {
                 for (int i = 56; i < 60; ++i) score[z(j)] = std::max(score[z(j)], a[z(i)][z(j)]);
@@ -108,7 +110,7 @@ TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
             auto want = ranking(score);
             want.resize(z(budget - 4));
             want.insert(want.end(), {56, 57, 58, 59});
-            EXPECT_EQ(kept(plan, head, 60), sorted(want)) << name << " weight " << weight << " budget " << budget;
+            EXPECT_EQ(kept(plan, head, 60), sorted(want)) << name << " even " << even << " budget " << budget;
           }
         }
       }
