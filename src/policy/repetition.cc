@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/as_size.h"
 #include "policy/pieces.h"
 #include "winnow/policy/score.h"
 
@@ -78,6 +79,10 @@ void join_repetition(Method& method, const Options& options) {
   auto& selection = method.selection;
   method.reading.replay = repetition(options);
   selection.score = joined(selection.score, selection.pieces, options.number("even"));
+  selection.score_bytes = [inner = selection.score_bytes](const LayerPrompt& prompt) {
+    const std::size_t repeated = as_size(prompt.kv_heads) * as_size(prompt.tokens) * sizeof(float);
+    return std::max(repeated, inner ? inner(prompt) : 0);
+  };
   if (!selection.pieces) return;
   selection.pieces.reset();
   selection.select = {};

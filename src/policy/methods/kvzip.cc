@@ -23,6 +23,18 @@ Scores of_outputs(const LayerView& view) {
   return reduce_group(by_head, view.shape, Reduce::max);
 }
 
+/// KVzip+.
+void count_outputs(Method& method) {
+  method.selection.output_lengths = true;
+  method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
+                            [](const LayerView& view, const AlwaysKept&) { return of_outputs(view); }};
+  method.reading.replay.call = [all = method.reading.replay.call](const LayerPrompt& prompt) {
+    Replay out = all(prompt);
+    out.scale = attention::RowScale::inverse_input;
+    return out;
+  };
+}
+
 }  // namespace
 
 /// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3): what
@@ -30,9 +42,9 @@ Scores of_outputs(const LayerView& view) {
 /// by chunk; an entry is worth the largest attention that it gets from its own chunk.
 ///   chunk  tokens that are repeated together
 ///   sinks  first tokens that are always kept
-///   normalize  plus: KVzip+ (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning"):
-///   attention by what it adds to the layer's output, beside the row that asks rank   whether each head keeps its own
-///   best entries, or the best of all heads of all layers are kept
+///   normalize  plus: KVzip+ (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning"): each
+///              probability counts by what it adds to the output, over the length of the row that asks
+///   rank   whether each head keeps its own best entries, or the best of all heads of all layers are kept
 Preset kvzip() {
   return {.name = "kvzip",
           .summary = "what the model looks at when it repeats the text, whatever the question",
@@ -48,20 +60,8 @@ Preset kvzip() {
                                       options.integer("sinks"), [](const LayerView& view, const AlwaysKept&) {
                                         return reduce_group(*view.replayed, view.shape, Reduce::max);
                                       });
-            const bool plus = options.text("normalize") == "plus";
-            if (plus) {
-              method.selection.output_lengths = true;
-              method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
-                                        [](const LayerView& view, const AlwaysKept&) { return of_outputs(view); }};
-            }
             method.reading.replay = repetition(options);
-            if (plus) {
-              method.reading.replay.call = [all = method.reading.replay.call](const LayerPrompt& prompt) {
-                Replay out = all(prompt);
-                out.scale = attention::RowScale::inverse_input;
-                return out;
-              };
-            }
+            if (options.text("normalize") == "plus") count_outputs(method);
             if (options.text("rank") == "model") {
               method.selection.over_heads = adaptive(0, FloorRule::blend);
               method.selection.over_heads.text = "by the best of all layers";
