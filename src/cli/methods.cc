@@ -70,7 +70,7 @@ std::string json_of(const std::vector<MethodInfo>& methods) {
   return out.dump(2) + "\n";
 }
 
-/// All, or presets and wrappers of this name (quest is both), or the parts of any other spec.
+/// All, or presets and wrappers of this name (quest and kvzip are both), or the parts of any other spec.
 void show(const std::string& name, Form form) {
   auto methods = list_methods();
   methods.insert(methods.begin(), recommended_methods());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/as_size.h"
@@ -38,13 +39,14 @@ Replay repeated(int tokens, int chunk) {
 /// there it would only take the places of what the question needs.
 double weight_of_repetition(const LayerView& view, double even) {
   const double share = static_cast<double>(view.budget) / view.tokens();
-  return std::pow(share / even, 3);
+  return std::min(1.0, std::pow(share / even, 3));
 }
 
 ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, double even) {
-  return {fmt::format("{}{}, or the largest attention from the repetition, which counts by the cube of the budget's "
-                      "share, fully with {}",
-                      score.text, pieces ? " over " + pieces->divide.text : "", even),
+  const std::string own = pieces ? score.text + "; " + pieces->divide.text : score.text;
+  return {fmt::format("{}; or, if that is more, the largest attention from the repetition times (share of the "
+                      "budget / {})^3, at most 1",
+                      own, even),
           [score, pieces, even](const LayerView& view, const AlwaysKept& always_kept) {
             const double weight = weight_of_repetition(view, even);
             Scores out = score.call(view, always_kept);
@@ -70,9 +72,10 @@ ReplayPart repetition(const Options& options) {
 }
 
 std::vector<Option> joined_repetition_options() {
-  return {{"even", Option::Number{0.28, 0.001, 1000},
-           "share of the prompt that the budget has to be for the repetition to count as much as other scores"},
-          repetition_option()};
+  return {
+      {"even", Option::Number{0.28, 0.001, 1000},
+       "share of the prompt from which on the repetition counts as much as other scores; below, it falls as the cube"},
+      repetition_option()};
 }
 
 void join_repetition(Method& method, const Options& options) {

@@ -19,13 +19,14 @@ Option repetition_option();
 ReplayPart repetition(const Options& options);
 
 /// winnow's own: kvzip(X).
-///   even   share of the prompt that the budget has to be for the repetition to count as much as X's scores
+///   even   share of the prompt from which on the repetition counts as much as X's scores
 ///   chunk  tokens that are repeated together
 std::vector<Option> joined_repetition_options();
 
-/// Lets a method rank entries by its scores, or, where that is more, by attention from the repetition of the prompt,
-/// times the cube of the budget's share of the prompt over `even`. What it keeps together comes by one score, and may
-/// then be kept in parts. REQUIRES: the method ranks entries by scores that are at least 0, and reads nothing again.
+/// Lets a method rank entries by its scores or by attention from the repetition of the prompt, by what is more. That
+/// attention is multiplied by the cube of the budget's share of the prompt over `even`, but at most by 1. Entries of a
+/// word or chunk all get its score, and are then kept one by one. REQUIRES: the method ranks entries by scores that are
+/// at least 0, reads nothing again, and does not hold scores of its own while decoding.
 void join_repetition(Method& method, const Options& options);
 
 }  // namespace winnow::policy

@@ -17,12 +17,12 @@ struct SpanShape {
   Stop stop = Stop::sentence;  ///< the end of a line ends a sentence, too
 };
 
-/// winnow's own: words of a text, in the place of a grid. Each entry hands its score on to its neighbours, or, where it
-/// is below 1, a power of it; less of it with each entry, until a sentence or line ends. What is handed on counts from
-/// the least score of all, so that scores may be negative. One that is no number is worse than all. An entry is worth
-/// the most that it has or gets, and a word as much as its best entry (TokenClass says what a word is: numbers,
-/// hexadecimal strings and identifiers are words). Where not all of a word is kept, its first entries are. Of equal
-/// words the later is better.
+/// winnow's own: words of a text, in the place of a grid. Each entry hands its score on to its neighbours; of a score
+/// below 1, a power. With each entry further, less of it is left, and where a sentence or line ends, nothing. What is
+/// handed on counts from the least score of all, so that scores may be negative. One that is no number is worse than
+/// all. An entry is worth the most that it has or gets, and a word as much as its best entry (TokenClass says what a
+/// word is: numbers, hexadecimal strings and identifiers are words). Where not all of a word is kept, its first entries
+/// are. Of equal words the later is better.
 DividePart spans_of(const SpanShape& shape);
 
 }  // namespace winnow::policy

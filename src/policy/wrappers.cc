@@ -146,7 +146,7 @@ Wrapper span() {
       .paper = "winnow's own",
       .options = {{"before", Option::Number{0.7, 0, 1}, "share of a score that is left with each entry further back"},
                   {"after", Option::Number{0.92, 0, 1}, "the same with each entry further on"},
-                  {"power", Option::Number{1, 1, 10}, "of a score below 1 that is handed on"},
+                  {"power", Option::Number{1, 1, 10}, "to which a score below 1 is raised before it is handed on"},
                   {"stop", Option::Choice{"sentence", {"none", "line", "sentence"}},
                    "what a score is not handed on over; the end of a line ends a sentence, too"},
                   per_option("words")},
@@ -225,10 +225,12 @@ Wrapper kvzip() {
             check("kvzip", inner);
             if (inner.reading.replay) refuse("kvzip", inner, "it reads tokens again after the prompt already");
             if (inner.one_set_per_layer) refuse("kvzip", inner, "it keeps one set for all heads of a layer");
+            if (inner.lanes.state && !inner.lanes.state_by_scores)
+              refuse("kvzip", inner, "what it evicts by while decoding does not know the repetition");
             if (selection.two_stages) refuse("kvzip", inner, kStages);
             if (selection.signed_scores)
               refuse("kvzip", inner, "its scores may be negative, and attention from the repetition never is");
-            if (selection.pieces && (selection.over_heads || selection.over_all_heads))
+            if (selection.pieces && selection.over_heads)
               refuse("kvzip", inner, "its heads share the budget by need already, which goes around kvzip(…)");
             if (selection.pieces && selection.pieces->per == Pieces::Per::layer)
               refuse("kvzip", inner, "its per=layer keeps one set for all heads of a layer");

@@ -34,8 +34,8 @@ class ReplayTest : public testing::Test {
   }
 
   /// Every chunk in a sequence of its own: the text, then the repetition, all rows at once; in double precision
-  /// wherever attention is.
-  Scores reference(const std::vector<Token>& text, int chunk) const {
+  /// wherever attention is. The text's last `window` rows count, too.
+  Scores reference(const std::vector<Token>& text, int chunk, int window = 0) const {
     const int n = static_cast<int>(text.size());
     Network network(path_, 1, 1, 2 * n + 200);
     const auto& h = network.hparams();
@@ -50,7 +50,7 @@ class ReplayTest : public testing::Test {
       network.attention().set_watcher(
           [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
             auto& score = out[layer][head / (h.layer(layer).group())];
-            for (int j = first; row.position >= n && j < end; ++j) score[j] = std::max(score[j], weights[j]);
+            for (int j = first; row.position >= n - window && j < end; ++j) score[j] = std::max(score[j], weights[j]);
           });
       network.step(tokens, rows);
     }
@@ -127,11 +127,11 @@ TEST_F(ReplayTest, kvzip_keeps_what_repeating_the_text_looks_at) {
   }
 }
 
-/// With a budget that is far above `even`, the repetition alone decides what stays beside X's window.
+/// With a budget that is far above `even`, the repetition's rows count as much as the window's.
 TEST_F(ReplayTest, kvzip_around_a_method_keeps_what_repeating_the_text_looks_at) {
   const auto text = tokens(150, 1);
-  auto score = reference(text, 64);
-  const auto sets = kept(text, 97, "kvzip(snapkv:window=3):chunk=64,even=0.001", 40);
+  auto score = reference(text, 64, 3);
+  const auto sets = kept(text, 97, "kvzip(snapkv:window=3,rows=max,kernel=1,gqa=max):chunk=64,even=0.001", 40);
   for (std::size_t layer = 0; layer < sets.size(); ++layer) {
     for (std::size_t head = 0; head < sets[layer].size(); ++head) {
       const auto& set = sets[layer][head];

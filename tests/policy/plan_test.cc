@@ -36,7 +36,7 @@ TEST(Plan, takes_the_bytes_that_were_foretold) {
   constexpr int kBudget = 100;
   constexpr int kHeads = 2;
   const FakeLayer layer(kHeads, 2, kTokens, random_attention(1));
-  for (const char* text : {"compactor", "r-kv:when=prefill"}) {
+  for (const char* text : {"compactor", "r-kv:when=prefill", "kvzip(snapkv)"}) {
     const Spec spec = Spec::parse(text);
     MemoryAccount account;
     layer.look(spec.method(), kBudget, 0, 1, [&](const policy::LayerView& view) {

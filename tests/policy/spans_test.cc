@@ -324,8 +324,8 @@ TEST(KVzipSpan, words_and_what_is_repeated_compete) {
       }
     }
     for (const int budget : {15, 30, 90}) {
-      const double weight = std::pow(budget / 120.0 / 0.125, 3);
-      const auto plan = layer.plan("kvzip(span(" + kScores + ")):even=0.125", budget);
+      const double weight = std::pow(budget / 120.0, 3);  // even=1
+      const auto plan = layer.plan("kvzip(span(" + kScores + ")):even=1", budget);
       for (int head = 0; head < 3; ++head) {
         std::vector<double> joint;  // as scores are held
         for (std::size_t j = 0; j < worth[z(head)].size(); ++j) {

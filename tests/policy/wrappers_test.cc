@@ -455,6 +455,10 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
     EXPECT_NE(refusal(std::string("kvzip(") + inner + ")").find("one set"), std::string::npos) << inner;
   for (const char* inner : {"ada(span(snapkv))", "chunk(ada-snapkv)"})
     EXPECT_NE(refusal(std::string("kvzip(") + inner + ")").find("around kvzip"), std::string::npos) << inner;
+  for (const char* inner : {"h2o", "ems", "ahakv"})
+    EXPECT_NE(refusal(std::string("kvzip(") + inner + ")").find("while decoding"), std::string::npos) << inner;
+  EXPECT_NE(refusal("kvzip(sage-kv:refresh=8)"), "");
+  EXPECT_EQ(refusal("kvzip(decoding(snapkv))"), "");
   EXPECT_NE(refusal("kvzip(critical(snapkv))").find("two stages"), std::string::npos);
   EXPECT_NE(refusal("kvzip(streaming-llm)").find("ranks nothing"), std::string::npos);
   EXPECT_EQ(refusal("ada(chunk(snapkv)):over=model"), "");
@@ -464,6 +468,16 @@ TEST(Wrappers, refuse_with_the_reason_what_does_not_fit) {
   EXPECT_NE(refusal("lookahead(kvzip:rank=model)").find("a pass of its own"), std::string::npos);
   for (const char* spec : {"pyramid(tova)", "pyramid(chunk(tova))", "chunk(pyramid(tova))"})
     EXPECT_NE(refusal(spec).find("as much in every layer"), std::string::npos) << spec;
+}
+
+TEST(Wrappers, heads_share_by_need_inside_and_around_kvzip) {
+  const FakeLayer layer(3, 2, 100, random_attention(9));
+  const std::string inner = "snapkv:window=4,rows=max,kernel=1,gqa=max";
+  for (const int budget : {40, 90}) {
+    EXPECT_EQ(layer.plan("kvzip(ada(" + inner + "))", budget).heads,
+              layer.plan("ada(kvzip(" + inner + "))", budget).heads);
+    EXPECT_NE(layer.plan("kvzip(ada(" + inner + "))", budget).heads, layer.plan("ada(" + inner + ")", budget).heads);
+  }
 }
 
 /// What quest goes around may be changed by other wrappers, inside and outside.
@@ -484,7 +498,7 @@ TEST(Wrappers, quest_changes_nothing_of_what_is_kept) {
 TEST(Wrappers, go_around_every_method_that_ranks) {
   FakeLayer layer(2, 2, 100, random_attention(9));
   for (const char* inner : {"h2o", "snapkv", "pyramidkv", "nacl", "sage-kv", "random", "knorm", "keydiff", "kvzip",
-                            "kvzip(span(h2o))", "dapq", "lookahead(h2o)", "triattention", "r-kv"}) {
+                            "kvzip(span(snapkv))", "dapq", "lookahead(h2o)", "triattention", "r-kv"}) {
     for (const std::string spec : {"ada({})", "pyramid({})", "chunk({})", "ada(pyramid({}))", "pyramid(ada({}))",
                                    "pyramid(chunk({}))", "ada(chunk({}):per=head)", "chunk(ada({}))",
                                    "ada(chunk(pyramid({})))", "span({})", "pyramid(ada(span({})))"}) {
