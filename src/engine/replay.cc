@@ -29,8 +29,10 @@ bool has_draft(const policy::Replay& replay) {
 
 policy::Replay replay_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
-  if (!method.reading.replay || tokens <= budget_entries(options, hparams, tokens)) return {};
-  return method.reading.replay.call(prompt_of(hparams.layer(first_global(hparams)), tokens));
+  if (!method.reading.replay) return {};
+  const int budget = budget_entries(options, hparams, tokens);
+  if (tokens <= budget) return {};
+  return method.reading.replay.call(prompt_of(hparams.layer(first_global(hparams)), tokens), budget);
 }
 
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,

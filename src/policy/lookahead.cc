@@ -62,7 +62,7 @@ Method drafted_by(const Method& drafter, const Options& options) {
   method.reading.draft = Draft{std::make_shared<const Method>(drafter), tokens};
   method.reading.observe = last_rows(window, reduction);
   method.reading.replay = {fmt::format("up to {} tokens that {} drafts", tokens, drafter.name),
-                           [tokens, reduction](const LayerPrompt&) {
+                           [tokens, reduction](const LayerPrompt&, int) {
                              return Replay{{{.drafted = tokens}}, reduction};
                            }};
   method.selection.always_kept = {fmt::format("the last {} tokens", window), [window](const LayerPrompt& prompt, int) {

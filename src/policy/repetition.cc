@@ -37,9 +37,10 @@ Replay repeated(int tokens, int chunk) {
 
 /// What the repetition counts beside the other scores. It looks at much of the text, which a small budget cannot hold:
 /// there it would only take the places of what the question needs.
-double weight_of_repetition(const LayerView& view, double even) {
-  const double share = static_cast<double>(view.budget) / view.tokens();
-  return std::min(1.0, std::pow(share / even, 3));
+double weight_of_repetition(int budget, int tokens, double even) {
+  constexpr double kLeast = 0.02;  // what is worth a repetition
+  const double weight = std::pow(static_cast<double>(budget) / tokens / even, 3);
+  return weight < kLeast ? 0 : std::min(1.0, weight);
 }
 
 ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, double even) {
@@ -48,9 +49,10 @@ ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, do
                       "budget / {})^3, at most 1",
                       own, even),
           [score, pieces, even](const LayerView& view, const AlwaysKept& always_kept) {
-            const double weight = weight_of_repetition(view, even);
             Scores out = score.call(view, always_kept);
             if (pieces) out = of_pieces(pieces->divide, view, out, always_kept);
+            if (!view.replayed) return out;
+            const double weight = weight_of_repetition(view.budget, view.tokens(), even);
             const Scores repeated = reduce_group(*view.replayed, view.shape, Reduce::max);
             for (int head = 0; head < out.heads(); ++head) {
               const auto more = repeated.head(head);
@@ -68,7 +70,7 @@ Option repetition_option() { return {"chunk", Option::Integer{2048, 1, 65536}, "
 ReplayPart repetition(const Options& options) {
   const int chunk = options.integer("chunk");
   return {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
-          [chunk](const LayerPrompt& prompt) { return repeated(prompt.tokens, chunk); }};
+          [chunk](const LayerPrompt& prompt, int) { return repeated(prompt.tokens, chunk); }};
 }
 
 std::vector<Option> joined_repetition_options() {
@@ -80,8 +82,14 @@ std::vector<Option> joined_repetition_options() {
 
 void join_repetition(Method& method, const Options& options) {
   auto& selection = method.selection;
-  method.reading.replay = repetition(options);
-  selection.score = joined(selection.score, selection.pieces, options.number("even"));
+  const double even = options.number("even");
+  const ReplayPart all = repetition(options);
+  method.reading.replay = {all.text + ", where the budget can hold it",
+                           [all, even](const LayerPrompt& prompt, int budget) {
+                             const double weight = weight_of_repetition(budget, prompt.tokens, even);
+                             return weight > 0 ? all.call(prompt, budget) : Replay{};
+                           }};
+  selection.score = joined(selection.score, selection.pieces, even);
   selection.score_bytes = [inner = selection.score_bytes](const LayerPrompt& prompt) {
     const std::size_t repeated = as_size(prompt.kv_heads) * as_size(prompt.tokens) * sizeof(float);
     return std::max(repeated, inner ? inner(prompt) : 0);

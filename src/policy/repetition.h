@@ -24,9 +24,10 @@ ReplayPart repetition(const Options& options);
 std::vector<Option> joined_repetition_options();
 
 /// Lets a method rank entries by its scores or by attention from the repetition of the prompt, by what is more. That
-/// attention is multiplied by the cube of the budget's share of the prompt over `even`, but at most by 1. Entries of a
-/// word or chunk all get its score, and are then kept one by one. REQUIRES: the method ranks entries by scores that are
-/// at least 0, reads nothing again, and does not hold scores of its own while decoding.
+/// attention is multiplied by the cube of the budget's share of the prompt over `even`, but at most by 1. Where this is
+/// less than 0.02, nothing is repeated. Entries of a word or chunk all get its score, and are then kept one by one.
+/// REQUIRES: the method ranks entries by scores that are at least 0, reads nothing again, and does not hold scores of
+/// its own while decoding.
 void join_repetition(Method& method, const Options& options);
 
 }  // namespace winnow::policy

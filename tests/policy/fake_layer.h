@@ -166,11 +166,13 @@ class FakeLayer {
     attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.reading.query_moments_from);
     std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
     if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    const auto replayed =
-        method.reading.replay ? observation(method.reading.replay.call(prompt())) : attention::Observation({}, 0, 0);
     const bool fits = n_ <= budget;  // then nothing is read again or measured
-    policy::LayerView view{layer, layers, shape(), &scratch_, seen, &moments, &stretched_, fits ? nullptr : &replayed,
-                           layer};
+    const auto replay =
+        method.reading.replay && !fits ? method.reading.replay.call(prompt(), budget) : policy::Replay();
+    const bool repeats = !replay.passages.empty();
+    const auto replayed = repeats ? observation(replay) : attention::Observation({}, 0, 0);
+    policy::LayerView view{
+        layer, layers, shape(), &scratch_, seen, &moments, &stretched_, repeats ? &replayed : nullptr, layer};
     view.classes = classes;
     view.question = question;
     const auto lengths = output_lengths();

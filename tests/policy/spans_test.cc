@@ -323,7 +323,7 @@ TEST(KVzipSpan, words_and_what_is_repeated_compete) {
         }
       }
     }
-    for (const int budget : {15, 30, 90}) {
+    for (const int budget : {40, 60, 90}) {
       const double weight = std::pow(budget / 120.0, 3);  // even=1
       const auto plan = layer.plan("kvzip(span(" + kScores + ")):even=1", budget);
       for (int head = 0; head < 3; ++head) {

@@ -204,8 +204,9 @@ struct Replay {
   bool operator==(const Replay&) const = default;
 };
 
-/// What is read once more by all layers (the prompt is the first one's). Not called where everything is kept.
-using ReplayPart = Part<Replay(const LayerPrompt&)>;
+/// What is read once more by all layers (the prompt is the first one's) when a prompt is cut to B entries; no passages:
+/// nothing is. Not called where everything is kept.
+using ReplayPart = Part<Replay(const LayerPrompt&, int budget)>;
 
 /// The tokens that another method would generate after the prompt, each the likeliest one. The prompt is then read
 /// twice: first for that method, with the same budget, and once more when the tokens are known and passages repeat

@@ -46,9 +46,9 @@ Preset dapq() {
             const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), Pad::valid};
             const auto kept = [recent](const LayerPrompt& prompt) { return std::min(recent, prompt.tokens); };
             Method method;
-            method.reading.replay = {fmt::format("the last {} tokens", queries), [queries](const LayerPrompt& prompt) {
-                                       return pseudo_queries(prompt.tokens, queries);
-                                     }};
+            method.reading.replay = {
+                fmt::format("the last {} tokens", queries),
+                [queries](const LayerPrompt& prompt, int) { return pseudo_queries(prompt.tokens, queries); }};
             method.selection.always_kept = {recent == 0 ? "nothing" : fmt::format("the last {} tokens", recent),
                                             [kept](const LayerPrompt& prompt, int) {
                                               return AlwaysKept{0, kept(prompt)};

@@ -28,8 +28,8 @@ void count_outputs(Method& method) {
   method.selection.output_lengths = true;
   method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
                             [](const LayerView& view, const AlwaysKept&) { return of_outputs(view); }};
-  method.reading.replay.call = [all = method.reading.replay.call](const LayerPrompt& prompt) {
-    Replay out = all(prompt);
+  method.reading.replay.call = [all = method.reading.replay.call](const LayerPrompt& prompt, int budget) {
+    Replay out = all(prompt, budget);
     out.scale = attention::RowScale::inverse_input;
     return out;
   };

@@ -98,7 +98,8 @@ TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
           const auto plan = layer.plan(
               "kvzip(snapkv:window=4,rows=max,kernel=1,gqa=max):chunk=20,even=" + std::to_string(even), budget);
           const double share = budget / 60.0 / even;
-          const double weight = std::min(1.0, share * share * share);
+          const double cube = share * share * share;
+          const double weight = cube < 0.02 ? 0 : std::min(1.0, cube);
           for (int head = 0; head < kv_heads; ++head) {
             auto score = scores(layer, head, 20);
             score.resize(56);
@@ -119,11 +120,17 @@ TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
   }
 }
 
+TEST(KVzip, around_a_method_repeats_what_the_budget_can_hold) {
+  const auto method = Spec::parse("kvzip(snapkv)").method();
+  EXPECT_TRUE(method.reading.replay.call({1000, 3}, 76).passages.empty());  // (0.076 / 0.28)^3 is just below 0.02
+  EXPECT_EQ(method.reading.replay.call({1000, 3}, 77).passages.size(), 1U);
+}
+
 TEST(KVzip, every_token_is_repeated_once_after_those_before_it) {
   const auto method = Spec::parse("kvzip:chunk=50").method();
   for (const int tokens : {1, 8, 50, 51, 150, 153}) {
     int next = 0;
-    for (const auto& passage : method.reading.replay.call({tokens, 3}).passages) {
+    for (const auto& passage : method.reading.replay.call({tokens, 3}, 1).passages) {
       EXPECT_EQ(passage.first, next);
       EXPECT_EQ(passage.cue, std::min(8, next));
       EXPECT_LE(passage.count, 50);
