@@ -36,7 +36,7 @@ ASKED = {
 }
 WINDOW = "snapkv:window=question,rows=max,kernel=1,gqa=max"
 METHODS = ["h2o", "tova", "ems", "r-kv:buffer=16", "streaming-llm", f"decoding({WINDOW})", f"decoding(refit(ada({WINDOW}):floor=0.3,over=model))",
-           f"decoding(refit(ada(span({WINDOW})):floor=0.3,over=model))"]  # fmt: skip
+           f"decoding(refit(ada(span({WINDOW}):power=1.5):floor=0.3,over=model))"]  # fmt: skip
 
 INTERVAL = 16  # tokens between two compressions. Each goes to half as many entries less than the budget, which is held on average
 # The press that compresses the prompt, given the share that goes, the question's tokens and the budget, and the press that is used while the answer
