@@ -2,10 +2,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 
+#include "policy/rows.h"
 #include "policy/wrappers.h"
 #include "winnow/error.h"
 #include "winnow/policy/score.h"
@@ -15,23 +15,6 @@ namespace winnow::policy::wrappers {
 namespace {
 
 using attention::Reduction;
-
-/// Brings what other rows have shown to the scores of some, in double. A statistic that is no number makes a score that
-/// is none.
-void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, Reduction reduction) {
-  const auto both = [reduction](double a, double b) {
-    if (reduction == Reduction::sum) return a + b;
-    return b > a || std::isnan(b) ? b : a;
-  };
-  for (int head = 0; head < scores.heads(); ++head) {
-    const auto to = scores.head(head);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      double all = to[j];
-      for (int g = 0; g < shape.group(); ++g) all = both(all, more.head(head * shape.group() + g)[j]);
-      to[j] = static_cast<float>(all);
-    }
-  }
-}
 
 ObservePart last_rows(int window, Reduction reduction) {
   return {fmt::format("{} of the attention of the last {} queries", reduction == Reduction::sum ? "sum" : "maximum",
@@ -47,7 +30,7 @@ ScorePart of_both(Reduction reduction, const Pooling& pooling, const std::string
   return {fmt::format("{}-pooled {} of the attention of the window and of the draft", pool, sum ? "sum" : "maximum"),
           [reduction, pooling, sum](const LayerView& view, const AlwaysKept& always_kept) {
             Scores scores = reduce_group(view.observations[0], view.shape, sum ? Reduce::sum : Reduce::max);
-            add_rows(scores, *view.replayed, view.shape, reduction);
+            add_rows(scores, *view.replayed, view.shape, {reduction});
             pool_evictable(scores, always_kept, pooling);
             return scores;
           }};

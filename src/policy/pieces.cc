@@ -72,14 +72,13 @@ void keep_pieces(SelectionParts& selection) {
   if (selection.over_heads) selection.over_heads = measured_on_pieces(std::move(selection.over_heads), pieces.divide);
 }
 
-Scores of_pieces(const DividePart& divide, const LayerView& view, const Scores& scores, const AlwaysKept& always_kept) {
-  Scores out = scores;
+Scores of_pieces(const DividePart& divide, const LayerView& view, Scores scores, const AlwaysKept& always_kept) {
   for (int head = 0; head < scores.heads(); ++head) {
     for (const Piece& piece : pieces_of_head(divide, view, scores, head, always_kept)) {
-      for (const auto j : piece.entries) out.head(head)[j] = static_cast<float>(piece.score);
+      for (const auto j : piece.entries) scores.head(head)[j] = static_cast<float>(piece.score);
     }
   }
-  return out;
+  return scores;
 }
 
 std::vector<double> sum_over_heads(const Scores& scores, int first, int end) {

@@ -15,7 +15,7 @@ namespace winnow::policy {
 void keep_pieces(SelectionParts& selection);
 
 /// Each evictable entry with the score of its head's piece.
-Scores of_pieces(const DividePart& divide, const LayerView& view, const Scores& scores, const AlwaysKept& always_kept);
+Scores of_pieces(const DividePart& divide, const LayerView& view, Scores scores, const AlwaysKept& always_kept);
 
 /// Scores of each entry over the heads [first, end), [n]. One that is no number counts as the least.
 std::vector<double> sum_over_heads(const Scores& scores, int first, int end);

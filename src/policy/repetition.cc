@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "base/as_size.h"
 #include "policy/pieces.h"
-#include "winnow/policy/score.h"
+#include "policy/rows.h"
 
 namespace winnow::policy {
 
@@ -50,15 +48,10 @@ ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, do
                       own, even),
           [score, pieces, even](const LayerView& view, const AlwaysKept& always_kept) {
             Scores out = score.call(view, always_kept);
-            if (pieces) out = of_pieces(pieces->divide, view, out, always_kept);
+            if (pieces) out = of_pieces(pieces->divide, view, std::move(out), always_kept);
             if (!view.replayed) return out;
             const double weight = weight_of_repetition(view.budget, view.tokens(), even);
-            const Scores repeated = reduce_group(*view.replayed, view.shape, Reduce::max);
-            for (int head = 0; head < out.heads(); ++head) {
-              const auto more = repeated.head(head);
-              const auto to = out.head(head);
-              for (std::size_t j = 0; j < to.size(); ++j) to[j] = std::max(to[j], static_cast<float>(weight * more[j]));
-            }
+            add_rows(out, *view.replayed, view.shape, {attention::Reduction::max, weight});
             return out;
           }};
 }
@@ -90,10 +83,6 @@ void join_repetition(Method& method, const Options& options) {
                              return weight > 0 ? all.call(prompt, budget) : Replay{};
                            }};
   selection.score = joined(selection.score, selection.pieces, even);
-  selection.score_bytes = [inner = selection.score_bytes](const LayerPrompt& prompt) {
-    const std::size_t repeated = as_size(prompt.kv_heads) * as_size(prompt.tokens) * sizeof(float);
-    return std::max(repeated, inner ? inner(prompt) : 0);
-  };
   if (!selection.pieces) return;
   selection.pieces.reset();
   selection.select = {};

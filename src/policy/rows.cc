@@ -33,6 +33,21 @@ void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::
   }
 }
 
+void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, const Join& join) {
+  const auto both = [&join](double a, double b) {
+    if (join.reduction == attention::Reduction::sum) return a + b;
+    return b > a || std::isnan(b) ? b : a;
+  };
+  for (int head = 0; head < scores.heads(); ++head) {
+    const auto to = scores.head(head);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      double all = to[j];
+      for (int g = 0; g < shape.group(); ++g) all = both(all, join.weight * more.head(head * shape.group() + g)[j]);
+      to[j] = static_cast<float>(all);
+    }
+  }
+}
+
 Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score) {
   Method method;
   method.selection.always_kept = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens",

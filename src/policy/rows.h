@@ -47,6 +47,15 @@ double norm(std::span<const float> row);
 void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector,
                                  std::span<float> out);
 
+/// How what other rows show joins scores.
+struct Join {
+  attention::Reduction reduction;
+  double weight = 1;  ///< of the other rows
+};
+/// Brings what other rows have shown of a prompt's entries to scores that these have, over the group, in double. A
+/// statistic that is no number makes a score that is none.
+void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, const Join& join);
+
 /// A method that ranks entries by their own rows once, when the prompt has been read, and always keeps the first
 /// `sinks`.
 Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score);

@@ -25,6 +25,9 @@ namespace {
 
 constexpr const char* kTable = "it gives each head of each layer a budget of its own";
 constexpr const char* kStages = "it chooses entries in two stages";
+constexpr const char* kOneSet = "it keeps one set for all heads of a layer";
+constexpr const char* kOneSetOfPieces = "its per=layer keeps one set for all heads of a layer";
+constexpr const char* kOwnChoice = "it chooses entries in a way of its own";
 
 [[noreturn]] void refuse(const char* wrapper, const Method& inner, const std::string& why) {
   throw UsageError(fmt::format("{}({}) is not possible: {}", wrapper, inner.name, why));
@@ -94,12 +97,12 @@ Wrapper ada() {
               "Inference",
           .options = shared_by_need(),
           .apply = [](const Method& inner, const Options& options) {
-            if (inner.one_set_per_layer) refuse("ada", inner, "it keeps one set for all heads of a layer");
+            if (inner.one_set_per_layer) refuse("ada", inner, kOneSet);
             check("ada", inner);
             if (inner.selection.over_all_heads) refuse("ada", inner, kTable);
             if (inner.selection.over_heads) refuse("ada", inner, "its heads share the budget by need already");
             if (inner.selection.pieces && inner.selection.pieces->per == Pieces::Per::layer)
-              refuse("ada", inner, "its per=layer keeps one set for all heads of a layer");
+              refuse("ada", inner, kOneSetOfPieces);
             Method out = inner;
             out.selection.over_heads = adaptive(options);
             if (options.text("over") == "model") share_over_model(out);
@@ -166,9 +169,9 @@ Wrapper critical() {
       .apply = [](const Method& inner, const Options& options) {
         check("critical", inner);
         if (inner.selection.two_stages) refuse("critical", inner, kStages);
-        if (inner.one_set_per_layer) refuse("critical", inner, "it keeps one set for all heads of a layer");
+        if (inner.one_set_per_layer) refuse("critical", inner, kOneSet);
         if (inner.selection.pieces) refuse("critical", inner, "it keeps " + inner.selection.pieces->divide.text);
-        if (inner.selection.select) refuse("critical", inner, "it chooses entries in a way of its own");
+        if (inner.selection.select) refuse("critical", inner, kOwnChoice);
         if (inner.selection.signed_scores)
           refuse("critical", inner, "its scores may be negative, so that they cannot be multiplied by lengths");
         Method out = inner;
@@ -204,7 +207,7 @@ Wrapper decoding() {
             check("decoding", inner);
             if (inner.retrieves) refuse("decoding", inner, "it chooses itself what each query reads");
             if (inner.changes_while_decoding()) refuse("decoding", inner, "it evicts at every decode step already");
-            if (inner.one_set_per_layer) refuse("decoding", inner, "it keeps one set for all heads of a layer");
+            if (inner.one_set_per_layer) refuse("decoding", inner, kOneSet);
             if (inner.lanes.merged_entries > 0)
               refuse("decoding", inner, "it keeps entries that others were merged into");
             Method out = inner;
@@ -224,7 +227,7 @@ Wrapper kvzip() {
             const auto& selection = inner.selection;
             check("kvzip", inner);
             if (inner.reading.replay) refuse("kvzip", inner, "it reads tokens again after the prompt already");
-            if (inner.one_set_per_layer) refuse("kvzip", inner, "it keeps one set for all heads of a layer");
+            if (inner.one_set_per_layer) refuse("kvzip", inner, kOneSet);
             if (inner.lanes.state && !inner.lanes.state_by_scores)
               refuse("kvzip", inner, "what it evicts by while decoding does not know the repetition");
             if (selection.two_stages) refuse("kvzip", inner, kStages);
@@ -233,8 +236,8 @@ Wrapper kvzip() {
             if (selection.pieces && selection.over_heads)
               refuse("kvzip", inner, "its heads share the budget by need already, which goes around kvzip(…)");
             if (selection.pieces && selection.pieces->per == Pieces::Per::layer)
-              refuse("kvzip", inner, "its per=layer keeps one set for all heads of a layer");
-            if (selection.select && !selection.pieces) refuse("kvzip", inner, "it chooses entries in a way of its own");
+              refuse("kvzip", inner, kOneSetOfPieces);
+            if (selection.select && !selection.pieces) refuse("kvzip", inner, kOwnChoice);
             Method out = inner;
             join_repetition(out, options);
             return out;
