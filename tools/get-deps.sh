@@ -17,13 +17,32 @@ readonly ggml_least=0.25  # as in the top CMakeLists.txt
 
 packages=(cmake ninja-build g++ make patch python3 python3-pip python3-pytest python3-jsonschema python3-prometheus-client
   libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev libvalijson-dev
-  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost1.81-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
+  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
 
 architecture=$(dpkg --print-architecture 2>/dev/null || true)
 
 # For this architecture, whatever others have it, too.
 is_installed() {
   dpkg-query -W -f '${db:Status-Abbrev}${Architecture}\n' "$1" 2>/dev/null | grep -qE "^ii +(all|$architecture)$"
+}
+
+# Boost's headers from 1.81 on, which Debian 12 has only in a package with the version in its name.
+readonly boost_least=1.81
+
+has_boost() {
+  local status has package
+  while read -r status has package; do
+    if [[ $status = ii && $package =~ ^libboost[0-9.]*-dev$ ]] && dpkg --compare-versions "$has" ge $boost_least; then return 0; fi
+  done < <(dpkg-query -W -f '${db:Status-Abbrev} ${Version} ${Package}\n' 'libboost*-dev' 2>/dev/null)
+  return 1
+}
+
+# The package to install, by apt's lists.
+boost_package() {
+  local candidate
+  candidate=$(apt-cache policy libboost-dev | sed -n 's/^ *Candidate: //p')
+  if dpkg --compare-versions "$candidate" ge $boost_least; then echo libboost-dev; return; fi
+  apt-cache search --names-only '^libboost[0-9.]+-dev$' | cut -d' ' -f1 | sort -V | tail -n 1
 }
 
 missing_packages() {
@@ -34,6 +53,7 @@ missing_packages() {
       g++) command -v c++ >/dev/null ;;
       python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
       python3-pytest) command -v pytest-3 >/dev/null || command -v pytest >/dev/null ;;
+      libboost-dev) has_boost ;;
       python3-jsonschema | python3-prometheus-client | lib* | *-dev) is_installed "$p" ;;
       *) command -v "$p" >/dev/null ;;
     esac || echo "$p"
@@ -55,8 +75,9 @@ install_packages() {
     say "missing Debian packages: $missing (install them, or run this as root)"
     return 1
   fi
-  say "installing $missing"
   as_root apt-get update -qq >&2
+  if [[ " $missing " = *" libboost-dev "* ]]; then missing=${missing/libboost-dev/$(boost_package)}; fi
+  say "installing $missing"
   # shellcheck disable=SC2086
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null
 }
@@ -144,7 +165,7 @@ if [ ! -d "$prefix" ]; then
   mkdir -p "$cache"
   exec 9>"$cache/lock"
   flock 9
-  if [ "$wanted" != portable ] && has_amx && ! install_packages clang-16; then say "going on without clang-16: long prompts will be slower"; fi
+  if needs_other_compiler && ! install_packages clang-16; then say "going on without clang-16: long prompts will be slower"; fi
   choose_compiler
   prefix=$(folder)
   [ -d "$prefix" ] || build "$prefix"

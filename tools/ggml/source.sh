@@ -9,20 +9,20 @@ say() { echo "$*" >&2; }
 
 has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /proc/cpuinfo; }
 
-# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile; clang 16 compiles it
-# right and is faster. Where there is no clang 16, an older GCC builds ggml without AMX.
+# GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile.
+miscompiles_amx() { "$1" --version | grep -q 'Free Software Foundation' && [ "$("$1" -dumpversion | cut -d. -f1)" -lt 13 ]; }
+
+# Sets cc, cxx and flags. Where GCC would miscompile AMX, clang 16 takes its place, or ggml is built without AMX.
 choose_compiler() {
-  local gcc
   flags=
   cc=${CC:-cc} cxx=${CXX:-c++}
   if [ "${wanted:-}" = portable ] || ! has_amx; then return 0; fi
-  if command -v clang++-16 >/dev/null; then
-    cc=clang-16 cxx=clang++-16 flags="-mamx-tile -mamx-int8 -mamx-bf16"
-    return 0
-  fi
-  gcc=$("$cxx" -dumpversion | cut -d. -f1)
-  if "$cxx" --version | grep -q 'Free Software Foundation' && [ "$gcc" -lt 13 ]; then flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"; fi
+  if miscompiles_amx "$cxx" && command -v clang++-16 >/dev/null; then cc=clang-16 cxx=clang++-16; fi
+  if miscompiles_amx "$cxx"; then flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"; else flags="-mamx-tile -mamx-int8 -mamx-bf16"; fi
 }
+
+# True where choose_compiler() has found no compiler that builds AMX.
+needs_other_compiler() { [[ $flags = *-mno-amx* ]]; }
 
 # A build for this machine must not be taken to another kind of machine, nor for one with other patches.
 folder() {
