@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 enum class Form : std::uint8_t { text, json };
 
-Json to_json(const MethodInfo& m) {
+Json method_json(const MethodInfo& m) {
   Json parts = Json::object();
   for (const auto& part : m.parts) parts[part.place] = part.text;
   Json options = Json::array();
@@ -64,21 +64,21 @@ std::string descriptions_of(const std::vector<MethodInfo>& methods) {
   return out;
 }
 
-std::string json_of(const std::vector<MethodInfo>& methods) {
+std::string methods_json(const std::vector<MethodInfo>& methods) {
   Json out = Json::array();
-  for (const auto& m : methods) out.push_back(to_json(m));
+  for (const auto& m : methods) out.push_back(method_json(m));
   return out.dump(2) + "\n";
 }
 
 /// All, or presets and wrappers of this name (quest and kvzip are both), or the parts of any other spec.
-void show(const std::string& name, Form form) {
+void show_methods(const std::string& name, Form form) {
   auto methods = list_methods();
   methods.insert(methods.begin(), recommended_methods());
   const auto wrappers = list_wrappers();
   methods.insert(methods.end(), wrappers.begin(), wrappers.end());
   if (!name.empty()) std::erase_if(methods, [&](const auto& m) { return m.name != name; });
   if (methods.empty()) methods.push_back(describe_method(name));
-  if (form == Form::json) return write_stdout(json_of(methods));
+  if (form == Form::json) return write_stdout(methods_json(methods));
   write_stdout(name.empty() ? list_of(methods) : descriptions_of(methods));
 }
 
@@ -92,7 +92,7 @@ void add_methods(CLI::App& app) {
   command->add_option("NAME", *name, "method, wrapper or spec");
   command->add_flag("--json", *json, "as a list in JSON");
   command->footer("Example:\n  winnow methods snapkv\n  winnow methods 'pyramid(ada(h2o))'");
-  command->callback([name, json] { show(*name, *json ? Form::json : Form::text); });
+  command->callback([name, json] { show_methods(*name, *json ? Form::json : Form::text); });
 }
 
 }  // namespace winnow::cli

@@ -7,7 +7,7 @@ namespace winnow::cli {
 
 namespace {
 
-std::string described(const std::string& spec, const CacheOptions& cache) {
+std::string described_as(const std::string& spec, const CacheOptions& cache) {
   return fmt::format("{}{}, {}", spec, cache.budget ? " @ " + cache.budget->print() : "", cache.kv_type.print());
 }
 
@@ -15,8 +15,10 @@ std::string described(const std::string& spec, const CacheOptions& cache) {
 
 const char* name_of(PromptFormat format) { return format == PromptFormat::raw ? "raw" : "chat"; }
 
-std::string described(const CacheOptions& cache) { return described(cache.spec.print(), cache); }
-std::string described_in_full(const CacheOptions& cache) { return described(cache.spec.print_full(), cache); }
+double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
+
+std::string described(const CacheOptions& cache) { return described_as(cache.spec.print(), cache); }
+std::string described_in_full(const CacheOptions& cache) { return described_as(cache.spec.print_full(), cache); }
 
 const char* where_it_ends(const Conversation& conversation) {
   if (conversation.last() == nullptr) return "before a question";

@@ -15,6 +15,9 @@ std::string described(const CacheOptions& cache);
 /// The same with all options of the spec.
 std::string described_in_full(const CacheOptions& cache);
 
+/// A rate; 0 if no time has passed.
+double per_second(double count, double ms);
+
 /// What may come next in a conversation, by the role of its last message.
 const char* where_it_ends(const Conversation& conversation);
 

@@ -14,12 +14,6 @@
 
 namespace winnow {
 
-namespace {
-
-void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-}  // namespace
-
 Chat::Chat(Session& session, Conversation conversation, CacheOptions cache, GenerateOptions generate)
     : session_(session),
       cache_options_(std::move(cache)),
@@ -56,7 +50,8 @@ Reply Chat::read_and_answer(Transcript next, const OnText& on_text) {
   reply.generation = answer(logits, on_text);
   reply.answer_ms = ms_since(answer_begin);
   next.conversation.messages.push_back({Role::assistant, reply.generation.text});
-  append(next.tokens, reply.generation.tokens);
+  const auto& answer = reply.generation.tokens;
+  next.tokens.insert(next.tokens.end(), answer.begin(), answer.end());
   transcript_ = std::move(next);
   return reply;
 }
@@ -82,7 +77,7 @@ Transcript Chat::with(const std::string& words) {
   }
   const Turn turn = model.turn(transcript_.conversation, spoken);
   if (turn.past == Past::unchanged) {
-    append(next.tokens, turn.tokens);
+    next.tokens.insert(next.tokens.end(), turn.tokens.begin(), turn.tokens.end());
     return next;
   }
   log().info(

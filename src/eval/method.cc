@@ -16,18 +16,18 @@ namespace winnow::eval {
 namespace {
 
 /// A method that lacks its budget and its type.
-struct Named {
+struct NamedMethod {
   bool needs_budget = false;
   std::function<Method(const std::optional<Budget>& budget, const KvType& kv_type)> with;
 };
 
-Named named(const Spec& spec) {
+NamedMethod named(const Spec& spec) {
   return {spec.method().needs_budget(), [spec](const std::optional<Budget>& budget, const KvType& kv_type) -> Method {
             return CacheOptions{spec, budget, kv_type};
           }};
 }
 
-Named named(const AskSpec& spec) {
+NamedMethod named(const AskSpec& spec) {
   return {spec.needs_budget(), [spec](const std::optional<Budget>& budget, const KvType& kv_type) -> Method {
             return AskOptions{spec, budget, kv_type};
           }};
@@ -45,9 +45,9 @@ std::vector<std::string> all_names() {
   return out;
 }
 
-std::vector<Named> parse(std::string_view text, std::span<const Protocol> protocols) {
+std::vector<NamedMethod> parse_methods(std::string_view text, std::span<const Protocol> protocols) {
   if (text == kAuto) {
-    std::vector<Named> out;
+    std::vector<NamedMethod> out;
     for (const auto protocol : protocols) out.push_back(named(recommended(protocol)));
     return out;
   }
@@ -57,7 +57,7 @@ std::vector<Named> parse(std::string_view text, std::span<const Protocol> protoc
   policy::refuse_unknown("method", name, all_names());
 }
 
-std::vector<std::optional<Budget>> budgets_of(const Named& method, std::span<const std::string> budgets) {
+std::vector<std::optional<Budget>> budgets_of(const NamedMethod& method, std::span<const std::string> budgets) {
   if (!method.needs_budget || budgets.empty()) return {std::nullopt};
   std::vector<std::optional<Budget>> out;
   for (const auto& budget : budgets) out.emplace_back(Budget::parse(budget));
@@ -76,10 +76,10 @@ bool is_method(std::string_view text) {
 
 std::vector<Method> methods_of(std::span<const std::string> lists, std::span<const std::string> budgets,
                                std::span<const std::string> kv_types, std::span<const Protocol> protocols) {
-  std::vector<Named> named;
+  std::vector<NamedMethod> named;
   for (const auto& list : lists) {
     for (const auto text : policy::split_list(list)) {
-      for (auto& method : parse(text, protocols)) named.push_back(std::move(method));
+      for (auto& method : parse_methods(text, protocols)) named.push_back(std::move(method));
     }
   }
   std::vector<Method> out;

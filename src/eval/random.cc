@@ -9,8 +9,8 @@
 namespace winnow::eval {
 
 Random::Random(std::uint32_t seed, std::string_view what, int number)
-    : state_(hash_of(std::as_bytes(std::span(what)),
-                     (static_cast<std::uint64_t>(seed) << 32) | static_cast<std::uint32_t>(number))) {}
+    : state_(winnow::hash_of(std::as_bytes(std::span(what)),
+                             (static_cast<std::uint64_t>(seed) << 32) | static_cast<std::uint32_t>(number))) {}
 
 std::uint64_t Random::next() {
   state_ += 0x9E3779B97F4A7C15U;

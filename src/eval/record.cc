@@ -7,6 +7,11 @@
 
 namespace winnow::eval {
 
+std::string label_of(const Record& record, const char* name) {
+  const auto found = record.labels.find(name);
+  return found == record.labels.end() ? "" : found->second;
+}
+
 nlohmann::ordered_json to_json(const Record& r) {
   using Json = nlohmann::ordered_json;
   Json out{{"task", r.key.task},         {"id", r.key.id},

@@ -50,6 +50,8 @@ struct Record {
   int group_size = 1;  ///< records
 };
 
+/// The label of this name, or an empty text.
+std::string label_of(const Record& record, const char* name);
 nlohmann::ordered_json to_json(const Record& record);
 /// As it stands in a file, without the end of the line.
 std::string line_of(const Record& record);

@@ -17,17 +17,17 @@ namespace winnow::eval {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct Lines {
   std::vector<Record> records;
   bool cut = false;  ///< the last line has no end
 };
 
-Record parse(const std::string& line, const TextLines& at) {
+Record parse_record(const std::string& line, const TextLines& at) {
   std::string why;
   try {
-    return record_of(parse_json<Json>(line));
+    return record_of(parse_json<OrderedJson>(line));
   } catch (const JsonError& error) {
     why = error.what();
   } catch (const nlohmann::json::exception& error) {
@@ -56,7 +56,7 @@ Lines read_lines(const std::string& path, std::size_t most = std::numeric_limits
     const std::string line = lines.rest();  // only then is it known whether it has an end
     out.cut = !lines.is_ended();
     if (!out.cut) {
-      out.records.push_back(parse(line, lines));
+      out.records.push_back(parse_record(line, lines));
     } else if (!may_be_cut(line)) {
       throw InputError(fmt::format("{} line {}: no record", path, lines.number()));
     }

@@ -12,12 +12,12 @@ namespace winnow::eval {
 
 namespace {
 
-struct Named {
+struct NamedMetric {
   Metric metric;
   const char* name;
 };
 
-constexpr Named kNames[] = {
+constexpr NamedMetric kNames[] = {
     {Metric::qa_f1, "qa_f1"},
     {Metric::qa_f1_zh, "qa_f1_zh"},
     {Metric::rouge_l, "rouge_l"},
@@ -73,7 +73,8 @@ std::string first_line(const std::string& answer) {
 }  // namespace
 
 const char* name_of(Metric metric) {
-  return std::find_if(std::begin(kNames), std::end(kNames), [&](const Named& n) { return n.metric == metric; })->name;
+  return std::find_if(std::begin(kNames), std::end(kNames), [&](const NamedMetric& n) { return n.metric == metric; })
+      ->name;
 }
 
 Metric parse_metric(const std::string& name) {

@@ -27,11 +27,6 @@ void add_once(std::vector<T>& to, const T& value) {
 
 MethodKey method_of(const Record& record) { return {record.key.spec, record.key.budget, record.key.kv_type}; }
 
-std::string label(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? "" : found->second;
-}
-
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -109,7 +104,7 @@ std::map<std::string, double> values_of(const ByTask& by_task) {
 }
 
 /// `tasks`: the number of tasks in the column.
-Cell cell_of(const ByTask& by_task, std::size_t tasks, const FullScores& full) {
+Cell summary_cell(const ByTask& by_task, std::size_t tasks, const FullScores& full) {
   Cell out;
   std::vector<std::vector<double>> scores;
   for (const auto& [task, records] : by_task) {
@@ -143,7 +138,7 @@ std::pair<int, double> rank_of(const MethodKey& method) {
   return budget ? std::pair(1 + static_cast<int>(budget->unit()), budget->amount()) : std::pair(9, 0.0);
 }
 
-std::vector<MethodKey> methods_of(const Records& records) {
+std::vector<MethodKey> methods_in(const Records& records) {
   std::vector<MethodKey> out;
   std::set<MethodKey> known;
   for (const Record* record : records) {
@@ -169,8 +164,8 @@ Table table_of(const Records& records, const FullScores& full,
       used.push_back(record);
     }
   }
-  out.methods = methods_of(used);
-  for (const auto& [key, by_task] : cells) out.cells[key] = cell_of(by_task, tasks[key.second].size(), full);
+  out.methods = methods_in(used);
+  for (const auto& [key, by_task] : cells) out.cells[key] = summary_cell(by_task, tasks[key.second].size(), full);
   return out;
 }
 
@@ -186,7 +181,7 @@ using Benchmarks = std::map<std::string, std::set<std::string>>;
 Benchmarks benchmarks_of(const Records& records) {
   Benchmarks out;
   for (const Record* record : records) {
-    if (const std::string category = label(*record, "category"); !category.empty())
+    if (const std::string category = label_of(*record, "category"); !category.empty())
       out[benchmark_of(*record)].insert(category);
   }
   return out;
@@ -196,7 +191,7 @@ Column mean_of_tasks(const std::string& benchmark) { return {benchmark, "mean of
 
 Table categories_of(const Records& records, const FullScores& full, const Benchmarks& benchmarks) {
   auto out = table_of(records, full, [&](const Record& record) -> std::vector<Column> {
-    const std::string category = label(record, "category");
+    const std::string category = label_of(record, "category");
     if (category.empty()) return {};
     const std::string benchmark = benchmark_of(record);
     if (benchmarks.at(benchmark).size() == 1) return {{category, ""}};
@@ -218,14 +213,14 @@ const char* length_class(int tokens) { return tokens < 4000 ? "0-4k" : tokens < 
 
 /// The tasks of a benchmark share one column.
 Column length_of(const Record& record) {
-  const bool has_category = !label(record, "category").empty();
+  const bool has_category = !label_of(record, "category").empty();
   return {has_category ? benchmark_of(record) : column_of(record).task, length_class(record.prompt_tokens)};
 }
 
 Table lengths_of(const Records& records, const FullScores& full) {
   std::map<std::string, std::set<std::string>> classes;
   const auto is_made = [](const Record& record) {
-    return is_number(label(record, "length")) || is_number(label(record, "depth"));
+    return is_number(label_of(record, "length")) || is_number(label_of(record, "depth"));
   };
   for (const Record* record : records) {
     if (!is_made(*record)) classes[length_of(*record).task].insert(length_of(*record).subset);
@@ -259,9 +254,9 @@ std::string name_of(const Column& column) {
 }
 
 Column column_of(const Record& record) {
-  const std::string length = label(record, "length");
+  const std::string length = label_of(record, "length");
   Column out{record.key.task, is_number(length) ? fmt::format("{} {}", length, unit_of_length(record.key.task)) : ""};
-  if (const std::string kind = label(record, "kind"); !kind.empty())
+  if (const std::string kind = label_of(record, "kind"); !kind.empty())
     out.subset += (out.subset.empty() ? "" : ", ") + kind;
   return out;
 }
@@ -296,7 +291,7 @@ std::vector<Summary> summarize(const std::vector<Record>& records) {
       if (protocol_of(record.key) != protocol) continue;
       of.push_back(&record);
       beyond += record.beyond_context > 0 ? 1 : 0;
-      if (!label(record, "category").empty()) with_category.insert(record.key.task);
+      if (!label_of(record, "category").empty()) with_category.insert(record.key.task);
     }
     const auto benchmarks = benchmarks_of(of);
     out.push_back({protocol, beyond,

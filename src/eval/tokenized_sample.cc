@@ -15,7 +15,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-void append(Tokens& to, const Tokens& more) { to.insert(to.end(), more.begin(), more.end()); }
+void append_tokens(Tokens& to, const Tokens& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 /// Takes tokens out of `from`, behind the first `begin` ones.
 void take_out(Tokens& from, std::size_t begin, std::size_t count) {
@@ -58,11 +58,11 @@ Prompt around_documents(const Model& model, PromptText prompt) {
   const auto before = model.tokenize(prompt.text);
   prompt.text.clear();
   Prompt out = model.tokenize(prompt);
-  append(out.text, before);
+  append_tokens(out.text, before);
   return out;
 }
 
-void add_documents(const Model& model, const Sample& sample, int max_prompt, TokenizedSample& to) {
+void append_documents(const Model& model, const Sample& sample, int max_prompt, TokenizedSample& to) {
   std::vector<Tokens> texts;
   for (const auto& document : sample.documents) texts.push_back(model.tokenize(document));
   to.prompt = around_documents(model, sample.prompt);
@@ -73,8 +73,8 @@ void add_documents(const Model& model, const Sample& sample, int max_prompt, Tok
   const auto bos = model.impl().vocab.beginning();
   if (to.prompt.text.size() > bos.size()) to.documents.push_back(to.prompt.text);
   for (const auto& text : texts) {
-    append(to.documents.emplace_back(bos), text);
-    append(to.prompt.text, text);
+    append_tokens(to.documents.emplace_back(bos), text);
+    append_tokens(to.prompt.text, text);
   }
 }
 
@@ -85,11 +85,11 @@ TokenizedSample tokenized(const Model& model, const Sample& sample, Protocol pro
   out.sample = &sample;
   out.protocol = protocol;
   if (!sample.documents.empty()) {
-    add_documents(model, sample, max_prompt, out);
+    append_documents(model, sample, max_prompt, out);
     return out;
   }
   out.prompt = model.tokenize(sample.prompt);
-  if (!sample.begun.empty()) append(out.prompt.question, model.tokenize(sample.begun));
+  if (!sample.begun.empty()) append_tokens(out.prompt.question, model.tokenize(sample.begun));
   if (max_prompt > 0) out.cut_tokens = cut_middle(out.prompt, as_size(max_prompt));
   return out;
 }

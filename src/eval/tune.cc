@@ -14,7 +14,7 @@ namespace winnow::eval {
 
 namespace {
 
-Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
+Sample tune_sample(const nlohmann::json& line, int number, const std::string& task) {
   Sample out = begin_sample(line, number, task);
   for (const char* key : {"question", "input", "prompt"}) {
     if (out.prompt.question.empty()) out.prompt.question = line.value(key, "");
@@ -64,7 +64,7 @@ std::size_t full_of(const std::vector<Method>& methods, const Method& method) {
 
 Task examples(const std::string& path, const TaskOptions& options) {
   return {read_samples(path, options,
-                       [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }),
+                       [&](const nlohmann::json& line, int number) { return tune_sample(line, number, path); }),
           agreeing(), Against::full};
 }
 

@@ -43,9 +43,9 @@ const T* find_number(const Value& value, IsBad is_bad, T& out) {
 }
 
 /// What the header of any GGUF says.
-class Check {
+class GgufCheck {
  public:
-  Check(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path)
+  GgufCheck(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path)
       : header_(header), file_bytes_(file_bytes), path_(path) {}
 
   void run() {
@@ -146,7 +146,7 @@ void check_finite(std::string_view name, const Value& value, std::uint32_t type,
 }  // namespace
 
 void check_gguf(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path) {
-  Check(header, file_bytes, path).run();
+  GgufCheck(header, file_bytes, path).run();
 }
 
 void check_model_keys(const GgufHeader& header, const std::string& path) {

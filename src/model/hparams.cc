@@ -17,7 +17,6 @@ namespace winnow::model {
 
 namespace {
 
-constexpr int kMostWidth = 1 << 20;  // far beyond any real network
 constexpr int kMostLayers = 4096;
 
 /// Keys that say nothing about what a network computes, or that llama.cpp ignores in all these architectures, and so

@@ -27,9 +27,9 @@ std::size_t read_copy(void* copy, void* out, std::uint64_t at, std::size_t wante
   return n;
 }
 
-using Check = void (*)(const GgufHeader& header, const std::string& path);
+using PartCheck = void (*)(const GgufHeader& header, const std::string& path);
 
-ModelPart open_part(const std::string& path, Check check) {
+ModelPart open_part(const std::string& path, PartCheck check) {
   ModelPart part{path, std::make_shared<const MappedFile>(path), nullptr};
   const std::span file(part.mapped->data(), part.mapped->size());
   const auto bytes = file.first(read_gguf_header(file, path).bytes);

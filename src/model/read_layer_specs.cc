@@ -15,7 +15,6 @@ namespace winnow::model {
 namespace {
 
 // Bounds far beyond any real network, so that products of them cannot overflow.
-constexpr int kMostWidth = 1 << 20;
 constexpr int kMostHeads = 4096;
 constexpr int kMostHeadDim = 512;  // what attention's kernels are tested with
 constexpr double kMostScale = 1e6;

@@ -12,6 +12,8 @@
 
 namespace winnow::model {
 
+inline constexpr int kMostWidth = 1 << 20;  ///< far beyond any real network
+
 /// What all layers of a network have in common.
 struct Network {
   const Architecture& architecture;

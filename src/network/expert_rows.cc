@@ -20,7 +20,7 @@ int most_used(const model::Hparams& hparams) {
 }
 
 template <class T>
-T* row_of(const ggml_tensor& x, std::int64_t row) {
+T* row_start(const ggml_tensor& x, std::int64_t row) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(x.data) + as_size(row) * x.nb[1]);
 }
 
@@ -51,11 +51,12 @@ void ExpertRows::keep_rows(ggml_tensor* out, int index, int count, void* self) {
   const auto k = as_size(s.used_);
   for (std::int64_t i = part(out->ne[1], index, count); i < part(out->ne[1], index + 1, count); ++i) {
     const auto row = as_size(s.first_) + as_size(i);
-    round_row(row_of<const float>(*out->src[0], i), s.n_embd_, s.n_embd_,
+    round_row(row_start<const float>(*out->src[0], i), s.n_embd_, s.n_embd_,
               s.inputs_.as<std::uint16_t>().data() + row * as_size(s.n_embd_));
-    std::memcpy(s.chosen_.as<std::int32_t>().data() + row * k, row_of<void>(*out->src[1], i), k * sizeof(std::int32_t));
-    std::memcpy(s.shares_.as<float>().data() + row * k, row_of<void>(*out->src[2], i), k * sizeof(float));
-    std::memset(row_of<void>(*out, i), 0, as_size(s.n_embd_) * sizeof(float));
+    std::memcpy(s.chosen_.as<std::int32_t>().data() + row * k, row_start<void>(*out->src[1], i),
+                k * sizeof(std::int32_t));
+    std::memcpy(s.shares_.as<float>().data() + row * k, row_start<void>(*out->src[2], i), k * sizeof(float));
+    std::memset(row_start<void>(*out, i), 0, as_size(s.n_embd_) * sizeof(float));
   }
 }
 
@@ -94,7 +95,7 @@ void ExpertRows::widen_rows(ggml_tensor* out, int index, int count, void* self) 
   for (std::int64_t i = part(out->ne[1], index, count); i < part(out->ne[1], index + 1, count); ++i) {
     const auto* const from =
         s.inputs_.as<ggml_bf16_t>().data() + as_size(s.group_[as_size(i)] / s.used_) * as_size(s.n_embd_);
-    ggml_bf16_to_fp32_row(from, row_of<float>(*out, i), s.n_embd_);
+    ggml_bf16_to_fp32_row(from, row_start<float>(*out, i), s.n_embd_);
   }
 }
 
@@ -111,7 +112,7 @@ void ExpertRows::add_rows(ggml_tensor* out, int index, int count, void* self) {
   for (std::int64_t i = part(y.ne[1], index, count); i < part(y.ne[1], index + 1, count); ++i) {
     const auto place = as_size(s.group_[as_size(i)]);
     const float share = s.scale_ * s.shares_.as<float>()[place];
-    const float* const from = row_of<const float>(y, i);
+    const float* const from = row_start<const float>(y, i);
     float* const to = s.hidden_ + place / as_size(s.used_) * as_size(s.n_embd_);
     for (int column = 0; column < s.n_embd_; ++column) to[column] += share * from[column];
   }

@@ -21,7 +21,7 @@ namespace winnow::network {
 
 namespace {
 
-constexpr int kOutputs = 256;                          // of a matrix that are looked at
+constexpr int kOutputsLookedAt = 256;                  // of a matrix that are looked at
 constexpr int kRowCounts[] = {2, 3, 4, 7, 8, 17, 33};  // on both sides of where ggml's kernels change
 constexpr int kMostRows = 33;
 
@@ -58,7 +58,7 @@ class Trial {
       : graph_(account, kernels, 0),
         compute_(compute),
         weight_(weight),
-        outputs_(std::min<std::int64_t>(kOutputs, weight.ne[1])),
+        outputs_(std::min<std::int64_t>(kOutputsLookedAt, weight.ne[1])),
         rows_(as_size(kMostRows * weight.ne[0])),
         x_(account, rows_.size() * sizeof(float), "rows that are tried") {
     fill(rows_, weight.ne[0]);

@@ -36,7 +36,7 @@ std::vector<std::string> tasks_of(const Select& row, const Select& column, const
   return out;
 }
 
-const Measure& measure_of(const Recipe& recipe, const std::string& name) {
+const Measure& key_measure(const Recipe& recipe, const std::string& name) {
   const auto found = std::find_if(recipe.measures.begin(), recipe.measures.end(),
                                   [&](const Measure& measure) { return measure.name == name || name.empty(); });
   if (found == recipe.measures.end()) throw InputError(fmt::format("there is no measure {}", name));
@@ -83,7 +83,7 @@ eval::Method method_of(const Select& row, const Select& column, const Measure& m
   return *fit.front();
 }
 
-Protocol protocol_of(const Select& row, const Select& column, const Measure& measure) {
+Protocol key_protocol(const Select& row, const Select& column, const Measure& measure) {
   std::vector<std::string> all;
   for (const auto protocol : measure.protocols) all.emplace_back(eval::name_of(protocol));
   const auto name = selected(row.protocol, column.protocol, "protocol", measure, all);
@@ -97,11 +97,11 @@ Protocol protocol_of(const Select& row, const Select& column, const Measure& mea
 }  // namespace
 
 CellKey key_of(const Recipe& recipe, const Select& row, const Select& column) {
-  const Measure& measure = measure_of(recipe, either(row.measure, column.measure, "measure"));
+  const Measure& measure = key_measure(recipe, either(row.measure, column.measure, "measure"));
   CellKey out{&measure,
               tasks_of(row, column, measure),
               method_of(row, column, measure),
-              protocol_of(row, column, measure),
+              key_protocol(row, column, measure),
               row.labels,
               either(row.value, column.value, "value"),
               either(row.series, column.series, "series")};

@@ -16,7 +16,7 @@ namespace winnow::papers {
 namespace {
 
 /// The number at the end: table-10 comes after table-9.
-int number_of(const std::string& name) {
+int number_at_end(const std::string& name) {
   const auto begin = name.find_last_not_of("0123456789");
   return begin + 1 < name.size() ? std::stoi(name.substr(begin + 1)) : 0;
 }
@@ -24,13 +24,13 @@ int number_of(const std::string& name) {
 /// "ems/table-9" -> "ems/table-"
 std::string kind_of(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
 
-bool comes_before(const std::string& a, const std::string& b) {
+bool precedes(const std::string& a, const std::string& b) {
   const auto paper = [](const std::string& name) { return name.substr(0, name.find('/')); };
   if (paper(a) != paper(b)) return paper(a) < paper(b);
   const bool a_is_table = a.find("/table") != std::string::npos;
   const bool b_is_table = b.find("/table") != std::string::npos;
   if (a_is_table != b_is_table) return a_is_table;
-  return kind_of(a) != kind_of(b) ? kind_of(a) < kind_of(b) : number_of(a) < number_of(b);
+  return kind_of(a) != kind_of(b) ? kind_of(a) < kind_of(b) : number_at_end(a) < number_at_end(b);
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ const std::vector<std::string>& recipe_names() {
   static const auto out = [] {
     std::vector<std::string> names;
     for (const auto& recipe : kRecipes) names.emplace_back(recipe.name);
-    std::sort(names.begin(), names.end(), comes_before);
+    std::sort(names.begin(), names.end(), precedes);
     return names;
   }();
   return out;

@@ -67,7 +67,7 @@ Place place_of(const std::vector<std::string>& context, const nlohmann::json& re
   return out;
 }
 
-std::vector<std::string> names_of(const nlohmann::json& object) {
+std::vector<std::string> property_names(const nlohmann::json& object) {
   std::vector<std::string> out;
   for (const auto& [name, part] : object.items()) out.push_back(name);
   return out;
@@ -76,7 +76,7 @@ std::vector<std::string> names_of(const nlohmann::json& object) {
 /// What a field lacks or has too much; empty: it has the right ones, or is no object.
 std::string wrong_field(const nlohmann::json& value, const nlohmann::json& rules) {
   if (!value.is_object()) return {};
-  const auto known = names_of(rules.value("properties", nlohmann::json::object()));
+  const auto known = property_names(rules.value("properties", nlohmann::json::object()));
   const bool is_open = rules.value("additionalProperties", nlohmann::json(true)) != nlohmann::json(false);
   for (const auto& [name, part] : value.items()) {
     if (!is_open && std::find(known.begin(), known.end(), name) == known.end())
@@ -88,7 +88,7 @@ std::string wrong_field(const nlohmann::json& value, const nlohmann::json& rules
   return {};
 }
 
-std::string in_words(const nlohmann::json& type) {
+std::string issue_in_words(const nlohmann::json& type) {
   static const std::map<std::string, std::string> words = {
       {"object", "an object"}, {"array", "a list"},           {"string", "a text"},        {"number", "a number"},
       {"null", "null"},        {"integer", "a whole number"}, {"boolean", "true or false"}};
@@ -121,7 +121,7 @@ std::string why(const Place& at, const std::string& description) {
     return fmt::format("there is no {}: {}", given,
                        policy::suggest(given, rules["enum"].get<std::vector<std::string>>()));
   }
-  if (description.find("'type'") != std::string::npos) return "must be " + in_words(rules.at("type"));
+  if (description.find("'type'") != std::string::npos) return "must be " + issue_in_words(rules.at("type"));
   if (const auto field = wrong_field(*at.value, rules); !field.empty()) return field;
   const auto limits = limits_in_words(rules);
   return limits.empty() ? description : "must be " + limits;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "recipes";
 
-Json to_json(const Planned& planned) {
+Json cell_json(const Planned& planned) {
   return {{"measure", planned.measure},       {"task", planned.task},     {"record", planned.record},
           {"max_prompt", planned.max_prompt}, {"labels", planned.labels}, {"ids", planned.ids}};
 }
@@ -80,7 +80,7 @@ bool has_all(const Sheet& whole, const Sheet& part) {
 
 Json to_json(const Sheet& sheet) {
   Json planned = Json::array();
-  for (const auto& one : sheet.planned) planned.push_back(to_json(one));
+  for (const auto& one : sheet.planned) planned.push_back(cell_json(one));
   return {{"recipe", sheet.recipe.json}, {"model", sheet.model}, {"model_hash", sheet.model_hash}, {"rope", sheet.rope},
           {"layers", sheet.layers},      {"notes", sheet.notes}, {"planned", std::move(planned)}};
 }

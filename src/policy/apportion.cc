@@ -14,10 +14,10 @@ namespace {
 /// Shares become multiples of 2^-32: fractions that only the rounding of doubles tells apart are then equal, and all
 /// that follows is exact.
 constexpr int kFractionBits = 32;
-constexpr double kMost = 1 << 30;
+constexpr double kMostShare = 1 << 30;
 
 std::int64_t fixed(double share) {
-  if (!(share >= 0 && share <= kMost))
+  if (!(share >= 0 && share <= kMostShare))
     throw std::invalid_argument("apportion: a share is negative, too large or not a number");
   return std::llround(std::ldexp(share, kFractionBits));
 }

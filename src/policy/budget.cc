@@ -26,7 +26,7 @@ constexpr std::array kSuffixes = {Suffix{"%", Budget::Unit::percent, 1}, Suffix{
                                   Suffix{"MiB", Budget::Unit::bytes, 1024.0 * 1024},
                                   Suffix{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 1024}};
 
-constexpr double kMost = 1e15;  // entries or bytes; far above any memory, exact in a double
+constexpr double kMostAmount = 1e15;  // entries or bytes; far above any memory, exact in a double
 
 [[noreturn]] void refuse(std::string_view text, const char* why) {
   throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)",
@@ -53,7 +53,7 @@ Budget Budget::parse(std::string_view text) {
   if (budget.unit_ == Unit::percent && value > 100) refuse(text, "is over 100 %");
   if (budget.unit_ == Unit::entries && value != std::floor(value)) refuse(text, "is not a whole number of entries");
   budget.amount_ = value * factor;
-  if (budget.amount_ > kMost) refuse(text, "is too large");
+  if (budget.amount_ > kMostAmount) refuse(text, "is too large");
   return budget;
 }
 

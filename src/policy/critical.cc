@@ -24,11 +24,11 @@ std::vector<std::int32_t> chosen(std::span<const float> scores, std::span<const 
                                  const Stages& stages, const AlwaysKept& always_kept) {
   const int budget = count + always_kept.total();
   const int first = static_cast<int>(std::floor(stages.share * budget)) - always_kept.total();
-  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kLargest = std::numeric_limits<float>::max();
   std::vector<float> by(scores.size());
   for (std::size_t j = 0; j < by.size(); ++j) {
     const double x = (scores[j] + stages.epsilon) * lengths[j];
-    by[j] = x > kMost ? kMost : static_cast<float>(x);
+    by[j] = x > kLargest ? kLargest : static_cast<float>(x);
   }
   for (const auto j : top(scores, std::clamp(first, 0, count), always_kept))
     by[j] = std::numeric_limits<float>::infinity();

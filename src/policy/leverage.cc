@@ -20,7 +20,7 @@ namespace winnow::policy {
 namespace {
 
 constexpr double kRidge = 0.01;
-constexpr int kTogether = 256;  // rows whose products are summed in f32
+constexpr int kRowsTogether = 256;  // rows whose products are summed in f32
 
 /// Random directions [k][d], each the same for the same seed, layer and head.
 std::vector<float> directions(const LayerView& view, int head, const Sketch& sketch) {
@@ -57,10 +57,10 @@ CountedVector<float> sketched(const LayerView& view, int head, const Sketch& ske
   const attention::PackedRows by(directions(view, head, sketch), view.shape.head_dim);
   CountedVector<float> out;
   out.reserve(as_size(end - first) * as_size(sketch.dimensions));
-  std::vector<float> rows(kTogether * dim);
-  std::vector<float> products(kTogether * as_size(by.stride()));
-  for (int next = first; next < end; next += kTogether) {
-    const int count = std::min(kTogether, end - next);
+  std::vector<float> rows(kRowsTogether * dim);
+  std::vector<float> products(kRowsTogether * as_size(by.stride()));
+  for (int next = first; next < end; next += kRowsTogether) {
+    const int count = std::min(kRowsTogether, end - next);
     for (int i = 0; i < count; ++i) {
       const auto key = std::span(rows).subspan(as_size(i) * dim, dim);
       view.key(head, next + i, key);
@@ -90,8 +90,8 @@ void centre(CountedVector<float>& rows, std::size_t columns) {
 std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) {
   std::vector<double> out(columns * columns);
   const std::size_t n = rows.size() / columns;
-  for (std::size_t first = 0; first < n; first += kTogether) {
-    const std::size_t count = std::min(as_size(kTogether), n - first);
+  for (std::size_t first = 0; first < n; first += kRowsTogether) {
+    const std::size_t count = std::min(as_size(kRowsTogether), n - first);
     const auto some = std::span(rows).subspan(first * columns, count * columns);
     std::vector<float> elements(columns * count);  // [k][count]
     for (std::size_t c = 0; c < columns; ++c) {
@@ -109,9 +109,9 @@ std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) 
 void squared_lengths(const CountedVector<float>& rows, const std::vector<float>& matrix, int k, std::span<float> out) {
   const attention::PackedRows by(matrix, k);
   const auto columns = as_size(k);
-  std::vector<float> products(kTogether * as_size(by.stride()));
-  for (std::size_t first = 0; first < out.size(); first += kTogether) {
-    const std::size_t count = std::min(as_size(kTogether), out.size() - first);
+  std::vector<float> products(kRowsTogether * as_size(by.stride()));
+  for (std::size_t first = 0; first < out.size(); first += kRowsTogether) {
+    const std::size_t count = std::min(as_size(kRowsTogether), out.size() - first);
     by.multiply(std::span(rows).subspan(first * columns, count * columns), products);
     for (std::size_t i = 0; i < count; ++i) {
       const auto row = products.begin() + static_cast<std::ptrdiff_t>(i) * by.stride();

@@ -18,7 +18,7 @@ namespace winnow::policy {
 namespace {
 
 /// Entries that are compared with all centres at a time.
-constexpr std::size_t kTogether = 32;
+constexpr std::size_t kOthersTogether = 32;
 
 /// Vectors of some entries of one head, [n][d] each.
 struct Vectors {
@@ -123,10 +123,10 @@ class Classes {
     const auto other_keys = compared_keys(how_, view_, others_, other_vectors_.keys);
     const auto other_values = directions(other_vectors_.values, dim_);
     const auto stride = as_size(keys.stride());
-    std::vector<float> by_key(kTogether * stride);
-    std::vector<float> by_value(kTogether * stride);
-    for (std::size_t first = 0; first < others_.size(); first += kTogether) {
-      const std::size_t count = std::min(kTogether, others_.size() - first);
+    std::vector<float> by_key(kOthersTogether * stride);
+    std::vector<float> by_value(kOthersTogether * stride);
+    for (std::size_t first = 0; first < others_.size(); first += kOthersTogether) {
+      const std::size_t count = std::min(kOthersTogether, others_.size() - first);
       if (how_.compare != Compare::value)
         keys.multiply(std::span(other_keys).subspan(first * dim_, count * dim_), by_key);
       if (how_.compare != Compare::key)

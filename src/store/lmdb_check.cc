@@ -232,7 +232,7 @@ class StepCheck {
   std::vector<PageRun> runs_;  ///< used and free
 };
 
-constexpr int kTries = 4;
+constexpr int kMetaReads = 4;
 constexpr std::chrono::milliseconds kPause{5};
 
 /// Whether two steps are consecutive, or there is none yet. (When a meta page cannot be written as a whole, half of it
@@ -249,7 +249,7 @@ void check_lmdb_metas(const ByteSource& file) {
     const auto even = read_meta(file, 0, page_size).step;
     const auto odd = read_meta(file, 1, page_size).step;
     if (are_consecutive(even, odd)) return;
-    if (i == kTries) fail(file, fmt::format("its last steps are {} and {}", even, odd));
+    if (i == kMetaReads) fail(file, fmt::format("its last steps are {} and {}", even, odd));
     std::this_thread::sleep_for(kPause);  // somebody may have made steps between the two
   }
 }

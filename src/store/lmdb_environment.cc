@@ -29,10 +29,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargestMap = std::size_t{1} << 42U;  ///< address space, not memory; the file grows as it is used
 constexpr std::size_t kLeastMap = std::size_t{1} << 24U;
 constexpr unsigned kReaders = 1024;
-constexpr int kTries = 100;
+constexpr int kStepReads = 100;
 constexpr MDB_dbi kTables = 2;
-constexpr const char* kRecords = "records";
-constexpr const char* kValues = "values";
+constexpr const char* kRecordsTable = "records";
+constexpr const char* kValuesTable = "values";
 constexpr mode_t kFileMode = 0600;  ///< what is kept is somebody's text
 constexpr mode_t kFolderMode = 0700;
 
@@ -97,7 +97,7 @@ int write_empty_store(const std::string& folder) {
   MDB_txn* txn = nullptr;
   int code = mdb_env_open(opened, folder.c_str(), MDB_NOLOCK, kFileMode);
   if (code == MDB_SUCCESS) code = mdb_txn_begin(opened, nullptr, 0, &txn);
-  for (const char* const table : {kRecords, kValues}) {
+  for (const char* const table : {kRecordsTable, kValuesTable}) {
     MDB_dbi unused = 0;
     if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, table, MDB_CREATE, &unused);
   }
@@ -213,7 +213,7 @@ void LmdbEnvironment::open_map() {
 }
 
 void LmdbEnvironment::check_last_step(LmdbPages pages) const {
-  for (int i = 0; i < kTries; ++i) {  // others may make steps between the two
+  for (int i = 0; i < kStepReads; ++i) {  // others may make steps between the two
     const Snapshot snapshot(*this);
     if (check_lmdb_step(FileSource(data_file(folder())), mdb_txn_id(snapshot.txn()), pages)) return;
   }
@@ -228,8 +228,8 @@ void LmdbEnvironment::check_before_erasing(MDB_txn* txn) const {
 void LmdbEnvironment::open_tables() {
   MDB_txn* txn = nullptr;
   int code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
-  if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, kRecords, 0, &records_);
-  if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, kValues, 0, &values_);
+  if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, kRecordsTable, 0, &records_);
+  if (code == MDB_SUCCESS) code = mdb_dbi_open(txn, kValuesTable, 0, &values_);
   if (code == MDB_SUCCESS) code = mdb_txn_commit(std::exchange(txn, nullptr));
   mdb_txn_abort(txn);
   if (code != MDB_SUCCESS) fail(code, "open");

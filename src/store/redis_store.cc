@@ -22,11 +22,11 @@ namespace winnow::store {
 
 namespace {
 
-constexpr const char* kRecords = "winnow:records";
+constexpr const char* kRecordsHash = "winnow:records";
 constexpr const char* kValuePrefix = "winnow:value:";
 constexpr const char* kUnconfirmedSeconds = "3600";
 constexpr std::size_t kPiece = std::size_t{4} << 20U;  ///< of a value, sent at once
-constexpr int kTries = 1000;
+constexpr int kChangeTries = 1000;
 
 std::string value_key(const std::string& key) { return kValuePrefix + key; }
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -39,12 +39,12 @@ Bytes copy_of(const redisReply& reply) {
 }
 
 std::optional<Bytes> find_record(RedisConnection& redis, const std::string& key) {
-  const auto reply = redis.ask(ReplyKind::text_or_nothing, {"HGET", kRecords, key});
+  const auto reply = redis.ask(ReplyKind::text_or_nothing, {"HGET", kRecordsHash, key});
   return reply->type == REDIS_REPLY_NIL ? std::nullopt : std::optional(copy_of(*reply));
 }
 
 Records find_records(RedisConnection& redis, const std::string& prefix) {
-  const auto reply = redis.ask(ReplyKind::list, {"HGETALL", kRecords});
+  const auto reply = redis.ask(ReplyKind::list, {"HGETALL", kRecordsHash});
   const auto all = std::span(reply->element, reply->elements);
   if (all.size() % 2 != 0) redis.fail(fmt::format("the server answers with {} keys and values", all.size()));
   for (const auto* const element : all) redis.check(*element, ReplyKind::text);
@@ -100,7 +100,7 @@ class RedisChange : public Change {
   explicit RedisChange(RedisConnection& redis) : redis_(redis) {}
 
   void begin() {
-    redis_.ask(ReplyKind::status, {"WATCH", kRecords});
+    redis_.ask(ReplyKind::status, {"WATCH", kRecordsHash});
     records_.clear();
     added_.clear();
     erased_.clear();
@@ -117,7 +117,7 @@ class RedisChange : public Change {
     };
     for (const auto& key : added_) queue({"PERSIST", key});
     for (const auto& [key, bytes] : records_) {
-      bytes ? queue({"HSET", kRecords, key, as_text(*bytes)}) : queue({"HDEL", kRecords, key});
+      bytes ? queue({"HSET", kRecordsHash, key, as_text(*bytes)}) : queue({"HDEL", kRecordsHash, key});
     }
     for (const auto& key : erased_) queue({"UNLINK", key});
     redis_.send({"EXEC"});
@@ -244,7 +244,7 @@ class RedisStore : public ByteStore {
     RedisChange change(use.connection());
     std::minstd_rand random(std::random_device{}());
     try {
-      for (int i = 0; i < kTries; ++i) {
+      for (int i = 0; i < kChangeTries; ++i) {
         change.begin();
         make(change);
         if (change.commit()) {
@@ -254,7 +254,7 @@ class RedisStore : public ByteStore {
         std::this_thread::sleep_for(std::chrono::microseconds(random() % (200U << std::min(i, 8))));
       }
       throw StoreError(
-          fmt::format("{} change so often that {} tries to change them failed", pool_.address().what(), kTries));
+          fmt::format("{} change so often that {} tries to change them failed", pool_.address().what(), kChangeTries));
     } catch (...) {
       drop(change.abandoned());
       throw;

@@ -25,7 +25,7 @@ namespace winnow::cli {
 namespace {
 
 /// What CLI11 fills in before it can be checked.
-struct Raw {
+struct RawBench {
   CommonArguments common;
   CommonOptions options;
   benchmark::BenchOptions bench;
@@ -34,7 +34,7 @@ struct Raw {
   std::string form = "md";
 };
 
-void add_options(CLI::App& bench, Raw& r) {
+void add_bench_options(CLI::App& bench, RawBench& r) {
   auto& p = r.bench;
   p.prompts = {512};
   p.generations = {128};
@@ -59,7 +59,7 @@ void add_options(CLI::App& bench, Raw& r) {
 }
 
 /// Refuses wrong arguments before a model is loaded.
-void check(Raw& r) {
+void check(RawBench& r) {
   check_common(r.common, r.options);
   auto& p = r.bench;
   const auto is_none = [](int n) { return n == 0; };
@@ -106,7 +106,7 @@ benchmark::Progress progress_on_terminal(int repetitions) {
   return out;
 }
 
-void run(Raw& r) {
+void run_bench(RawBench& r) {
   check(r);
   const auto model = Model::load(r.options.model, r.options.loading);
   const int count = benchmark::tokens_of(r.bench);
@@ -125,14 +125,14 @@ void run(Raw& r) {
 
 void add_bench(CLI::App& app) {
   auto* const bench = app.add_subcommand("bench", "measure speed and memory, beside llama.cpp in the same process");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawBench>();
   add_measuring_options(*bench, raw->common, raw->options);
-  add_options(*bench, *raw);
+  add_bench_options(*bench, *raw);
   bench->footer(
       "Example:\n  winnow bench -m model.gguf -p 512,8192 -n 0\n"
       "  winnow bench -m model.gguf -p 0 -n 128 -d 8192 --kv full,snapkv,quest --budget 512 -r 3\n"
       "  winnow bench -m model.gguf -p 0 -n 64 --beside 1");
-  bench->callback([raw] { run(*raw); });
+  bench->callback([raw] { run_bench(*raw); });
 }
 
 }  // namespace winnow::cli

@@ -87,7 +87,7 @@ double roofline_share(const Row& row, const BenchSetting& setting) {
   return benchmark::least_seconds(row.work, setting.roofline) / benchmark::median_seconds(row);
 }
 
-Json to_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& setting) {
+Json row_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& setting) {
   const Speed speed = speed_of(row);
   const auto ratio = over_peers(row, rows);
   const auto share = over_alone(row, rows);
@@ -186,7 +186,7 @@ std::string markdown(const std::vector<Row>& rows, const BenchSetting& setting) 
 std::string print_rows(const std::vector<Row>& rows, const BenchSetting& setting, RowForm form) {
   if (form == RowForm::md) return markdown(rows, setting);
   Json all = Json::array();
-  for (const auto& row : rows) all.push_back(to_json(row, rows, setting));
+  for (const auto& row : rows) all.push_back(row_json(row, rows, setting));
   if (form == RowForm::json) return dump(all, 2);
   return all.empty() ? "" : csv(all);
 }

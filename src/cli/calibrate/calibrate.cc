@@ -25,14 +25,14 @@ namespace {
 /// With fewer tokens, a map of some hundred numbers follows the text's chance.
 constexpr int kFew = 10000;
 
-struct Arguments {
+struct CalibrateArguments {
   CommonArguments common;
   CommonOptions options;
   CalibrateOptions calibrate;
   std::string output;
 };
 
-std::string told(const Calibrated& c, const std::string& path, double seconds) {
+std::string told_model(const Calibrated& c, const std::string& path, double seconds) {
   const double sum = std::accumulate(c.explained.begin(), c.explained.end(), 0.0);
   return fmt::format(
       "{}: {}, from {} tokens in {} passages, {:.0f} s; what enters a layer explains {:.0f} % of the variance of the "
@@ -41,7 +41,7 @@ std::string told(const Calibrated& c, const std::string& path, double seconds) {
       100 * sum / static_cast<double>(c.explained.size()), c.explained.size());
 }
 
-void run(Arguments& a) {
+void run_calibrate(CalibrateArguments& a) {
   check_common(a.common, a.options);
   a.calibrate.check();
   a.calibrate.format = a.options.prompt.format;
@@ -55,7 +55,7 @@ void run(Arguments& a) {
   const Calibrated calibrated = calibrate(session, text, a.output, a.calibrate);
   if (calibrated.tokens < kFew)
     log().warn("{} tokens are few: a calibration is better with {} or more", calibrated.tokens, kFew);
-  if (!a.options.quiet) tell(told(calibrated, a.output, ms_since(begin) / 1000));
+  if (!a.options.quiet) tell(told_model(calibrated, a.output, ms_since(begin) / 1000));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void run(Arguments& a) {
 void add_calibrate(CLI::App& app) {
   auto* const command =
       app.add_subcommand("calibrate", "find out from a text of your own what kvzap and triattention go by");
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<CalibrateArguments>();
   command->add_option("MODEL", a->options.model, "GGUF model")->required();
   command->add_option("TEXT", a->options.file, "what the model will read is like this text; - for stdin")->required();
   command->add_option("-o,--output", a->output, "the file to write, for --calibration")->required();
@@ -76,7 +76,7 @@ void add_calibrate(CLI::App& app) {
       "The file belongs to the model and its positions; methods refuse another's.\n"
       "Example:\n  winnow calibrate model.gguf own.txt -o model.cal\n"
       "  winnow run -m model.gguf -f long.txt -p \"Who is it?\" --kv kvzap --budget 10% --calibration model.cal");
-  command->callback([a] { run(*a); });
+  command->callback([a] { run_calibrate(*a); });
 }
 
 }  // namespace winnow::cli

@@ -33,8 +33,6 @@ struct Command {
 
 const std::vector<Command>& commands();
 
-double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
-
 AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
   std::string text;
   for (const auto& c : commands())

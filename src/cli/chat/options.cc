@@ -12,12 +12,12 @@ namespace winnow::cli {
 namespace {
 
 /// What CLI11 fills in before it can be checked.
-struct Raw {
+struct RawChat {
   CommonOptions options;
   CommonArguments common;
 };
 
-const CommonOptions& checked(Raw& r) {
+const CommonOptions& checked_chat(RawChat& r) {
   r.common.protocol = Protocol::agnostic;
   const auto saved = check_common(r.common, r.options);
   if (!saved) r.options.cache.spec = endless_spec(r.common.kv);
@@ -29,7 +29,7 @@ const CommonOptions& checked(Raw& r) {
 
 void add_chat(CLI::App& app) {
   auto* const chat = app.add_subcommand("chat", "talk with a model, about a text if one is given");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawChat>();
   add_common_options(*chat, raw->common, raw->options);
   chat->footer(
       "Lines are read from stdin; on a terminal they are edited and remembered, and /help lists the commands.\n"
@@ -38,7 +38,7 @@ void add_chat(CLI::App& app) {
       "end. A method that evicts once compresses each turn when it ends, by the same budget.\n"
       "Examples:\n  winnow chat -m model.gguf -f long.txt --kv h2o --budget 1024\n  winnow chat -m model.gguf "
       "--load-kv long.kv");
-  chat->callback([raw] { chat_command(checked(*raw)); });
+  chat->callback([raw] { chat_command(checked_chat(*raw)); });
 }
 
 }  // namespace winnow::cli

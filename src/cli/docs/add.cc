@@ -26,7 +26,7 @@ namespace winnow::cli {
 
 namespace {
 
-struct Arguments : StoreOptions {
+struct AddArguments : StoreOptions {
   CommonArguments common;
   CommonOptions options;
   std::vector<std::string> files;
@@ -36,7 +36,7 @@ struct Arguments : StoreOptions {
 };
 
 /// What each document is called: --name, or its file's name.
-std::vector<std::string> names_of(const Arguments& a) {
+std::vector<std::string> names_of(const AddArguments& a) {
   if (!a.name.empty() && a.files.size() > 1)
     throw UsageError(fmt::format("--name {} cannot stand for {} files: give one", a.name, a.files.size()));
   std::vector<std::string> out;
@@ -60,7 +60,7 @@ std::string line(const AddedDocument& added) {
 }
 
 /// A document that cannot be added is reported, and the others are added.
-void add_all(const Arguments& a) {
+void add_all(const AddArguments& a) {
   const auto names = names_of(a);
   const auto model = Model::load(a.options.model, a.options.loading);
   DocumentStore store = open_store(a, MissingStore::is_created);
@@ -92,7 +92,7 @@ void add_all(const Arguments& a) {
 
 void add_docs_add(CLI::App& docs) {
   auto* const command = docs.add_subcommand("add", "read documents and keep their caches");
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<AddArguments>();
   command->add_option("FILE", a->files, "texts, - for stdin")->required();
   command->add_option("--name", a->name, "what a single document is called (default: its file's name)");
   command->add_option("--tag", a->tags, "tag of these documents; may be given several times")->allow_extra_args(false);

@@ -32,7 +32,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Documents = std::vector<std::shared_ptr<const documents::Document>>;
 
-struct Arguments : StoreOptions {
+struct AskArguments : StoreOptions {
   CommonArguments common;
   RunOptions options;
   std::string method = "samkv";
@@ -41,7 +41,7 @@ struct Arguments : StoreOptions {
   DocumentChoice documents;
 };
 
-AskOptions ask_options(const Arguments& a) {
+AskOptions ask_options(const AskArguments& a) {
   AskOptions out;
   out.method = AskSpec::parse(a.method);
   if (!a.budget.empty()) out.budget = Budget::parse(a.budget);
@@ -54,7 +54,7 @@ AskOptions ask_options(const Arguments& a) {
 /// Questions about some documents.
 class Asking {
  public:
-  Asking(const Arguments& arguments, const AskOptions& how, DocumentStore& store, Session& session, double load_ms)
+  Asking(const AskArguments& arguments, const AskOptions& how, DocumentStore& store, Session& session, double load_ms)
       : arguments_(arguments),
         how_(how),
         session_(session),
@@ -140,7 +140,7 @@ class Asking {
     return out;
   }
 
-  const Arguments& arguments_;
+  const AskArguments& arguments_;
   const AskOptions& how_;
   Session& session_;
   std::vector<std::string> names_;
@@ -151,7 +151,7 @@ class Asking {
   Json recomputed_ = Json::array();  ///< documents that could not be read
 };
 
-void ask_command(Arguments& a) {
+void ask_command(AskArguments& a) {
   check_common(a.common, a.options);
   const AskOptions how = ask_options(a);
   a.documents.check();
@@ -168,7 +168,7 @@ void ask_command(Arguments& a) {
 
 void add_docs_ask(CLI::App& docs) {
   auto* const command = docs.add_subcommand("ask", "answer questions about several documents");
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<AskArguments>();
   command->add_option("-p,--prompt", a->options.questions, "question; several are asked of the same documents")
       ->required();
   add_choice_options(*command, a->documents);

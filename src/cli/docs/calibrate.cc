@@ -16,7 +16,7 @@ namespace winnow::cli {
 
 namespace {
 
-struct Arguments : StoreOptions {
+struct DocsCalibrateArguments : StoreOptions {
   DocumentChoice documents;
   bool json = false;
 };
@@ -35,7 +35,7 @@ std::string told_exponents(const Calibration& c) {
 }
 
 /// For a person.
-std::string told(const Calibration& c, std::size_t documents) {
+std::string told_documents(const Calibration& c, std::size_t documents) {
   std::string scores;
   for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);
   const bool none = std::ranges::count(c.scores, 0) == static_cast<std::ptrdiff_t>(c.scores.size());
@@ -49,12 +49,12 @@ std::string told(const Calibration& c, std::size_t documents) {
       none ? ", the paper's share of the layers, as without a calibration" : "", told_exponents(c));
 }
 
-void calibrate(const Arguments& a) {
+void calibrate_documents(const DocsCalibrateArguments& a) {
   a.documents.check();
   const auto store = open_store(a, MissingStore::is_an_error);
   const auto names = a.documents.names_in(store);
   const Calibration c = store.calibrate(names);
-  if (!a.json) return show(told(c, names.size()));
+  if (!a.json) return show(told_documents(c, names.size()));
   write_json({{"store", store.where()},
               {"documents", names},
               {"long_enough", c.long_enough},
@@ -69,7 +69,7 @@ void calibrate(const Arguments& a) {
 void add_docs_calibrate(CLI::App& docs) {
   auto* const command =
       docs.add_subcommand("calibrate", "find the layers that should decide how many blocks samkv takes");
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<DocsCalibrateArguments>();
   add_choice_options(*command, a->documents);
   add_store_option(*command, *a);
   command->add_flag("--json", a->json, "one JSON object on stdout");
@@ -79,7 +79,7 @@ void add_docs_calibrate(CLI::App& docs) {
       "nothing.\n"
       "Example:\n  winnow docs calibrate --all\n"
       "  winnow docs ask -m model.gguf --all --method samkv:deciding=6 -p \"How is it reset?\"");
-  command->callback([a] { calibrate(*a); });
+  command->callback([a] { calibrate_documents(*a); });
 }
 
 }  // namespace winnow::cli

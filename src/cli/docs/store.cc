@@ -25,7 +25,7 @@ namespace winnow::cli {
 
 namespace {
 
-struct Arguments : StoreOptions {
+struct StoreArguments : StoreOptions {
   std::vector<std::string> names;
   std::string file;
   std::string as;
@@ -40,7 +40,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-void list(const Arguments& a) {
+void list_documents(const StoreArguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   auto documents = store.list();
   std::erase_if(documents, [&](const DocumentInfo& d) {
@@ -61,7 +61,7 @@ void list(const Arguments& a) {
   show(out);
 }
 
-void show_document(const Arguments& a) {
+void show_document(const StoreArguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const DocumentInfo d = store.info(a.names.front());
   if (a.json) return write_json(documents::document_json(d));
@@ -83,7 +83,7 @@ std::function<void(double)> progress(const char* what) {
 }
 
 /// Names all damages before the error says how many there are.
-void verify(const Arguments& a) {
+void verify(const StoreArguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const auto damages = store.verify(progress("verifying"));
   if (a.json) {
@@ -98,7 +98,7 @@ void verify(const Arguments& a) {
   if (!damages.empty()) throw InputError(fmt::format("{} things are damaged in {}", damages.size(), store.where()));
 }
 
-void gc(const Arguments& a) {
+void gc(const StoreArguments& a) {
   const std::size_t most = size_of("--max-bytes", a.max_bytes);
   auto store = open_store(a, MissingStore::is_an_error);
   const auto gone = store.gc(most);
@@ -112,7 +112,7 @@ void gc(const Arguments& a) {
                      documents::utc(d.used)));
 }
 
-void import(const Arguments& a) {
+void import(const StoreArguments& a) {
   check_exported(a.file, a.as);
   auto store = open_store(a, MissingStore::is_created);
   const auto added = store.import_from(a.file, a.as);
@@ -122,7 +122,7 @@ void import(const Arguments& a) {
 }
 
 CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string& about,
-                      const std::shared_ptr<Arguments>& a, void (*run)(const Arguments&)) {
+                      const std::shared_ptr<StoreArguments>& a, void (*run)(const StoreArguments&)) {
   auto* const command = docs.add_subcommand(name, about);
   add_store_option(*command, *a);
   command->callback([a, run] { run(*a); });
@@ -132,10 +132,10 @@ CLI::App& add_command(CLI::App& docs, const std::string& name, const std::string
 }  // namespace
 
 void add_docs_store(CLI::App& docs) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<StoreArguments>();
   const auto json = [&](CLI::App& command) { command.add_flag("--json", a->json, "as JSON"); };
 
-  auto& list_command = add_command(docs, "list", "say which documents there are", a, list);
+  auto& list_command = add_command(docs, "list", "say which documents there are", a, list_documents);
   list_command.add_option("--tag", a->tag, "only those with this tag");
   json(list_command);
 
@@ -143,14 +143,14 @@ void add_docs_store(CLI::App& docs) {
   show_command.add_option("NAME", a->names, "the document")->required()->expected(1);
   json(show_command);
 
-  auto& remove_command = add_command(docs, "rm", "remove documents", a, [](const Arguments& o) {
+  auto& remove_command = add_command(docs, "rm", "remove documents", a, [](const StoreArguments& o) {
     open_store(o, MissingStore::is_an_error).remove(o.names);
   });
   remove_command.add_option("NAME", a->names, "all of these, or none when one is not there")->required();
 
   json(add_command(docs, "verify", "compute all checksums", a, verify));
 
-  auto& export_command = add_command(docs, "export", "write a document to a file", a, [](const Arguments& o) {
+  auto& export_command = add_command(docs, "export", "write a document to a file", a, [](const StoreArguments& o) {
     open_store(o, MissingStore::is_an_error).export_to(o.names.front(), o.file);
   });
   export_command.add_option("NAME", a->names, "the document")->required()->expected(1);

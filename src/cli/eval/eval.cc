@@ -22,7 +22,7 @@ namespace winnow::cli {
 namespace {
 
 /// What CLI11 fills in before it can be checked.
-struct Raw {
+struct RawEval {
   CommonArguments common;
   CommonOptions options;
   CacheLists caches;
@@ -38,7 +38,7 @@ struct Raw {
   eval::TaskOptions task;
 };
 
-void add_options(CLI::App& command, Raw& r) {
+void add_eval_options(CLI::App& command, RawEval& r) {
   command.add_option("TASK", r.tasks, "what is measured (see winnow eval tasks)");
   add_cache_lists(command, r.caches);
   as_split_list(command.add_option("--protocol", r.protocols,
@@ -101,7 +101,7 @@ void add_options(CLI::App& command, Raw& r) {
   command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
 }
 
-std::vector<eval::Task> tasks_of(Raw& r, const Model& model) {
+std::vector<eval::Task> tasks_of(RawEval& r, const Model& model) {
   if (r.common.raw || r.chat) r.task.format = r.options.prompt.format;
   r.task.split = r.split == "tuning" ? eval::Split::tuning : eval::Split::test;
   auto tasks = eval::make_tasks(r.tasks, model, r.task);
@@ -109,7 +109,7 @@ std::vector<eval::Task> tasks_of(Raw& r, const Model& model) {
   return tasks;
 }
 
-eval::Evaluation evaluation_of(const Raw& r) {
+eval::Evaluation evaluation_of(const RawEval& r) {
   eval::Evaluation evaluation;
   for (const auto& name : r.protocols)
     evaluation.protocols.push_back(name == "question-aware" ? Protocol::aware : Protocol::agnostic);
@@ -119,16 +119,16 @@ eval::Evaluation evaluation_of(const Raw& r) {
 }
 
 /// The model, for which tasks can then be made; the first process speaks of what is wrong with their files.
-std::shared_ptr<const Model> load(Raw& r, const Ranks& ranks, Failures& failures) {
+std::shared_ptr<const Model> load_model(RawEval& r, const Ranks& ranks, Failures& failures) {
   if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   report_lines(ranks, r.task, failures);
   return Model::load(r.options.model, r.options.loading);
 }
 
-Failures print_samples(Raw& r) {
+Failures print_samples(RawEval& r) {
   const Ranks ranks;
   Failures failures;
-  const auto model = load(r, ranks, failures);
+  const auto model = load_model(r, ranks, failures);
   std::string lines;
   for (const auto& task : tasks_of(r, *model)) {
     for (const auto& sample : task.samples) lines += eval::line_of(sample);
@@ -137,12 +137,12 @@ Failures print_samples(Raw& r) {
   return failures;
 }
 
-Failures measure(Raw& r) {
+Failures measure_tasks(RawEval& r) {
   const Ranks ranks;
   eval::Evaluation evaluation = evaluation_of(r);
   const auto shard = parse_shard(r.shard, ranks);
   Failures failures;
-  const auto model = load(r, ranks, failures);
+  const auto model = load_model(r, ranks, failures);
   evaluation.tasks = tasks_of(r, *model);
   evaluation.limits = prompt_limits(r.lengths, r.options, model->info());
   for (auto& task : evaluation.tasks) {
@@ -156,14 +156,14 @@ Failures measure(Raw& r) {
   return failures;
 }
 
-void run(Raw& r) {
+void run_eval(RawEval& r) {
   check_common(r.common, r.options);
   if (r.tasks.empty()) throw UsageError("no task: winnow eval tasks lists them");
-  const Failures failures = r.prints_samples ? print_samples(r) : measure(r);
+  const Failures failures = r.prints_samples ? print_samples(r) : measure_tasks(r);
   failures.check();
 }
 
-void list() {
+void print_tasks() {
   std::string out;
   for (const auto& task : eval::list_tasks())
     out += fmt::format("{:<32} {:<60} {:<26} {}\n", task.name, task.source, task.metric, task.protocol);
@@ -174,17 +174,17 @@ void list() {
 
 void add_eval(CLI::App& app) {
   auto* const command = app.add_subcommand("eval", "measure methods on tasks, resumably");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawEval>();
   add_measuring_options(*command, raw->common, raw->options);
-  add_options(*command, *raw);
+  add_eval_options(*command, *raw);
   auto* const tasks = command->add_subcommand("tasks", "list the tasks with source, metric and what the question is");
-  tasks->callback([] { list(); });
+  tasks->callback([] { print_tasks(); });
   add_eval_reports(*command);
   command->footer(
       "Examples:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o "
       "results\n  winnow eval documents/hotpotqa -m model.gguf --data DATA --kv full,samkv,reuse,epic -o asked");
   command->callback([raw, command] {
-    if (command->get_subcommands().empty()) run(*raw);
+    if (command->get_subcommands().empty()) run_eval(*raw);
   });
 }
 

@@ -12,7 +12,7 @@ namespace winnow::cli {
 
 namespace {
 
-std::string name_of(const ModelOptions& rope) {
+std::string option_name(const ModelOptions& rope) {
   std::string out = rope.rope_scaling;
   if (rope.rope_freq_base > 0) out += fmt::format("{}base:{}", out.empty() ? "" : "+", rope.rope_freq_base);
   return out;
@@ -34,7 +34,7 @@ eval::PromptLimits prompt_limits(const PromptLengths& lengths, const CommonOptio
   using Beyond = eval::PromptLimits::Beyond;
   const ModelOptions& rope = options.loading;
   const bool allowed = lengths.beyond_context || rope.rope_freq_base > 0;
-  return {lengths.max_prompt, model.context, allowed ? Beyond::allowed : Beyond::refused, name_of(rope),
+  return {lengths.max_prompt, model.context, allowed ? Beyond::allowed : Beyond::refused, option_name(rope),
           calibration_name(options.session)};
 }
 

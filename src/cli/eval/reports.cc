@@ -25,7 +25,7 @@ namespace winnow::cli {
 
 namespace {
 
-struct Raw {
+struct RawReport {
   std::vector<std::string> folders;
   std::string output;
 };
@@ -36,22 +36,22 @@ using Records = std::vector<eval::Record>;
 struct ReportForm {
   const char* extension;
   FileKind kind;
-  std::string (*text)(const Records& records, const Raw& r);
+  std::string (*text)(const Records& records, const RawReport& r);
 };
 
 constexpr ReportForm kForms[] = {
     {".html",
      {"<!doctype html>\n<html lang=\"en\"><head><meta charset", "a page of winnow eval report"},
-     [](const Records& records, const Raw& r) { return eval::to_page(records, r.folders); }},
+     [](const Records& records, const RawReport& r) { return eval::to_page(records, r.folders); }},
     {".md",
      {"question-a", "a table of winnow eval report"},
-     [](const Records& records, const Raw&) { return eval::to_markdown(eval::summarize(records)); }},
+     [](const Records& records, const RawReport&) { return eval::to_markdown(eval::summarize(records)); }},
     {".csv",
      {"protocol,task,part,", "a table of winnow eval report"},
-     [](const Records& records, const Raw&) { return eval::to_csv(eval::summarize(records)); }},
+     [](const Records& records, const RawReport&) { return eval::to_csv(eval::summarize(records)); }},
 };
 
-void report(const Raw& r) {
+void report_records(const RawReport& r) {
   if (r.output.empty()) return show(eval::to_markdown(eval::summarize(records_of(r.folders))));
   const auto* const form = std::find_if(std::begin(kForms), std::end(kForms), [&](const ReportForm& f) {
     return std::filesystem::path(r.output).extension() == f.extension;
@@ -81,7 +81,7 @@ Samples samples_of(const std::string& folder) {
 
 /// Writes the records of shards to one folder, in the order in which one process would have measured them: a sample of
 /// each shard in rotation.
-void merge(const Raw& r) {
+void merge(const RawReport& r) {
   std::vector<Samples> shards;
   std::size_t most = 0;
   for (const auto& folder : r.folders) {
@@ -122,7 +122,7 @@ struct Paired {
 };
 
 /// Compares the samples that both folders have measured in the same way.
-void compare(const Raw& r) {
+void compare(const RawReport& r) {
   const Scores a = scores_of(r.folders[0]);
   const Scores b = scores_of(r.folders[1]);
   std::map<std::string, Paired> rows;
@@ -150,13 +150,13 @@ void compare(const Raw& r) {
 }  // namespace
 
 void add_eval_reports(CLI::App& eval) {
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawReport>();
   auto* const reporting = eval.add_subcommand("report", "tables and plots of the records of one or more folders");
   reporting->add_option("DIR", raw->folders, "folders with records")->required();
   reporting->add_option("-o,--output", raw->output,
                         "report.html, report.md or report.csv (default: as .md, on stdout)");
   reporting->footer("Example:\n  winnow eval report results -o results.html");
-  reporting->callback([raw] { report(*raw); });
+  reporting->callback([raw] { report_records(*raw); });
 
   auto* const merging = eval.add_subcommand("merge", "put the records of shards into one folder");
   merging->add_option("DIR", raw->folders, "folders with records")->required();

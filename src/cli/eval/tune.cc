@@ -33,7 +33,7 @@ constexpr const char* kMethods =
     "auto,snapkv:window=8,kernel=31,pool=mean,chunk(snapkv),tova,ahakv,expected-attention,keydiff,streaming-llm";
 
 /// What CLI11 fills in before it can be checked.
-struct Raw {
+struct RawTune {
   CommonArguments common;
   CommonOptions options;
   CacheLists caches{{kMethods}, {"64", "128", "256", "512", "1024", "2048"}, {"f16"}};
@@ -45,7 +45,7 @@ struct Raw {
   bool json = false;
 };
 
-void add_options(CLI::App& command, Raw& r) {
+void add_tune_options(CLI::App& command, RawTune& r) {
   command
       .add_option("-f,--file", r.options.file,
                   "your prompts: a JSON object a line with text and question (or input, or prompt)")
@@ -87,7 +87,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-eval::Evaluation evaluation_of(Raw& r) {
+eval::Evaluation evaluation_of(RawTune& r) {
   eval::Evaluation evaluation;
   r.task.on_bad_line = [](const std::string& sentence) { log().error("{}", sentence); };
   evaluation.tasks = {eval::examples(r.options.file, r.task)};
@@ -111,7 +111,7 @@ std::string options_of(const CacheOptions& cache) {
   return out;
 }
 
-std::string command_of(const Raw& r, const CacheOptions& cache) {
+std::string command_of(const RawTune& r, const CacheOptions& cache) {
   return fmt::format("winnow run -m {} -f TEXT -p QUESTION {}{}{}", r.options.model, options_of(cache),
                      r.protocol == "question-aware" ? "" : " --protocol " + r.protocol, r.common.raw ? " --raw" : "");
 }
@@ -143,7 +143,7 @@ Json json_of(const eval::Trial& t) {
           {"whole", t.whole}};
 }
 
-void print(const Raw& r, const std::vector<eval::Trial>& trials, const std::optional<eval::Trial>& chosen) {
+void print(const RawTune& r, const std::vector<eval::Trial>& trials, const std::optional<eval::Trial>& chosen) {
   if (r.json) {
     Json curve = Json::array();
     for (const auto& trial : trials) curve.push_back(json_of(trial));
@@ -162,14 +162,14 @@ void print(const Raw& r, const std::vector<eval::Trial>& trials, const std::opti
 }
 
 /// Throws the error that says why no trial was chosen.
-[[noreturn]] void fail(const Raw& r, const std::vector<eval::Trial>& trials) {
+[[noreturn]] void fail_fidelity(const RawTune& r, const std::vector<eval::Trial>& trials) {
   const auto near = eval::most_faithful(trials);
   if (!near) throw InputError("nothing could be tried: no budget is smaller than any prompt");
   throw InputError(fmt::format("nothing keeps {:.1f} % of the full cache's tokens: the closest is {} with {:.1f} %",
                                100 * r.least, options_of(near->cache), 100 * near->agreement.value));
 }
 
-void run(Raw& r) {
+void run_tune(RawTune& r) {
   check_common(r.common, r.options);
   eval::Evaluation evaluation = evaluation_of(r);
   const auto model = Model::load(r.options.model, r.options.loading);
@@ -186,18 +186,18 @@ void run(Raw& r) {
   const auto chosen = eval::cheapest(trials, r.least);
   if (outcome.failed > 0) log().warn("{} prompts could not be measured and do not count", outcome.failed);
   print(r, trials, chosen);
-  if (!chosen) fail(r, trials);
+  if (!chosen) fail_fidelity(r, trials);
 }
 
 }  // namespace
 
 void add_tune(CLI::App& app) {
   auto* const command = app.add_subcommand("tune", "find the cheapest method and budget for your own prompts");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawTune>();
   add_measuring_options(*command, raw->common, raw->options);
-  add_options(*command, *raw);
+  add_tune_options(*command, *raw);
   command->footer("Example:\n  winnow tune -m model.gguf -f examples.jsonl --min-fidelity 0.98");
-  command->callback([raw] { run(*raw); });
+  command->callback([raw] { run_tune(*raw); });
 }
 
 }  // namespace winnow::cli

@@ -19,13 +19,13 @@ void show_json(const nlohmann::ordered_json& json) {
 
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   std::string path;
   bool json = false;
   KeptOptions kept;
 };
 
-void inspect(const Arguments& a) {
+void inspect(const InspectArguments& a) {
   if (!a.kept.file.empty()) return show_kept(a.kept);
   if (a.path.empty())
     throw UsageError("nothing to inspect: give a model, a saved cache, or what --dump-kept has written (--kept)");
@@ -38,7 +38,7 @@ void inspect(const Arguments& a) {
 void add_inspect(CLI::App& app) {
   auto* const command =
       app.add_subcommand("inspect", "say what is in a model or a saved cache, or show what a run has kept");
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<InspectArguments>();
   auto* const path =
       command->add_option("FILE", a->path, "GGUF model, or a cache that run --save-kv or a chat's /save has written");
   command->add_flag("--json", a->json, "as JSON");

@@ -70,7 +70,7 @@ std::string stated_text(const ModelDescription& d) {
   return kind_of(d) + (facts.empty() ? "" : fmt::format("  {}\n", facts)) + "  winnow does not run it\n";
 }
 
-Json json_of(const ModelDescription& d) {
+Json description_json(const ModelDescription& d) {
   const ModelInfo& m = d.info;
   Json out{{"path", m.path}, {"runs", d.refusal.empty()}};
   if (!d.refusal.empty()) out["refusal"] = d.refusal;
@@ -104,7 +104,7 @@ Json json_of(const ModelDescription& d) {
 void show_model(const std::string& path, OutputForm form) {
   const ModelDescription d = describe_model(path);
   if (form == OutputForm::json) {
-    show_json(json_of(d));
+    show_json(description_json(d));
   } else {
     show(d.refusal.empty() ? text_of(d) : stated_text(d));
   }

@@ -34,7 +34,7 @@ bool begins_as_answer(std::string_view line) {
 
 enum class LineKind : std::uint8_t { answer, cut, foreign };
 
-LineKind kind_of(const std::string& line) {
+LineKind line_kind(const std::string& line) {
   if (!begins_as_answer(line)) return LineKind::foreign;
   try {
     return parse_json<nlohmann::ordered_json>(line).contains("answer") ? LineKind::answer : LineKind::foreign;
@@ -44,14 +44,14 @@ LineKind kind_of(const std::string& line) {
 }
 
 /// Throws UsageError for what cannot be the file of the answers.
-const std::string& checked(const std::string& path) {
+const std::string& checked_file(const std::string& path) {
   if (path == "-") throw UsageError("-o -: answers go to a file, which says what need not be answered again");
   return path;
 }
 
 }  // namespace
 
-JsonlAnswers::JsonlAnswers(const std::string& path, const TextInput& prompts) : path_(path), file_(checked(path)) {
+JsonlAnswers::JsonlAnswers(const std::string& path, const TextInput& prompts) : path_(path), file_(checked_file(path)) {
   if (prompts.is_same_file(file_.descriptor()))
     throw UsageError(fmt::format("-o {} is the file of the prompts: give another one", path_));
   file_.lock(path_);
@@ -67,7 +67,7 @@ void JsonlAnswers::load() {
 
 /// Only the last line can lack its end, so all others have been checked before it is repaired.
 void JsonlAnswers::take(const std::string& line, const TextLines& at) {
-  const LineKind kind = kind_of(line);
+  const LineKind kind = line_kind(line);
   if (kind == LineKind::answer) {
     ++known_[line.substr(kBegin.size(), kHashDigits)];
     if (!at.is_ended()) file_.append("\n");

@@ -55,7 +55,7 @@ std::string settings_of(const RunOptions& o, const Model& model) {
 }
 
 /// The hash of a list of texts. Lengths are hashed, too, so that different lists have different bytes.
-std::string hash_of(std::initializer_list<std::string_view> texts) {
+std::string prompt_hash(std::initializer_list<std::string_view> texts) {
   Hasher hasher;
   for (const auto text : texts) {
     const std::size_t length = text.size();
@@ -143,7 +143,7 @@ class Jsonl {
 
   /// Hands a prompt that was not answered yet to the scheduler.
   void read(const JsonlPrompt& line) {
-    std::string hash = hash_of({settings_, line.id, line.prompt.text, line.prompt.question});
+    std::string hash = prompt_hash({settings_, line.id, line.prompt.text, line.prompt.question});
     if (files_.answers.take_known(hash)) return;
     const int number = files_.prompts.lines();
     try {

@@ -13,19 +13,19 @@ namespace winnow::cli {
 
 namespace {
 
-using Json = nlohmann::json;  // an ordered one copies its values when it grows
+using PromptJson = nlohmann::json;  // an ordered one copies its values when it grows
 
 constexpr std::size_t kPromptLevels = 1;  ///< a prompt's members are texts and an id
 
 /// Moved out of the line's value: it may be long.
-std::string take_text(Json& line, const char* key) {
+std::string take_text(PromptJson& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end()) return {};
   if (!found->is_string()) throw JsonError(fmt::format("{} is not a string", key));
   return std::move(found->get_ref<std::string&>());
 }
 
-JsonlPrompt prompt_of(Json line, int number, const PromptText& defaults) {
+JsonlPrompt prompt_of(PromptJson line, int number, const PromptText& defaults) {
   if (!line.is_object()) throw JsonError("no JSON object");
   JsonlPrompt out{std::to_string(number), defaults};
   if (line.contains("id")) out.id = line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump();
@@ -43,7 +43,7 @@ JsonlPrompts::JsonlPrompts(const std::string& path, PromptText defaults)
 std::optional<JsonlPrompt> JsonlPrompts::next() {
   if (!lines_.next()) return {};
   try {
-    return prompt_of(parse_json<Json>(lines_, kPromptLevels), lines_.number(), defaults_);
+    return prompt_of(parse_json<PromptJson>(lines_, kPromptLevels), lines_.number(), defaults_);
   } catch (const JsonError& error) {
     throw BadLine(fmt::format("{} line {}: {}", lines_.input().name(), lines_.number(), error.what()));
   }

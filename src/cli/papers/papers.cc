@@ -18,7 +18,7 @@ const char* state_of(const papers::Recipe& recipe) {
   return recipe.missing.empty() ? "" : "in part";
 }
 
-void list() {
+void list_recipes() {
   std::string out;
   for (const auto& name : papers::recipe_names()) {
     const auto recipe = papers::load_recipe(name);
@@ -39,7 +39,7 @@ void add_papers(CLI::App& app) {
       "Example:\n  winnow papers run ems/table-9 -m model.gguf --data DATA -o results --limit 20\n"
       "  winnow papers report results -o results.html");
   command->callback([command] {
-    if (command->get_subcommands().empty()) list();
+    if (command->get_subcommands().empty()) list_recipes();
   });
 }
 

@@ -18,7 +18,7 @@ namespace winnow::cli {
 
 namespace {
 
-struct Raw {
+struct RawPapersReport {
   std::vector<std::string> folders;
   std::string output;
 };
@@ -35,7 +35,7 @@ std::vector<papers::Sheet> sheets_of(const std::vector<std::string>& folders) {
   return papers::without_parts(std::move(out));
 }
 
-void report(const Raw& r) {
+void report_recipe(const RawPapersReport& r) {
   std::vector<papers::Result> results;
   const auto records = records_of(r.folders);
   for (auto& sheet : sheets_of(r.folders)) results.push_back(papers::result_of(std::move(sheet), records));
@@ -54,11 +54,11 @@ void report(const Raw& r) {
 void add_papers_report(CLI::App& papers) {
   auto* const command = papers.add_subcommand(
       "report", "the papers' figures and those of the records, and whether the papers' orders hold");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawPapersReport>();
   command->add_option("DIR", raw->folders, "folders of winnow papers run, also shards of one run")->required();
   command->add_option("-o,--output", raw->output, "report.html or report.md (default: as .md, on stdout)");
   command->footer("Example:\n  winnow papers report results -o results.html");
-  command->callback([raw] { report(*raw); });
+  command->callback([raw] { report_recipe(*raw); });
 }
 
 }  // namespace winnow::cli

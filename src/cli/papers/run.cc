@@ -25,7 +25,7 @@ namespace winnow::cli {
 namespace {
 
 /// What CLI11 fills in before it can be checked.
-struct Raw {
+struct RawPapersRun {
   CommonArguments common;
   CommonOptions options;
   PromptLengths lengths;
@@ -57,7 +57,8 @@ std::vector<papers::Recipe> recipes_of(const std::vector<std::string>& names) {
   return out;
 }
 
-std::vector<papers::Plan> plans_of(const Raw& r, const std::vector<papers::Recipe>& recipes, const Model& model) {
+std::vector<papers::Plan> plans_of(const RawPapersRun& r, const std::vector<papers::Recipe>& recipes,
+                                   const Model& model) {
   const auto limits = prompt_limits(r.lengths, r.options, model.info());
   std::vector<papers::Plan> out;
   for (const auto& recipe : recipes) {
@@ -76,7 +77,7 @@ std::vector<papers::Plan> plans_of(const Raw& r, const std::vector<papers::Recip
   return out;
 }
 
-Failures measure(Raw& r) {
+Failures measure_recipe(RawPapersRun& r) {
   const Ranks ranks;
   const auto shard = parse_shard(r.shard, ranks);
   const auto recipes = recipes_of(r.recipes);  // a wrong name is said before the model is loaded
@@ -98,7 +99,7 @@ Failures measure(Raw& r) {
   return failures;
 }
 
-void add_options(CLI::App& command, Raw& r) {
+void add_papers_options(CLI::App& command, RawPapersRun& r) {
   command.add_option("NAME", r.recipes, "ems/table-9, … as winnow papers lists them, or recipes' files")->required();
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
@@ -125,13 +126,13 @@ void add_options(CLI::App& command, Raw& r) {
 
 void add_papers_run(CLI::App& papers) {
   auto* const command = papers.add_subcommand("run", "measure the counterpart of a table or figure, resumably");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawPapersRun>();
   add_measuring_options(*command, raw->common, raw->options);
-  add_options(*command, *raw);
+  add_papers_options(*command, *raw);
   command->footer("Example:\n  winnow papers run ems/table-9 -m model.gguf --data DATA -o results --limit 20");
   command->callback([raw] {
     check_common(raw->common, raw->options);
-    measure(*raw).check();
+    measure_recipe(*raw).check();
   });
 }
 

@@ -17,7 +17,7 @@ namespace winnow::cli {
 
 namespace {
 
-struct Raw {
+struct RawShow {
   std::string recipe;
   std::string model;
   std::string data;
@@ -32,7 +32,7 @@ std::string listed(const std::vector<std::string>& texts) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-std::string described(const papers::Measure& measure) {
+std::string in_words(const papers::Measure& measure) {
   std::vector<std::string> tasks;
   std::vector<std::string> methods;
   std::vector<std::string> budgets;
@@ -64,7 +64,7 @@ std::string described(const papers::Measure& measure) {
 }
 
 /// "method snapkv, budget 128, length = 4000"
-std::string described(const papers::Select& select) {
+std::string in_words(const papers::Select& select) {
   std::vector<std::string> out;
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) out.push_back(fmt::format("{} {}", name, text));
@@ -82,24 +82,24 @@ std::string described(const papers::Select& select) {
 }
 
 /// What each selects of the records, or why it has no counterpart.
-std::string described(const char* title, const std::vector<papers::Line>& lines) {
+std::string in_words(const char* title, const std::vector<papers::Line>& lines) {
   std::string out;
   for (const auto& line : lines) {
     const auto name = line.group.empty() ? line.name : fmt::format("{} ({})", line.name, line.group);
-    const auto what = line.not_measured.empty() ? described(line.select) : line.not_measured;
+    const auto what = line.not_measured.empty() ? in_words(line.select) : line.not_measured;
     if (!what.empty()) out += fmt::format("  {}: {}\n", name, what);
   }
   return out.empty() ? out : fmt::format("\n{}\n{}", title, out);
 }
 
-void show_recipe(const Raw& r) {
+void show_recipe(const RawShow& r) {
   const auto recipe = papers::load_recipe(r.recipe);
   std::string out =
       fmt::format("{}: {}\n{}. {}\n", recipe.id(), recipe.title, recipe.place, papers::used_in_words(recipe));
   for (const auto& claim : papers::claims_in_words(recipe)) out += claim + "\n";
   if (!recipe.figures.empty()) out += "\n" + papers::figures_in_paper(recipe);
-  for (const auto& measure : recipe.measures) out += "\n" + described(measure);
-  out += described("rows", recipe.rows) + described("columns", recipe.columns);
+  for (const auto& measure : recipe.measures) out += "\n" + in_words(measure);
+  out += in_words("rows", recipe.rows) + in_words("columns", recipe.columns);
   auto missing = recipe.missing;
   const int context = r.model.empty() ? 0 : describe_model(r.model).info.context;
   const auto absent = papers::not_at_hand(recipe, r.data, context);
@@ -113,7 +113,7 @@ void show_recipe(const Raw& r) {
 void add_papers_show(CLI::App& papers) {
   auto* const command =
       papers.add_subcommand("show", "what a table or figure is, what the paper used, and what of that is at hand");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawShow>();
   command->add_option("NAME", raw->recipe, "ems/table-9, … as winnow papers lists them, or a recipe's file")
       ->required();
   command->add_option("-m,--model", raw->model, "GGUF file whose context is compared with the paper's lengths")

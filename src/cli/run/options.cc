@@ -18,14 +18,14 @@ namespace winnow::cli {
 namespace {
 
 /// What CLI11 fills in before it can be checked.
-struct Raw {
+struct RawRun {
   RunOptions options;
   CommonArguments common;
   std::string protocol = "question-aware";
   std::string grammar;
 };
 
-void add_own_options(CLI::App& run, Raw& r) {
+void add_own_options(CLI::App& run, RawRun& r) {
   const auto settled = [&r](CLI::Option* option) { r.common.not_with_load.push_back(option); };
   run.add_option("-p,--prompt", r.options.questions, "question about the text; several are asked of the same text");
   settled(run.add_option("--protocol", r.protocol, "compress after or before the question is seen")
@@ -67,7 +67,7 @@ std::string grammar_in(const std::string& path) {
 }
 
 /// Parses all options, and refuses here what is wrong, before a model is loaded.
-RunOptions checked(Raw& r) {
+RunOptions checked_run(RawRun& r) {
   RunOptions& o = r.options;
   r.common.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
   const auto saved = check_common(r.common, o);
@@ -86,7 +86,7 @@ RunOptions checked(Raw& r) {
 
 void add_run(CLI::App& app) {
   auto* const run = app.add_subcommand("run", "read a text, keep what matters, answer");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawRun>();
   add_common_options(*run, raw->common, raw->options);
   add_own_options(*run, *raw);
   run->footer(
@@ -94,7 +94,7 @@ void add_run(CLI::App& app) {
       "A text that is read once and asked many times:\n"
       "  winnow run -m model.gguf -f long.txt --kv snapkv --budget 512 --save-kv long.kv\n"
       "  winnow run -m model.gguf --load-kv long.kv -p \"Who is the prince?\"");
-  run->callback([raw] { run_command(checked(*raw)); });
+  run->callback([raw] { run_command(checked_run(*raw)); });
 }
 
 }  // namespace winnow::cli

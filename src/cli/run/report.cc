@@ -11,6 +11,7 @@
 
 #include "base/as_size.h"
 #include "base/format.h"
+#include "cli/wording.h"
 #include "winnow/version.h"
 
 namespace winnow::cli {
@@ -24,8 +25,6 @@ std::size_t rss_peak() {
   getrusage(RUSAGE_SELF, &usage);
   return as_size(usage.ru_maxrss) * 1024;
 }
-
-double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
 
 Json model_json(const ModelInfo& m) {
   return {{"path", m.path},         {"arch", m.arch},           {"name", m.name},

@@ -28,7 +28,7 @@ constexpr const char* kStoreForm =
     "password (default: nowhere)";
 
 /// What CLI11 fills in before it can be checked.
-struct Raw {
+struct RawServe {
   ServeOptions options;
   CommonArguments common;
   std::string protocol = "question-aware";
@@ -45,7 +45,7 @@ struct Raw {
   CLI::Option* seed = nullptr;
 };
 
-void add_network_options(CLI::App& serve, Raw& r) {
+void add_network_options(CLI::App& serve, RawServe& r) {
   auto& server = r.options.server;
   serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, this machine alone)");
   serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(CLI::Range(0, 65535));
@@ -61,17 +61,17 @@ void add_network_options(CLI::App& serve, Raw& r) {
       ->check(counts_from(1));
 }
 
-void add_log_options(CLI::App& serve, Raw& r) {
+void add_log_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--log-format", r.log_format, "a line for each request on stderr: text (default), or json")
       ->check(CLI::IsMember({"text", "json"}));
 }
 
-void add_store_options(CLI::App& serve, Raw& r) {
+void add_store_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--documents", r.options.server.documents, fmt::format("where documents are kept: {}", kStoreForm));
   serve.add_option("--sessions", r.options.server.sessions, fmt::format("where sessions are kept: {}", kStoreForm));
 }
 
-void add_load_options(CLI::App& serve, Raw& r) {
+void add_load_options(CLI::App& serve, RawServe& r) {
   auto& engine = r.options.server.engine;
   serve.add_option("--memory", r.memory,
                    "what requests may take together, without the weights: 4GiB (default: 80 % of what is there)");
@@ -95,7 +95,7 @@ void add_load_options(CLI::App& serve, Raw& r) {
       ->check(counts_from(0));
 }
 
-void add_request_options(CLI::App& serve, Raw& r) {
+void add_request_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--protocol", r.protocol, "compress after or before the last question is seen")
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   serve
@@ -127,7 +127,7 @@ std::vector<server::ApiKey> keys_in(const std::string& path) {
   return out;
 }
 
-void check_keys(Raw& r) {
+void check_keys(RawServe& r) {
   auto& keys = r.options.server.keys;
   for (const auto& key : r.keys) {
     if (key.empty()) throw UsageError("--api-key is empty: everybody could use the server");
@@ -140,14 +140,14 @@ void check_keys(Raw& r) {
   }
 }
 
-std::optional<server::TlsFiles> tls_of(const Raw& r) {
+std::optional<server::TlsFiles> tls_of(const RawServe& r) {
   if (r.tls_cert.empty() != r.tls_key.empty()) throw UsageError("--tls-cert and --tls-key go together: give both");
   if (r.tls_cert.empty()) return std::nullopt;
   return server::TlsFiles{r.tls_cert, r.tls_key};
 }
 
 /// Parses all options, and refuses here what is wrong, before a model is loaded.
-ServeOptions checked(Raw& r) {
+ServeOptions checked_serve(RawServe& r) {
   ServeOptions& o = r.options;
   r.common.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
   check_common(r.common, o);
@@ -177,7 +177,7 @@ ServeOptions checked(Raw& r) {
 
 void add_serve(CLI::App& app) {
   auto* const serve = app.add_subcommand("serve", "answer requests over HTTP, as OpenAI's servers do");
-  const auto raw = std::make_shared<Raw>();
+  const auto raw = std::make_shared<RawServe>();
   raw->options.generate.max_tokens = kAnswerTokens;
   add_serving_options(*serve, raw->common, raw->options);
   raw->seed = serve->get_option("--seed");
@@ -190,7 +190,7 @@ void add_serve(CLI::App& app) {
       "What a request does not say is taken from the options. It may choose its own method and budget:\n"
       "  {\"messages\": [...], \"winnow\": {\"kv\": \"snapkv\", \"budget\": \"10%\"}}\n"
       "Example:\n  winnow serve -m model.gguf --kv ada-snapkv --budget 512 --memory 4GiB");
-  serve->callback([raw] { serve_command(checked(*raw)); });
+  serve->callback([raw] { serve_command(checked_serve(*raw)); });
 }
 
 }  // namespace winnow::cli

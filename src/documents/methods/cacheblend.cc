@@ -48,7 +48,7 @@ std::vector<int> largest(std::span<const double> deviation, int count) {
   return rows;
 }
 
-Steps run(const AskContext& context) {
+Steps run_cacheblend(const AskContext& context) {
   const auto& joint = context.joint;
   const int layers = context.hparams().n_layer;
   const double share = context.options.number("share");
@@ -91,7 +91,7 @@ AskMethod cacheblend() {
                    "of the tokens that are recomputed behind the first layer"},
                   {"schedule", policy::Option::Choice{"fixed", {"fixed", "decreasing"}},
                    "whether the same tokens are recomputed in all layers, or ever fewer"}},
-      .run = run};
+      .run = run_cacheblend};
 }
 
 }  // namespace winnow::documents::methods

@@ -7,7 +7,7 @@ namespace winnow::documents::methods {
 
 namespace {
 
-Steps run(const AskContext& context) {
+Steps run_epic(const AskContext& context) {
   const auto& joint = context.joint;
   const int initial = context.options.integer("initial");
   const int local = context.options.integer("local");
@@ -36,7 +36,7 @@ AskMethod epic() {
       .options = {{"initial", policy::Option::Integer{16, 0, 1 << 30},
                    "first tokens of a document that are recomputed"},
                   {"local", policy::Option::Integer{0, 0, 1 << 30}, "last tokens of a document that are recomputed"}},
-      .run = run};
+      .run = run_epic};
 }
 
 }  // namespace winnow::documents::methods

@@ -22,7 +22,7 @@ cache::KeepPlan received(const Joint& joint, int layer) {
   return plan;
 }
 
-Steps run(const AskContext& context) {
+Steps run_multi_infllm(const AskContext& context) {
   const auto& joint = context.joint;
   Assembly assembly(context.session, joint, context.cache, joint.tokens());
   {
@@ -48,7 +48,7 @@ AskMethod multi_infllm() {
           .paper = "the baseline of SamKV's paper (2025), after Xiao et al. 2024, InfLLM",
           .options = {},
           .cache_spec = "infllm",
-          .run = run};
+          .run = run_multi_infllm};
 }
 
 }  // namespace winnow::documents::methods

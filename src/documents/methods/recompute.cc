@@ -27,7 +27,7 @@ std::vector<Token> joint_tokens(const AskContext& context) {
   return out;
 }
 
-Steps run(const AskContext& context) {
+Steps run_recompute(const AskContext& context) {
   const StageTimer timer(context.asked, "prefill");
   const auto text = joint_tokens(context);
   const std::vector<std::vector<Token>> questions = {{context.question.begin(), context.question.end()}};
@@ -56,7 +56,7 @@ AskMethod recompute() {
                        "whether the beginning-of-sequence token stands at the very beginning or before each document"}},
           .cache_spec = "full",
           .takes_compressed = true,
-          .run = run};
+          .run = run_recompute};
 }
 
 }  // namespace winnow::documents::methods

@@ -5,7 +5,7 @@ namespace winnow::documents::methods {
 
 namespace {
 
-Steps run(const AskContext& context) {
+Steps run_reuse(const AskContext& context) {
   const auto& joint = context.joint;
   const auto places = context.options.text("positions") == "raw" ? KeyPlaces::raw : KeyPlaces::shifted;
   Assembly assembly(context.session, joint, context.cache, joint.tokens(), places);
@@ -40,7 +40,7 @@ AskMethod reuse() {
                        "whether keys move with their document or stay turned as from position 0"}},
           .cache_spec = "full",
           .takes_compressed = true,
-          .run = run};
+          .run = run_reuse};
 }
 
 }  // namespace winnow::documents::methods

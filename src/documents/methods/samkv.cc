@@ -181,7 +181,7 @@ class SamKv {
   std::vector<LayerChoice> choices_;  ///< [layer]
 };
 
-Steps run(const AskContext& context) {
+Steps run_samkv(const AskContext& context) {
   SamKv samkv(context);
   auto work = samkv.run();
   while (work.advance()) co_yield kPause;
@@ -227,7 +227,7 @@ AskMethod samkv() {
                    "deviations below the mean that make an exponent an outlier"},
                   {"deciding", Option::WordOrInteger{"paper", 1, 100000},
                    "last layers that decide how many blocks are offered; paper: 14 of 100, as its three models"}},
-      .run = run};
+      .run = run_samkv};
 }
 
 }  // namespace winnow::documents::methods

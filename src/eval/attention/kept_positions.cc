@@ -14,7 +14,7 @@ namespace winnow::eval {
 namespace {
 
 /// What one cache keeps, of all KV heads so far.
-struct Tally {
+struct KeptTally {
   std::vector<double> parts = std::vector<double>(kParts);
   std::array<double, 3> by_source = {};  ///< GlobalLocal::Source
   double second_half = 0;
@@ -55,7 +55,7 @@ Measure keeping() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
     const auto kept = kept_by(caches);
-    std::vector<Tally> tallies(caches.size());
+    std::vector<KeptTally> tallies(caches.size());
     observe(session, tokens_of(tokenized), [&](const ObservedLayer& layer) {
       for (int kv_head = 0; kv_head < layer.view.shape.kv_heads; ++kv_head) {
         const GlobalLocal scores(layer, HeadAttention(layer, kv_head), kv_head);

@@ -12,7 +12,7 @@ namespace winnow::eval {
 namespace {
 
 /// One choice after one cache.
-struct Line {
+struct OfferedLine {
   Cache cache;
   Logits logits;
   const std::vector<Token>& tokens;
@@ -38,7 +38,7 @@ std::vector<Tokenised> tokenised(const Model& model, const std::vector<Choice>& 
 }
 
 /// Counts the token at `t` of every line that has one, and reads it unless it is the last one.
-void advance(Session& session, std::vector<Line>& lines, std::size_t t) {
+void advance(Session& session, std::vector<OfferedLine>& lines, std::size_t t) {
   std::vector<Cache*> caches;
   std::vector<Token> tokens;
   std::vector<Logits*> logits;
@@ -53,7 +53,7 @@ void advance(Session& session, std::vector<Line>& lines, std::size_t t) {
   if (!caches.empty()) step(session, caches, tokens, logits);
 }
 
-double likelihood_of(const Line& line, Likelihood likelihood) {
+double likelihood_of(const OfferedLine& line, Likelihood likelihood) {
   const auto scored = static_cast<double>(line.tokens.size() - line.given);
   return likelihood == Likelihood::sum ? line.log_p : line.log_p / std::max(1.0, scored);
 }
@@ -66,7 +66,7 @@ Measure choosing(Likelihood likelihood) {
     const auto& choices = tokenized.sample->choices;
     const auto texts = tokenised(session.model(), choices);
     const auto begin = Clock::now();
-    std::vector<Line> lines;
+    std::vector<OfferedLine> lines;
     std::size_t longest = 0;
     for (std::size_t i = 0; i < caches.size(); ++i) {
       for (const auto& text : texts) {

@@ -14,7 +14,7 @@ namespace winnow::eval {
 namespace {
 
 /// The likelihoods of the tokens so far, with one cache.
-struct Tally {
+struct ForcedTally {
   double nll = 0;
   double nll_before = 0;  ///< when the last span ended
   int hits = 0;
@@ -41,7 +41,7 @@ Measure teacher_forcing(int every) {
   return [every](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
                  std::vector<Logits> logits) {
     const auto tokens = session.model().tokenize(tokenized.sample->references.front());
-    std::vector<Tally> tallies(caches.size());
+    std::vector<ForcedTally> tallies(caches.size());
     std::vector<Record> out(caches.size());
     const auto begin = Clock::now();
     for (std::size_t t = 0; t + 1 < tokens.size(); ++t) {

@@ -11,7 +11,7 @@ namespace winnow::eval {
 
 namespace {
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool has_choice(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -37,11 +37,11 @@ double share_of(std::string_view right, std::string_view answer) {
 double classification(std::string_view answer, std::string_view right, std::span<const std::string> classes) {
   std::vector<std::string_view> named;
   for (const auto& name : classes) {
-    if (has(answer, name)) named.push_back(name);
+    if (has_choice(answer, name)) named.push_back(name);
   }
   // The official script erases from the list while it iterates, and so skips the element after each erased one.
   for (std::size_t i = 0; i < named.size(); ++i) {
-    if (has(right, named[i]) && named[i] != right) named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
+    if (has_choice(right, named[i]) && named[i] != right) named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return std::count(named.begin(), named.end(), right) > 0 ? 1.0 / static_cast<double>(named.size()) : 0;
 }

@@ -54,7 +54,7 @@ std::size_t count_different(const Sentences& sentences) {
   return all.size();
 }
 
-double rouge_l(const Sentences& answer, const Sentences& reference) {
+double rouge_l_of(const Sentences& answer, const Sentences& reference) {
   if (answer.empty() || reference.empty()) return 0;
   std::set<icu::UnicodeString> common;
   for (const auto& expected : reference) {
@@ -75,12 +75,12 @@ icu::UnicodeString joined(const Words& words) {
 }  // namespace
 
 double rouge_l(std::string_view answer, std::string_view reference) {
-  return rouge_l(sentences_of(unicode_of(answer)), sentences_of(unicode_of(reference)));
+  return rouge_l_of(sentences_of(unicode_of(answer)), sentences_of(unicode_of(reference)));
 }
 
 double rouge_l_zh(std::string_view answer, std::string_view reference) {
-  return rouge_l(sentences_of(joined(segment(unicode_of(answer)))),
-                 sentences_of(joined(segment(unicode_of(reference)))));
+  return rouge_l_of(sentences_of(joined(segment(unicode_of(answer)))),
+                    sentences_of(joined(segment(unicode_of(reference)))));
 }
 
 }  // namespace winnow::eval

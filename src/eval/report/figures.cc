@@ -16,7 +16,7 @@ namespace {
 
 enum class Axis : std::uint8_t { bytes, entries, percent };
 
-constexpr double kMiB = 1 << 20;
+constexpr double kMiBOfAxis = 1 << 20;
 
 const char* title_of(Axis axis) {
   return axis == Axis::bytes     ? "MiB held"
@@ -26,7 +26,7 @@ const char* title_of(Axis axis) {
 
 /// Nothing for a budget of another unit.
 std::optional<double> place_of(const MethodKey& method, const Cell& cell, Axis axis) {
-  if (axis == Axis::bytes) return cell.bytes_held / kMiB;
+  if (axis == Axis::bytes) return cell.bytes_held / kMiBOfAxis;
   const auto budget = budget_of(method);
   if (!budget || budget->unit() != (axis == Axis::entries ? Budget::Unit::entries : Budget::Unit::percent)) return {};
   return budget->amount();
@@ -57,7 +57,7 @@ double mean_height(const Curve& curve) {
   return sum / static_cast<double>(curve.points.size());
 }
 
-void best_first(std::vector<Curve>& curves, Better better) {
+void best_curves_first(std::vector<Curve>& curves, Better better) {
   std::stable_sort(curves.begin(), curves.end(), [&](const Curve& a, const Curve& b) {
     return better == Better::lower ? mean_height(a) < mean_height(b) : mean_height(a) > mean_height(b);
   });
@@ -84,7 +84,7 @@ void add_chart(const Table& table, const Column& column, const Quantity& quantit
   chart.curves = curves_of(table, column, quantity, axis);
   if (axis != Axis::bytes) chart.x_tics = places_of(chart.curves);
   if (chart.curves.empty() || (axis != Axis::bytes && chart.x_tics.size() < 2)) return;
-  best_first(chart.curves, quantity.better);
+  best_curves_first(chart.curves, quantity.better);
   chart.y_scale = quantity.scale;
   const Cell* full = table.find({"full", "", "f16"}, column);
   if (has(full, quantity) && fits(quantity, figure(*full, quantity)) && quantity.name != "kl")
@@ -104,11 +104,6 @@ bool is_speed(const std::string& task) { return task == "efficiency" || task.sta
 std::optional<double> number(const std::string& text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return {};
   return std::stod(text);
-}
-
-std::string label(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? "" : found->second;
 }
 
 std::string with_budget(const Record& record) {
@@ -179,7 +174,7 @@ std::vector<Chart> charts_of_spans(const std::string& prefix, const std::vector<
     Chart chart = form;
     chart.title = column + ", " + form.title;
     chart.curves = curves_of(courses, height);
-    best_first(chart.curves, Better::lower);
+    best_curves_first(chart.curves, Better::lower);
     if (chart.x_scale == Scale::logarithmic) chart.x_tics = places_of(chart.curves);
     if (!chart.curves.empty()) out.push_back(std::move(chart));
   }
@@ -206,13 +201,13 @@ std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std
   };
   std::vector<std::pair<Kind, std::map<std::string, Places>>> all;  // by budget
   for (const auto& record : records) {
-    const std::string length = label(record, "length");
-    const std::string depth = label(record, "depth");
+    const std::string length = label_of(record, "length");
+    const std::string depth = label_of(record, "depth");
     if (protocol_of(record.key) != protocol || !record.skipped.empty() || length.empty() || depth.empty() ||
         is_speed(record.key.task))
       continue;
     const Kind key{record.key.task,
-                   record.key.task + (label(record, "kind").empty() ? "" : " " + label(record, "kind")),
+                   record.key.task + (label_of(record, "kind").empty() ? "" : " " + label_of(record, "kind")),
                    name_of(MethodKey{record.key.spec, "", record.key.kv_type})};
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
     if (found == all.end()) found = all.insert(all.end(), {key, {}});
@@ -236,7 +231,7 @@ std::vector<Chart> speed_of(const std::vector<Record>& records, const std::strin
   for (const auto& record : records) {
     if (protocol_of(record.key) != protocol || !record.skipped.empty() || !is_speed(record.key.task)) continue;
     const double depth =
-        number(label(record, "depth")).value_or(number(label(record, "length")).value_or(record.prompt_tokens));
+        number(label_of(record, "depth")).value_or(number(label_of(record, "length")).value_or(record.prompt_tokens));
     for (const auto& [name, value] : record.values) by_value[name][with_budget(record)][depth].push_back(value);
   }
   std::vector<Chart> out;
@@ -244,7 +239,7 @@ std::vector<Chart> speed_of(const std::vector<Record>& records, const std::strin
     const Quantity quantity = quantity_of(value);
     Chart chart = chart_of(quantity.title, "tokens of the prompt", quantity.title);
     chart.curves = curves_of(courses, [&](double mean) { return mean / quantity.unit; });
-    best_first(chart.curves, quantity.better);
+    best_curves_first(chart.curves, quantity.better);
     chart.x_tics = places_of(chart.curves);
     if (!chart.curves.empty()) out.push_back(std::move(chart));
   }

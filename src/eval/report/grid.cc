@@ -14,7 +14,7 @@ namespace {
 
 using Figures = std::vector<std::optional<double>>;
 
-struct Line {
+struct GridLine {
   MethodKey method;  ///< of its first budget
   Figures figures;
 };
@@ -25,7 +25,7 @@ bool is_there(const Table& table, const MethodKey& method, const Column& column)
 }
 
 /// Of a column, from the smallest.
-std::vector<std::string> budgets_of(const Table& table, const Column& column) {
+std::vector<std::string> budgets_in(const Table& table, const Column& column) {
   std::vector<std::string> out;
   for (const auto& method : table.methods) {
     if (method.budget.empty() || !is_there(table, method, column)) continue;
@@ -34,9 +34,9 @@ std::vector<std::string> budgets_of(const Table& table, const Column& column) {
   return out;
 }
 
-Line line_of(const Table& table, const Column& column, const Quantity& quantity, const MethodKey& method,
-             const std::vector<std::string>& budgets) {
-  Line out{method, {}};
+GridLine grid_line(const Table& table, const Column& column, const Quantity& quantity, const MethodKey& method,
+                   const std::vector<std::string>& budgets) {
+  GridLine out{method, {}};
   for (const auto& budget : budgets) {
     const Cell* cell = table.find({method.spec, method.budget.empty() ? "" : budget, method.kv_type}, column);
     out.figures.push_back(has(cell, quantity) ? std::optional(figure(*cell, quantity)) : std::nullopt);
@@ -44,20 +44,20 @@ Line line_of(const Table& table, const Column& column, const Quantity& quantity,
   return out;
 }
 
-std::vector<Line> lines_of(const Table& table, const Column& column, const Quantity& quantity,
-                           const std::vector<std::string>& budgets) {
-  std::vector<Line> out;
+std::vector<GridLine> grid_lines(const Table& table, const Column& column, const Quantity& quantity,
+                                 const std::vector<std::string>& budgets) {
+  std::vector<GridLine> out;
   for (const auto& method : table.methods) {
-    const auto is_same = [&](const Line& line) {
+    const auto is_same = [&](const GridLine& line) {
       return line.method.spec == method.spec && line.method.kv_type == method.kv_type;
     };
     if (!is_there(table, method, column) || std::any_of(out.begin(), out.end(), is_same)) continue;
-    out.push_back(line_of(table, column, quantity, method, budgets));
+    out.push_back(grid_line(table, column, quantity, method, budgets));
   }
   return out;
 }
 
-std::optional<double> mean_of(const std::vector<Line>& lines, std::size_t at) {
+std::optional<double> mean_at(const std::vector<GridLine>& lines, std::size_t at) {
   double sum = 0;
   int n = 0;
   for (const auto& line : lines) {
@@ -68,7 +68,7 @@ std::optional<double> mean_of(const std::vector<Line>& lines, std::size_t at) {
 
 /// How far a line is above the others, as a mean over its own budgets, so that a method that was only measured with
 /// large budgets has no advantage.
-double height(const Line& line, const Figures& means) {
+double height(const GridLine& line, const Figures& means) {
   double sum = 0;
   int n = 0;
   for (std::size_t i = 0; i < means.size(); ++i) {
@@ -77,24 +77,25 @@ double height(const Line& line, const Figures& means) {
   return n == 0 ? 0 : sum / n;
 }
 
-void best_first(std::vector<Line>& lines, Better better) {
-  const auto first =
-      std::stable_partition(lines.begin(), lines.end(), [](const Line& line) { return line.method.budget.empty(); });
+void best_lines_first(std::vector<GridLine>& lines, Better better) {
+  const auto first = std::stable_partition(lines.begin(), lines.end(),
+                                           [](const GridLine& line) { return line.method.budget.empty(); });
   if (better == Better::unknown) return;
-  const std::vector<Line> with_budget(first, lines.end());
+  const std::vector<GridLine> with_budget(first, lines.end());
   Figures means;
   for (std::size_t i = 0; i < (lines.empty() ? 0 : lines.front().figures.size()); ++i)
-    means.push_back(mean_of(with_budget, i));
+    means.push_back(mean_at(with_budget, i));
   const double sign = better == Better::lower ? -1 : 1;
-  std::stable_sort(first, lines.end(),
-                   [&](const Line& a, const Line& b) { return sign * height(a, means) > sign * height(b, means); });
+  std::stable_sort(first, lines.end(), [&](const GridLine& a, const GridLine& b) {
+    return sign * height(a, means) > sign * height(b, means);
+  });
 }
 
 Grid grid_of(const Table& table, const Column& column, const Quantity& quantity,
              const std::vector<std::string>& budgets) {
   Grid out{fmt::format("{}: {}", name_of(column), quantity.title), budgets, {}};
-  auto lines = lines_of(table, column, quantity, budgets);
-  best_first(lines, quantity.better);
+  auto lines = grid_lines(table, column, quantity, budgets);
+  best_lines_first(lines, quantity.better);
   for (const auto& line : lines) out.rows.push_back({name_of(line.method), {}});
   for (std::size_t i = 0; i < budgets.size(); ++i) {
     const auto best = best_of(table, column, quantity, budgets[i]);
@@ -107,8 +108,8 @@ Grid grid_of(const Table& table, const Column& column, const Quantity& quantity,
   return out;
 }
 
-void add_grids(const Table& table, const Column& column, std::vector<Grid>& to) {
-  const auto budgets = budgets_of(table, column);
+void add_column_grids(const Table& table, const Column& column, std::vector<Grid>& to) {
+  const auto budgets = budgets_in(table, column);
   if (budgets.size() < 2) return;
   for (const auto& quantity : quantities_of(table, column)) to.push_back(grid_of(table, column, quantity, budgets));
 }
@@ -117,7 +118,7 @@ void add_grids(const Table& table, const Column& column, std::vector<Grid>& to) 
 
 std::vector<Grid> grids_of(const Summary& summary) {
   std::vector<Grid> out;
-  summary.for_each_headline([&](const Table& table, const Column& column) { add_grids(table, column, out); });
+  summary.for_each_headline([&](const Table& table, const Column& column) { add_column_grids(table, column, out); });
   return out;
 }
 

@@ -22,8 +22,8 @@ std::string listed(const std::set<std::string>& names) {
   return out;
 }
 
-std::string head_of(const std::vector<Record>& records, const std::vector<std::string>& folders,
-                    const std::vector<Summary>& summaries) {
+std::string page_head(const std::vector<Record>& records, const std::vector<std::string>& folders,
+                      const std::vector<Summary>& summaries) {
   std::set<std::string> models;
   std::set<std::string> samples;
   for (const auto& record : records) {
@@ -97,7 +97,7 @@ std::string to_page(const std::vector<Record>& records, const std::vector<std::s
   const auto summaries = summarize(records);
   const bool draws = has_gnuplot();
   DrawnPage page("winnow eval report");
-  page.add(head_of(records, folders, summaries));
+  page.add(page_head(records, folders, summaries));
   if (!draws) page.add(kNoGnuplot);
   for (const auto& summary : summaries) {
     page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));

@@ -12,7 +12,7 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr const char* kRaw = "raw";
+constexpr const char* kRawFormat = "raw";
 constexpr const char* kFirstLine = "first_line";
 
 /// Whether a field has the value that is not the usual one. Throws InputError for a third.
@@ -25,11 +25,11 @@ bool is_set(const nlohmann::json& line, const char* field, const std::string& us
 
 /// {"text", "documents", "question" or "input", "answer_prefix", "outputs", "metric", "max_tokens", "id", …}, as
 /// docs/tasks.md has them: text and outputs as L-Eval has them.
-Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
+Sample custom_sample(const nlohmann::json& line, int number, const std::string& task) {
   Sample out = begin_sample(line, number, task);
   if (line.contains("documents")) out.documents = documents_of(line);
   out.prompt.question = line.contains("question") ? line["question"].get<std::string>() : line.value("input", "");
-  if (is_set(line, "format", "chat", kRaw)) out.prompt.format = PromptFormat::raw;
+  if (is_set(line, "format", "chat", kRawFormat)) out.prompt.format = PromptFormat::raw;
   out.begun = line.value("answer_prefix", "");
   out.labels = line.value("labels", out.labels);
   out.references = line.at("outputs").get<std::vector<std::string>>();
@@ -46,7 +46,7 @@ Sample sample_of(const nlohmann::json& line, int number, const std::string& task
 
 Task custom_task(const std::string& path, const TaskOptions& options) {
   return {read_samples(path, options,
-                       [&](const nlohmann::json& line, int number) { return sample_of(line, number, path); }),
+                       [&](const nlohmann::json& line, int number) { return custom_sample(line, number, path); }),
           answering()};
 }
 
@@ -65,7 +65,7 @@ std::string line_of(const Sample& sample) {
   if (sample.scored == ScoredText::first_line) line["scored"] = kFirstLine;
   if (!sample.classes.empty()) line["classes"] = sample.classes;
   line["max_tokens"] = sample.max_tokens;
-  if (sample.prompt.format == PromptFormat::raw) line["format"] = kRaw;
+  if (sample.prompt.format == PromptFormat::raw) line["format"] = kRawFormat;
   if (!sample.labels.empty()) line["labels"] = sample.labels;
   // Pieces of texts that a cut has left may be no UTF-8.
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';

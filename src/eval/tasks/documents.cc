@@ -55,7 +55,7 @@ std::vector<std::size_t> begins_of(const Passages& passages, const std::string& 
 }
 
 /// Moves the passages of a sample's text to its documents. What stands before them stays.
-void split(const Passages& passages, Sample& sample) {
+void split_documents(const Passages& passages, Sample& sample) {
   std::string& text = sample.prompt.text;
   const auto begins = begins_of(passages, text);
   if (begins.empty())
@@ -69,14 +69,14 @@ void split(const Passages& passages, Sample& sample) {
 
 Samples of_longbench(const Passages& passages, const TaskOptions& options) {
   return longbench_samples(passages.name, options, [&](Sample& sample) {
-    split(passages, sample);
+    split_documents(passages, sample);
     sample.labels.clear();  // their category would be the mean of these tasks and of LongBench's own
     sample.further = passages.further;
   });
 }
 
 /// {"documents", "question", "answers", "metric", "max_tokens", "id"}.
-Sample sample_of(const nlohmann::json& line, int number, const std::string& task) {
+Sample documents_sample(const nlohmann::json& line, int number, const std::string& task) {
   Sample out = begin_sample(line, number, task);
   for (const auto& document : documents_of(line)) out.documents.push_back(document + "\n\n");
   out.prompt.question = fmt::format("Question: {}\nAnswer:", line.at("question").get<std::string>());
@@ -90,7 +90,7 @@ Sample sample_of(const nlohmann::json& line, int number, const std::string& task
 Samples of_file(const std::filesystem::path& path, const TaskOptions& options) {
   const auto task = fmt::format("{}/{}", kFiles, path.stem().string());
   return read_samples(path.string(), options,
-                      [&](const nlohmann::json& line, int number) { return sample_of(line, number, task); });
+                      [&](const nlohmann::json& line, int number) { return documents_sample(line, number, task); });
 }
 
 /// All files of the data folder.
@@ -111,20 +111,20 @@ Samples of_files(const TaskOptions& options) {
   return out;
 }
 
-Samples named(Samples samples, const char* group) {
+Samples in_group(Samples samples, const char* group) {
   for (auto& sample : samples) sample.task.insert(0, group);
   return samples;
 }
 
-Task answered(Samples samples) { return {named(std::move(samples), kAnswered), answering()}; }
+Task answered(Samples samples) { return {in_group(std::move(samples), kAnswered), answering()}; }
 
 /// With the joint prefill, which is the full cache of the whole prompt.
 Task compared(Samples samples, const TaskOptions& options) {
-  return fidelity_of(named(std::move(samples), kCompared), options);
+  return fidelity_of(in_group(std::move(samples), kCompared), options);
 }
 
 /// A set of samples, of which there are two tasks.
-struct Set {
+struct DocumentsSet {
   std::string name;
   std::string source;
   std::string metric;
@@ -133,8 +133,8 @@ struct Set {
   std::function<Samples(const TaskOptions&)> samples;
 };
 
-std::vector<Set> all_sets() {
-  std::vector<Set> out;
+std::vector<DocumentsSet> all_sets() {
+  std::vector<DocumentsSet> out;
   for (const auto& passages : all_passages()) {
     out.push_back({passages.name, fmt::format("LongBench, {}'s passages", passages.name),
                    name_of(longbench_metric(passages.name)), fmt::format("longbench/{}.jsonl", passages.name),

@@ -13,17 +13,17 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr int kQuestion = 32;  // tokens at most
-constexpr int kTimes = 3;      // samples of each length
+constexpr int kTimedQuestion = 32;  // tokens at most
+constexpr int kTimes = 3;           // samples of each length
 
 /// Prompts from the essays of niah, each from another place.
-Task make(const Model& model, const TaskOptions& options) {
+Task make_efficiency(const Model& model, const TaskOptions& options) {
   const std::string text = read_folder(std::filesystem::path(options.data) / "needle");
   Task out;
   out.measure = timing();
   out.sharing = Sharing::alone;
   for (const int length : options.lengths.empty() ? std::vector{1024, 4096} : options.lengths) {
-    const int question = std::min(length / 2, kQuestion);
+    const int question = std::min(length / 2, kTimedQuestion);
     for (int i = 0; i < (options.limit > 0 ? options.limit : kTimes); ++i) {
       const auto from = std::string_view(text).substr(std::min(text.find(' ', 1000 * as_size(i)), text.size()));
       const auto parts = parts_of(model, from, std::array{length - question, question});
@@ -47,7 +47,7 @@ Task make(const Model& model, const TaskOptions& options) {
 
 void add_efficiency(std::vector<TaskInfo>& to) {
   to.push_back({"efficiency", "essays of --length tokens, each cache alone", "share of bytes saved",
-                "the last 32 tokens", make, "needle", "", TaskInfo::length});
+                "the last 32 tokens", make_efficiency, "needle", "", TaskInfo::length});
 }
 
 }  // namespace winnow::eval

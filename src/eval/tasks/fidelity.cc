@@ -14,26 +14,26 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr int kPromptTokens = 7000;
-constexpr int kAnswer = 64;
+constexpr int kFidelityTokens = 7000;
+constexpr int kFidelityAnswer = 64;
 constexpr int kLongAnswer = 1024;
 constexpr int kPieceTokens = 2000;  // of a text that is gone on with or talked about
 constexpr int kPieces = 3;          // of each text when nobody says
 
 /// LongBench prompts of all kinds, `limit` of each file.
-Task make(const Model& model, const TaskOptions& options) {
-  return fidelity_of(prompts_of(model, options, "fidelity", kPromptTokens, prompt_files(options)), options);
+Task make_fidelity(const Model& model, const TaskOptions& options) {
+  return fidelity_of(prompts_of(model, options, "fidelity", kFidelityTokens, prompt_files(options)), options);
 }
 
 /// What a long answer is asked for, and with what.
-struct Asked {
+struct AskedLengths {
   const char* kind;
   const char* folder;  ///< of the texts
   const char* before;  ///< what stands before a piece of a text
   const char* question;
 };
 
-constexpr Asked kAsked[] = {
+constexpr AskedLengths kAsked[] = {
     {"story", "text", "Here is a part of a longer text.\n\n",
      "\n\nThe text breaks off here. Write on from there, at length and in its own style."},
     {"conversation", "needle", "Here is a part of an essay.\n\n",
@@ -41,7 +41,7 @@ constexpr Asked kAsked[] = {
 };
 
 /// Pieces of texts with a question after them.
-std::vector<Sample> pieces_of(const Model& model, const TaskOptions& options, const Asked& asked) {
+std::vector<Sample> pieces_of(const Model& model, const TaskOptions& options, const AskedLengths& asked) {
   std::vector<Sample> out;
   const int count = options.limit > 0 ? options.limit : kPieces;
   const std::string text = read_folder(std::filesystem::path(options.data) / asked.folder);
@@ -65,7 +65,7 @@ std::vector<Sample> summaries(const Model& model, const TaskOptions& options) {
     const std::string name = std::filesystem::path(file).stem().string();
     if (name == "gov_report" || name == "multi_news" || name == "vcsum") files.push_back(file);
   }
-  auto out = prompts_of(model, options, "", kPromptTokens, files);
+  auto out = prompts_of(model, options, "", kFidelityTokens, files);
   for (auto& sample : out) {
     sample.prompt.format = PromptFormat::chat;
     sample.labels["kind"] = "summary";
@@ -98,10 +98,10 @@ Task make_long(const Model& model, const TaskOptions& options) {
 
 Task fidelity_of(std::vector<Sample> samples, const TaskOptions& options) {
   ForcedAnswer answer;
-  answer.length = options.answer > 0 ? options.answer : kAnswer;
+  answer.length = options.answer > 0 ? options.answer : kFidelityAnswer;
   for (auto& sample : samples) {
     sample.max_tokens = answer.length;
-    if (answer.length == kAnswer) continue;
+    if (answer.length == kFidelityAnswer) continue;
     sample.id += fmt::format("-answer-{}", answer.length);
     sample.labels["kind"] = fmt::format("answer {}", answer.length);
   }
@@ -110,7 +110,7 @@ Task fidelity_of(std::vector<Sample> samples, const TaskOptions& options) {
 
 void add_fidelity(std::vector<TaskInfo>& to) {
   to.push_back({"fidelity", "distance to the full cache, LongBench prompts", "agreement, kl", "the last 64 tokens",
-                make, "longbench-mini", "", TaskInfo::max_prompt});
+                make_fidelity, "longbench-mini", "", TaskInfo::max_prompt});
   to.push_back({"fidelity-long", "the same over long answers: summaries, stories, talk", "agreement, kl",
                 "the last 64 tokens, or what is asked of a text", make_long, "longbench-mini", "",
                 TaskInfo::length | TaskInfo::seed | TaskInfo::max_prompt});

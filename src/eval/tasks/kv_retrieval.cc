@@ -16,7 +16,7 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr int kMadeUp = 50;  // samples of each number of keys
+constexpr int kMadeUpPairs = 50;  // samples of each number of keys
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 /// Where a key of the paper's files stands, rounded to 25 percent.
@@ -26,7 +26,7 @@ int depth_of(std::size_t position, std::size_t count) {
 }
 
 /// Prompt as in "Lost in the Middle".
-Sample sample_of(const Pairs& pairs, std::size_t asked, int depth, const std::string& id) {
+Sample kv_sample(const Pairs& pairs, std::size_t asked, int depth, const std::string& id) {
   Sample out;
   out.task = "kv-retrieval";
   out.id = fmt::format("{}-{}", pairs.size(), id);
@@ -50,40 +50,40 @@ Sample of_line(const nlohmann::json& line, int number) {
   const auto pairs = line.at("ordered_kv_records").get<Pairs>();
   const auto key = line.at("key").get<std::string>();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs[i].first == key) return sample_of(pairs, i, depth_of(i, pairs.size()), std::to_string(number));
+    if (pairs[i].first == key) return kv_sample(pairs, i, depth_of(i, pairs.size()), std::to_string(number));
   }
   throw InputError(fmt::format("the key {} is not among the {} records", key, pairs.size()));
 }
 
-Sample made_up(int keys, int number, std::uint32_t seed, int depth) {
+Sample made_up_pairs(int keys, int number, std::uint32_t seed, int depth) {
   Random random(seed, "kv-retrieval", number);
   Pairs pairs;
   for (int i = 0; i < keys; ++i) {
     auto key = made_up_uuid(random);
     pairs.emplace_back(std::move(key), made_up_uuid(random));
   }
-  return sample_of(pairs, (pairs.size() - 1) * as_size(depth) / 100, depth, std::to_string(number));
+  return kv_sample(pairs, (pairs.size() - 1) * as_size(depth) / 100, depth, std::to_string(number));
 }
 
-std::vector<Sample> samples(int keys, const TaskOptions& options) {
+std::vector<Sample> kv_samples(int keys, const TaskOptions& options) {
   const auto file =
       std::filesystem::path(options.data) / "kv-retrieval" / fmt::format("kv-retrieval-{}_keys.jsonl", keys);
   if (std::filesystem::exists(file)) return read_samples(file.string(), options, of_line);
   const auto depths = depths_of(options);
-  return make_up(options, kMadeUp, [&](std::uint32_t seed, int number) {
-    return made_up(keys, number, seed, depths[as_size(number) % depths.size()]);
+  return make_up(options, kMadeUpPairs, [&](std::uint32_t seed, int number) {
+    return made_up_pairs(keys, number, seed, depths[as_size(number) % depths.size()]);
   });
 }
 
-Task make(const Model&, const TaskOptions& options) {
-  return task_by_length(options, {75, 140, 300}, [&](int keys) { return samples(keys, options); });
+Task make_kv_retrieval(const Model&, const TaskOptions& options) {
+  return task_by_length(options, {75, 140, 300}, [&](int keys) { return kv_samples(keys, options); });
 }
 
 }  // namespace
 
 void add_kv_retrieval(std::vector<TaskInfo>& to) {
   to.push_back({"kv-retrieval", "Lost in the Middle: files, or made up with --length keys",
-                name_of(Metric::contains_all), "the key whose value is asked for", make, "", "",
+                name_of(Metric::contains_all), "the key whose value is asked for", make_kv_retrieval, "", "",
                 TaskInfo::length | TaskInfo::seed});
 }
 

@@ -14,7 +14,7 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr int kMadeUp = 25;  // samples, as many as LongEval's files have
+constexpr int kMadeUpLines = 25;  // samples, as many as LongEval's files have
 
 constexpr const char* kBefore =
     "Below is a record of lines I want you to remember. Each line begins with 'line <line index>' and contains a "
@@ -23,13 +23,13 @@ constexpr const char* kBefore =
     "the end of the "
     "record, I will ask you to retrieve the corresponding <REGISTER_CONTENT> of a certain line index. Now the record "
     "start:\n\n";
-constexpr const char* kQuestion = "\nNow the record is over.";
+constexpr const char* kRecordEnd = "\nNow the record is over.";
 constexpr const char* kAsk = " Tell me what is the <REGISTER_CONTENT> in line {}? I need the number. ";
 
 /// `prompt` is cut where the record ends.
-Sample sample_of(const std::string& prompt, const std::string& number, int lines, const std::string& id) {
-  const auto cut = prompt.rfind(kQuestion);
-  if (cut == std::string::npos) throw InputError(fmt::format("the prompt has no \"{}\"", kQuestion + 1));
+Sample lines_sample(const std::string& prompt, const std::string& number, int lines, const std::string& id) {
+  const auto cut = prompt.rfind(kRecordEnd);
+  if (cut == std::string::npos) throw InputError(fmt::format("the prompt has no \"{}\"", kRecordEnd + 1));
   Sample out;
   out.task = "lines";
   out.id = fmt::format("{}-{}", lines, id);
@@ -42,7 +42,7 @@ Sample sample_of(const std::string& prompt, const std::string& number, int lines
   return out;
 }
 
-Sample made_up(int lines, int number, std::uint32_t seed) {
+Sample made_up_lines(int lines, int number, std::uint32_t seed) {
   Random random(seed, "lines", number);
   std::string prompt = kBefore;
   std::vector<std::pair<std::string, int>> records;
@@ -53,30 +53,31 @@ Sample made_up(int lines, int number, std::uint32_t seed) {
   for (const auto& [name, content] : records)
     prompt += fmt::format("line {}: REGISTER_CONTENT is <{}>\n", name, content);
   const auto& [name, content] = records[random.below(lines)];
-  return sample_of(prompt + kQuestion + fmt::format(kAsk, name), std::to_string(content), lines,
-                   std::to_string(number));
+  return lines_sample(prompt + kRecordEnd + fmt::format(kAsk, name), std::to_string(content), lines,
+                      std::to_string(number));
 }
 
-std::vector<Sample> samples(int lines, const TaskOptions& options) {
+std::vector<Sample> lines_samples(int lines, const TaskOptions& options) {
   const auto file = std::filesystem::path(options.data) / "lines" / fmt::format("{}_lines.jsonl", lines);
   if (std::filesystem::exists(file)) {
     return read_samples(file.string(), options, [&](const nlohmann::json& line, int number) {
-      return sample_of(line.at("prompt").get<std::string>(), line.at("expected_number").dump(), lines,
-                       std::to_string(number));
+      return lines_sample(line.at("prompt").get<std::string>(), line.at("expected_number").dump(), lines,
+                          std::to_string(number));
     });
   }
-  return make_up(options, kMadeUp, [&](std::uint32_t seed, int number) { return made_up(lines, number, seed); });
+  return make_up(options, kMadeUpLines,
+                 [&](std::uint32_t seed, int number) { return made_up_lines(lines, number, seed); });
 }
 
-Task make(const Model&, const TaskOptions& options) {
-  return task_by_length(options, {200, 300, 400}, [&](int lines) { return samples(lines, options); });
+Task make_lines(const Model&, const TaskOptions& options) {
+  return task_by_length(options, {200, 300, 400}, [&](int lines) { return lines_samples(lines, options); });
 }
 
 }  // namespace
 
 void add_lines(std::vector<TaskInfo>& to) {
   to.push_back({"lines", "LongEval line retrieval: files, or made up with --length lines", name_of(Metric::last_number),
-                "which line's number is asked for", make, "", "", TaskInfo::length | TaskInfo::seed});
+                "which line's number is asked for", make_lines, "", "", TaskInfo::length | TaskInfo::seed});
 }
 
 }  // namespace winnow::eval

@@ -86,7 +86,7 @@ struct Template {
 };
 
 /// The prompt of a line with the official fields.
-PromptText filled(const Template& form, const Json& line) {
+PromptText filled_form(const Template& form, const Json& line) {
   PromptText out;
   out.text = form.before + line.at("context").get<std::string>();
   out.question = form.between + line.value("input", "") + form.after;
@@ -94,7 +94,7 @@ PromptText filled(const Template& form, const Json& line) {
 }
 
 /// The prompt of a line that has it whole, cut before its question.
-PromptText cut(const Dataset& dataset, const Template& form, const std::string& prompt) {
+PromptText cut_prompt(const Dataset& dataset, const Template& form, const std::string& prompt) {
   const std::string mark = *dataset.question != '\0' ? dataset.question : form.between;
   const auto at = prompt.rfind(mark);
   if (at == std::string::npos)
@@ -116,8 +116,8 @@ class Reader {
     Sample out;
     out.task = dataset_.name;
     out.id = id_of(line).value_or(std::to_string(number));
-    out.prompt =
-        line.contains("prompt") ? cut(dataset_, form_, line["prompt"].get<std::string>()) : filled(form_, line);
+    out.prompt = line.contains("prompt") ? cut_prompt(dataset_, form_, line["prompt"].get<std::string>())
+                                         : filled_form(form_, line);
     out.prompt.format = dataset_.format;
     out.references = line.at("answers").get<std::vector<std::string>>();
     if (line.contains("all_classes") && line["all_classes"].is_array())
@@ -146,8 +146,8 @@ class Reader {
   int max_tokens_;
 };
 
-std::vector<Sample> samples_of(const Dataset& dataset, const TaskOptions& options,
-                               const std::function<void(Sample&)>& change) {
+std::vector<Sample> dataset_samples(const Dataset& dataset, const TaskOptions& options,
+                                    const std::function<void(Sample&)>& change) {
   const std::filesystem::path data(options.data);
   const Reader reader(dataset, data / "longbench-config");
   // The official files, or the extract.
@@ -169,7 +169,7 @@ const Dataset& dataset_of(const std::string& name) {
 
 std::vector<Sample> longbench_samples(const std::string& name, const TaskOptions& options,
                                       const std::function<void(Sample&)>& change) {
-  return samples_of(dataset_of(name), options, change);
+  return dataset_samples(dataset_of(name), options, change);
 }
 
 Metric longbench_metric(const std::string& name) { return dataset_of(name).metric; }
@@ -179,7 +179,7 @@ void add_longbench(std::vector<TaskInfo>& to) {
     to.push_back({fmt::format("longbench/{}", dataset.name), fmt::format("LongBench, {}", dataset.category),
                   name_of(dataset.metric), "the question is the template's part after the context",
                   [&dataset](const Model&, const TaskOptions& options) {
-                    return Task{samples_of(dataset, options, [](Sample&) {}), answering()};
+                    return Task{dataset_samples(dataset, options, [](Sample&) {}), answering()};
                   },
                   fmt::format("longbench/{}.jsonl", dataset.name), fmt::format("longbench-mini/{}.jsonl", dataset.name),
                   TaskInfo::max_prompt});

@@ -68,7 +68,7 @@ constexpr const char* kNouns =
     "tractor trumpet tulip turtle umbrella uncle valley village violin wagon walnut whale wheat whistle window winter "
     "wizard wolf zebra";
 
-std::vector<std::string> words_of(const char* text) {
+std::vector<std::string> split_words(const char* text) {
   std::vector<std::string> out;
   std::istringstream stream(text);
   for (std::string word; stream >> word;) out.push_back(word);
@@ -76,12 +76,12 @@ std::vector<std::string> words_of(const char* text) {
 }
 
 const std::vector<std::string>& adjectives() {
-  static const auto out = words_of(kAdjectives);
+  static const auto out = split_words(kAdjectives);
   return out;
 }
 
 const std::vector<std::string>& nouns() {
-  static const auto out = words_of(kNouns);
+  static const auto out = split_words(kNouns);
   return out;
 }
 

@@ -26,16 +26,16 @@ using needles::Kind;
 using needles::Shape;
 using needles::Wanted;
 
-constexpr int kMadeUp = 30;  // samples of each kind and length
+constexpr int kMadeUpNeedles = 30;  // samples of each kind and length
 constexpr int kLength = 2000;
 
-struct Named {
+struct NeedlesTask {
   Shape shape;
   const char* name;
   const char* source;
 };
 
-constexpr Named kShapes[] = {
+constexpr NeedlesTask kNeedlesTasks[] = {
     {Shape::one, "needles/one", "a word, a sentence, digits, an identifier or code, hidden in essays"},
     {Shape::alike, "needles/alike", "the same among three that look alike"},
     {Shape::hop, "needles/hop", "the same, asked for by another name that stands elsewhere"},
@@ -53,7 +53,7 @@ Haystack haystack_of(const TaskOptions& options) {
   return Haystack(out);
 }
 
-int count(const std::string& text, const std::string& part) {
+int occurrences(const std::string& text, const std::string& part) {
   int out = 0;
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
   return out;
@@ -63,7 +63,7 @@ bool stand_once(const Hidden& hidden, const std::string& around) {
   std::string sentences;
   for (const auto& sentence : hidden.sentences) sentences += sentence + "\n";
   return std::all_of(hidden.answers.begin(), hidden.answers.end(), [&](const std::string& answer) {
-    return count(sentences, answer) == 1 && string_match(hidden.question + "\n" + around, answer) == 0;
+    return occurrences(sentences, answer) == 1 && string_match(hidden.question + "\n" + around, answer) == 0;
   });
 }
 
@@ -71,7 +71,7 @@ bool stand_once(const Hidden& hidden, const std::string& around) {
 struct Common {
   const Model& model;
   const TaskOptions& options;
-  const Named& task;
+  const NeedlesTask& task;
   Haystack haystack;
 };
 
@@ -98,7 +98,7 @@ std::string id_of(const Common& common, const Cell& cell, int number) {
 }
 
 /// The first at the sample's depth, the others anywhere else.
-std::vector<int> depths_of(const Hidden& hidden, int first, Random& random) {
+std::vector<int> places_of_needles(const Hidden& hidden, int first, Random& random) {
   constexpr int kParts = 10;
   std::vector<int> out = {first};
   for (const int part : random.distinct(static_cast<int>(hidden.sentences.size()) - 1, kParts))
@@ -127,14 +127,14 @@ Drawn draw(const Common& common, const Cell& cell, Random& random) {
   return out;
 }
 
-Sample sample_of(const Common& common, const Cell& cell, std::uint32_t seed, int number) {
+Sample needles_sample(const Common& common, const Cell& cell, std::uint32_t seed, int number) {
   const auto& options = common.options;
   const auto depths = options.depths.empty() ? std::vector{10, 30, 50, 70, 90} : options.depths;
   const int depth = depths[as_size(number) % depths.size()];
   Random random(seed, fmt::format("{} {}{}", common.task.name, cell.kind.name, is_tuning(common) ? " tuning" : ""),
                 number);
   const auto [begin, hidden] = draw(common, cell, random);
-  Wanted wanted{cell.length, options.format.value_or(PromptFormat::chat), depths_of(hidden, depth, random), {}};
+  Wanted wanted{cell.length, options.format.value_or(PromptFormat::chat), places_of_needles(hidden, depth, random), {}};
   if (cell.place) wanted.borders = {options.chunk, *cell.place};
   Sample out;
   out.task = common.task.name;
@@ -160,7 +160,7 @@ std::vector<Kind> kinds_of(const TaskOptions& options) {
   return out;
 }
 
-Task make(const Named& task, const Model& model, const TaskOptions& options) {
+Task make_needles(const NeedlesTask& task, const Model& model, const TaskOptions& options) {
   const Common common{model, options, task, haystack_of(options)};
   std::vector<std::optional<Borders::Place>> places = {std::nullopt};
   if (options.chunk > 0) places = {Borders::Place::at, Borders::Place::off};
@@ -168,8 +168,8 @@ Task make(const Named& task, const Model& model, const TaskOptions& options) {
     std::vector<Sample> out;
     for (const auto& kind : kinds_of(options)) {
       for (const auto& place : places) {
-        auto more = make_up(options, kMadeUp, [&](std::uint32_t seed, int number) {
-          return sample_of(common, {kind, length, place}, seed, number);
+        auto more = make_up(options, kMadeUpNeedles, [&](std::uint32_t seed, int number) {
+          return needles_sample(common, {kind, length, place}, seed, number);
         });
         std::move(more.begin(), more.end(), std::back_inserter(out));
       }
@@ -181,10 +181,11 @@ Task make(const Named& task, const Model& model, const TaskOptions& options) {
 }  // namespace
 
 void add_needles(std::vector<TaskInfo>& to) {
-  for (const auto& task : kShapes) {
-    to.push_back({task.name, task.source, name_of(Metric::contains_all), "the question after the essays",
-                  [&task](const Model& model, const TaskOptions& options) { return make(task, model, options); },
-                  "needle", "", TaskInfo::length | TaskInfo::seed});
+  for (const auto& task : kNeedlesTasks) {
+    to.push_back(
+        {task.name, task.source, name_of(Metric::contains_all), "the question after the essays",
+         [&task](const Model& model, const TaskOptions& options) { return make_needles(task, model, options); },
+         "needle", "", TaskInfo::length | TaskInfo::seed});
   }
 }
 

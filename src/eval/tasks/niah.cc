@@ -40,7 +40,7 @@ std::string hide(const std::string& text, const char* sentence, int depth) {
   return text.substr(0, end) + stop + sentence + " " + text.substr(end + stop.size());
 }
 
-Sample sample_of(const std::string& text, const Needle& needle, std::size_t number, int length, int depth) {
+Sample niah_sample(const std::string& text, const Needle& needle, std::size_t number, int length, int depth) {
   Sample out;
   out.task = "niah";
   out.id = fmt::format("{}-{}-{}", length, depth, number);
@@ -54,7 +54,7 @@ Sample sample_of(const std::string& text, const Needle& needle, std::size_t numb
   return out;
 }
 
-Task make(const Model& model, const TaskOptions& options) {
+Task make_niah(const Model& model, const TaskOptions& options) {
   const std::string all = read_folder(std::filesystem::path(options.data) / "needle");
   return task_by_length(options, {1000, 2000, 4000}, [&](int length) {
     const std::string text = parts_of(model, all, std::span(&length, 1)).front();
@@ -62,7 +62,8 @@ Task make(const Model& model, const TaskOptions& options) {
     int made = 0;
     for (std::size_t n = 0; n < std::size(kNeedles); ++n) {
       for (const int depth : depths_of(options)) {
-        if (options.limit == 0 || made++ < options.limit) out.push_back(sample_of(text, kNeedles[n], n, length, depth));
+        if (options.limit == 0 || made++ < options.limit)
+          out.push_back(niah_sample(text, kNeedles[n], n, length, depth));
       }
     }
     return out;
@@ -73,7 +74,7 @@ Task make(const Model& model, const TaskOptions& options) {
 
 void add_niah(std::vector<TaskInfo>& to) {
   to.push_back({"niah", "Needle in a Haystack: five sentences, five depths", name_of(Metric::contains_all),
-                "the sentence that is to be completed", make, "needle", "", TaskInfo::length});
+                "the sentence that is to be completed", make_niah, "needle", "", TaskInfo::length});
 }
 
 }  // namespace winnow::eval

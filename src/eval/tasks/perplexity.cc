@@ -25,7 +25,7 @@ struct Cut {
 constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
 constexpr Cut kSliding = {"perplexity/sliding", 8192, 1, 4, 2048, 1000};
 
-Sample sample_of(const Model& model, const Cut& cut, std::string_view text, int length) {
+Sample perplexity_sample(const Model& model, const Cut& cut, std::string_view text, int length) {
   const int prompt = std::min(length / cut.share, cut.most);
   const auto parts = parts_of(model, text, std::array{prompt, length - prompt});
   Sample out;
@@ -37,7 +37,7 @@ Sample sample_of(const Model& model, const Cut& cut, std::string_view text, int 
   return out;
 }
 
-Task make(const Model& model, const Cut& cut, const TaskOptions& options) {
+Task make_perplexity(const Model& model, const Cut& cut, const TaskOptions& options) {
   Task out;
   out.measure = teacher_forcing(cut.every);
   const int count = options.limit > 0 ? options.limit : cut.samples;
@@ -45,7 +45,7 @@ Task make(const Model& model, const Cut& cut, const TaskOptions& options) {
     const std::string text = read_file(file);
     for (const int length : options.lengths.empty() ? std::vector{cut.length} : options.lengths) {
       for (int i = 0; i < count; ++i) {
-        auto sample = sample_of(model, cut, spread_piece(text, i, count), length);
+        auto sample = perplexity_sample(model, cut, spread_piece(text, i, count), length);
         sample.id = fmt::format("{}-{}-{}", file.stem().string(), length, i);
         sample.labels = {{"length", std::to_string(length)}, {"text", file.stem().string()}};
         out.samples.push_back(std::move(sample));
@@ -55,19 +55,19 @@ Task make(const Model& model, const Cut& cut, const TaskOptions& options) {
   return out;
 }
 
-void add(const Cut& cut, const char* source, const char* protocol, std::vector<TaskInfo>& to) {
+void add_perplexity_task(const Cut& cut, const char* source, const char* protocol, std::vector<TaskInfo>& to) {
   to.push_back({cut.name, source, "next-token accuracy", protocol,
-                [&cut](const Model& model, const TaskOptions& options) { return make(model, cut, options); }, "text",
-                "", TaskInfo::length});
+                [&cut](const Model& model, const TaskOptions& options) { return make_perplexity(model, cut, options); },
+                "text", "", TaskInfo::length});
 }
 
 }  // namespace
 
 void add_perplexity(std::vector<TaskInfo>& to) {
-  add(kChunked, "the texts of text/, 16 pieces of --length tokens each",
-      "none: half of a piece is read, the other half teacher-forced", to);
-  add(kSliding, "the same, one piece each, reported for every 1,000 tokens",
-      "none: a quarter is read (2,048 at most), the rest teacher-forced", to);
+  add_perplexity_task(kChunked, "the texts of text/, 16 pieces of --length tokens each",
+                      "none: half of a piece is read, the other half teacher-forced", to);
+  add_perplexity_task(kSliding, "the same, one piece each, reported for every 1,000 tokens",
+                      "none: a quarter is read (2,048 at most), the rest teacher-forced", to);
 }
 
 }  // namespace winnow::eval

@@ -22,7 +22,7 @@ using ruler::Made;
 using ruler::Maker;
 using ruler::Type;
 
-constexpr int kMadeUp = 50;  // samples of each length; the authors make 500
+constexpr int kMadeUpRuler = 50;  // samples of each length; the authors make 500
 
 const std::vector<Type>& types() {
   static const auto out = [] {
@@ -43,8 +43,8 @@ std::string trimmed(const std::string& text) {
 
 /// With a chat template, whose message ends with the question, the answer begins with the words that RULER's prompt
 /// ends with otherwise.
-Sample sample_of(const Type& type, const std::string& task, const std::string& id, const Made& made,
-                 PromptFormat format) {
+Sample ruler_sample(const Type& type, const std::string& task, const std::string& id, const Made& made,
+                    PromptFormat format) {
   Sample out;
   out.task = task;
   out.id = id;
@@ -94,7 +94,7 @@ class Filler {
 
  private:
   int tokens(const Made& made) const {
-    return tokenized(model_, sample_of(type_, "", "", made, format_), Protocol::aware, 0).tokens();
+    return tokenized(model_, ruler_sample(type_, "", "", made, format_), Protocol::aware, 0).tokens();
   }
 
   const Model& model_;
@@ -105,7 +105,7 @@ class Filler {
   int units_;
 };
 
-Task make(const Type& type, const Model& model, const TaskOptions& options) {
+Task make_ruler(const Type& type, const Model& model, const TaskOptions& options) {
   Task out;
   out.measure = answering();
   const auto format = options.format.value_or(PromptFormat::raw);
@@ -113,9 +113,9 @@ Task make(const Type& type, const Model& model, const TaskOptions& options) {
   for (const int length : options.lengths.empty() ? std::vector{4096} : options.lengths) {
     const Maker maker = type.maker(options, length);
     Filler filler(model, type, maker, format, length);
-    auto more = make_up(options, kMadeUp, [&](std::uint32_t seed, int number) {
-      auto sample = sample_of(type, task, fmt::format("{}-{}", length, number),
-                              filler.fill(Random(seed, task, number), number), format);
+    auto more = make_up(options, kMadeUpRuler, [&](std::uint32_t seed, int number) {
+      auto sample = ruler_sample(type, task, fmt::format("{}-{}", length, number),
+                                 filler.fill(Random(seed, task, number), number), format);
       sample.labels["length"] = std::to_string(length);
       sample.labels["category"] = fmt::format("RULER {}{}", length, format == PromptFormat::chat ? ", chat" : "");
       return sample;
@@ -154,8 +154,8 @@ Task ruler_file(const std::string& name, const TaskOptions& options) {
   const Type& type = type_of_file(path.stem().string());
   return {read_samples(path.string(), options,
                        [&](const nlohmann::json& line, int number) {
-                         return sample_of(type, name, std::to_string(line.value("index", number)),
-                                          made_by_authors(line), options.format.value_or(PromptFormat::raw));
+                         return ruler_sample(type, name, std::to_string(line.value("index", number)),
+                                             made_by_authors(line), options.format.value_or(PromptFormat::raw));
                        }),
           answering()};
 }
@@ -164,7 +164,7 @@ void add_ruler(std::vector<TaskInfo>& to) {
   for (const auto& type : types()) {
     to.push_back({fmt::format("ruler/{}", type.name), "RULER, made up with --length tokens", name_of(type.metric),
                   "the line that asks, with the words that the answer begins with",
-                  [&type](const Model& model, const TaskOptions& options) { return make(type, model, options); },
+                  [&type](const Model& model, const TaskOptions& options) { return make_ruler(type, model, options); },
                   type.needs, "", TaskInfo::length | TaskInfo::seed});
   }
 }

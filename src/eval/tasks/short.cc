@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// A question of multiple choice as the sets' files have it.
-struct Asked {
+struct Instruction {
   std::string stem;
   std::vector<std::string> options;
   std::size_t right = 0;
@@ -34,10 +34,10 @@ std::string between(const std::string& text, const std::string& begin, const std
 
 /// {"instruction": "… LEAD STEM\n\nAnswer1: … Answer2: … Answer format: …", "answer": "answer2"}, with Option for
 /// Answer likewise.
-Asked of_instruction(const Json& line, const std::string& lead, const std::string& label) {
+Instruction of_instruction(const Json& line, const std::string& lead, const std::string& label) {
   const auto text = line.at("instruction").get<std::string>();
   const auto answer = line.at("answer").get<std::string>();
-  Asked out;
+  Instruction out;
   out.stem = between(text, lead, "\n\n" + label + "1: ");
   const auto mark = [&](std::size_t number) { return fmt::format("{}{}: ", label, number); };
   for (std::size_t i = 1; text.find(mark(i)) != std::string::npos; ++i) {
@@ -51,7 +51,7 @@ Asked of_instruction(const Json& line, const std::string& lead, const std::strin
 }
 
 /// The cue is read after the compressed cache, so that all that is scored is read with it.
-Sample with_cue(const Asked& asked) {
+Sample with_cue(const Instruction& asked) {
   Sample out;
   out.prompt.question = asked.stem;
   for (const auto& option : asked.options) out.choices.push_back({option, "\nAnswer:", " " + option});
@@ -60,7 +60,7 @@ Sample with_cue(const Asked& asked) {
 }
 
 Sample science(const Json& line) {
-  Asked asked = of_instruction(line, "to the question: ", "Answer");
+  Instruction asked = of_instruction(line, "to the question: ", "Answer");
   asked.stem = "Question: " + asked.stem;
   return with_cue(asked);
 }
@@ -76,7 +76,7 @@ Sample wic(const Json& line) {
 
 /// What stands after the blank is scored, with one or the other option in it.
 Sample winogrande(const Json& line) {
-  const Asked asked = of_instruction(line, "given sentence: ", "Option");
+  const Instruction asked = of_instruction(line, "given sentence: ", "Option");
   const auto blank = asked.stem.find('_');
   if (blank == std::string::npos) throw InputError("the sentence has no blank");
   Sample out;
@@ -88,7 +88,7 @@ Sample winogrande(const Json& line) {
   return out;
 }
 
-struct Set {
+struct ShortSet {
   const char* name;
   const char* file;
   const char* source;
@@ -96,7 +96,7 @@ struct Set {
   Likelihood likelihood;
 };
 
-constexpr Set kSets[] = {
+constexpr ShortSet kSets[] = {
     {"short/arc-easy", "arc-easy.json", "ARC-Easy, 0 shots or --shots", science, Likelihood::per_token},
     {"short/openbookqa", "openbookqa.json", "OpenBookQA, likewise", science, Likelihood::per_token},
     {"short/wic", "wic.jsonl", "WiC, likewise", wic, Likelihood::sum},
@@ -110,7 +110,7 @@ std::string example(const Sample& sample) {
   return sample.prompt.question + right->given + right->scored + "\n\n";
 }
 
-Task make(const Set& set, const TaskOptions& options) {
+Task make_short(const ShortSet& set, const TaskOptions& options) {
   TaskOptions with_shots = options;
   if (options.limit > 0) with_shots.limit += options.shots;
   const auto path = std::filesystem::path(options.data) / "short" / set.file;
@@ -141,7 +141,7 @@ void add_short(std::vector<TaskInfo>& to) {
   for (const auto& set : kSets) {
     to.push_back({set.name, set.source, set.likelihood == Likelihood::sum ? "likelihood" : "likelihood per token",
                   "the sample itself, after the examples",
-                  [&set](const Model&, const TaskOptions& options) { return make(set, options); },
+                  [&set](const Model&, const TaskOptions& options) { return make_short(set, options); },
                   fmt::format("short/{}", set.file), "", TaskInfo::max_prompt});
   }
 }

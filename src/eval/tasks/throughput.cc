@@ -15,11 +15,11 @@ namespace winnow::eval {
 
 namespace {
 
-constexpr int kQuestion = 32;  // tokens at most
-constexpr int kAnswer = 128;   // tokens
+constexpr int kServedQuestion = 32;  // tokens at most
+constexpr int kServedAnswer = 128;   // tokens
 
-Sample prompt_of(const Model& model, const std::string& text, int length) {
-  const int question = std::min(length / 2, kQuestion);
+Sample served_prompt(const Model& model, const std::string& text, int length) {
+  const int question = std::min(length / 2, kServedQuestion);
   const auto parts = parts_of(model, text, std::array{length - question, question});
   Sample out;
   out.task = "throughput";
@@ -32,7 +32,7 @@ Sample prompt_of(const Model& model, const std::string& text, int length) {
 }
 
 Sample served(Sample sample, int requests, const TaskOptions& options) {
-  const int answer = options.answer > 0 ? options.answer : kAnswer;
+  const int answer = options.answer > 0 ? options.answer : kServedAnswer;
   sample.id = fmt::format("{}+{}x{}", sample.labels["length"], answer, requests);
   sample.max_tokens = answer;
   sample.requests = requests;
@@ -45,7 +45,7 @@ Sample served(Sample sample, int requests, const TaskOptions& options) {
   return sample;
 }
 
-Task make(const Model& model, const TaskOptions& options) {
+Task make_throughput(const Model& model, const TaskOptions& options) {
   const std::string text = read_folder(std::filesystem::path(options.data) / "needle");
   Task out;
   out.measure = serving(options.memory);
@@ -53,7 +53,7 @@ Task make(const Model& model, const TaskOptions& options) {
   for (const int length : options.lengths.empty() ? std::vector{1024} : options.lengths) {
     auto all = options.requests.empty() ? std::vector{16} : options.requests;
     if (options.limit > 0) all.resize(std::min(all.size(), as_size(options.limit)));
-    const Sample prompt = prompt_of(model, text, length);
+    const Sample prompt = served_prompt(model, text, length);
     for (const int requests : all) out.samples.push_back(served(prompt, requests, options));
   }
   return out;
@@ -63,7 +63,8 @@ Task make(const Model& model, const TaskOptions& options) {
 
 void add_throughput(std::vector<TaskInfo>& to) {
   to.push_back({"throughput", "essays of --length tokens, --requests at once, answers of --answer tokens",
-                "share of bytes saved", "the last 32 tokens", make, "", "", TaskInfo::length | TaskInfo::memory});
+                "share of bytes saved", "the last 32 tokens", make_throughput, "", "",
+                TaskInfo::length | TaskInfo::memory});
 }
 
 }  // namespace winnow::eval

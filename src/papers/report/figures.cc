@@ -64,19 +64,19 @@ std::vector<eval::Chart> charts_of_series(const Result& result) {
 }
 
 /// As numbers where they are numbers.
-bool comes_before(const std::string& a, const std::string& b) {
+bool precedes_by_number(const std::string& a, const std::string& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
 /// The values of a label in the plan.
-std::vector<std::string> values_of(const Sheet& sheet, const std::string& label) {
+std::vector<std::string> label_values(const Sheet& sheet, const std::string& label) {
   std::vector<std::string> out;
   for (const auto& planned : sheet.planned) {
     const auto found = planned.labels.find(label);
     if (found == planned.labels.end()) continue;
     if (std::find(out.begin(), out.end(), found->second) == out.end()) out.push_back(found->second);
   }
-  std::sort(out.begin(), out.end(), comes_before);
+  std::sort(out.begin(), out.end(), precedes_by_number);
   return out;
 }
 
@@ -120,8 +120,8 @@ std::vector<eval::HeatMap> maps_of(const Result& result) {
     map.title = recipe.rows[r].name + (budget ? ", budget " + budget->print() : "");
     map.x_title = eval::with_unit(recipe.plot.x, key->tasks.front());
     map.y_title = eval::with_unit(recipe.plot.y, key->tasks.front());
-    const auto columns = values_of(result.sheet, recipe.plot.x);
-    const auto rows = values_of(result.sheet, recipe.plot.y);
+    const auto columns = label_values(result.sheet, recipe.plot.x);
+    const auto rows = label_values(result.sheet, recipe.plot.y);
     map.columns = thinned(columns, kNames);
     map.rows = thinned(rows, kNames);
     for (std::size_t x = 0; x < columns.size(); ++x) {

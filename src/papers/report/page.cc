@@ -20,7 +20,7 @@ namespace {
 
 using eval::escaped;
 
-std::string name_of(const Line& row) {
+std::string row_head(const Line& row) {
   return escaped(row.name) + (row.group.empty() ? "" : fmt::format(" <small>{}</small>", escaped(row.group)));
 }
 
@@ -42,7 +42,7 @@ std::string cell_of(const Recipe& recipe, const std::optional<eval::Mean>& mean,
   return fmt::format("<td>{} <small>{}</small></td>", shown(recipe, mean->value), fmt::join(notes, ", "));
 }
 
-std::string figures_of(const Result& result) {
+std::string page_figures(const Result& result) {
   const Recipe& recipe = result.sheet.recipe;
   std::string head = "<th></th>";
   for (const auto& column : recipe.columns) head += "<th>" + escaped(column.name) + "</th>";
@@ -50,7 +50,7 @@ std::string figures_of(const Result& result) {
   for (const auto& figures : recipe.figures) {
     out += title_row(recipe, figures.model + ", in the paper");
     for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
-      out += "<tr><th>" + name_of(recipe.rows[r]) + "</th>";
+      out += "<tr><th>" + row_head(recipe.rows[r]) + "</th>";
       for (const auto& value : figures.values[r])
         out += fmt::format("<td>{}</td>", value ? shown(recipe, *value) : "–");
       out += "<td></td></tr>\n";
@@ -58,7 +58,7 @@ std::string figures_of(const Result& result) {
   }
   out += title_row(recipe, result.sheet.model + ", winnow");
   for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
-    out += "<tr><th>" + name_of(recipe.rows[r]) + "</th>";
+    out += "<tr><th>" + row_head(recipe.rows[r]) + "</th>";
     for (std::size_t c = 0; c < recipe.columns.size(); ++c)
       out += cell_of(recipe, result.figures[r][c], result.cells[r][c]);
     out += fmt::format("<td>{}</td></tr>\n", samples_in_words(result.cells[r]));
@@ -66,8 +66,8 @@ std::string figures_of(const Result& result) {
   return out + "</table></div>\n";
 }
 
-std::string order_of(const Recipe& recipe, std::size_t more, std::size_t less) {
-  return name_of(recipe.rows[more]) + " &gt; " + name_of(recipe.rows[less]);
+std::string page_order(const Recipe& recipe, std::size_t more, std::size_t less) {
+  return row_head(recipe.rows[more]) + " &gt; " + row_head(recipe.rows[less]);
 }
 
 /// A row over the whole table.
@@ -96,7 +96,7 @@ std::string grouped_rows(const std::vector<Of>& all, std::size_t columns, const 
 
 std::string pair_row(const Recipe& recipe, const Pair& pair) {
   if (pair.count.size() == 1 && pair.count.contains(Verdict::not_measured)) return "";
-  std::string out = "<tr><th>" + order_of(recipe, pair.more, pair.less) + "</th>";
+  std::string out = "<tr><th>" + page_order(recipe, pair.more, pair.less) + "</th>";
   for (const auto verdict : kVerdicts) {
     const auto found = pair.count.find(verdict);
     out += found == pair.count.end() ? "<td></td>" : fmt::format("<td>{}</td>", found->second);
@@ -116,7 +116,7 @@ std::string order_row(const Recipe& recipe, const Compared& order) {
   if (!order.ours) return "";
   return fmt::format(
       "<tr><th>{}</th><td>{}</td><td>{}</td><td>{:+.{}f} <small>{}</small></td><td>{}</td><td>{}</td></tr>\n",
-      order_of(recipe, order.more, order.less), escaped(recipe.columns[order.column].name),
+      page_order(recipe, order.more, order.less), escaped(recipe.columns[order.column].name),
       order.paper ? "+" + shown(recipe, *order.paper) : "", order.ours->mean.value, recipe.digits,
       interval(recipe, order.ours->mean, " to "), order.ours->samples, verdict_in_words(order));
 }
@@ -177,7 +177,7 @@ void add_result(const Result& result, const std::string& section, bool draws, ev
                        escaped(recipe.title), escaped(recipe.place), escaped(used_in_words(recipe)),
                        escaped(result.sheet.model)));
   for (const auto& claim : claims_in_words(recipe)) page.add(fmt::format("<p>{}</p>\n", escaped(claim)));
-  if (!recipe.rows.empty()) page.add(figures_of(result));
+  if (!recipe.rows.empty()) page.add(page_figures(result));
   if (draws) add_plots(result, page);
   add_orders(result, page);
   add_missing(result, page);

@@ -30,11 +30,11 @@ std::string rest_of(const std::vector<std::string>& columns, std::size_t done) {
 }
 
 /// A row that says whose figures follow.
-std::string title_row(const std::vector<std::string>& columns, const std::string& title) {
+std::string text_title_row(const std::vector<std::string>& columns, const std::string& title) {
   return fmt::format("| *{}* |", title) + rest_of(columns, 0);
 }
 
-std::string name_of(const Line& row) {
+std::string row_name(const Line& row) {
   return row.group.empty() ? row.name : fmt::format("{} ({})", row.name, row.group);
 }
 
@@ -49,9 +49,9 @@ std::string head_of(const std::vector<std::string>& columns) {
 std::string papers_rows(const Recipe& recipe, const std::vector<std::string>& columns) {
   std::string out;
   for (const auto& figures : recipe.figures) {
-    out += title_row(columns, figures.model + ", in the paper");
+    out += text_title_row(columns, figures.model + ", in the paper");
     for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
-      out += fmt::format("| {} |", name_of(recipe.rows[r]));
+      out += fmt::format("| {} |", row_name(recipe.rows[r]));
       for (const auto& value : figures.values[r]) out += fmt::format(" {} |", value ? shown(recipe, *value) : "–");
       out += rest_of(columns, recipe.columns.size());
     }
@@ -68,9 +68,9 @@ std::string figure_of(const Recipe& recipe, const std::optional<eval::Mean>& mea
 
 std::string own_rows(const Result& result, const std::vector<std::string>& columns) {
   const Recipe& recipe = result.sheet.recipe;
-  std::string out = title_row(columns, result.sheet.model + ", winnow");
+  std::string out = text_title_row(columns, result.sheet.model + ", winnow");
   for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
-    out += fmt::format("| {} |", name_of(recipe.rows[r]));
+    out += fmt::format("| {} |", row_name(recipe.rows[r]));
     for (std::size_t c = 0; c < recipe.columns.size(); ++c)
       out += figure_of(recipe, result.figures[r][c], result.cells[r][c]) + " |";
     out += fmt::format(" {} |\n", samples_in_words(result.cells[r]));
@@ -87,7 +87,7 @@ std::string orders_of(const Result& result) {
   for (std::size_t i = 0; i < std::size(kVerdicts); ++i) out += "---:|";
   out += "\n";
   for (auto& pair : pairs_of(result.orders)) {
-    out += fmt::format("| {} > {} | {} |", name_of(recipe.rows[pair.more]), name_of(recipe.rows[pair.less]), pair.by);
+    out += fmt::format("| {} > {} | {} |", row_name(recipe.rows[pair.more]), row_name(recipe.rows[pair.less]), pair.by);
     for (const auto verdict : kVerdicts) out += fmt::format(" {} |", pair.count[verdict]);
     out += "\n";
   }

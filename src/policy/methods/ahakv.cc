@@ -90,7 +90,7 @@ Counted counted_from(const std::string& name, Gain gain) {
   return name == "position" ? Counted::position : name == "prompt" ? Counted::prompt : Counted::lane;
 }
 
-void accumulate(const StepView& view, Counted counted, Gain kind) {
+void accumulate_gained(const StepView& view, Counted counted, Gain kind) {
   const int tokens = counted == Counted::position ? view.position + 1 : view.terms.prompt.tokens;
   const double gain = counted == Counted::lane ? 1 : step_gain(kind, tokens, view.terms.budget, view.shape.head_dim);
   std::vector<float> attention;
@@ -105,7 +105,7 @@ void accumulate(const StepView& view, Counted counted, Gain kind) {
   }
 }
 
-Method build(const Options& options) {
+Method build_ahakv(const Options& options) {
   const Gain gain = options.text("sgs") == "off" ? Gain::none : gain_from(options.text("gain"));
   const Switches s{options.integer("recent"), options.text("ra") == "off", gain, options.text("vpe") == "on"};
   const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
@@ -132,7 +132,7 @@ Method build(const Options& options) {
       "accumulated attention times the value prior",
       [s](const LayerView& view, const Scores&, const AlwaysKept&) { return std::vector{accumulated(view, s.prior)}; }};
   method.decoding.step = {"the entry with the least accumulated attention",
-                          [=](const StepView& view) { accumulate(view, counted, gain); }};
+                          [=](const StepView& view) { accumulate_gained(view, counted, gain); }};
   return method;
 }
 
@@ -171,7 +171,7 @@ Preset ahakv() {
                        "what the gain of a decode step counts; auto: the lane, with gain=algorithm the position"},
                       {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-          .build = build};
+          .build = build_ahakv};
 }
 
 }  // namespace winnow::policy::methods

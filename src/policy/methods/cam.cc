@@ -19,7 +19,7 @@ enum class Select : std::uint8_t { heavy, streaming };
 /// While decoding, whose attention gives the probability of a merge: all queries' so far, or the newest one's.
 enum class Drawn : std::uint8_t { by_all, by_newest };
 
-struct Rule {
+struct CamRule {
   Select select;
   Drawn drawn;
   int spread;  ///< entries that a value is spread over; 0: as many as are recent
@@ -46,7 +46,7 @@ double recent_mean(std::span<const float> received, const AlwaysKept& always_kep
 /// after them. A value is spread over several consecutive entries, so only the first of them and the one after the last
 /// are noted in `change`. The sum of all changes up to an entry is what that entry gets.
 std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
-                                 std::span<const float> received, const AlwaysKept& always_kept, const Rule& rule) {
+                                 std::span<const float> received, const AlwaysKept& always_kept, const CamRule& rule) {
   const auto dim = as_size(view.shape.head_dim);
   const auto spread = as_size(rule.spread_over(always_kept));
   const double mean = recent_mean(received, always_kept);
@@ -75,7 +75,8 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
   return out;
 }
 
-void merge_prompt(const LayerView& view, const AlwaysKept& always_kept, cache::KeepPlan& plan, const Rule& rule) {
+void merge_prompt_values(const LayerView& view, const AlwaysKept& always_kept, cache::KeepPlan& plan,
+                         const CamRule& rule) {
   const Scores received = reduce_group(view.observations[0], view.shape, Reduce::mean);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
     plan.values.push_back(merged_values(view, head, plan.heads[head], received.head(head), always_kept, rule));
@@ -126,7 +127,7 @@ void received_by_all(const StepView& view, int head, std::vector<float>& out) {
 
 /// Spreads the victim's value over the next entries by position; `received` by slot.
 void merge_into_next(const StepView& view, int head, const Victim& victim, std::span<const float> received,
-                     const Rule& rule) {
+                     const CamRule& rule) {
   const double own = received[victim.slot];
   if (!rule.merges(own, recent_mean(view, head, received), view.number, head, victim.position)) return;
   const auto spread = as_size(rule.spread_over(view.terms.always_kept));
@@ -136,7 +137,7 @@ void merge_into_next(const StepView& view, int head, const Victim& victim, std::
   view.lanes.add_to_values(head, next_after(view, head, victim.position, spread), share);
 }
 
-void after_step(const StepView& view, const Rule& rule) {
+void after_cam_step(const StepView& view, const CamRule& rule) {
   std::vector<float> received;
   for (int head = view.first_head; head < view.end_head; ++head) {
     group_mean(view, head, received);
@@ -156,7 +157,7 @@ void after_step(const StepView& view, const Rule& rule) {
   }
 }
 
-void decode_by_steps(Method& method, const Rule& rule) {
+void decode_by_merging(Method& method, const CamRule& rule) {
   method.lanes.columns = {"attention received"};
   method.lanes.state = {"attention received", [](const LayerView& view, const Scores&, const AlwaysKept&) {
                           return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
@@ -164,13 +165,13 @@ void decode_by_steps(Method& method, const Rule& rule) {
   method.schedule = Schedule::step;
   method.decoding.step = {
       rule.select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
-      [rule](const StepView& view) { after_step(view, rule); }};
+      [rule](const StepView& view) { after_cam_step(view, rule); }};
 }
 
-Method build(const Options& options) {
+Method build_cam(const Options& options) {
   const Select select = options.text("select") == "h2o" ? Select::heavy : Select::streaming;
   const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
-  const Rule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
+  const CamRule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
   Method method;
   method.selection.fixed = "cam's merging follows its own selection";
   method.reading.observe = observe_all();
@@ -187,11 +188,11 @@ Method build(const Options& options) {
   if (options.text("prompt") == "merge") {
     method.lanes.merge = {"values into the next entries",
                           [rule](const LayerView& view, const Scores&, const AlwaysKept& always_kept,
-                                 cache::KeepPlan& plan) { merge_prompt(view, always_kept, plan, rule); }};
+                                 cache::KeepPlan& plan) { merge_prompt_values(view, always_kept, plan, rule); }};
   }
   method.schedule = Schedule::once;
   if (options.text("when") == "prefill") return method;
-  decode_by_steps(method, rule);
+  decode_by_merging(method, rule);
   return method;
 }
 
@@ -224,7 +225,7 @@ Preset cam() {
                   {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"},
                   {"when", Option::Choice{"step", {"step", "prefill"}},
                    "when entries are evicted; after prefill alone only prompt=merge merges"}},
-      .build = build};
+      .build = build_cam};
 }
 
 }  // namespace winnow::policy::methods

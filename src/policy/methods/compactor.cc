@@ -16,13 +16,13 @@ namespace winnow::policy::methods {
 
 namespace {
 
-struct Settings {
+struct CompactorSettings {
   Sketch sketch;
   std::optional<int> blend;  ///< percent
   Pooling pooling;
 };
 
-std::span<float> evictable(Scores& scores, int head, const AlwaysKept& always_kept) {
+std::span<float> evictable_by_leverage(Scores& scores, int head, const AlwaysKept& always_kept) {
   return scores.head(head).subspan(as_size(always_kept.sinks), as_size(scores.size() - always_kept.total()));
 }
 
@@ -31,17 +31,17 @@ void standardise(Scores& scores, const AlwaysKept& always_kept) {
   double sum = 0;
   double count = 0;
   for (int head = 0; head < scores.heads(); ++head) {
-    for (const float x : evictable(scores, head, always_kept)) sum += x;
+    for (const float x : evictable_by_leverage(scores, head, always_kept)) sum += x;
     count += scores.size() - always_kept.total();
   }
   const double mean = sum / count;
   double squares = 0;
   for (int head = 0; head < scores.heads(); ++head) {
-    for (const float x : evictable(scores, head, always_kept)) squares += (x - mean) * (x - mean);
+    for (const float x : evictable_by_leverage(scores, head, always_kept)) squares += (x - mean) * (x - mean);
   }
   const double deviation = std::max(1e-6, std::sqrt(squares / std::max(1.0, count - 1)));
   for (int head = 0; head < scores.heads(); ++head) {
-    for (float& x : evictable(scores, head, always_kept)) x = static_cast<float>((x - mean) / deviation);
+    for (float& x : evictable_by_leverage(scores, head, always_kept)) x = static_cast<float>((x - mean) / deviation);
   }
 }
 
@@ -57,7 +57,7 @@ Scores attended(const LayerView& view, const AlwaysKept& always_kept, const Pool
   return scores;
 }
 
-Scores blended(const LayerView& view, const AlwaysKept& always_kept, const Settings& s) {
+Scores blended(const LayerView& view, const AlwaysKept& always_kept, const CompactorSettings& s) {
   Scores scores = attended(view, always_kept, s.pooling);
   Scores outliers = leverage(view, always_kept, s.sketch);
   standardise(scores, always_kept);
@@ -104,9 +104,9 @@ Preset compactor() {
               const int sinks = std::min(ends.sinks, prompt.tokens);
               return AlwaysKept{sinks, std::min(ends.recent, prompt.tokens - sinks)};
             };
-            const Settings s{{options.integer("sketch"), static_cast<std::uint64_t>(options.integer("seed"))},
-                             options.integer_if("blend"),
-                             {Pool::mean, 3, pad_from(options.text("pad"))}};
+            const CompactorSettings s{{options.integer("sketch"), static_cast<std::uint64_t>(options.integer("seed"))},
+                                      options.integer_if("blend"),
+                                      {Pool::mean, 3, pad_from(options.text("pad"))}};
             const auto rest =
                 options.text("last-tile") == "padded" ? attention::Tiles::Rest::zeros : attention::Tiles::Rest::nothing;
             const std::string text = fmt::format("the first {} tokens and the last {}", ends.sinks, ends.recent);

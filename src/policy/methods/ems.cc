@@ -21,7 +21,7 @@ enum Column : std::uint8_t { kAll, kPast, kCurrent, kColumns };
 
 enum class Kind : std::uint8_t { global, local, both };
 
-struct Rule {
+struct EmsRule {
   WindowLength window;
   attention::Reduction rows;  ///< of the window's
   Reduce gqa;
@@ -37,7 +37,7 @@ struct Rule {
 };
 
 /// All queries, or those of the first and the last half-budget; and the window's.
-std::vector<attention::Observe> observe(const Rule& rule, const LayerPrompt& prompt, int budget) {
+std::vector<attention::Observe> observe(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
   using attention::ObservedRows;
   ObservedRows global{ObservedRows::Kind::all, 0, {}};
   if (rule.halves && budget < prompt.tokens) {
@@ -53,7 +53,7 @@ std::vector<attention::Observe> observe(const Rule& rule, const LayerPrompt& pro
 
 double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }
 
-Scores score(const Rule& rule, const LayerView& view, const AlwaysKept& always_kept) {
+Scores score(const EmsRule& rule, const LayerView& view, const AlwaysKept& always_kept) {
   Scores scores = reduce_group(view.observations[0], view.shape, rule.gqa);
   const Scores local = reduce_group(view.observations[1], view.shape, rule.gqa);
   for (int head = 0; head < scores.heads(); ++head) {
@@ -70,7 +70,7 @@ Scores score(const Rule& rule, const LayerView& view, const AlwaysKept& always_k
 /// One lane while decoding: its entries and then its merged entries, with their attention and scores.
 class ScoredLane {
  public:
-  ScoredLane(const Rule& rule, const StepView& view, int head) : rule_(rule), view_(view), head_(head) {}
+  ScoredLane(const EmsRule& rule, const StepView& view, int head) : rule_(rule), view_(view), head_(head) {}
 
   void step() {
     receive();
@@ -165,13 +165,13 @@ class ScoredLane {
     }
   }
 
-  const Rule& rule_;
+  const EmsRule& rule_;
   const StepView& view_;
   int head_;
 };
 
-Rule rule_from(const Options& options) {
-  Rule rule{};
+EmsRule rule_from(const Options& options) {
+  EmsRule rule{};
   rule.window = window_length(options);
   rule.rows = reduction_from(options.text("rows"));
   rule.gqa = reduce_from(options.text("gqa"));
@@ -218,7 +218,7 @@ std::vector<Option> options() {
   return out;
 }
 
-void decode_by_steps(Method& method, const Rule& rule) {
+void decode_by_scores(Method& method, const EmsRule& rule) {
   method.schedule = Schedule::step;
   method.lanes.columns = {"attention of all queries", "of the window before", "of this window"};
   method.lanes.state = {"attention of all queries and of the window's",
@@ -234,8 +234,8 @@ void decode_by_steps(Method& method, const Rule& rule) {
                           }};
 }
 
-Method build(const Options& options) {
-  const Rule rule = rule_from(options);
+Method build_ems(const Options& options) {
+  const EmsRule rule = rule_from(options);
   const std::string& positions = options.text("positions");
   Method method;
   method.reading.observe = {
@@ -260,7 +260,7 @@ Method build(const Options& options) {
   }
   method.schedule = Schedule::once;
   if (options.text("when") == "prefill") return method;
-  decode_by_steps(method, rule);
+  decode_by_scores(method, rule);
   return method;
 }
 
@@ -278,7 +278,7 @@ Preset ems() {
               "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on "
               "Global-Local Importance",
           .options = options(),
-          .build = build};
+          .build = build_ems};
 }
 
 }  // namespace winnow::policy::methods

@@ -62,7 +62,7 @@ void represent_blocks(cache::LayerLanes& lanes, const Terms& terms) {
 
 /// The entries of the local window receive the query's attention. A block that lies before the window for the first
 /// time gets its representatives.
-void after_step(const StepView& view) {
+void after_infllm_step(const StepView& view) {
   const Sizes sizes(view.terms.budget);
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
@@ -146,7 +146,7 @@ Preset infllm() {
         method.lanes.summary_rows = 1;
         method.lanes.summarize = {"representatives of each block", represent_blocks};
         method.decoding.step = {"nothing; blocks that come to lie before the local window get representatives",
-                                after_step};
+                                after_infllm_step};
         method.decoding.heads_read_alike = true;
         method.decoding.attend = {"to first tokens, the local window and the most relevant blocks", attend};
         return method;

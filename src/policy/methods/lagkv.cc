@@ -14,17 +14,17 @@ namespace winnow::policy::methods {
 
 namespace {
 
-struct Settings {
+struct LagKvSettings {
   int lag;       ///< entries of a partition, at most
   int sinks;     ///< before the first one
   bool by_rank;  ///< scores are ranks within the partition
 };
 
 /// The rest of a budget without the sinks is at least half free: the tail is shorter than two partitions.
-int lag_of(const Settings& s, int budget) { return std::clamp((budget - s.sinks) / 4, 1, s.lag); }
+int lag_of(const LagKvSettings& s, int budget) { return std::clamp((budget - s.sinks) / 4, 1, s.lag); }
 
 /// The last whole partition, which has no next one, and what comes after it.
-AlwaysKept kept_of(const Settings& s, int tokens, int budget) {
+AlwaysKept kept_of(const LagKvSettings& s, int tokens, int budget) {
   const int sinks = std::min(s.sinks, tokens);
   const int lag = lag_of(s, budget);
   return {sinks, std::min(tokens - sinks, lag + (tokens - sinks) % lag)};
@@ -93,7 +93,7 @@ void rank(std::span<double> scores, int lag) {
   }
 }
 
-Scores unlike_the_next(const LayerView& view, const AlwaysKept& always_kept, const Settings& s) {
+Scores unlike_the_next(const LayerView& view, const AlwaysKept& always_kept, const LagKvSettings& s) {
   const int lag = lag_of(s, view.budget);
   Scores out(view.shape.kv_heads, view.tokens());
   if (view.tokens() <= always_kept.total()) return out;
@@ -126,7 +126,7 @@ Preset lagkv() {
                   {"rank", Option::Choice{"partition", {"partition", "prompt"}},
                    "whether entries are ranked within their partition or all by their scores"}},
       .build = [](const Options& options) {
-        const Settings s{options.integer("lag"), options.integer("sinks"), options.text("rank") == "partition"};
+        const LagKvSettings s{options.integer("lag"), options.integer("sinks"), options.text("rank") == "partition"};
         Method method;
         method.selection.always_kept = {
             fmt::format("the first {} tokens and the last partition", s.sinks),

@@ -20,7 +20,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-struct Settings {
+struct RKvSettings {
   double lambda;  ///< weight of attention; that of redundancy is what it lacks of 1
   Pooling pooling;
   int window;  ///< last queries that are observed
@@ -29,7 +29,7 @@ struct Settings {
 
 /// `attention` of the entries that may be evicted becomes their scores. `redundancy` is that of all entries, of which
 /// they are the first ones.
-void mix(const Settings& s, std::span<const double> redundancy, std::span<float> attention) {
+void mix(const RKvSettings& s, std::span<const double> redundancy, std::span<float> attention) {
   const double received = std::accumulate(attention.begin(), attention.end(), 0.0);
   for (float& a : attention) a = received > 0 ? static_cast<float>(a / received) : 0;
   pool(attention, s.pooling);
@@ -49,7 +49,7 @@ void remove_magnitude(const Rope& rope, int head_dim, std::span<float> keys) {
     stretch(rope, 1 / magnitude, keys.subspan(at, as_size(head_dim)));
 }
 
-Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const Settings& s) {
+Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const RKvSettings& s) {
   Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
   const int dim = view.shape.head_dim;
   for (int head = 0; head < scores.heads(); ++head) {
@@ -65,7 +65,7 @@ Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const Set
   return scores;
 }
 
-void evict(const StepView& view, int head, const Settings& s) {
+void evict(const StepView& view, int head, const RKvSettings& s) {
   const OrderedLane lane(view.lanes, head, *view.rope);
   const int dim = view.shape.head_dim;
   const auto redundant = redundancy(lane.size(), dim, [&](int first, int count, std::span<float> out) {
@@ -83,7 +83,7 @@ void evict(const StepView& view, int head, const Settings& s) {
 }
 
 /// The last queries before a lane is full are observed.
-void follow(const StepView& view, const Settings& s) {
+void follow(const StepView& view, const RKvSettings& s) {
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
     if (!is_full(view, head, s.buffer - s.window + 1)) continue;
@@ -93,11 +93,11 @@ void follow(const StepView& view, const Settings& s) {
   }
 }
 
-Method build(const Options& options) {
-  const Settings s{options.number("lambda"),
-                   {Pool::max, odd_kernel(options), Pad::valid},
-                   options.integer("window"),
-                   options.integer("buffer")};
+Method build_r_kv(const Options& options) {
+  const RKvSettings s{options.number("lambda"),
+                      {Pool::max, odd_kernel(options), Pad::valid},
+                      options.integer("window"),
+                      options.integer("buffer")};
   if (s.buffer < s.window)
     throw UsageError(fmt::format("buffer={} is less than window={}: the last queries before an eviction are observed",
                                  s.buffer, s.window));
@@ -141,7 +141,7 @@ Preset r_kv() {
                       {"kernel", Option::Integer{7, 1, 1025}, "length of the max pooling of attention, odd"},
                       buffer_option(),
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-          .build = build};
+          .build = build_r_kv};
 }
 
 }  // namespace winnow::policy::methods

@@ -156,7 +156,7 @@ void evict_now_and_then(const StepView& view, int buffer, int future, Reduce red
   }
 }
 
-Method build(const Options& options) {
+Method build_triattention(const Options& options) {
   const Ends ends{options.integer("sinks"), options.integer("recent"), options.text("prompt") == "stay"};
   const int future = options.integer("future");
   const int buffer = options.integer("buffer");
@@ -206,7 +206,7 @@ Preset triattention() {
                        "how standard scores of the query heads of one KV head are combined"},
                       buffer_option(),
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-          .build = build};
+          .build = build_triattention};
 }
 
 }  // namespace winnow::policy::methods

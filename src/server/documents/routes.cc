@@ -15,7 +15,7 @@ namespace winnow::server {
 
 namespace {
 
-constexpr int kWorkers = 2;
+constexpr int kDocumentWorkers = 2;
 constexpr const char* kAll = "/v1/documents";
 constexpr const char* kOne = "/v1/documents/{}";
 
@@ -86,7 +86,7 @@ HttpReply remove(Shelf& shelf, const std::string& name) {
 }  // namespace
 
 DocumentRoutes::DocumentRoutes(DocumentsRoom room, const std::string& where)
-    : room_(std::move(room)), workers_(kWorkers) {
+    : room_(std::move(room)), workers_(kDocumentWorkers) {
   if (!where.empty()) shelf_.emplace(where);
 }
 

@@ -18,7 +18,7 @@ namespace {
 namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
 
-std::string text_of(const std::string& path) {
+std::string pem_text(const std::string& path) {
   const FileSource file(path);
   std::string out(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(out)));
@@ -26,7 +26,7 @@ std::string text_of(const std::string& path) {
 }
 
 void load_certificate(ssl::context& context, const std::string& path) {
-  const std::string text = text_of(path);
+  const std::string text = pem_text(path);
   error_code error;
   context.use_certificate_chain(boost::asio::buffer(text), error);
   if (error) throw InputError(fmt::format("{} is no certificate in PEM form: {}", path, error.message()));
@@ -34,7 +34,7 @@ void load_certificate(ssl::context& context, const std::string& path) {
 
 /// Nobody is asked for the password of a key.
 void load_key(ssl::context& context, const TlsFiles& files) {
-  const std::string text = text_of(files.key);
+  const std::string text = pem_text(files.key);
   error_code error;
   context.set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);
   if (!error) context.use_private_key(boost::asio::buffer(text), ssl::context::pem, error);

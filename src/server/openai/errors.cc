@@ -32,7 +32,7 @@ const char* type_of(int status) {
   }
 }
 
-std::string text_of(const ApiError& error) {
+std::string error_body(const ApiError& error) {
   const Json out{{"error",
                   {{"message", printable(error.what())},
                    {"type", type_of(error.status())},
@@ -96,7 +96,7 @@ std::exception_ptr late_error(const std::exception_ptr& error) {
   }
 }
 
-HttpReply error_reply(const ApiError& error) { return {error.status(), text_of(error)}; }
+HttpReply error_reply(const ApiError& error) { return {error.status(), error_body(error)}; }
 
 HttpReply error_reply(const std::exception_ptr& error) {
   HttpReply out = error_reply(api_error(error));
@@ -111,6 +111,6 @@ std::string reason_of(const std::exception_ptr& error) {
   return known.code().empty() ? type_of(known.status()) : known.code();
 }
 
-std::string error_text(const std::exception_ptr& error) { return text_of(api_error(error)); }
+std::string error_text(const std::exception_ptr& error) { return error_body(api_error(error)); }
 
 }  // namespace winnow::server

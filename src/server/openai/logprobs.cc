@@ -14,24 +14,24 @@ namespace winnow::server {
 namespace {
 
 /// A token that is no whole character is told by its bytes, as OpenAI does, so that no two have one name.
-std::string shown(const std::string& name) {
+std::string shown_text(const std::string& name) {
   if (is_utf8(name)) return name;
   std::string out = "bytes:";
   for (const char byte : name) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
   return out;
 }
 
-std::string name_of(Token token, const Model& model) { return model.impl().vocab.name(token); }
+std::string token_name(Token token, const Model& model) { return model.impl().vocab.name(token); }
 
-Json bytes_of(const std::string& text) {
+Json utf8_bytes(const std::string& text) {
   Json out = Json::array();
   for (const char byte : text) out.push_back(static_cast<unsigned char>(byte));
   return out;
 }
 
 Json one(const TokenLogprob& token, const Model& model) {
-  const std::string name = name_of(token.id, model);
-  return {{"token", shown(name)}, {"logprob", token.logprob}, {"bytes", bytes_of(name)}};
+  const std::string name = token_name(token.id, model);
+  return {{"token", shown_text(name)}, {"logprob", token.logprob}, {"bytes", utf8_bytes(name)}};
 }
 
 std::span<const TokenLogprob> best(const GeneratedToken& token, int alternatives) {
@@ -58,10 +58,10 @@ Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternative
            {"top_logprobs", Json::array()},
            {"text_offset", Json::array()}};
   for (const auto& token : tokens) {
-    out["tokens"].push_back(shown(name_of(token.chosen.id, model)));
+    out["tokens"].push_back(shown_text(token_name(token.chosen.id, model)));
     out["token_logprobs"].push_back(token.chosen.logprob);
     Json top = Json::object();
-    for (const auto& other : best(token, alternatives)) top[shown(name_of(other.id, model))] = other.logprob;
+    for (const auto& other : best(token, alternatives)) top[shown_text(token_name(other.id, model))] = other.logprob;
     out["top_logprobs"].push_back(std::move(top));
     out["text_offset"].push_back(offset);
     offset += count_characters(model.piece(token.chosen.id));
@@ -75,7 +75,7 @@ Json echoed_logprobs(Token first, std::span<const GeneratedToken> others, int al
   const auto put_first = [&out](const char* list, Json value) {
     out[list].insert(out[list].begin(), std::move(value));
   };
-  put_first("tokens", shown(name_of(first, model)));
+  put_first("tokens", shown_text(token_name(first, model)));
   put_first("token_logprobs", nullptr);
   put_first("top_logprobs", nullptr);
   put_first("text_offset", 0);

@@ -40,7 +40,7 @@ constexpr std::array kBounds{"minimum", "exclusiveMinimum", "maximum", "exclusiv
 /// A value of a schema, as a sentence shows it.
 std::string shown(const Json& value) { return brief(value.is_structured() ? value.type_name() : text_of(value)); }
 
-[[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& wanted) {
+[[noreturn]] void refuse_schema(const std::string& path, const Json& value, const std::string& wanted) {
   throw FieldError(path, fmt::format("{} must be {}, and is {}", path, wanted, shown(value)));
 }
 
@@ -53,9 +53,9 @@ void check_alone(const Json& schema, const std::string& keyword, const std::stri
   }
 }
 
-void check_type(const Json& type, const std::string& path) {
+void check_type_name(const Json& type, const std::string& path) {
   if (!type.is_string() || std::ranges::count(kTypes, type.get<std::string>()) == 0)
-    refuse(path, type, fmt::format("one of {}", fmt::join(kTypes, ", ")));
+    refuse_schema(path, type, fmt::format("one of {}", fmt::join(kTypes, ", ")));
 }
 
 /// A bound, as the number itself.
@@ -64,7 +64,7 @@ double bound(const Json& schema, const char* keyword, const std::string& path, d
   if (found == schema.end()) return standard;
   const std::string place = path + "." + keyword;
   if (!found->is_number() || std::abs(found->get<double>()) > static_cast<double>(kLargest))
-    refuse(place, *found, fmt::format("a number from {} to {}", -kLargest, kLargest));
+    refuse_schema(place, *found, fmt::format("a number from {} to {}", -kLargest, kLargest));
   return found->get<double>();
 }
 
@@ -72,7 +72,7 @@ double bound(const Json& schema, const char* keyword, const std::string& path, d
 
 void check_keywords(const Json& schema, const std::string& path) {
   if (schema.is_boolean() && schema.get<bool>()) return;
-  if (!schema.is_object()) refuse(path, schema, "a schema that allows something: an object, or true");
+  if (!schema.is_object()) refuse_schema(path, schema, "a schema that allows something: an object, or true");
   for (const auto& [keyword, value] : schema.items()) {
     if (kAlone.contains(keyword)) check_alone(schema, keyword, path);
     if (keyword != "type" && !kNotes.contains(keyword) && !kAlone.contains(keyword) && !kAbout.contains(keyword)) {
@@ -88,14 +88,14 @@ std::vector<std::string> types_of(const Json& schema, const std::string& path) {
   if (const auto type = schema.find("type"); type != schema.end()) {
     const std::string place = path + ".type";
     if (!type->is_array()) {
-      check_type(*type, place);
+      check_type_name(*type, place);
       return {type->get<std::string>()};
     }
     for (const auto& one : *type) {
-      check_type(one, place);
+      check_type_name(one, place);
       out.push_back(one.get<std::string>());
     }
-    if (out.empty()) refuse(place, *type, "a type, or a list of types");
+    if (out.empty()) refuse_schema(place, *type, "a type, or a list of types");
     return out;
   }
   for (const auto& [keyword, value] : schema.items()) {
@@ -118,7 +118,7 @@ Times times_of(const Json& schema, const char* least, const char* most, const st
     const auto found = schema.find(keyword);
     if (found == schema.end()) return {};
     const bool is_count = found->is_number_unsigned() && found->get<std::uint64_t>() <= kMostTimes;
-    if (!is_count) refuse(path + "." + keyword, *found, fmt::format("a whole number from 0 to {}", kMostTimes));
+    if (!is_count) refuse_schema(path + "." + keyword, *found, fmt::format("a whole number from 0 to {}", kMostTimes));
     return found->get<std::int64_t>();
   };
   const Times out{count(least).value_or(0), count(most)};
@@ -160,7 +160,7 @@ std::vector<std::string> texts_of(const Json& schema, const char* keyword, const
   if (found == schema.end()) return {};
   const bool are_texts =
       found->is_array() && std::ranges::all_of(*found, [](const Json& one) { return one.is_string(); });
-  if (!are_texts) refuse(path + "." + keyword, *found, "a list of texts");
+  if (!are_texts) refuse_schema(path + "." + keyword, *found, "a list of texts");
   return found->get<std::vector<std::string>>();
 }
 

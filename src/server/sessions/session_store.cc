@@ -23,8 +23,8 @@ using Json = nlohmann::json;
 const std::string kFormatKey = "format";
 constexpr std::string_view kFormat = "winnow sessions 1";
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-std::string_view text_of(const store::Bytes& bytes) {
+std::span<const std::byte> record_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::string_view record_text(const store::Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -38,7 +38,7 @@ std::string prefix_of(const std::string& owner) {
   return out + "/";
 }
 
-std::string key_of(const SessionKey& key) { return prefix_of(key.owner) + key.name; }
+std::string record_key(const SessionKey& key) { return prefix_of(key.owner) + key.name; }
 
 std::string print(const SessionRecord& record) {
   Json messages = Json::array();
@@ -51,7 +51,7 @@ std::string print(const SessionRecord& record) {
 SessionRecord parse(const store::Bytes& bytes, const std::string& where, std::string_view name) {
   SessionRecord out;
   try {
-    const auto json = Json::parse(text_of(bytes));
+    const auto json = Json::parse(record_text(bytes));
     for (const auto& message : json.at("messages"))
       out.messages.push_back({role_named(message.at("role")), message.at("parts")});
     json.at("id").get_to(out.id);
@@ -78,14 +78,14 @@ SessionStore::SessionStore(const std::string& where)
     : bytes_(store::open({where, "sessions"}, store::Missing::is_created)) {
   bytes_->change([this](store::Change& change) {
     const auto format = change.record(kFormatKey);
-    if (!format) return change.put_record(kFormatKey, bytes_of(kFormat));
-    if (text_of(*format) != kFormat)
+    if (!format) return change.put_record(kFormatKey, record_bytes(kFormat));
+    if (record_text(*format) != kFormat)
       throw InputError(fmt::format("{} has something else than sessions: choose another place", bytes_->name()));
   });
 }
 
 std::optional<SessionRecord> SessionStore::get(const SessionKey& key) const {
-  const auto found = bytes_->record(key_of(key));
+  const auto found = bytes_->record(record_key(key));
   if (!found) return std::nullopt;
   return parse(*found, bytes_->name(), key.name);
 }
@@ -102,14 +102,14 @@ std::vector<std::pair<std::string, SessionRecord>> SessionStore::list(const std:
 }
 
 bool SessionStore::put(const SessionKey& key, const SessionRecord& record) {
-  const auto place = key_of(key);
+  const auto place = record_key(key);
   const auto text = print(record);
   bool done = false;
   bytes_->change([&](store::Change& change) {
     const auto stored = change.record(place);
     const auto now = stored ? parse(*stored, bytes_->name(), key.name) : SessionRecord{.id = record.id};
     done = record.id == now.id && record.turns == now.turns + 1;
-    if (done) change.put_record(place, bytes_of(text));
+    if (done) change.put_record(place, record_bytes(text));
   });
   return done;
 }
@@ -117,8 +117,8 @@ bool SessionStore::put(const SessionKey& key, const SessionRecord& record) {
 bool SessionStore::remove(const SessionKey& key) {
   bool was_there = false;
   bytes_->change([&](store::Change& change) {
-    was_there = change.record(key_of(key)).has_value();
-    change.erase_record(key_of(key));
+    was_there = change.record(record_key(key)).has_value();
+    change.erase_record(record_key(key));
   });
   return was_there;
 }

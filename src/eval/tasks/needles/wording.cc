@@ -110,7 +110,7 @@ const Words kTest = {
 
 const Words& words_of(Split split) { return split == Split::tuning ? kTuning : kTest; }
 
-const char* any(const std::vector<const char*>& of, Random& random) {
+const char* any_of_words(const std::vector<const char*>& of, Random& random) {
   return of[as_size(random.below(static_cast<int>(of.size())))];
 }
 
@@ -125,7 +125,7 @@ std::string plain_noun(Split split, Random& random) {
 
 std::string sentence(Split split, Random& random) {
   std::string out;
-  std::istringstream pattern(any(words_of(split).sentences, random));
+  std::istringstream pattern(any_of_words(words_of(split).sentences, random));
   for (std::string word; pattern >> word;) {
     if (word == "ADJECTIVE") word = made_up_adjective(random, split);
     if (word == "NOUN") word = made_up_noun(random, split);
@@ -136,9 +136,9 @@ std::string sentence(Split split, Random& random) {
 
 std::string call(Split split, Random& random) {
   const Words& words = words_of(split);
-  const auto* const verb = any(words.calls, random);
-  const auto* const object = any(words.objects, random);
-  const auto* const argument = any(words.arguments, random);
+  const auto* const verb = any_of_words(words.calls, random);
+  const auto* const object = any_of_words(words.objects, random);
+  const auto* const argument = any_of_words(words.arguments, random);
   return fmt::format("{}_{}({}, {})", verb, object, argument, 10 + random.below(90));
 }
 

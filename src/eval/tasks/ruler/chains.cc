@@ -55,7 +55,7 @@ std::string begun(const Chain& chain) {
 }
 
 /// After an example of about 500 tokens with shorter names.
-Made make(int units, Random& random) {
+Made make_chains(int units, Random& random) {
   constexpr int kLetters = 5;
   constexpr int kExampleLetters = 3;
   constexpr int kExampleUnits = 10;
@@ -69,7 +69,7 @@ Made make(int units, Random& random) {
 
 void add_chains(std::vector<Type>& to) {
   to.push_back({"vt", 30, kVariables, "", Metric::contains_all, [](const TaskOptions&, int) -> Maker {
-                  return [](int units, Random random, int) { return make(units, random); };
+                  return [](int units, Random random, int) { return make_chains(units, random); };
                 }});
 }
 

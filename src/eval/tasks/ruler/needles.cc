@@ -30,7 +30,7 @@ struct Shape {
   int queries = 1;  ///< keys that are asked for
 };
 
-constexpr Shape kShapes[] = {
+constexpr Shape kNeedleShapes[] = {
     {"niah_single_1", Haystack::noise, Kind::words, Kind::numbers},
     {"niah_single_2", Haystack::essay, Kind::words, Kind::numbers},
     {"niah_single_3", Haystack::essay, Kind::words, Kind::uuids},
@@ -45,7 +45,7 @@ using Texts = std::vector<std::string>;
 
 const char* plural(Kind kind) { return kind == Kind::words ? "words" : kind == Kind::numbers ? "numbers" : "uuids"; }
 
-std::string any(Kind kind, Random& random) {
+std::string any_of_kind(Kind kind, Random& random) {
   return kind == Kind::words     ? made_up_word(random)
          : kind == Kind::numbers ? made_up_number(random)
                                  : made_up_uuid(random);
@@ -55,7 +55,7 @@ std::string needle(Kind kind, const std::string& key, const std::string& value) 
   return fmt::format("One of the special magic {} for {} is: {}.", plural(kind), key, value);
 }
 
-Texts words_of(const std::string& text) {
+Texts words_in(const std::string& text) {
   Texts out;
   std::istringstream stream(text);
   for (std::string word; stream >> word;) out.push_back(word);
@@ -94,13 +94,13 @@ std::string hide_in_lines(Texts all, const Texts& needles, Random& random) {
   return join(all, "\n");
 }
 
-std::string hide(const Shape& shape, const Texts& essay, const Texts& needles, int units, Random& random) {
+std::string hide_needles(const Shape& shape, const Texts& essay, const Texts& needles, int units, Random& random) {
   if (shape.haystack == Haystack::essay) return hide_in_essay(sentences(essay, units), needles, random);
   Texts lines(as_size(units), kNoise);
   if (shape.haystack == Haystack::needles) {
     for (auto& line : lines) {
-      const auto key = any(shape.key, random);
-      line = needle(shape.value, key, any(shape.value, random));
+      const auto key = any_of_kind(shape.key, random);
+      line = needle(shape.value, key, any_of_kind(shape.value, random));
     }
   }
   return hide_in_lines(std::move(lines), needles, random);
@@ -134,16 +134,16 @@ void ask(const Shape& shape, const std::string& context, const std::string& quer
   }
 }
 
-Made make(const Shape& shape, const Texts& essay, int units, Random& random) {
+Made make_needles_of(const Shape& shape, const Texts& essay, int units, Random& random) {
   Made out;
   Texts keys;
   Texts needles;
   std::vector<Texts> values;
   for (int k = 0; k < shape.keys; ++k) {
-    keys.push_back(any(shape.key, random));
+    keys.push_back(any_of_kind(shape.key, random));
     auto& of_key = values.emplace_back();
     for (int v = 0; v < shape.values; ++v) {
-      of_key.push_back(any(shape.value, random));
+      of_key.push_back(any_of_kind(shape.value, random));
       needles.push_back(needle(shape.value, keys.back(), of_key.back()));
     }
   }
@@ -154,7 +154,7 @@ Made make(const Shape& shape, const Texts& essay, int units, Random& random) {
     asked.push_back(keys[k]);
     out.answers.insert(out.answers.end(), answers.begin(), answers.end());
   }
-  ask(shape, hide(shape, essay, needles, units, random), enumerate(asked), out);
+  ask(shape, hide_needles(shape, essay, needles, units, random), enumerate(asked), out);
   return out;
 }
 
@@ -167,13 +167,15 @@ std::string join(const std::vector<std::string>& parts, const std::string& betwe
 }
 
 void add_needles(std::vector<Type>& to) {
-  for (const auto& shape : kShapes) {
+  for (const auto& shape : kNeedleShapes) {
     const bool essay = shape.haystack == Haystack::essay;
     to.push_back({shape.name, 128, shape.keys * shape.values, essay ? "needle" : "", Metric::contains_all,
                   [&shape, essay](const TaskOptions& options, int) -> Maker {
                     const auto words =
-                        essay ? words_of(read_folder(std::filesystem::path(options.data) / "needle")) : Texts();
-                    return [&shape, words](int units, Random random, int) { return make(shape, words, units, random); };
+                        essay ? words_in(read_folder(std::filesystem::path(options.data) / "needle")) : Texts();
+                    return [&shape, words](int units, Random random, int) {
+                      return make_needles_of(shape, words, units, random);
+                    };
                   }});
   }
 }

@@ -27,7 +27,7 @@ struct Question {
 };
 
 /// Questions and the documents of all of them.
-struct Set {
+struct QuestionSet {
   std::vector<std::string> documents;
   std::vector<Question> questions;
 
@@ -41,7 +41,7 @@ struct Set {
   std::map<std::string, std::size_t> known_;
 };
 
-void add_article(const Json& article, Set& to) {
+void add_article(const Json& article, QuestionSet& to) {
   std::vector<std::size_t> all;
   for (const auto& paragraph : article.at("paragraphs"))
     all.push_back(to.add(paragraph.at("context").get<std::string>()));
@@ -57,14 +57,14 @@ void add_article(const Json& article, Set& to) {
   }
 }
 
-Set squad(const Json& file) {
-  Set out;
+QuestionSet squad(const Json& file) {
+  QuestionSet out;
   for (const auto& article : file.at("data")) add_article(article, out);
   return out;
 }
 
-Set hotpotqa(const Json& file) {
-  Set out;
+QuestionSet hotpotqa(const Json& file) {
+  QuestionSet out;
   for (const auto& line : file) {
     Question question{line.at("question").get<std::string>(), {line.at("answer").get<std::string>()}, {}, {}};
     for (const auto& document : line.at("context"))
@@ -76,7 +76,7 @@ Set hotpotqa(const Json& file) {
 }
 
 /// The question's documents, then those near it, then any others.
-std::vector<std::size_t> chosen(const Set& set, const Question& question, int count, Random& random) {
+std::vector<std::size_t> chosen(const QuestionSet& set, const Question& question, int count, Random& random) {
   auto out = question.documents;
   auto near = question.near;
   random.shuffle(near);
@@ -96,7 +96,7 @@ std::vector<std::size_t> chosen(const Set& set, const Question& question, int co
   return out;
 }
 
-Made make(const Set& set, int units, Random& random, int number) {
+Made make_questions(const QuestionSet& set, int units, Random& random, int number) {
   const auto& question = set.questions[as_size(number) % set.questions.size()];
   const std::string task =
       "Answer the question based on the given documents. Only give me the answer and do not output any other words.";
@@ -110,13 +110,14 @@ Made make(const Set& set, int units, Random& random, int number) {
           fmt::format("\n\n{}\n\nQuestion: {}", task, question.query), " Answer:", question.answers};
 }
 
-Type type_of(const char* name, const char* file, Set (*read)(const Json&)) {
+Type type_of(const char* name, const char* file, QuestionSet (*read)(const Json&)) {
   return {name, 32, 1, file, Metric::contains_any, [file, read](const TaskOptions& options, int) -> Maker {
             const auto path = std::filesystem::path(options.data) / file;
             try {
-              const auto set = std::make_shared<const Set>(read(parse_json<Json>(read_file(path))));
+              const auto set = std::make_shared<const QuestionSet>(read(parse_json<Json>(read_file(path))));
               if (set->questions.empty()) throw InputError(path.string() + ": there are no questions");
-              return [set](int units, Random random, int number) { return make(*set, units, random, number); };
+              return
+                  [set](int units, Random random, int number) { return make_questions(*set, units, random, number); };
             } catch (const Json::exception& error) {
               throw InputError(fmt::format("{}: {}", path.string(), error.what()));
             } catch (const JsonError& error) {
