@@ -78,6 +78,7 @@ class HeadFit {
 
   /// What the kept entries store, [kept][d].
   std::vector<float> fitted() const {
+    if (kept_ == 0) return {};  // other heads have all of the budget
     Matrix on_kept(rows(), kept_);
     const Matrix missing = missing_beside(on_kept);
     const Matrix change = products(transposed(on_kept), transposed(weights(on_kept, missing)));
