@@ -15,7 +15,7 @@ namespace winnow::server {
 
 namespace {
 
-const char* model_name(RequestState::Phase phase) {
+const char* phase_name(RequestState::Phase phase) {
   switch (phase) {
     case RequestState::Phase::waiting:
       return "waiting";
@@ -31,7 +31,7 @@ Json slot_json(const EngineState& slot) {
   const RequestState& s = slot.state;
   return {{"id", slot.request},
           {"is_processing", s.phase != RequestState::Phase::waiting},
-          {"phase", model_name(s.phase)},
+          {"phase", phase_name(s.phase)},
           {"prompt_tokens", s.prompt_tokens},
           {"prompt_read", s.read},
           {"completion_tokens", s.generated},
@@ -71,7 +71,7 @@ Json methods_json() {
 
 }  // namespace
 
-std::string model_name(const Model& model) { return std::filesystem::path(model.info().path).stem().string(); }
+std::string name_of(const Model& model) { return std::filesystem::path(model.info().path).stem().string(); }
 
 HttpReply health_reply(Health health) {
   if (health == Health::draining) return error_reply(std::make_exception_ptr(ShuttingDown()));
@@ -85,7 +85,7 @@ HttpReply models_reply(const Model& model, int context, std::int64_t started) {
                   {"n_layer", info.n_layer},   {"n_vocab", info.n_vocab},
                   {"size", info.weight_bytes}, {"architecture", info.arch},
                   {"name", info.name},         {"weight_type", info.weight_type}};
-  const Json one{{"id", model_name(model)}, {"object", "model"},        {"created", started},
+  const Json one{{"id", name_of(model)}, {"object", "model"},        {"created", started},
                  {"owned_by", "winnow"},    {"max_model_len", context}, {"meta", meta}};
   return {.body = text_of({{"object", "list"}, {"data", Json::array({one})}})};
 }
@@ -101,7 +101,7 @@ HttpReply props_reply(const Model& model, const ServerOptions& options, int cont
   const bool limited = scheduler.memory != std::numeric_limits<std::size_t>::max();
   Json defaults = generation_json(options.defaults.generate);
   defaults["winnow"] = keeping_field(options.defaults);
-  return {.body = text_of({{"model", model_name(model)},
+  return {.body = text_of({{"model", name_of(model)},
                            {"n_ctx", context},
                            {"total_slots", scheduler.parallel},
                            {"max_queue_requests", options.engine.waiting},
