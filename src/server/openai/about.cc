@@ -86,7 +86,7 @@ HttpReply models_reply(const Model& model, int context, std::int64_t started) {
                   {"size", info.weight_bytes}, {"architecture", info.arch},
                   {"name", info.name},         {"weight_type", info.weight_type}};
   const Json one{{"id", name_of(model)}, {"object", "model"},        {"created", started},
-                 {"owned_by", "winnow"},    {"max_model_len", context}, {"meta", meta}};
+                 {"owned_by", "winnow"}, {"max_model_len", context}, {"meta", meta}};
   return {.body = text_of({{"object", "list"}, {"data", Json::array({one})}})};
 }
 
