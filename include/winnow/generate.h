@@ -14,16 +14,16 @@
 
 namespace winnow {
 
-/// As llama.cpp's samplers, which do the work. A temperature of 0 is greedy and ignores the rest but biases and
-/// penalties.
+/// As in vLLM: biases, penalties, temperature, min-p, top-k, top-p, in this order. A temperature below 1e-5 is greedy
+/// and ignores what comes after it.
 struct WINNOW_EXPORT SamplingOptions {
   float temperature = 0;
   int top_k = 40;
   float top_p = 0.95F;
   float min_p = 0.05F;
-  float repeat_penalty = 1;
-  float presence_penalty = 0;   ///< taken from the logit of each token that the last 64 of the answer have
-  float frequency_penalty = 0;  ///< the same, for each time that they have it
+  float repeat_penalty = 1;  ///< divides positive logits of tokens that the cache or the answer has; multiplies others
+  float presence_penalty = 0;   ///< taken from the logit of each token that the answer has
+  float frequency_penalty = 0;  ///< the same, for each time that the answer has it
   std::vector<std::pair<Token, float>> logit_bias = {};  ///< added to the logits of these tokens
   std::uint32_t seed = 0;
 
@@ -40,7 +40,7 @@ struct WINNOW_EXPORT GenerateOptions {
   std::vector<std::string> stop;        ///< texts that end the answer; they are not part of it
   std::vector<Token> stop_tokens = {};  ///< tokens that end the answer; they are not part of it
   EndOfSequence end = EndOfSequence::stops;
-  int min_tokens = 0;  ///< before these no token ends the answer
+  int min_tokens = 0;  ///< before these, neither a token nor a stop text ends the answer
   int logprobs = 0;    ///< alternatives to report for each token; 0: none
   /// What an answer may be: GBNF, llama.cpp's notation of grammars, with a rule `root`; empty: anything. The answer
   /// ends where nothing more is allowed. Log probabilities stay those of the model, as if all tokens were allowed.

@@ -63,7 +63,8 @@ void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions
   command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");
   command.add_option("--top-p", g.sampling.top_p, "sample from the most probable that make up p");
   command.add_option("--min-p", g.sampling.min_p, "sample from those at least this share as probable as the best");
-  command.add_option("--repeat-penalty", g.sampling.repeat_penalty, "divides the logits of repeated tokens, 1: off");
+  command.add_option("--repeat-penalty", g.sampling.repeat_penalty,
+                     "divides the logits of tokens that the prompt or the answer has, 1: off");
   command.add_option("--stop", g.stop, "text that ends the answer; may be given several times");
   command.add_flag("--ignore-eos", a.ignore_eos, "go on after the end of the answer");
 }

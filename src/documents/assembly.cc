@@ -152,6 +152,7 @@ void Assembly::commit(int layer, const cache::KeepPlan& plan) {
 }
 
 Cache Assembly::finish() {
+  sequence_->tokens = joint_.token_ids();
   count_.kept = count_.kept * session_.hparams.n_layer / lanes_;
   return Cache(std::move(sequence_));
 }

@@ -24,8 +24,8 @@ void check(const GenerateOptions& options, const Model& model) {
   }
 }
 
-Answering::Answering(const Model& model, const GenerateOptions& options, int sequence)
-    : model_(model), options_(options), sampler_(model, options, sequence), filter_(options.stop) {
+Answering::Answering(const Model& model, const GenerateOptions& options, std::span<const Token> prompt, int sequence)
+    : model_(model), options_(options), sampler_(model, options, prompt, sequence), filter_(options.stop) {
   for (Token token = 0; options.min_tokens > 0 && token < model.info().n_vocab; ++token) {
     if (is_end(token)) ends_.push_back(token);
   }
@@ -33,9 +33,8 @@ Answering::Answering(const Model& model, const GenerateOptions& options, int seq
 }
 
 const NextToken* Answering::take(std::span<const float> logits, Sampler::Candidates& candidates) {
-  const bool may_end = generated() >= options_.min_tokens;
   const auto token =
-      sampler_.sample(logits, may_end ? std::span<const Token>() : std::span<const Token>(ends_), candidates);
+      sampler_.sample(logits, may_end() ? std::span<const Token>() : std::span<const Token>(ends_), candidates);
   if (!token || is_end(*token)) {
     end(FinishReason::stop);
     return nullptr;
@@ -51,13 +50,21 @@ bool Answering::is_end(Token token) const {
          std::find(stops.begin(), stops.end(), token) != stops.end();
 }
 
+/// A stop text needs a token after the least length to complete it, as in vLLM.
+bool Answering::completes_stop(Token token) {
+  if (may_end()) return filter_.take(model_.piece(token));
+  filter_.pass(model_.piece(token));
+  return false;
+}
+
 void Answering::add(Token token, std::span<const float> logits) {
+  const bool stops = completes_stop(token);
   generation_.tokens.push_back(token);
   if (options_.logprobs > 0) {
     next_.token = log_probabilities(logits, token, options_.logprobs);
     generation_.logprobs.push_back(next_.token);
   }
-  if (filter_.take(model_.piece(token))) return end(FinishReason::stop);
+  if (stops) return end(FinishReason::stop);
   next_.bytes = filter_.release();
   generation_.text += next_.bytes;
   if (generated() >= options_.max_tokens) end(FinishReason::length);

@@ -25,8 +25,8 @@ struct NextToken {
 /// An answer that is being generated: its sampler, what ends it, what there is of it.
 class Answering {
  public:
-  /// `sequence` sets the seeds of several answers apart. `model` outlives it.
-  Answering(const Model& model, const GenerateOptions& options, int sequence);
+  /// `prompt`: all tokens before the answer. `sequence` sets the seeds of several answers apart. `model` outlives it.
+  Answering(const Model& model, const GenerateOptions& options, std::span<const Token> prompt, int sequence);
 
   /// Samples the next token from logits [n_vocab]. Returns it, or null when the answer has ended without it.
   const NextToken* take(std::span<const float> logits, Sampler::Candidates& candidates);
@@ -39,7 +39,10 @@ class Answering {
   Generation finish();
 
  private:
+  /// An answer of the least length is there, so that what comes next may end it.
+  bool may_end() const { return generated() >= options_.min_tokens; }
   bool is_end(Token token) const;
+  bool completes_stop(Token token);
   void add(Token token, std::span<const float> logits);
   void end(FinishReason reason);
 

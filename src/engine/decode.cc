@@ -36,7 +36,10 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
   executor_.step(one ? network::Rows::of_one_sequence : network::Rows::of_several, tokens, positions, attention,
                  logits);
   attention.rethrow();
-  for (const auto& row : rows) row.sequence->seen = row.position + 1;
+  for (const auto& row : rows) {
+    row.sequence->seen = row.position + 1;
+    row.sequence->tokens.push_back(row.token);
+  }
   for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row))
     rows[row].sequence->end_step();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "base/as_size.h"
 #include "engine/sequence.h"
 
 namespace winnow {
@@ -41,6 +42,7 @@ void Cache::go_back(CacheMark mark) {
   }
   if (mark.windows) impl_->put_back(*mark.windows);
   impl_->seen = mark.tokens_seen;
+  impl_->tokens.resize(as_size(mark.tokens_seen));
   impl_->attended = -1;  // of a step that has not been
 }
 

@@ -209,6 +209,7 @@ std::vector<Token> Prefill::lay_out(std::span<const Token> text, std::span<const
     prompt.insert(prompt.end(), questions[i].begin(), questions[i].end());
     branches_[i].classes.reserve(prompt.size());
     for (const Token token : prompt) branches_[i].classes.push_back(context_.vocab.class_of(token));
+    for (auto& cache : branches_[i].caches) cache.impl().tokens = prompt;
     add_passages(i, prompt, rows);
     branches_[i].end = chunks_.size();
   }

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "engine/model_impl.h"
@@ -16,44 +15,40 @@ namespace winnow::engine {
 
 namespace {
 
-constexpr int kPenaltyTokens = 64;  // llama.cpp's default for the window of the repeat penalty
+constexpr float kGreedyBelow = 1e-5F;  // as vLLM: a smaller temperature would divide logits beyond a float's range
 
-/// REQUIRES: tokens of the vocabulary.
-llama_sampler* biases(const std::vector<std::pair<Token, float>>& of, int vocabulary) {
-  std::vector<llama_logit_bias> all;
-  for (const auto& [token, bias] : of) all.push_back({token, bias});
-  return llama_sampler_init_logit_bias(vocabulary, static_cast<int>(all.size()), all.data());
+bool is_less(const llama_token_data& a, const llama_token_data& b) {
+  return a.logit != b.logit ? a.logit < b.logit : a.id > b.id;
 }
 
-void fill(Sampler::Candidates& candidates, std::span<const float> logits, std::span<const Token> banned) {
-  candidates.resize(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i) candidates[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
-  for (const Token token : banned) candidates[token].logit = -std::numeric_limits<float>::infinity();
+const llama_token_data& largest(const Sampler::Candidates& candidates) {
+  return *std::max_element(candidates.begin(), candidates.end(), is_less);
+}
+
+/// The largest becomes 0, so that nothing overflows.
+void divide(Sampler::Candidates& candidates, float temperature) {
+  const double zero = largest(candidates).logit;
+  for (auto& candidate : candidates) {
+    const double logit = (candidate.logit - zero) / temperature;
+    candidate.logit = static_cast<float>(std::max<double>(logit, std::numeric_limits<float>::lowest()));
+  }
 }
 
 }  // namespace
 
 void Sampler::Free::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
 
-Sampler::Sampler(const Model& model, const GenerateOptions& generate, int sequence) {
+Sampler::Sampler(const Model& model, const GenerateOptions& generate, std::span<const Token> prompt, int sequence)
+    : penalties_(generate.sampling, prompt), temperature_(generate.sampling.temperature) {
   const SamplingOptions& options = generate.sampling;
-  const int vocabulary = model.info().n_vocab;
   options.check();
   if (!generate.grammar.empty()) grammar_.emplace(model.impl().vocab, generate.grammar, generate.end);
+  if (temperature_ < kGreedyBelow) return;
   chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
-  if (!options.logit_bias.empty()) add(biases(options.logit_bias, vocabulary));
-  if (options.repeat_penalty != 1 || options.presence_penalty != 0 || options.frequency_penalty != 0)
-    add(llama_sampler_init_penalties(vocabulary, kPenaltyTokens, options.repeat_penalty, options.frequency_penalty,
-                                     options.presence_penalty));
-  if (options.temperature == 0) {
-    add(llama_sampler_init_greedy());
-    return;
-  }
+  add(llama_sampler_init_min_p(options.min_p, 1));
   add(llama_sampler_init_top_k(options.top_k));
   add(llama_sampler_init_top_p(options.top_p, 1));
-  add(llama_sampler_init_min_p(options.min_p, 1));
-  add(llama_sampler_init_temp(options.temperature));
   const std::uint32_t seed = options.seed + static_cast<std::uint32_t>(sequence);
   add(llama_sampler_init_dist(seed == LLAMA_DEFAULT_SEED ? 0 : seed));  // which libllama takes for a random one
 }
@@ -62,11 +57,21 @@ Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
 
+void Sampler::fill(Candidates& candidates, std::span<const float> logits, std::span<const Token> banned) const {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  candidates.resize(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) candidates[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
+  penalties_.apply(candidates);
+  for (const Token token : banned) candidates[token].logit = kNever;
+  if (!banned.empty()) std::erase_if(candidates, [](const auto& candidate) { return candidate.logit == kNever; });
+}
+
 /// A grammar looks at the token that is chosen without it. Only when it refuses that one are all candidates compared
 /// with it, which takes far longer, as in llama.cpp.
 std::optional<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> banned,
                                      Candidates& candidates) {
   fill(candidates, logits, banned);
+  if (candidates.empty()) return std::nullopt;
   Token token = choose(candidates);
   if (grammar_ && !grammar_->allows(token)) {
     fill(candidates, logits, banned);
@@ -74,12 +79,14 @@ std::optional<Token> Sampler::sample(std::span<const float> logits, std::span<co
     if (candidates.empty()) return std::nullopt;
     token = choose(candidates);
   }
-  llama_sampler_accept(chain_.get(), token);
+  penalties_.accept(token);
   if (grammar_) grammar_->accept(token);
   return token;
 }
 
 Token Sampler::choose(Candidates& candidates) {
+  if (chain_ == nullptr) return largest(candidates).id;
+  divide(candidates, temperature_);
   llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
   llama_sampler_apply(chain_.get(), &array);
   return array.data[array.selected].id;

@@ -107,6 +107,7 @@ Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const
   check_terms(head.terms, sequence->layer(head.model.first_global()).terms(), contents);
 
   sequence->seen = head.seen;
+  sequence->tokens.assign(head.transcript.tokens.begin(), head.transcript.tokens.begin() + head.seen);
   for (int l = 0; l < hparams.n_kv_layer; ++l) {
     reader.verify(layer_section(l), layer_name(l));
     ByteCursor section = reader.section(layer_section(l));

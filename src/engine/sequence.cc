@@ -21,6 +21,7 @@ Sequence::Sequence(const CacheOptions& options, const model::Hparams& hparams, M
 
 Sequence::Sequence(const Sequence& other)
     : seen(other.seen),
+      tokens(other.tokens),
       attended(other.attended),
       options_(other.options_),
       hparams_(other.hparams_),
@@ -54,6 +55,8 @@ void Sequence::put_from(int position, Sequence&& others) {
     }
   }
   seen = position + others.seen;
+  tokens.resize(as_size(position));
+  tokens.insert(tokens.end(), others.tokens.begin(), others.tokens.end());
 }
 
 std::shared_ptr<const WindowLanes> Sequence::copy_windows() const {

@@ -63,6 +63,7 @@ class Sequence {
   std::size_t entries_held() const;
 
   int seen = 0;  ///< tokens seen, and so the position of the next one
+  std::vector<Token> tokens;  ///< [seen], for penalties; kept ones and evicted ones
   /// Entries that the last step's queries read, over KV heads of layers that count(). Negative: no step yet.
   std::int64_t attended = -1;
 

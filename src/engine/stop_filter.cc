@@ -5,11 +5,14 @@
 
 namespace winnow::engine {
 
+/// A stop text that pass() has let through ends before the new bytes.
 bool StopFilter::take(std::string_view bytes) {
+  const std::size_t before = pending_.size();
   pending_ += bytes;
   std::size_t first = std::string::npos;
   for (const auto& stop : stops_) {
-    if (!stop.empty()) first = std::min(first, pending_.find(stop));
+    if (stop.empty()) continue;
+    first = std::min(first, pending_.find(stop, before + 1 > stop.size() ? before + 1 - stop.size() : 0));
   }
   if (first == std::string::npos) return false;
   pending_.resize(first);
@@ -25,7 +28,8 @@ std::string StopFilter::release(std::size_t n) {
 std::size_t StopFilter::held_back() const {
   std::size_t most = 0;
   for (const auto& stop : stops_) {
-    for (std::size_t n = std::min(stop.size(), pending_.size()); n > most; --n) {
+    if (stop.empty()) continue;
+    for (std::size_t n = std::min(stop.size() - 1, pending_.size()); n > most; --n) {
       if (pending_.compare(pending_.size() - n, n, stop, 0, n) == 0) most = n;
     }
   }

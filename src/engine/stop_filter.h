@@ -15,8 +15,10 @@ class StopFilter {
  public:
   explicit StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  /// Takes bytes; returns true when a stop text is complete: the answer then ends before it.
+  /// Takes bytes; returns true when they complete a stop text: the answer then ends before it.
   bool take(std::string_view bytes);
+  /// Takes bytes that may begin a stop text and do not complete one.
+  void pass(std::string_view bytes) { pending_ += bytes; }
   /// The bytes that are sure.
   std::string release() { return release(pending_.size() - held_back()); }
   /// All bytes: nothing comes any more.

@@ -139,7 +139,8 @@ void Task::begin_answers() {
   if (request_.events.on_prompt) request_.events.on_prompt(caches_.front(), logits_);
   if (ended_) return;
   for (int i = 1; i < request_.answers; ++i) caches_.push_back(caches_.front().clone());
-  for (int i = 0; i < request_.answers; ++i) answers_.emplace_back(*room_.session.model, request_.generate, i);
+  const auto& prompt = caches_.front().impl().tokens;
+  for (int i = 0; i < request_.answers; ++i) answers_.emplace_back(*room_.session.model, request_.generate, prompt, i);
   for (int i = 0; i < request_.answers; ++i) take(as_size(i), logits_);
   logits_ = {};
   answered_ = Clock::now();
