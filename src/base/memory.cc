@@ -56,6 +56,17 @@ std::byte* allocate(std::size_t bytes) {
   return static_cast<std::byte*>(out);
 }
 
+/// Whole pages go back to the system at once: a heap would keep those that lie below something in use.
+void release(std::byte* data, std::size_t bytes) {
+  constexpr std::size_t kFew = std::size_t{64} << 10U;
+  if (bytes >= kFew) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(data) % page) % page;
+    madvise(data + before, (bytes - before) / page * page, MADV_DONTNEED);
+  }
+  std::free(data);
+}
+
 std::size_t address_space() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
@@ -117,7 +128,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 Buffer::~Buffer() {
   if (data_ == nullptr) return;
-  std::free(data_);
+  release(data_, size_);
   account_->remove(size_);
 }
 

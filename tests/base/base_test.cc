@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,32 @@ TEST(Memory, counts_what_buffers_hold) {
   EXPECT_EQ(part.held(), 0U);
   EXPECT_EQ(whole.held(), 0U);
   EXPECT_EQ(whole.peak(), 1500U);
+}
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0;
+  std::size_t resident = 0;
+  file >> all >> resident;
+  return resident * 4096;
+}
+
+TEST(Memory, of_large_buffers_goes_back_to_the_system_also_from_below_what_is_in_use) {
+  MemoryAccount account;
+  constexpr std::size_t kSize = std::size_t{1} << 20U;
+  { const Buffer large(account, 31 * kSize, "what makes malloc keep a heap from now on"); }
+  std::vector<Buffer> buffers;
+  std::vector<std::unique_ptr<std::string>> in_use;
+  const auto before = resident_bytes();
+  for (int i = 0; i < 200; ++i) {
+    buffers.emplace_back(account, kSize, "a test");
+    std::memset(buffers.back().data(), i, kSize);
+    in_use.push_back(std::make_unique<std::string>(100, 'x'));
+  }
+  EXPECT_GE(resident_bytes(), before + 190 * kSize);
+  buffers.clear();
+  EXPECT_EQ(account.held(), 0);
+  EXPECT_LE(resident_bytes(), before + 20 * kSize);
 }
 
 TEST(Memory, what_cannot_be_had_is_an_error_with_numbers) {
