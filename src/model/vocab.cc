@@ -37,8 +37,11 @@ Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
   if (model_ == nullptr) throw ModelError(fmt::format("{}: libllama cannot read its vocabulary (-v shows why)", path_));
   vocab_ = llama_model_get_vocab(model_.get());
   longest_piece_ = longest_piece(vocab_);
-  for (Token token = 0; token < llama_vocab_n_tokens(vocab_); ++token)
-    classes_.push_back(model::class_of(has_text(token) ? piece(token) : std::string()));
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab_); ++token) {
+    const std::string text = has_text(token) ? piece(token) : std::string();
+    classes_.push_back(model::class_of(text));
+    first_bytes_.push_back(text.empty() ? std::nullopt : std::optional(static_cast<unsigned char>(text.front())));
+  }
 }
 
 std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
@@ -106,6 +109,10 @@ TokenClass Vocab::class_of(Token token) const {
   return as_size(token) < classes_.size() ? classes_[as_size(token)] : TokenClass{};
 }
 
+std::optional<unsigned char> Vocab::first_byte(Token token) const {
+  return as_size(token) < first_bytes_.size() ? first_bytes_[as_size(token)] : std::nullopt;
+}
+
 Token Vocab::beginning_of_text() const { return llama_vocab_bos(vocab_); }
 Token Vocab::end_of_text() const { return llama_vocab_eos(vocab_); }
 
@@ -132,7 +139,32 @@ std::string Vocab::rendered(const std::vector<llama_chat_message>& messages, Ans
   return out;
 }
 
+void Vocab::check_system_messages(std::span<const Message> messages, AnswerOpening opening) const {
+  const auto is_told = [&](std::size_t i) { return messages[i].role == Role::system && !messages[i].content.empty(); };
+  const auto refuse = [](std::size_t i, std::string_view why) {
+    throw LostMessageError(fmt::format("message {} is the system's, and {}", i + 1, why));
+  };
+  const auto is_system = [](const Message& message) { return message.role == Role::system; };
+  if (std::none_of(messages.begin(), messages.end(), is_system)) return;
+  std::vector<std::string> marks;
+  for (std::size_t i = 0; i < messages.size(); ++i) marks.push_back(fmt::format("\x01message {}\x01", i));
+  std::vector<llama_chat_message> marked;
+  for (std::size_t i = 0; i < messages.size(); ++i) marked.push_back({name_of(messages[i].role), marks[i].c_str()});
+  const std::string text = rendered(marked, opening);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (!is_told(i)) continue;
+    const std::string& content = messages[i].content;
+    if (const auto zero = content.find('\0'); zero != std::string::npos)
+      refuse(i, fmt::format("byte {} of its {} is zero, where it would be cut", zero + 1, content.size()));
+    at = text.find(marks[i], at);
+    if (at == std::string::npos)
+      refuse(i, "the model's chat template leaves it out where it stands: put it first, or into a message of the user");
+  }
+}
+
 std::vector<std::string> Vocab::chat_frame(std::span<const Message> messages, AnswerOpening opening) const {
+  check_system_messages(messages, opening);
   // No template treats this content specially, and it cannot be part of one.
   const std::string content = "\x01winnow\x01";
   std::vector<llama_chat_message> placeholders;

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/model_file.h"
+#include "winnow/error.h"
 #include "winnow/model.h"
 #include "winnow/token_class.h"
 
@@ -20,6 +22,12 @@ namespace winnow::model {
 
 /// Whether a chat template ends with what makes the model begin an answer.
 enum class AnswerOpening : std::uint8_t { added, absent };
+
+/// A message that a chat template would cut or leave out.
+class LostMessageError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
 
 /// A GGUF's vocabulary and chat template, by libllama. Immutable, shared by threads.
 class Vocab {
@@ -47,6 +55,8 @@ class Vocab {
   bool ends(Token token) const;
   /// False for those that stand for nothing that is written, such as control tokens.
   bool has_text(Token token) const;
+  /// Of its text; none: it has none.
+  std::optional<unsigned char> first_byte(Token token) const;
   /// Of one beyond the vocabulary: as if nothing were known of it.
   TokenClass class_of(Token token) const;
   /// For what libllama does with a vocabulary.
@@ -54,11 +64,13 @@ class Vocab {
 
   /// What the chat template puts before, between and after the contents of messages, up to where the next answer
   /// begins. The system's messages are part of that, so there is one piece more than there are messages of others.
-  /// Throws UsageError when libllama does not know the template, there is none, or it leaves contents out.
+  /// Throws UsageError when libllama does not know the template, there is none, or it leaves contents out or cuts them.
   std::vector<std::string> chat_frame(std::span<const Message> messages,
                                       AnswerOpening opening = AnswerOpening::added) const;
 
  private:
+  /// Throws LostMessageError.
+  void check_system_messages(std::span<const Message> messages, AnswerOpening opening) const;
   /// Messages in the chat template, up to where an answer begins.
   std::string rendered(const std::vector<llama_chat_message>& messages, AnswerOpening opening) const;
   enum class ControlNames : std::uint8_t { left_out, spelled };
@@ -70,8 +82,9 @@ class Vocab {
   std::string path_;
   std::unique_ptr<llama_model, Free> model_;
   const llama_vocab* vocab_ = nullptr;
-  std::size_t longest_piece_ = 1;    ///< bytes
-  std::vector<TokenClass> classes_;  ///< [tokens]
+  std::size_t longest_piece_ = 1;                          ///< bytes
+  std::vector<TokenClass> classes_;                        ///< [tokens]
+  std::vector<std::optional<unsigned char>> first_bytes_;  ///< [tokens]
 };
 
 }  // namespace winnow::model

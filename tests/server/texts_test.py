@@ -94,3 +94,14 @@ def test_a_model_without_a_template_answers_completions(work):
         assert status == 400 and sentence(reply, "no chat template", "/v1/completions")["param"] == "messages"
         assert one.good("/v1/completions", {"prompt": "x", "max_tokens": 1})["choices"]
         assert one.get("/tokenizer_info")[1]["chat_template"] is None
+
+
+def test_a_system_message_that_would_be_cut_is_refused(server):
+    messages = [{"role": "system", "content": "Alpha.\x00 Omega."}, {"role": "user", "content": "hi"}]
+    for path in ("/v1/chat/completions", "/apply-template", "/tokenize"):
+        status, reply = server.post(path, {"messages": messages, "max_tokens": 1})
+        assert status == 400 and "byte 7 of its 14 is zero" in reply["error"]["message"], reply
+        assert reply["error"]["param"] == "messages"
+    whole = [{"role": "user", "content": "Alpha.\x00 Omega."}]
+    tokens = server.good("/tokenize", {"messages": whole})["tokens"]
+    assert "Omega" in server.good("/detokenize", {"tokens": tokens})["content"]

@@ -82,6 +82,8 @@ std::vector<std::string> frame_of(const Model& model, const ChatPrompt& chat) {
     auto frame = model.impl().vocab.chat_frame(messages, opening);
     if (chat.end == ChatEnd::continued) frame.back().clear();
     return frame;
+  } catch (const model::LostMessageError& error) {
+    throw FieldError(kMessages, error.what());
   } catch (const UsageError&) {
     throw FieldError(kMessages, model.impl().vocab.chat_template().empty()
                                     ? "the model has no chat template: use /v1/completions"
