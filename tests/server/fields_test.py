@@ -37,6 +37,11 @@ BOTH = {
     "winnow": set(),
     "echo": {"boolean"},
     "best_of": {"number"},
+    "include_stop_str_in_output": {"boolean"},
+    "use_beam_search": {"boolean"},
+    "bad_words": {"list"},
+    "allowed_token_ids": {"list"},
+    "typical_p": NUMBER,
     "response_format": {"object"},
     "tools": {"list"},
 }
@@ -127,6 +132,11 @@ def test_a_whole_number_may_have_a_point(server):
 MISSING = [
     ("echo", True),
     ("best_of", 3),
+    ("include_stop_str_in_output", True),
+    ("use_beam_search", True),
+    ("bad_words", ["x"]),
+    ("allowed_token_ids", [5]),
+    ("typical_p", 0.5),
     ("functions", [{"name": "clock", "parameters": {"type": "object"}}]),
     ("function_call", {"name": "clock"}),
 ]
@@ -147,7 +157,7 @@ def test_what_was_called_otherwise_before_is_named_with_its_new_name(server):
 
 
 def test_harmless_forms_of_what_is_not_there_are_taken(server):
-    server.good(CHAT, {**GOOD[CHAT], "echo": False, "best_of": 1, "response_format": {"type": "text"}, "tools": [], "tool_choice": "none", "functions": [], "function_call": "none"})
+    server.good(CHAT, {**GOOD[CHAT], "echo": False, "best_of": 1, "use_beam_search": False, "bad_words": [], "typical_p": 1, "response_format": {"type": "text"}, "tools": [], "tool_choice": "none", "functions": [], "function_call": "none"})
 
 
 SPECS = [

@@ -53,10 +53,24 @@ void refuse_functions(Fields& fields) {
   fields.word("function_call", {"none", "auto"});
 }
 
+/// Fields of vLLM and llama.cpp that would change the answer.
+void refuse_other_sampling(Fields& fields) {
+  const auto refuse_if = [](bool is_there, const char* name) {
+    if (is_there) throw NotImplemented(name, fmt::format("{} is not implemented: leave it out", name));
+  };
+  for (const char* const name : {"include_stop_str_in_output", "use_beam_search"}) refuse_if(fields.is_set(name), name);
+  for (const char* const name : {"bad_words", "allowed_token_ids"}) {
+    const RequestJson* const list = fields.list(name);
+    refuse_if(list != nullptr && !list->empty(), name);
+  }
+  refuse_if(fields.number("typical_p").value_or(1) != 1, "typical_p");
+}
+
 /// What others can do and winnow cannot is refused: an answer must not look as if it had been done.
 void refuse_what_is_missing(Fields& fields, Surface surface) {
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
     throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
+  refuse_other_sampling(fields);
   if (surface == Surface::chat) return refuse_functions(fields);
   if (fields.text("suffix")) throw NotImplemented("suffix", "suffix is not implemented: leave it out");
   const RequestJson* const tools = fields.list("tools");
