@@ -15,7 +15,7 @@ namespace winnow::engine {
 void check(const GenerateOptions& options, const Model& model) {
   const int vocabulary = model.info().n_vocab;
   options.check();
-  if (!options.grammar.empty()) Grammar(model.impl().vocab, options.grammar, options.end);
+  grammar_of(options, model);
   for (const auto& [token, bias] : options.sampling.logit_bias) {
     if (token < 0 || token >= vocabulary)
       throw UsageError(
@@ -24,8 +24,17 @@ void check(const GenerateOptions& options, const Model& model) {
   }
 }
 
-Answering::Answering(const Model& model, const GenerateOptions& options, std::span<const Token> prompt, int sequence)
-    : model_(model), options_(options), sampler_(model, options, prompt, sequence), filter_(options.stop) {
+std::optional<Grammar> grammar_of(const GenerateOptions& options, const Model& model) {
+  if (options.grammar.empty()) return std::nullopt;
+  return Grammar(model.impl().vocab, options.grammar, options.end);
+}
+
+Answering::Answering(const Model& model, const GenerateOptions& options, std::optional<Grammar> grammar,
+                     std::span<const Token> prompt, int sequence)
+    : model_(model),
+      options_(options),
+      sampler_(options.sampling, std::move(grammar), prompt, sequence),
+      filter_(options.stop) {
   for (Token token = 0; options.min_tokens > 0 && token < model.info().n_vocab; ++token) {
     if (is_end(token)) ends_.push_back(token);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,9 @@ namespace winnow::engine {
 /// Throws UsageError for what cannot be, also with the vocabulary of this model.
 void check(const GenerateOptions& options, const Model& model);
 
+/// None: an answer may be anything. Throws UsageError for a text that is no grammar.
+std::optional<Grammar> grammar_of(const GenerateOptions& options, const Model& model);
+
 /// What a token adds to an answer.
 struct NextToken {
   GeneratedToken token;
@@ -26,11 +31,15 @@ struct NextToken {
 class Answering {
  public:
   /// `prompt`: all tokens before the answer. `sequence` sets the seeds of several answers apart. `model` outlives it.
-  Answering(const Model& model, const GenerateOptions& options, std::span<const Token> prompt, int sequence);
+  /// REQUIRES: check(options, model), grammar_of() both.
+  Answering(const Model& model, const GenerateOptions& options, std::optional<Grammar> grammar,
+            std::span<const Token> prompt, int sequence);
 
   /// Samples the next token from logits [n_vocab]. Returns it, or null when the answer has ended without it.
   const NextToken* take(std::span<const float> logits, Sampler::Candidates& candidates);
   bool has_ended() const { return ended_; }
+  /// Steps of the grammar for the last token.
+  std::int64_t grammar_steps() const { return sampler_.grammar_steps(); }
   /// The last token that was sampled.
   Token last() const { return next_.token.chosen.id; }
   int generated() const { return static_cast<int>(generation_.tokens.size()); }

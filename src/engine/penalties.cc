@@ -10,7 +10,7 @@ namespace winnow::engine {
 
 namespace {
 
-float finite(double logit) {
+float finite_logit(double logit) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(logit, -kLargest, kLargest));
 }
@@ -27,12 +27,13 @@ Penalties::Penalties(const SamplingOptions& options, std::span<const Token> prom
 }
 
 void Penalties::apply(std::span<llama_token_data> candidates) const {
-  for (const auto& [token, bias] : biases_) candidates[token].logit = finite(double{candidates[token].logit} + bias);
+  for (const auto& [token, bias] : biases_)
+    candidates[token].logit = finite_logit(double{candidates[token].logit} + bias);
   for (const auto& [token, times] : in_answer_) {
     double logit = candidates[token].logit;
     logit = logit > 0 ? logit / repeat_ : logit * repeat_;
     if (times > 0) logit -= double{presence_} + double{frequency_} * times;
-    candidates[token].logit = finite(logit);
+    candidates[token].logit = finite_logit(logit);
   }
 }
 

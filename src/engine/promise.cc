@@ -62,10 +62,11 @@ std::size_t logprob_bytes(int tokens, int alternatives) {
   return as_size(tokens) * (sizeof(GeneratedToken) + as_size(alternatives) * sizeof(TokenLogprob));
 }
 
-/// Of one answer.
+/// Of one answer. The logits of one with a grammar may have to wait for their turn.
 std::size_t answer_bytes(const GenerateOptions& options, const Session::Impl& session) {
+  const int rows = options.grammar.empty() ? 1 : 2;
   const std::size_t logprobs = options.logprobs > 0 ? logprob_bytes(options.max_tokens, options.logprobs) : 0;
-  return logits_bytes(session, 1) + logprobs;
+  return logits_bytes(session, rows) + logprobs;
 }
 
 /// Tokens that come after those of the cache, as many as positions can count.

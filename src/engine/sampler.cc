@@ -7,9 +7,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
-#include "engine/model_impl.h"
+#include "base/as_size.h"
 
 namespace winnow::engine {
 
@@ -17,17 +18,17 @@ namespace {
 
 constexpr float kGreedyBelow = 1e-5F;  // as vLLM: a smaller temperature would divide logits beyond a float's range
 
-bool is_less(const llama_token_data& a, const llama_token_data& b) {
+bool is_less_likely(const llama_token_data& a, const llama_token_data& b) {
   return a.logit != b.logit ? a.logit < b.logit : a.id > b.id;
 }
 
-const llama_token_data& largest(const Sampler::Candidates& candidates) {
-  return *std::max_element(candidates.begin(), candidates.end(), is_less);
+const llama_token_data& largest_of(const Sampler::Candidates& candidates) {
+  return *std::max_element(candidates.begin(), candidates.end(), is_less_likely);
 }
 
 /// The largest becomes 0, so that nothing overflows.
-void divide(Sampler::Candidates& candidates, float temperature) {
-  const double zero = largest(candidates).logit;
+void divide_by(Sampler::Candidates& candidates, float temperature) {
+  const double zero = largest_of(candidates).logit;
   for (auto& candidate : candidates) {
     const double logit = (candidate.logit - zero) / temperature;
     candidate.logit = static_cast<float>(std::max<double>(logit, std::numeric_limits<float>::lowest()));
@@ -38,11 +39,13 @@ void divide(Sampler::Candidates& candidates, float temperature) {
 
 void Sampler::Free::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
 
-Sampler::Sampler(const Model& model, const GenerateOptions& generate, std::span<const Token> prompt, int sequence)
-    : penalties_(generate.sampling, prompt), temperature_(generate.sampling.temperature) {
-  const SamplingOptions& options = generate.sampling;
-  options.check();
-  if (!generate.grammar.empty()) grammar_.emplace(model.impl().vocab, generate.grammar, generate.end);
+Sampler::Sampler(const SamplingOptions& options, std::optional<Grammar> grammar, std::span<const Token> prompt,
+                 int sequence)
+    : penalties_(options, prompt),
+      temperature_(options.temperature),
+      top_k_(as_size(options.top_k)),
+      least_difference_(std::log(double{options.min_p}) - 1),
+      grammar_(std::move(grammar)) {
   if (temperature_ < kGreedyBelow) return;
   chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
@@ -66,27 +69,42 @@ void Sampler::fill(Candidates& candidates, std::span<const float> logits, std::s
   if (!banned.empty()) std::erase_if(candidates, [](const auto& candidate) { return candidate.logit == kNever; });
 }
 
-/// A grammar looks at the token that is chosen without it. Only when it refuses that one are all candidates compared
-/// with it, which takes far longer, as in llama.cpp.
 std::optional<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> banned,
                                      Candidates& candidates) {
   fill(candidates, logits, banned);
+  if (grammar_) keep_allowed(candidates);
   if (candidates.empty()) return std::nullopt;
-  Token token = choose(candidates);
-  if (grammar_ && !grammar_->allows(token)) {
-    fill(candidates, logits, banned);
-    grammar_->keep_allowed(candidates);
-    if (candidates.empty()) return std::nullopt;
-    token = choose(candidates);
-  }
+  const Token token = choose(candidates);
   penalties_.accept(token);
   if (grammar_) grammar_->accept(token);
   return token;
 }
 
+/// The largest logits come first, as looking at a token may take long. A grammar of very many ways has patience for
+/// some of them only; the least probable ones are left out then.
+void Sampler::keep_allowed(Candidates& candidates) {
+  grammar_->begin_token();
+  std::erase_if(candidates, [this](const auto& candidate) { return !grammar_->may_begin(candidate.id); });
+  std::make_heap(candidates.begin(), candidates.end(), is_less_likely);
+  Candidates allowed;
+  for (auto end = candidates.end(); end != candidates.begin(); --end) {
+    const auto& next = candidates.front();
+    if (!allowed.empty() && (grammar_->is_impatient() || !may_choose_more(allowed, next))) break;
+    if (grammar_->allows(next.id)) allowed.push_back(next);
+    std::pop_heap(candidates.begin(), end, is_less_likely);
+  }
+  candidates.assign(allowed.begin(), allowed.end());
+}
+
+/// min-p goes by a float, so the border is a little wider here.
+bool Sampler::may_choose_more(const Candidates& allowed, const llama_token_data& next) const {
+  if (chain_ == nullptr || allowed.size() == top_k_) return false;
+  return (double{next.logit} - allowed.front().logit) / temperature_ >= least_difference_;
+}
+
 Token Sampler::choose(Candidates& candidates) {
-  if (chain_ == nullptr) return largest(candidates).id;
-  divide(candidates, temperature_);
+  if (chain_ == nullptr) return largest_of(candidates).id;
+  divide_by(candidates, temperature_);
   llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
   llama_sampler_apply(chain_.get(), &array);
   return array.data[array.selected].id;

@@ -24,10 +24,9 @@ class Sampler {
   /// Room for a vocabulary. Several samplers use one, so that a token costs no allocation.
   using Candidates = std::vector<llama_token_data>;
 
-  /// Throws UsageError for options out of range and for a grammar that cannot be read. `prompt`: all tokens before the
-  /// answer. `sequence` sets the seeds of a batch's sequences apart. `model` outlives it. REQUIRES: the tokens of
-  /// logit_bias are of the vocabulary.
-  Sampler(const Model& model, const GenerateOptions& options, std::span<const Token> prompt, int sequence);
+  /// `prompt`: all tokens before the answer. `sequence` sets the seeds of a batch's sequences apart. REQUIRES: options
+  /// in their ranges, tokens of the vocabulary.
+  Sampler(const SamplingOptions& options, std::optional<Grammar> grammar, std::span<const Token> prompt, int sequence);
 
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
@@ -36,9 +35,14 @@ class Sampler {
   /// Chooses the next token from logits [n_vocab], none of the `banned`, and remembers it for the penalties and the
   /// grammar. None: nothing more is allowed.
   std::optional<Token> sample(std::span<const float> logits, std::span<const Token> banned, Candidates& candidates);
+  /// Steps of the grammar for the last token; 0 without one.
+  std::int64_t grammar_steps() const { return grammar_ ? grammar_->steps() : 0; }
 
  private:
   void fill(Candidates& candidates, std::span<const float> logits, std::span<const Token> banned) const;
+  /// Leaves those that the grammar allows, up to where none can be chosen that follows.
+  void keep_allowed(Candidates& candidates);
+  bool may_choose_more(const Candidates& allowed, const llama_token_data& next) const;
   Token choose(Candidates& candidates);
 
   struct Free {
@@ -46,6 +50,8 @@ class Sampler {
   };
   Penalties penalties_;
   float temperature_;
+  std::size_t top_k_;
+  double least_difference_;                     ///< of a logit to the largest one, divided by the temperature
   std::unique_ptr<llama_sampler, Free> chain_;  ///< null where the largest logit is taken
   std::optional<Grammar> grammar_;
 };

@@ -224,10 +224,10 @@ void Scheduler::Impl::step() {
     tasks.push_back(task.get());
     ends.push_back(rows.size());
   }
-  if (rows.empty()) return;
+  if (tasks.empty()) return;
   const auto vocabulary = as_size(session.hparams.n_vocab);
   logits.resize(rows.size() * vocabulary);
-  if (!run(rows, tasks)) return;
+  if (!rows.empty() && !run(rows, tasks)) return;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     shares.charge(tasks[i]->key(), static_cast<double>(ends[i] - begin));

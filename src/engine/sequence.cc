@@ -19,15 +19,21 @@ Sequence::Sequence(const CacheOptions& options, const model::Hparams& hparams, M
                          terms[l], budgets[l]);
 }
 
-Sequence::Sequence(const Sequence& other)
+Sequence::Sequence(const Sequence& other, WithoutLayers)
     : seen(other.seen),
       tokens(other.tokens),
       attended(other.attended),
       options_(other.options_),
       hparams_(other.hparams_),
       parent_(other.parent_),
-      account_(std::make_unique<MemoryAccount>(parent_)) {
-  for (const auto& layer : other.layers_) layers_.push_back(layer.clone(*account_));
+      account_(std::make_unique<MemoryAccount>(parent_)) {}
+
+SequenceCopy::SequenceCopy(const Sequence& of) : of_(of), copy_(new Sequence(of, Sequence::WithoutLayers())) {}
+
+bool SequenceCopy::advance() {
+  auto& layers = copy_->layers_;
+  if (layers.size() < of_.layers_.size()) layers.push_back(of_.layers_[layers.size()].clone(*copy_->account_));
+  return layers.size() < of_.layers_.size();
 }
 
 std::vector<std::vector<int>> Sequence::limits() const {
@@ -44,7 +50,11 @@ std::size_t Sequence::entries_held() const {
   return as_size(out);
 }
 
-Sequence Sequence::clone() const { return Sequence(*this); }
+Sequence Sequence::clone() const {
+  SequenceCopy copy(*this);
+  while (copy.advance()) continue;
+  return std::move(*copy.take());
+}
 
 void Sequence::put_from(int position, Sequence&& others) {
   for (int l = 0; l < layers(); ++l) {

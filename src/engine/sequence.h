@@ -62,19 +62,36 @@ class Sequence {
   /// Entries in all lanes of layers that count().
   std::size_t entries_held() const;
 
-  int seen = 0;  ///< tokens seen, and so the position of the next one
+  int seen = 0;               ///< tokens seen, and so the position of the next one
   std::vector<Token> tokens;  ///< [seen], for penalties; kept ones and evicted ones
   /// Entries that the last step's queries read, over KV heads of layers that count(). Negative: no step yet.
   std::int64_t attended = -1;
 
  private:
-  explicit Sequence(const Sequence& other);
+  friend class SequenceCopy;
+  struct WithoutLayers {};
+  Sequence(const Sequence& other, WithoutLayers);
 
   CacheOptions options_;
   const model::Hparams* hparams_;
   MemoryAccount* parent_;                   ///< the session's
   std::unique_ptr<MemoryAccount> account_;  // stable address: buffers point to it
   std::vector<policy::SequenceLayer> layers_;
+};
+
+/// A copy of a sequence that is made a layer at a time.
+class SequenceCopy {
+ public:
+  /// `of` outlives it and does not change meanwhile.
+  explicit SequenceCopy(const Sequence& of);
+  /// Copies the next layer. Returns false when it was the last one. Throws MemoryError.
+  bool advance();
+  /// REQUIRES: advance() has returned false.
+  std::unique_ptr<Sequence> take() { return std::move(copy_); }
+
+ private:
+  const Sequence& of_;
+  std::unique_ptr<Sequence> copy_;
 };
 
 }  // namespace winnow::engine

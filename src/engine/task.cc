@@ -49,7 +49,7 @@ Clock::time_point Task::due() const {
 RequestState Task::state() const {
   RequestState out;
   out.id = id_;
-  if (has_begun()) out.phase = answers_.empty() ? RequestState::Phase::reading : RequestState::Phase::answering;
+  if (has_begun()) out.phase = is_read() ? RequestState::Phase::answering : RequestState::Phase::reading;
   const std::size_t all = request_.source ? as_size(prompt_tokens_) : request_.text.size() + request_.question.size();
   out.prompt_tokens = prompt_tokens_;
   out.read = all == 0 ? 1 : 1 - tokens_to_read() / static_cast<double>(all);
@@ -91,7 +91,7 @@ void Task::begin() {
     }
     caches_.push_back(std::move(*request_.cache));
     logits_ = std::move(request_.logits);
-    if (request_.question.empty()) begin_answers();
+    if (request_.question.empty()) prompt_is_read();
   });
 }
 
@@ -99,7 +99,7 @@ void Task::has_text(Cache cache, std::vector<float> logits) {
   caches_.push_back(std::move(cache));
   logits_ = std::move(logits);
   if (request_.events.on_text) request_.events.on_text(caches_.front(), logits_);
-  if (request_.question.empty() && !ended_) begin_answers();
+  if (request_.question.empty() && !ended_) prompt_is_read();
 }
 
 void Task::read() {
@@ -108,11 +108,14 @@ void Task::read() {
   guarded([this] {
     if (request_.source) return read_source();
     if (is_reading_text()) return read_text();
+    if (asked_ == request_.question.size()) return begin_answers();
     read_question();
-    if (asked_ == request_.question.size()) begin_answers();
+    if (asked_ == request_.question.size()) prompt_is_read();
   });
+  const double tokens = before - tokens_to_read();
+  if (tokens == 0) return;  // an answer's cache was copied
   room_.read_ms += ms_since(began);
-  room_.read_tokens += before - tokens_to_read();
+  room_.read_tokens += tokens;
 }
 
 void Task::read_text() {
@@ -135,18 +138,38 @@ void Task::read_question() {
   asked_ += room_.session.extend(caches_.front().impl(), rest, logits_);
 }
 
-void Task::begin_answers() {
+void Task::prompt_is_read() {
   if (request_.events.on_prompt) request_.events.on_prompt(caches_.front(), logits_);
-  if (ended_) return;
-  for (int i = 1; i < request_.answers; ++i) caches_.push_back(caches_.front().clone());
-  const auto& prompt = caches_.front().impl().tokens;
-  for (int i = 0; i < request_.answers; ++i) answers_.emplace_back(*room_.session.model, request_.generate, prompt, i);
-  for (int i = 0; i < request_.answers; ++i) take(as_size(i), logits_);
+  if (!ended_) begin_answers();
+}
+
+/// The first cache stays as it is until all others are copied from it.
+void Task::begin_answers() {
+  if (caches_.size() < as_size(request_.answers)) return copy_layer();
+  if (answers_.empty()) {
+    const auto grammar = grammar_of(request_.generate, *room_.session.model);
+    const auto& prompt = caches_.front().impl().tokens;
+    for (int i = 0; i < request_.answers; ++i)
+      answers_.emplace_back(*room_.session.model, request_.generate, grammar, prompt, i);
+  }
+  for (std::int64_t steps = 0; !is_read() && !ended_ && steps < Grammar::kMostSteps;) {
+    const auto answer = as_size(begun_answers_++);
+    choose(answer, logits_);
+    steps += answers_[answer].grammar_steps();
+  }
+  if (!is_read()) return;
   logits_ = {};
   answered_ = Clock::now();
 }
 
-void Task::take(std::size_t answer, std::span<const float> logits) {
+void Task::copy_layer() {
+  if (!copy_) copy_.emplace(caches_.front().impl());
+  if (copy_->advance()) return;
+  caches_.emplace_back(copy_->take());
+  copy_.reset();
+}
+
+void Task::choose(std::size_t answer, std::span<const float> logits) {
   if (ended_) return;
   if (!answers_[answer].has_ended()) {
     const auto* const next = answers_[answer].take(logits, room_.candidates);
@@ -156,21 +179,50 @@ void Task::take(std::size_t answer, std::span<const float> logits) {
   ended_ = ended_ || std::all_of(answers_.begin(), answers_.end(), [](const auto& a) { return a.has_ended(); });
 }
 
-void Task::add_rows(std::vector<StepRow>& rows) {
-  for (std::size_t i = 0; i < answers_.size(); ++i) {
-    auto& sequence = caches_[i].impl();
-    if (!answers_[i].has_ended()) rows.push_back({&sequence, answers_[i].last(), sequence.seen});
+std::size_t Task::choose(std::span<const std::size_t> answers, std::span<const float> logits) {
+  const auto vocabulary = as_size(room_.session.hparams.n_vocab);
+  std::int64_t steps = 0;
+  std::size_t chosen = 0;
+  for (; chosen < answers.size() && steps < Grammar::kMostSteps; ++chosen) {
+    choose(answers[chosen], logits.subspan(chosen * vocabulary, vocabulary));
+    steps += answers_[answers[chosen]].grammar_steps();
   }
+  return chosen;
+}
+
+std::vector<std::size_t> Task::stepping() const {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < answers_.size(); ++i) {
+    if (!answers_[i].has_ended() && std::find(held_.begin(), held_.end(), i) == held_.end()) out.push_back(i);
+  }
+  return out;
+}
+
+void Task::add_rows(std::vector<StepRow>& rows) {
+  for (const auto i : stepping()) {
+    auto& sequence = caches_[i].impl();
+    rows.push_back({&sequence, answers_[i].last(), sequence.seen});
+  }
+}
+
+void Task::hold(std::span<const std::size_t> answers, std::span<const float> logits) {
+  held_.insert(held_.end(), answers.begin(), answers.end());
+  held_logits_.insert(held_logits_.end(), logits.begin(), logits.end());
 }
 
 void Task::take(std::span<const float> logits) {
   if (ended_) return;
   guarded([&] {
-    const auto vocabulary = as_size(room_.session.hparams.n_vocab);
-    std::size_t row = 0;
-    for (std::size_t i = 0; i < answers_.size(); ++i) {
-      if (!answers_[i].has_ended()) take(i, logits.subspan(row++ * vocabulary, vocabulary));
+    const auto vocabulary = static_cast<std::ptrdiff_t>(room_.session.hparams.n_vocab);
+    const auto answers = stepping();
+    if (held_.empty()) {
+      const auto chosen = choose(answers, logits);
+      return hold(std::span(answers).subspan(chosen), logits.subspan(chosen * as_size(vocabulary)));
     }
+    hold(answers, logits);
+    const auto chosen = static_cast<std::ptrdiff_t>(choose(held_, held_logits_));
+    held_.erase(held_.begin(), held_.begin() + chosen);
+    held_logits_.erase(held_logits_.begin(), held_logits_.begin() + chosen * vocabulary);
   });
 }
 

@@ -15,6 +15,7 @@
 #include "engine/lane_attention.h"
 #include "engine/prefixes.h"
 #include "engine/promise.h"
+#include "engine/sequence.h"
 #include "engine/session_impl.h"
 #include "engine/text_reading.h"
 #include "winnow/scheduler.h"
@@ -44,7 +45,8 @@ class Task {
   /// Bytes that it may have in use from now on.
   std::size_t promise() const;
   bool has_begun() const { return begun_.has_value(); }
-  bool is_read() const { return !answers_.empty(); }
+  /// All of its answers have begun.
+  bool is_read() const { return begun_answers_ == request_.answers; }
   bool is_answering() const { return is_read() && !ended_; }
   /// Its text has to be read, or is being read; what another source does counts as reading.
   bool needs_text() const;
@@ -65,11 +67,13 @@ class Task {
 
   /// begin(), read() and take() end the task when they meet an error. They throw Interrupted only.
   void begin();
-  /// Reads one chunk through one layer, or some tokens of the question. When all has been read the answers begin.
+  /// Reads one chunk through one layer, or some tokens of the question. When all has been read, copies one layer of the
+  /// cache for another answer. When each has its cache, the answers begin, as many as their grammar has time for.
   void read();
   /// Adds a row for each answer that goes on.
   void add_rows(std::vector<StepRow>& rows);
-  /// Takes the logits of those rows, [rows][n_vocab]: the next tokens.
+  /// Takes the logits of those rows, [rows][n_vocab], and chooses next tokens, as many as the grammar has time for.
+  /// Answers that have to wait for their token have no row until they have it.
   void take(std::span<const float> logits);
 
   void cancel() { ended_ = true; }
@@ -84,8 +88,15 @@ class Task {
   void read_source();
   void has_text(Cache cache, std::vector<float> logits);
   void read_question();
+  void prompt_is_read();
   void begin_answers();
-  void take(std::size_t answer, std::span<const float> logits);
+  void copy_layer();
+  /// The answers that wait neither for their end nor for their next token.
+  std::vector<std::size_t> stepping() const;
+  /// Chooses tokens until the grammar has taken its time. Returns how many answers have theirs.
+  std::size_t choose(std::span<const std::size_t> answers, std::span<const float> logits);
+  void choose(std::size_t answer, std::span<const float> logits);
+  void hold(std::span<const std::size_t> answers, std::span<const float> logits);
 
   Scheduler::Id id_;
   Request request_;
@@ -98,8 +109,12 @@ class Task {
   std::optional<Clock::time_point> answered_;  ///< when the first token came
   std::size_t asked_ = 0;                      ///< tokens of the question that have been read
   std::vector<Cache> caches_;
-  std::vector<float> logits_;  ///< of the last token that has been read
+  std::optional<SequenceCopy> copy_;  ///< of the first cache, for the next answer
+  std::vector<float> logits_;         ///< of the last token that has been read
   std::vector<Answering> answers_;
+  int begun_answers_ = 0;           ///< that have chosen their first token
+  std::vector<std::size_t> held_;   ///< answers whose next token is to be chosen …
+  std::vector<float> held_logits_;  ///< … from these, [held_][n_vocab]
   bool ended_ = false;
   std::exception_ptr error_;
 };

@@ -2,11 +2,13 @@
 // Answers under grammars: those of a slow reference that knows the language as a list of texts, and texts that regular
 // expressions of std::regex match.
 #include <gtest/gtest.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "engine/sampler.h"
 #include "support/cache_options.h"
@@ -76,6 +78,18 @@ class GrammarTest : public testing::Test {
       out.logprobs.push_back(engine::log_probabilities(logits, best, 2));
       session_->step(std::span(&one, 1), std::span(&best, 1), logits);
     }
+  }
+
+  std::vector<std::string> answers_to(Request request) {
+    Scheduler scheduler(*session_, {});
+    std::vector<std::string> out;
+    request.events.on_end = [&out](const RequestEnd& end) {
+      EXPECT_FALSE(end.error);
+      for (const auto& one : end.answers) out.push_back(one.text);
+    };
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+    return out;
   }
 
   std::vector<Generation> answers(const GenerateOptions& options, int n) {
@@ -170,11 +184,10 @@ TEST_F(GrammarTest, other_stops_end_an_answer_as_ever) {
 TEST_F(GrammarTest, a_grammar_that_cannot_be_is_refused_before_anything_is_read) {
   const std::string deep(200, '(');
   for (const std::string& wrong :
-       {std::string("rot ::= \"a\""), std::string("root ::= a"), std::string("root ::= root \"a\""),
-        std::string("root ::= \"a"), std::string("root ::= [a-"), std::string("hello"),
-        std::string("root ::= \"a\"{3,1}"), std::string("root ::= \"a\"{5000}"),
-        std::string("root ::= \"a\"{0,99999999999999999999}"), "root ::= " + deep, std::string("root ::= \"a\0b\"", 14),
-        std::string((1 << 20) + 1, '#')}) {
+       {std::string("rot ::= \"a\""), std::string("root ::= a"), std::string("root ::= \"a"),
+        std::string("root ::= [a-"), std::string("hello"), std::string("root ::= \"a\"{3,1}"),
+        std::string("root ::= \"a\"{5000}"), std::string("root ::= \"a\"{0,99999999999999999999}"), "root ::= " + deep,
+        std::string("root ::= \"a\0b\"", 14), std::string((1 << 20) + 1, '#')}) {
     Request request;
     request.text = text(1);
     request.generate.grammar = wrong;
@@ -185,13 +198,65 @@ TEST_F(GrammarTest, a_grammar_that_cannot_be_is_refused_before_anything_is_read)
   }
 }
 
-TEST_F(GrammarTest, a_grammar_whose_ways_double_with_each_character_ends_its_answer_only) {
+TEST_F(GrammarTest, a_grammar_whose_ways_double_with_each_character_is_followed_like_others) {
   auto options = with("root ::= a\na ::= \"(\" a \")x\" | \"(\" a \")y\" | \"z\"");
   for (Token t = 0; t < model_->info().n_vocab; ++t) {
     if (model_->piece(t) == "(") options.sampling.logit_bias = {{t, 100.0F}};
   }
+  EXPECT_EQ(answer(1, options).text, std::string(256, '('));
+}
+
+TEST_F(GrammarTest, an_answer_of_too_many_ways_ends_by_itself) {
+  auto options = with("root ::= root root | [a-z]", 4000);
+  options.end = EndOfSequence::ignored;
   EXPECT_THROW(answer(1, options), UsageError);
   EXPECT_TRUE(kLanguage.contains(answer(1, with(kWords)).text));
+}
+
+TEST_F(GrammarTest, no_request_holds_up_another_for_longer_than_its_steps) {
+  // Each token of an answer costs more than a quarter of the steps that all tokens of a turn may cost.
+  std::string grammar = "root ::= (\"0\"";
+  for (int i = 0; i < 4000; ++i) grammar += fmt::format(" | \"{}\"", i % 10);
+  grammar += ")*";
+  constexpr int kAnswers = 12;
+  auto options = with(grammar, 10);
+  options.sampling.temperature = 1;
+  const auto request_for = [&](int answers, std::uint32_t seed) {
+    Request request;
+    request.text = text(1);
+    request.generate = options;
+    request.generate.sampling.seed = seed;
+    request.answers = answers;
+    return request;
+  };
+  std::vector<std::string> alone;
+  for (int i = 0; i < kAnswers; ++i) alone.push_back(answers_to(request_for(1, static_cast<std::uint32_t>(i))).front());
+
+  Scheduler scheduler(*session_, {.max_itl = std::chrono::milliseconds(0)});
+  Request other;
+  other.text = text(2);
+  other.generate.max_tokens = 100;
+  other.generate.end = EndOfSequence::ignored;
+  int of_other = 0;
+  int since_other = 0;
+  int most = 0;
+  other.events.on_token = [&](int, const GeneratedToken&, std::string_view) {
+    ++of_other;
+    most = std::max(most, std::exchange(since_other, 0));
+  };
+  auto many = request_for(kAnswers, 0);
+  std::vector<std::string> together;
+  many.events.on_token = [&](int, const GeneratedToken&, std::string_view) { ++since_other; };
+  many.events.on_end = [&](const RequestEnd& end) {
+    for (const auto& one : end.answers) together.push_back(one.text);
+  };
+  scheduler.add(std::move(other));
+  scheduler.add(std::move(many));
+  while (scheduler.advance()) continue;
+  EXPECT_EQ(together, alone);
+  EXPECT_EQ(of_other, 100);
+  EXPECT_GE(most, 1);
+  EXPECT_LT(most, kAnswers) << "all tokens of a request at once";
 }
 
 TEST_F(GrammarTest, quotes_classes_and_comments_are_no_groups_and_no_repetitions) {

@@ -80,10 +80,9 @@ class SamplerTest : public testing::Test {
   }
 
   std::optional<Token> sample(const Case& c, std::uint32_t seed) {
-    GenerateOptions generate;
-    generate.sampling = c.options;
-    generate.sampling.seed = seed;
-    Sampler sampler(*model_, generate, c.prompt, 0);
+    auto options = c.options;
+    options.seed = seed;
+    Sampler sampler(options, std::nullopt, c.prompt, 0);
     Sampler::Candidates candidates;
     // Puts the answer's tokens where a sampler has chosen them.
     for (const Token token : c.answer) {

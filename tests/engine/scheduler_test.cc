@@ -660,6 +660,63 @@ TEST_F(SchedulerTest, a_stopped_session_ends_all_requests_with_what_there_is) {
   EXPECT_FALSE(scheduler.advance());
 }
 
+TEST_F(SchedulerTest, caches_of_several_answers_are_copied_layer_by_layer_while_others_go_on) {
+  Session session(model_, {});
+  const Asked many{options_of("full"), tokens(400, 3), {}, 4};
+  constexpr int kAnswers = 9;
+  std::vector<std::vector<Token>> alone;
+  for (std::uint32_t i = 0; i < kAnswers; ++i) {
+    auto request = request_of(many, [&](const RequestEnd& end) { alone.push_back(end.answers.front().tokens); });
+    request.generate.sampling = {.temperature = 1, .seed = i};
+    Scheduler scheduler(session, {});
+    scheduler.add(std::move(request));
+    while (scheduler.advance()) continue;
+  }
+
+  // One quantum between two tokens of the other answer.
+  Scheduler scheduler(session, {.max_itl = std::chrono::milliseconds(0)});
+  const int layers = model_->info().n_layer;
+  std::size_t whole = 0;
+  std::size_t held = 0;
+  std::size_t most = 0;
+  int meanwhile = 0;
+  bool is_copying = false;
+  auto other = request_of({options_of("full"), tokens(8, 4), {}, 1000}, {});
+  other.events.on_token = [&](int, const GeneratedToken&, std::string_view) {
+    const auto now = session.memory().held;
+    if (is_copying) {
+      ++meanwhile;
+      most = std::max(most, now - std::min(now, held));
+    }
+    held = now;
+  };
+  std::vector<std::vector<Token>> together;
+  auto request = request_of(many, [&](const RequestEnd& end) {
+    for (const auto& answer : end.answers) together.push_back(answer.tokens);
+  });
+  request.answers = kAnswers;
+  request.generate.sampling = {.temperature = 1, .seed = 0};
+  request.events.on_prompt = [&](const Cache& cache, std::span<const float>) {
+    whole = cache.stats().bytes_held;
+    is_copying = true;
+  };
+  request.events.on_token = [&](int, const GeneratedToken&, std::string_view) { is_copying = false; };
+  const auto other_id = scheduler.add(std::move(other));
+  scheduler.advance();
+  const auto before = session.memory().held;
+  scheduler.add(std::move(request));
+  while (together.empty() && scheduler.advance()) continue;
+
+  EXPECT_EQ(together, alone);
+  const std::size_t layer = whole / static_cast<std::size_t>(layers);
+  const std::size_t page_of_other = whole / 400 * 64;  // which its lanes grow by, now and then
+  EXPECT_LE(most, layer + page_of_other) << "of " << (kAnswers - 1) * whole << " bytes that are copied";
+  EXPECT_GE(meanwhile, (kAnswers - 1) * layers - 1) << "tokens of the other answer";
+  EXPECT_LE(session.memory().held, before + 1000 * whole / 400) << "only the other answer is left";
+  scheduler.cancel(other_id);
+  while (scheduler.advance()) continue;
+}
+
 TEST_F(SchedulerTest, stop_tokens_penalties_and_least_lengths) {
   Session session(model_, {});
   Scheduler scheduler(session, {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any JSON as a schema: refused by a sentence, or a grammar that libllama takes.
+// Any JSON as a schema: refused by a sentence, or a grammar that can be read.
 #include <cstdlib>
 
 #include "base/json.h"

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/grammar_rules.h"
+#include "engine/key_set.h"
+
+namespace winnow::engine {
+
+/// A place in a grammar, after some bytes of a text of its language, and all ways to read them at once. Ways that have
+/// called a rule at the same byte share a frame (Earley, 1970; Tomita's graph-structured stack), so that their number
+/// does not double with each byte. Texts that are tried at one place share the work for their common beginnings.
+class GrammarWalk {
+ public:
+  explicit GrammarWalk(std::shared_ptr<const GrammarRules> rules);
+
+  /// Whether the text may end here.
+  bool may_end() const { return tried_.front().may_end; }
+  /// Whether a byte may come next.
+  bool may_begin(unsigned char byte) const { return first_[byte]; }
+  /// Whether these bytes may come next.
+  bool allows(std::string_view bytes) { return !is_dead(tried_[try_bytes(bytes)]); }
+  /// REQUIRES: allows(bytes).
+  void accept(std::string_view bytes);
+
+  /// States that were looked at since the walk began.
+  std::int64_t steps() const { return steps_; }
+  /// allows() and accept() throw UsageError when steps() passes this.
+  void set_limit(std::int64_t steps) { limit_ = steps; }
+
+ private:
+  /// A state within a call of its rule.
+  struct Item {
+    std::int32_t state;
+    std::int32_t frame;
+  };
+  /// A rule that was called at some byte.
+  struct Frame {
+    std::vector<Item> returns;  ///< where those that have called it go on
+    bool is_empty = false;      ///< it has ended at the byte where it began
+  };
+  struct Place {
+    std::vector<Item> items;  ///< that read a byte
+    bool may_end = false;
+    std::vector<std::pair<unsigned char, std::size_t>> next = {};  ///< places that were tried from here
+  };
+  struct Called {
+    std::int64_t place = -1;  ///< number of the place where a rule was called last
+    std::int32_t frame = 0;
+  };
+
+  static bool is_dead(const Place& place) { return place.items.empty() && !place.may_end; }
+
+  void add(std::int32_t state, std::int32_t frame);
+  void call(const GrammarState& state, std::int32_t frame);
+  void end(std::int32_t frame, Place& place);
+  void begin_place();
+  /// Follows all that reads no byte.
+  void close(Place& place);
+  Place read(unsigned char byte, const std::vector<Item>& items);
+  /// The place after these bytes, or the first dead one before.
+  std::size_t try_bytes(std::string_view bytes);
+  /// Leaves out the frames that nothing returns from.
+  void collect();
+  void find_first_bytes();
+
+  std::shared_ptr<const GrammarRules> rules_;
+  std::vector<Place> tried_ = std::vector<Place>(1);  ///< the first one is where the walk is
+  std::bitset<256> first_;
+  std::vector<Frame> frames_ = std::vector<Frame>(1);  ///< the first is that of the whole text
+  std::size_t frames_kept_ = 1;                        ///< after the last collection
+  std::int64_t steps_ = 0;
+  std::int64_t limit_;
+  // Of the place that is being made.
+  std::int64_t places_ = 0;
+  std::size_t first_frame_ = 0;
+  std::vector<Called> called_;  ///< [rule]
+  KeySet seen_;
+  std::vector<Item> todo_;
+};
+
+}  // namespace winnow::engine
