@@ -13,6 +13,7 @@
 #include <random>
 #include <set>
 
+#include "engine/answering.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 
@@ -26,6 +27,8 @@ struct Case {
   std::vector<Token> prompt;
   std::vector<Token> answer;  ///< that is there already
   std::vector<Token> banned;
+  std::string grammar;
+  std::vector<Token> refused;  ///< by the grammar
   std::set<std::string> used;  ///< options that do something
 };
 
@@ -48,7 +51,8 @@ std::map<Token, double> reference(const Case& c) {
   const auto logits = changed_logits(c);
   std::vector<Token> order;
   for (Token t = 0; t < static_cast<Token>(logits.size()); ++t) {
-    if (std::find(c.banned.begin(), c.banned.end(), t) == c.banned.end()) order.push_back(t);
+    const auto has = [t](const std::vector<Token>& tokens) { return std::count(tokens.begin(), tokens.end(), t) > 0; };
+    if (!has(c.banned) && !has(c.refused)) order.push_back(t);
   }
   std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return logits[a] > logits[b]; });
   if (order.empty()) return {};
@@ -82,7 +86,9 @@ class SamplerTest : public testing::Test {
   std::optional<Token> sample(const Case& c, std::uint32_t seed) {
     auto options = c.options;
     options.seed = seed;
-    Sampler sampler(options, std::nullopt, c.prompt, 0);
+    GenerateOptions generate;
+    generate.grammar = c.grammar;
+    Sampler sampler(options, grammar_of(generate, *model_), c.prompt, 0);
     Sampler::Candidates candidates;
     // Puts the answer's tokens where a sampler has chosen them.
     for (const Token token : c.answer) {
@@ -111,6 +117,10 @@ class SamplerTest : public testing::Test {
     }
   }
 
+  static bool is_between(const std::string& piece, char first, char last) {
+    return piece.size() == 1 && first <= piece[0] && piece[0] <= last;
+  }
+
   Case random_case(std::mt19937& random) {
     const auto some = [&](double least, double most) {
       return std::uniform_real_distribution<double>(least, most)(random);
@@ -128,8 +138,14 @@ class SamplerTest : public testing::Test {
     c.options.top_p = 1;
     c.options.min_p = 0;
     for (int i = 0; i < 30; ++i) c.prompt.push_back(token());
+    maybe("grammar", [&] {
+      c.grammar = "root ::= [\\x01-\\x10]*";
+      for (Token t = 0; t < model_->info().n_vocab; ++t) {
+        if (!(model_->ends(t) || is_between(model_->piece(t), '\x01', '\x10'))) c.refused.push_back(t);
+      }
+    });
     maybe("answer", [&] {
-      for (int i = 0; i < 100; ++i) c.answer.push_back(token() / 2);
+      for (int i = 0; i < 100; ++i) c.answer.push_back(4 + token() % 16);  // which the grammar lets through
     });
     maybe("temperature", [&] { c.options.temperature = static_cast<float>(some(0.3, 2)); });
     maybe("top_k", [&] { c.options.top_k = 1 + static_cast<int>(random() % 20); });
@@ -164,7 +180,7 @@ TEST_F(SamplerTest, tokens_come_as_often_as_the_definitions_say_for_all_options_
       for (const auto& b : c.used) ++pairs[{a, b}];
     }
   }
-  EXPECT_EQ(pairs.size(), 10U * 10U);
+  EXPECT_EQ(pairs.size(), 11U * 11U);
   for (const auto& [pair, times] : pairs) EXPECT_GE(times, 20) << pair.first << " with " << pair.second;
 }
 
@@ -195,6 +211,7 @@ TEST_F(SamplerTest, temperatures_below_1e_5_are_greedy) {
   for (const float temperature : {0.0F, 1e-45F, 1e-38F, 3e-30F, 9e-6F}) {
     auto c = random_case(random);
     c.banned.clear();
+    c.grammar.clear();
     c.options.temperature = temperature;
     const auto logits = changed_logits(c);
     const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
@@ -209,6 +226,7 @@ TEST_F(SamplerTest, no_finite_value_of_any_option_overflows) {
   const auto one_of = [&](std::initializer_list<float> all) { return all.begin()[random() % all.size()]; };
   for (int i = 0; i < 2000 && !HasFailure(); ++i) {
     auto c = random_case(random);
+    c.grammar.clear();
     c.options.temperature = one_of({0, kLeast, 1e-5F, 1e-3F, 1, 1e30F, kMost});
     c.options.repeat_penalty = one_of({kLeast, 1e-30F, 1, 1e30F, kMost});
     c.options.presence_penalty = one_of({-kMost, -1, 0, 1e30F, kMost});
