@@ -22,8 +22,8 @@ struct WINNOW_EXPORT SamplingOptions {
   float top_p = 0.95F;
   float min_p = 0.05F;
   float repeat_penalty = 1;  ///< divides positive logits of tokens that the cache or the answer has; multiplies others
-  float presence_penalty = 0;   ///< taken from the logit of each token that the answer has
-  float frequency_penalty = 0;  ///< the same, for each time that the answer has it
+  float presence_penalty = 0;                            ///< taken from the logit of each token that the answer has
+  float frequency_penalty = 0;                           ///< the same, for each time that the answer has it
   std::vector<std::pair<Token, float>> logit_bias = {};  ///< added to the logits of these tokens
   std::uint32_t seed = 0;
 

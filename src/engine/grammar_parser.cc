@@ -255,7 +255,8 @@ class GbnfParser {
     if (takes("}")) return builder_.repeated(part, least, std::nullopt);
     const int most = number();
     if (!takes("}")) fail("a repetition should be {m}, {m,} or {m,n}");
-    if (most < least) fail(fmt::format("something is repeated {} to {} times", least, most));
+    if (most < least)
+      fail(fmt::format("something is repeated {} to {} times: {} is less than {}", least, most, most, least));
     return builder_.repeated(part, least, most);
   }
 

@@ -86,7 +86,8 @@ TEST_F(ChatFrame, a_zero_byte_in_a_system_message_is_refused_with_its_place) {
 TEST_F(ChatFrame, zero_bytes_of_others_are_read) {
   const auto model = model_of("chatml");
   const std::string zero("a\0b", 3);
-  const auto tokens = model->tokenize(Conversation{"", {{Role::user, zero}}, PromptFormat::chat, ControlTokens::as_text});
+  const auto tokens =
+      model->tokenize(Conversation{"", {{Role::user, zero}}, PromptFormat::chat, ControlTokens::as_text});
   std::string text;
   for (const Token token : tokens) text += model->piece(token);
   EXPECT_NE(text.find(zero), std::string::npos);
