@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -17,8 +18,8 @@ ElementType parse_element(std::string_view name, std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return static_cast<ElementType>(i);
   }
-  throw UsageError(fmt::format("unknown kv type '{}' in '{}': use {}, or two of them as KEY/VALUE", name, text,
-                               fmt::join(kNames, ", ")));
+  throw UsageError(fmt::format("unknown kv type '{}' in '{}': use {}, or two of them as KEY/VALUE", brief(name),
+                               brief(text), fmt::join(kNames, ", ")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/as_size.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "cache/lanes_file.h"
 #include "documents/stored_document.h"
 #include "policy/suggest.h"
@@ -31,12 +32,13 @@ DocumentInfo::Time time_of(std::int64_t ms) { return DocumentInfo::Time(std::chr
 
 void Label::check() const {
   if (name.empty() || name.size() > kLongestName || has_control_characters(name))
-    throw UsageError(fmt::format(
-        "a document cannot be called `{}`: a name has 1 to {} bytes without control characters", name, kLongestName));
+    throw UsageError(
+        fmt::format("a document cannot be called `{}`: a name has 1 to {} bytes without control characters",
+                    brief(name), kLongestName));
   for (const auto& tag : tags) {
     if (tag.empty() || tag.size() > kLongestName || has_control_characters(tag))
       throw UsageError(
-          fmt::format("`{}` is no tag: it has 1 to {} bytes without control characters", tag, kLongestName));
+          fmt::format("`{}` is no tag: it has 1 to {} bytes without control characters", brief(tag), kLongestName));
   }
 }
 
@@ -57,7 +59,9 @@ Archive::Archive(std::shared_ptr<store::ByteStore> bytes) : bytes_(std::move(byt
                                  version, kDocumentVersion));
 }
 
-std::string Archive::what(const std::string& name) const { return fmt::format("the document {} in {}", name, where()); }
+std::string Archive::what(const std::string& name) const {
+  return fmt::format("the document {} in {}", printable(name), where());
+}
 
 AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head, const engine::Sequence& sequence) {
   NewContent content;
@@ -157,10 +161,10 @@ void Archive::fail_unknown(const std::string& name, const store::Records& names)
   constexpr std::size_t kMost = 5;
   std::vector<std::string> known;
   for (const auto& [key, bytes] : names) known.push_back(key.substr(kNamePrefix.size()));
-  if (known.empty()) throw UnknownDocument(fmt::format("there is no document '{}': the store is empty", name));
+  if (known.empty()) throw UnknownDocument(fmt::format("there is no document '{}': the store is empty", brief(name)));
   const auto* const near = policy::nearest(name, known);
   const auto some = std::span(known).first(std::min(kMost, known.size()));
-  throw UnknownDocument(fmt::format("there is no document '{}': {} are '{}'{}", name,
+  throw UnknownDocument(fmt::format("there is no document '{}': {} are '{}'{}", brief(name),
                                     near == nullptr ? "there" : fmt::format("did you mean '{}'? There", *near),
                                     fmt::join(some, "', '"), known.size() > kMost ? ", …" : ""));
 }

@@ -56,6 +56,7 @@ class ExportedDocument {
     if (reader_.count() < layer_section(0)) fail(fmt::format("it has {} sections", reader_.count()));
     reader_.verify(kLabelSection, "its label");
     label_ = read_label(reader_.section(kLabelSection));
+    check_label();
     head_ = contents(reader_, kHeadSection, "its head");
     stored_ = StoredHead::read(head_, path);
     if (reader_.count() != layer_section(layers()))
@@ -86,6 +87,14 @@ class ExportedDocument {
   }
 
  private:
+  /// A bad name is the file's fault, not that of who imports it.
+  void check_label() const {
+    try {
+      label_.check();
+    } catch (const UsageError& error) {
+      fail(error.what());
+    }
+  }
   [[noreturn]] void fail(const std::string& why) const {
     throw InputError(fmt::format("{} is damaged: {}", file_.name(), why));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::papers {
@@ -15,7 +16,7 @@ namespace {
 /// What both ask for must be the same, or only one asks.
 std::string either(const std::string& row, const std::string& column, const char* what) {
   if (!row.empty() && !column.empty() && row != column)
-    throw InputError(fmt::format("the row selects the {} {}, the column {}", what, row, column));
+    throw InputError(fmt::format("the row selects the {} {}, the column {}", what, brief(row), brief(column)));
   return row.empty() ? column : row;
 }
 
@@ -27,7 +28,8 @@ std::vector<std::string> tasks_of(const Select& row, const Select& column, const
   const auto& asked = row.tasks.empty() ? column.tasks : row.tasks;
   if (asked.empty()) return {all.begin(), all.end()};
   for (const auto& task : asked) {
-    if (!all.contains(task)) throw InputError(fmt::format("{} is no task of the measure {}", task, measure.name));
+    if (!all.contains(task))
+      throw InputError(fmt::format("{} is no task of the measure {}", brief(task), brief(measure.name)));
     const bool in_both = row.tasks.empty() || column.tasks.empty() ||
                          std::find(column.tasks.begin(), column.tasks.end(), task) != column.tasks.end();
     if (in_both) out.push_back(task);
@@ -39,7 +41,7 @@ std::vector<std::string> tasks_of(const Select& row, const Select& column, const
 const Measure& key_measure(const Recipe& recipe, const std::string& name) {
   const auto found = std::find_if(recipe.measures.begin(), recipe.measures.end(),
                                   [&](const Measure& measure) { return measure.name == name || name.empty(); });
-  if (found == recipe.measures.end()) throw InputError(fmt::format("there is no measure {}", name));
+  if (found == recipe.measures.end()) throw InputError(fmt::format("there is no measure {}", brief(name)));
   return *found;
 }
 
@@ -54,7 +56,7 @@ std::string selected(const std::string& row, const std::string& column, const ch
   }
   if (!out.empty() && !has.empty() && std::ranges::find(has, out) == has.end())
     throw InputError(fmt::format("the {} selects the {} {}, but the measure {} has {}", row.empty() ? "column" : "row",
-                                 what, out, measure.name, fmt::join(has, ", ")));
+                                 what, brief(out), brief(measure.name), fmt::join(has, ", ")));
   return out;
 }
 
@@ -79,7 +81,7 @@ eval::Method method_of(const Select& row, const Select& column, const Measure& m
   }
   if (fit.size() != 1)
     throw InputError(fmt::format("{} methods of the measure {} are meant: select one method, budget and type",
-                                 fit.size(), measure.name));
+                                 fit.size(), brief(measure.name)));
   return *fit.front();
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "papers/cell_key.h"
 #include "papers/schema.h"
 #include "winnow/error.h"
@@ -56,7 +57,7 @@ std::string canonical_method(const std::string& text) {
   const std::string some_type = "f16";
   const auto methods =
       eval::methods_of(std::span(&text, 1), std::span(&some_budget, 1), std::span(&some_type, 1), kProtocols);
-  if (methods.size() != 1) throw InputError(fmt::format("{} is {} methods, not one", text, methods.size()));
+  if (methods.size() != 1) throw InputError(fmt::format("{} is {} methods, not one", brief(text), methods.size()));
   return methods.front().spec();
 }
 
@@ -148,7 +149,7 @@ std::vector<Figures> figures_of(const Json& json, std::size_t rows, std::size_t 
 /// The number of the line of that name.
 std::size_t number_of(const std::vector<Line>& lines, const std::string& name, const std::string& place) {
   const auto found = std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.name == name; });
-  if (found == lines.end()) throw InputError(fmt::format("{}: there is no {}", place, name));
+  if (found == lines.end()) throw InputError(fmt::format("{}: there is no {}", place, brief(name)));
   return static_cast<std::size_t>(found - lines.begin());
 }
 

@@ -13,6 +13,7 @@
 #include <valijson/validator.hpp>
 #include <vector>
 
+#include "base/printable.h"
 #include "papers/library.h"
 #include "policy/suggest.h"
 
@@ -80,7 +81,7 @@ std::string wrong_field(const nlohmann::json& value, const nlohmann::json& rules
   const bool is_open = rules.value("additionalProperties", nlohmann::json(true)) != nlohmann::json(false);
   for (const auto& [name, part] : value.items()) {
     if (!is_open && std::find(known.begin(), known.end(), name) == known.end())
-      return fmt::format("there is no field {}: {}", name, policy::suggest(name, known));
+      return fmt::format("there is no field {}: {}", brief(name), policy::suggest(name, known));
   }
   for (const auto& name : rules.value("required", std::vector<std::string>())) {
     if (!value.contains(name)) return fmt::format("the field {} is missing", name);
@@ -118,7 +119,7 @@ std::string why(const Place& at, const std::string& description) {
   const auto& rules = *at.rules;
   if (rules.contains("enum")) {
     const auto given = at.value->is_string() ? at.value->get<std::string>() : at.value->dump();
-    return fmt::format("there is no {}: {}", given,
+    return fmt::format("there is no {}: {}", brief(given),
                        policy::suggest(given, rules["enum"].get<std::vector<std::string>>()));
   }
   if (description.find("'type'") != std::string::npos) return "must be " + issue_in_words(rules.at("type"));

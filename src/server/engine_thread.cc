@@ -15,6 +15,7 @@
 
 #include "base/as_size.h"
 #include "base/format.h"
+#include "base/start_thread.h"
 #include "winnow/error.h"
 #include "winnow/policy/method.h"
 
@@ -276,8 +277,10 @@ EngineThread::EngineThread(std::shared_ptr<const Model> model, const SessionOpti
     : impl_(std::make_unique<Impl>(limits, std::move(to_http))) {
   std::promise<int> ready;
   auto threads = ready.get_future();
-  impl_->thread = std::thread([this, model = std::move(model), session, ready = std::move(ready)]() mutable {
-    impl_->run(model, session, std::move(ready));
+  impl_->thread = start_thread("the model", [&] {
+    return std::thread([impl = impl_.get(), model, session, ready = std::move(ready)]() mutable {
+      impl->run(model, session, std::move(ready));
+    });
   });
   try {
     impl_->threads = threads.get();

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/start_thread.h"
 
 namespace winnow::server {
 
@@ -58,7 +59,7 @@ std::string text_line(const RequestRecord& record) {
 
 struct RequestLog::Impl {
   explicit Impl(RequestLogging f) : format(f) {
-    thread = std::make_shared<spdlog::details::thread_pool>(kMostLines, 1);
+    thread = start_thread("the log", [] { return std::make_shared<spdlog::details::thread_pool>(kMostLines, 1); });
     logger = std::make_shared<spdlog::async_logger>("requests", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
                                                     thread, spdlog::async_overflow_policy::overrun_oldest);
     logger->set_pattern(format == RequestLogging::json ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/file_maps.h"
 #include "base/format.h"
 #include "store/lmdb_check.h"
 #include "winnow/error.h"
@@ -36,8 +37,9 @@ constexpr const char* kValuesTable = "values";
 constexpr mode_t kFileMode = 0600;  ///< what is kept is somebody's text
 constexpr mode_t kFolderMode = 0700;
 
-/// LMDB's own file in the folder.
+/// LMDB's own files in the folder.
 std::string data_file(const std::string& folder) { return folder + "/data.mdb"; }
+std::string lock_file(const std::string& folder) { return folder + "/lock.mdb"; }
 /// The folder in it where that is made.
 constexpr const char* kNew = "new.mdb";
 
@@ -179,6 +181,7 @@ LmdbEnvironment::LmdbEnvironment(Place place) : place_(std::move(place)) {
   try {
     check_lmdb_metas(FileSource(data_file(folder())));
     open_map();
+    name_maps();
     int dead = 0;
     mdb_reader_check(env_, &dead);  // slots of processes that were killed
     check_last_step();
@@ -189,7 +192,10 @@ LmdbEnvironment::LmdbEnvironment(Place place) : place_(std::move(place)) {
   }
 }
 
-LmdbEnvironment::~LmdbEnvironment() { mdb_env_close(env_); }
+LmdbEnvironment::~LmdbEnvironment() {
+  maps_.clear();
+  mdb_env_close(env_);
+}
 
 void LmdbEnvironment::open_map() {
   for (std::size_t size = kLargestMap;; size /= 2) {
@@ -209,6 +215,13 @@ void LmdbEnvironment::open_map() {
     } else if (code != ENOMEM || size <= kLeastMap) {
       fail(code, "open");
     }
+  }
+}
+
+void LmdbEnvironment::name_maps() {
+  for (const auto& file : {data_file(folder()), lock_file(folder())}) {
+    std::error_code none;
+    for (auto& range : maps_of_file(fs::weakly_canonical(file, none).string())) maps_.push_back(std::move(range));
   }
 }
 

@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "base/mapped_range.h"
 #include "store/byte_store.h"
 #include "store/lmdb_check.h"
 
@@ -60,6 +62,8 @@ class LmdbEnvironment {
  private:
   explicit LmdbEnvironment(Place place);
   void open_map();
+  /// Names LMDB's maps for whoever handles SIGBUS.
+  void name_maps();
   void open_tables();
 
   Place place_;
@@ -67,6 +71,7 @@ class LmdbEnvironment {
   MDB_dbi records_ = 0;
   MDB_dbi values_ = 0;
   bool read_only_ = false;
+  std::vector<std::unique_ptr<MappedRange>> maps_;
   mutable std::mutex mutex_;
   mutable std::weak_ptr<const Snapshot> last_;
 };

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "cache/sections.h"
 #include "documents/some_document.h"
 #include "store/any_store.h"
 #include "store/fake_redis.h"
@@ -293,6 +294,40 @@ TEST_P(ArchiveTest, a_damaged_export_is_refused) {
   Label label;
   EXPECT_NE(refusal([&] { archive().import_from(path, label); }).find("is truncated"), std::string::npos);
   EXPECT_TRUE(names().empty());
+}
+
+TEST_P(ArchiveTest, a_bad_name_in_an_export_is_damage_and_shown_to_its_end) {
+  const std::string path = folder_ / "a.doc";
+  put("a", tiny_.read(70));
+  archive().export_to("a", path);
+  const cache::FileFormat format{{'w', 'i', 'n', 'n', 'o', 'w', 'd', 'c'}, kDocumentVersion, "an exported document"};
+  MemorySink label;
+  ::winnow::put(label, std::string_view("a\0b", 3));
+  ::winnow::put(label, std::uint32_t{0});
+  const std::string renamed = folder_ / "renamed.doc";
+  {
+    const FileSource from(path);
+    const cache::SectionReader reader(from, format);
+    std::vector<store::Bytes> sections{label.bytes()};
+    for (int i = 1; i < reader.count(); ++i) {
+      ByteCursor cursor = reader.section(i);
+      cursor.read(std::span<std::byte>(sections.emplace_back(cursor.left())), "a section");
+    }
+    std::vector<std::size_t> lengths;
+    for (const auto& section : sections) lengths.push_back(section.size());
+    ReplacingFile to(renamed);
+    cache::SectionWriter writer(to, format, lengths);
+    for (const auto& section : sections) writer.section([&](ByteSink& sink) { sink.write(section); });
+    to.commit();
+  }
+  for (const char* const name : {"", "another"}) {
+    Label given{name, {}};
+    const std::string why = refusal([&] { archive().import_from(renamed, given); });
+    EXPECT_NE(why.find("renamed.doc is damaged: a document cannot be called `a\\x00b`: a name has 1 to 200 bytes"),
+              std::string::npos)
+        << why;
+    EXPECT_THROW(check_exported(renamed, name), InputError);
+  }
 }
 
 TEST_P(ArchiveTest, collects_what_was_not_used_for_the_longest_time) {

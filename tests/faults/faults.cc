@@ -2,10 +2,11 @@
 // A library for LD_PRELOAD: one call of one function fails, or ends the process as a power cut would.
 //   WINNOW_FAULT=FUNCTION:N:WHAT   the N-th call (from 1) fails with the error number WHAT, or the process is killed
 //                                  before it where WHAT is `kill`
-//   WINNOW_FAULT_UNDER=FOLDER      calls count that are on files below it (malloc: all calls)
+//   WINNOW_FAULT_UNDER=FOLDER      calls count that are on files below it (malloc and thread: all calls)
 //   WINNOW_FAULT_COUNT=FILE        gets the number of calls of each function when main returns
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,9 +24,9 @@ extern "C" void* __libc_malloc(size_t size);  // glibc's own
 
 namespace {
 
-enum Function { kOpen, kRead, kWrite, kSync, kRename, kTruncate, kMap, kMalloc, kFunctions };
-constexpr std::array<const char*, kFunctions> kNames{"open",   "read",     "write", "sync",
-                                                     "rename", "truncate", "map",   "malloc"};
+enum Function { kOpen, kRead, kWrite, kSync, kRename, kTruncate, kMap, kThread, kMalloc, kFunctions };
+constexpr std::array<const char*, kFunctions> kNames{"open",     "read", "write",  "sync",  "rename",
+                                                     "truncate", "map",  "thread", "malloc"};
 
 struct Plan {
   Plan() {
@@ -153,5 +154,11 @@ WINNOW_CALL(void*, mmap64, (void* to, size_t size, int protection, int flags, in
 
 WINNOW_OPEN(open)
 WINNOW_OPEN(open64)
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* with) {
+  if (fails(kThread)) return plan().error;
+  static auto* const next = real<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+  return next(thread, attributes, run, with);
+}
 
 extern "C" void* malloc(size_t size) { return fails(kMalloc) ? nullptr : __libc_malloc(size); }

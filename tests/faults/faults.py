@@ -25,7 +25,7 @@ PATIENCE = 60
 TRIED = {"malloc": 12}
 TRIED_OTHERWISE = 6
 ERRORS = {"open": errno.EMFILE, "read": errno.EIO, "write": errno.ENOSPC, "sync": errno.EIO, "rename": errno.EACCES,
-          "truncate": errno.EIO, "map": errno.ENOMEM, "malloc": errno.ENOMEM}  # fmt: skip
+          "truncate": errno.EIO, "map": errno.ENOMEM, "thread": errno.EAGAIN, "malloc": errno.ENOMEM}  # fmt: skip
 KILLS = ("open", "write", "sync", "rename", "truncate", "map")
 
 

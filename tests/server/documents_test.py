@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents over HTTP: what is kept, who sees it, and what happens when the store fails."""
 
+import http.client
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -333,3 +335,24 @@ def test_a_client_that_goes_while_documents_are_asked(shelf):
         while not shelf.get("/slots")[1]:
             pass
     shelf.wait_until_idle()
+
+
+@pytest.mark.parametrize("file", ["data.mdb", "lock.mdb"])
+@pytest.mark.parametrize("left", [0, 8192])
+def test_a_store_that_is_cut_while_it_is_mapped_ends_with_a_sentence(model, store, file, left):
+    """Or it is refused with one: it depends on which page is read first."""
+    with Server(model, "--documents", str(store), "--context", "100000") as server:
+        for i in range(4):
+            server.good(DOCUMENTS, {"name": f"a{i}", "text": words(33, i)})
+        os.truncate(store / file, min(left, os.path.getsize(store / file)))
+        try:
+            for i in range(4):
+                status, reply = server.get(one(f"a{i}"))
+                assert status == 200 or sentence(reply)
+            body, _ = body_of("reuse", None, "x", False, ["a0", "a3"])
+            status, reply = server.post(COMPLETIONS, body)
+            assert status == 200 or sentence(reply)
+        except (ConnectionError, http.client.HTTPException):
+            assert server.process.wait(timeout=PATIENCE) == 1, server.process.returncode
+            last = server.said().splitlines()[-1]
+            assert file in last and "it was cut while it was in use" in last, server.said()

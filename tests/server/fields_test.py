@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from service import sentence
+from service import Server, sentence
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 VALUES = {"null": None, "boolean": True, "number": 1, "fraction": 0.5, "text": "x", "list": [{}], "object": {"x": []}}
@@ -280,3 +280,30 @@ def test_a_prompt_over_the_context(model, path):
             assert status == 400 and error["code"] == "context_length_exceeded", reply
         answer = one.good(COMPLETION, {"prompt": "x" * 80, "max_tokens": 1000, "ignore_eos": True})
         assert answer["usage"]["total_tokens"] == 100 and answer["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize(
+    "path, body_of",
+    [
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"kv": x}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"kv": f"snapkv:{x}=1"}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"kv": f"snapkv:window={x}"}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"kv": "snapkv", "budget": x}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"kv_type": x}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"protocol": x}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"session": x + "\n"}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {"documents": ["d"], "ask": x}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "winnow": {x: 1}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "messages": [{"role": x, "content": "y"}]}),
+        (CHAT, lambda x: {**GOOD[CHAT], "logit_bias": {x: 1}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "n": x}),
+        (CHAT, lambda x: {**GOOD[CHAT], "response_format": {"type": x}}),
+        (CHAT, lambda x: {**GOOD[CHAT], "tool_choice": x}),
+        ("/v1/documents", lambda x: {"name": x + "\n", "text": "y"}),
+        ("/v1/documents", lambda x: {"name": "n", "text": "y", "tags": [x + "\n"]}),
+    ],
+)
+def test_a_zero_byte_does_not_cut_a_sentence(work, model, path, body_of):
+    with Server(model, "--documents", f"{work}/shelf", "--sessions", f"{work}/sessions") as server:
+        plain, cut = (refused(server, path, body_of(text))["message"] for text in ("aXb", "a\0b"))
+        assert "aXb" in plain and cut in [plain.replace("aXb", shown) for shown in ("a\\x00b", "a\\u0000b")]

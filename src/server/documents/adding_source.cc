@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/start_thread.h"
 #include "engine/prefill.h"
 
 namespace winnow::server {
@@ -15,14 +16,18 @@ std::size_t AddingSource::cache_bytes(const Session::Impl& session) const {
   return engine::cache_bytes(adding_->reading().options(), session.hparams, tokens());
 }
 
+AddingSource::~AddingSource() {
+  if (writer_.joinable()) writer_.join();
+}
+
 bool AddingSource::advance() {
-  if (!writer_.valid()) {
+  if (!writer_.joinable()) {
     if (adding_->advance()) return true;
     result_->is_writing = true;
-    writer_ = std::async(std::launch::async, [this] { write(); });
+    writer_ = start_thread("writing a document", [this] { return std::thread([this] { write(); }); });
     return true;
   }
-  writer_.wait();
+  writer_.join();
   if (error_) std::rethrow_exception(error_);
   result_->added = adding_->added();
   return false;

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <exception>
 #include <functional>
-#include <future>
 #include <memory>
+#include <thread>
 
 #include "documents/adding.h"
 #include "engine/cache_source.h"
@@ -26,14 +26,18 @@ class AddingSource : public engine::CacheSource {
   /// `wake` lets the scheduler go on; it may be called until the source is gone.
   AddingSource(std::unique_ptr<documents::Adding> adding, Shelf& shelf, std::function<void()> wake,
                std::shared_ptr<AddingResult> result);
+  AddingSource(const AddingSource&) = delete;
+  AddingSource& operator=(const AddingSource&) = delete;
+  /// Waits for its thread.
+  ~AddingSource() override;
 
   int tokens() const override { return static_cast<int>(adding_->reading().tokens().size()); }
   std::size_t bytes(const Session::Impl& session) const override { return adding_->reading().bytes(session); }
   std::size_t cache_bytes(const Session::Impl& session) const override;
   void begin(Session::Impl& session) override { adding_->begin(session); }
   bool advance() override;
-  bool is_waiting() const override { return writer_.valid() && !is_written_; }
-  double done() const override { return writer_.valid() ? 1 : adding_->reading().done(); }
+  bool is_waiting() const override { return writer_.joinable() && !is_written_; }
+  double done() const override { return result_->is_writing ? 1 : adding_->reading().done(); }
   Cache take_cache() override { return adding_->take_cache(); }
   std::vector<float> take_logits() override { return {}; }
 
@@ -46,7 +50,7 @@ class AddingSource : public engine::CacheSource {
   std::shared_ptr<AddingResult> result_;
   std::exception_ptr error_;  ///< why it could not be written
   std::atomic<bool> is_written_{false};
-  std::future<void> writer_;  ///< waits for its thread when it is destroyed, before all the rest
+  std::thread writer_;
 };
 
 }  // namespace winnow::server
