@@ -57,15 +57,18 @@ std::vector<float> of_entries(const cache::LanePiece& piece, const std::vector<f
   return out;
 }
 
-/// What query head h of `row` should read, from all of its pieces.
-reference::Result expected(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads,
-                           const std::vector<float>& q, int row, int h) {
-  const std::size_t d = z(shape.head_dim);
-  const auto head = std::span(q).subspan((z(row) * z(shape.query_heads) + z(h)) * d, d);
+/// Keys, as the query of position 0 sees them, and values.
+struct Entries {
   std::vector<float> keys;
   std::vector<float> values;
+};
+
+/// All that queries of `row` read from one KV head, from all of its pieces.
+Entries entries_of(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, int row, int kv_head) {
+  const std::size_t d = z(shape.head_dim);
+  Entries out;
   for (const auto& read : reads) {
-    if (read.row != row || read.kv_head != h / shape.group()) continue;
+    if (read.row != row || read.kv_head != kv_head) continue;
     auto k = of_entries(read.piece, decoded(read.piece.keys, 0, read.piece.keys.count), read.piece.scales);
     for (std::size_t i = 0; read.piece.rotate_to != nullptr && i < k.size(); i += d) {
       const auto there = reference::rotated(std::span(k).subspan(i, d), rope.frequency,
@@ -82,19 +85,36 @@ reference::Result expected(const Shape& shape, const Rope& rope, std::span<const
         std::copy(back.begin(), back.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
-    keys.insert(keys.end(), k.begin(), k.end());
-    values.insert(values.end(), v.begin(), v.end());
+    out.keys.insert(out.keys.end(), k.begin(), k.end());
+    out.values.insert(out.values.end(), v.begin(), v.end());
   }
-  return reference::attend(head, keys, values, logits_of(shape, h));
+  return out;
+}
+
+/// Results of every row and head.
+std::vector<reference::Result> expected(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads,
+                                        const std::vector<float>& q, int rows) {
+  const std::size_t d = z(shape.head_dim);
+  std::vector<reference::Result> out;
+  for (int row = 0; row < rows; ++row) {
+    for (int kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+      const auto entries = entries_of(shape, rope, reads, row, kv_head);
+      for (int i = 0; i < shape.group(); ++i) {
+        const auto query = std::span(q).subspan(out.size() * d, d);
+        out.push_back(
+            reference::attend(query, entries.keys, entries.values, logits_of(shape, kv_head * shape.group() + i)));
+      }
+    }
+  }
+  return out;
 }
 
 void check(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const std::vector<float>& q,
            int rows, double slack = 1) {
   const std::size_t d = z(shape.head_dim);
-  std::vector<reference::Result> want;
-  for (int i = 0; i < rows * shape.query_heads; ++i) {
-    want.push_back(expected(shape, rope, reads, q, i / shape.query_heads, i % shape.query_heads));
-    for (double& e : want.back().out_error) e *= slack;
+  auto want = expected(shape, rope, reads, q, rows);
+  for (auto& one : want) {
+    for (double& e : one.out_error) e *= slack;
   }
   on_every_target([&] {
     const auto out = decode(shape, rope, reads, q, rows, 1);
@@ -352,6 +372,10 @@ void check_probabilities(const Followed& followed, Followed::Rows are) {
   const int entries = 400 + static_cast<int>(followed.centres.size());
   std::vector<float> got;
   auto reads = followed.reads(lane.piece, are);
+  auto want = expected(shape, rope, reads, q, 1);
+  for (auto& one : want) {
+    for (double& e : one.weight_error) e *= 2;
+  }
   on_every_target([&] {
     got.assign(3 * z(entries), 12345.0F);
     for (auto& read : reads) {
@@ -360,10 +384,8 @@ void check_probabilities(const Followed& followed, Followed::Rows are) {
     }
     decode(shape, rope, reads, q, 1, 2);
     for (int g = 0; g < 3; ++g) {
-      auto want = expected(shape, rope, reads, q, 0, g);
-      for (double& e : want.weight_error) e *= 2;
-      expect_close(std::span<const float>(got).subspan(z(g * entries), z(entries)), want.weight, want.weight_error,
-                   "head " + std::to_string(g));
+      expect_close(std::span<const float>(got).subspan(z(g * entries), z(entries)), want[z(g)].weight,
+                   want[z(g)].weight_error, "head " + std::to_string(g));
     }
   });
 }
@@ -380,6 +402,7 @@ void check_probabilities(const Shape& shape) {
   constexpr int kStride = 610;
   std::vector<float> got;
   std::vector<DecodeRead> reads = {{0, 0, first.piece}, {0, 0, second.piece}};
+  const auto want = expected(shape, {}, reads, q, 1);
   on_every_target([&] {
     got.assign(9 * kStride, 12345.0F);
     reads[0].probabilities = got.data();
@@ -387,8 +410,7 @@ void check_probabilities(const Shape& shape) {
     reads[0].probabilities_stride = reads[1].probabilities_stride = kStride;
     decode(shape, {}, reads, q, 1, 2);
     for (int g = 0; g < 9; ++g) {
-      const auto want = expected(shape, {}, reads, q, 0, g);
-      expect_close(std::span<const float>(got).subspan(z(g * kStride), 600), want.weight, want.weight_error,
+      expect_close(std::span<const float>(got).subspan(z(g * kStride), 600), want[z(g)].weight, want[z(g)].weight_error,
                    "head " + std::to_string(g));
       for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[g * kStride + j], 12345.0F) << "beyond the pieces";
     }

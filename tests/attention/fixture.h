@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <numbers>
 #include <random>
 #include <span>
@@ -54,11 +55,21 @@ inline void on_every_kernel(const std::function<void(ComputeType)>& test) {
   }
 }
 
+/// Normal numbers, which come again after a prime number of them: so no two rows of one matrix are alike.
 inline std::vector<float> noise(std::size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
+  static const std::vector<float> numbers = [] {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> out(65521);
+    for (float& x : out) x = normal(random);
+    return out;
+  }();
   std::vector<float> out(n);
-  for (float& x : out) x = normal(random);
+  std::size_t at = std::size_t{7919} * seed % numbers.size();
+  for (float& x : out) {
+    x = numbers[at];
+    at = at + 1 == numbers.size() ? 0 : at + 1;
+  }
   return out;
 }
 
@@ -128,6 +139,7 @@ struct Prompt {
   /// keys and values [n][H_kv][d]
   void fill(const std::vector<float>& keys, const std::vector<float>& values) {
     const std::size_t row = z(shape.kv_heads * shape.head_dim);
+    decoded_.clear();
     scratch.truncate(0);
     scratch.extend(std::vector<std::int32_t>(z(n)));
     for (int i = 0; i < n; ++i) scratch.store(i, keys.data() + z(i) * row, values.data() + z(i) * row);
@@ -140,10 +152,12 @@ struct Prompt {
   int first_seen(int token) const { return shape.window == 0 ? 0 : std::max(0, token + 1 - shape.window); }
 
   reference::Result expected(int token, int head) const {
-    const int kv = head / shape.group();
-    const int first = first_seen(token);
-    return reference::attend(query(token, head), decoded(scratch.keys(kv), first, token + 1),
-                             decoded(scratch.values(kv), first, token + 1), logits_of(shape, head), rounding());
+    const std::size_t d = z(shape.head_dim);
+    const auto& [keys, values] = rows_of(head / shape.group());
+    const std::size_t first = z(first_seen(token)) * d;
+    const std::size_t count = z(token + 1) * d - first;
+    return reference::attend(query(token, head), std::span(keys).subspan(first, count),
+                             std::span(values).subspan(first, count), logits_of(shape, head), rounding());
   }
 
   reference::Rounding rounding() const {
@@ -183,6 +197,19 @@ struct Prompt {
   std::vector<float> q;  ///< [n][H_q][d]
   ComputeType compute_type = ComputeType::f32;
   bool factors_are_rounded = false;
+
+ private:
+  /// All rows of a KV head as f32, from what fill() has stored.
+  struct DecodedRows {
+    std::vector<float> keys;
+    std::vector<float> values;
+  };
+  const DecodedRows& rows_of(int kv_head) const {
+    auto& rows = decoded_[kv_head];
+    if (rows.keys.empty()) rows = {decoded(scratch.keys(kv_head), 0, n), decoded(scratch.values(kv_head), 0, n)};
+    return rows;
+  }
+  mutable std::map<int, DecodedRows> decoded_;
 };
 
 }  // namespace winnow::attention

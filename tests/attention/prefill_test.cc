@@ -238,7 +238,16 @@ struct Seen {
     return reference::attend(prompt.query(query, head), keys, values, logits_of(prompt.shape, head), prompt.rounding());
   }
 
-  void check(Prompt& prompt, int threads) const {
+  /// Of every query and head.
+  std::vector<reference::Result> expected(const Prompt& prompt) const {
+    std::vector<reference::Result> out;
+    for (int query = 0; query < static_cast<int>(leading.size()); ++query) {
+      for (int head = 0; head < prompt.shape.query_heads; ++head) out.push_back(expected(prompt, query, head));
+    }
+    return out;
+  }
+
+  void check(Prompt& prompt, const std::vector<reference::Result>& want, int threads) const {
     const int heads = prompt.shape.query_heads;
     const std::size_t d = z(prompt.shape.head_dim);
     std::vector<float> out(leading.size() * z(heads) * d, std::nanf(""));
@@ -249,11 +258,9 @@ struct Seen {
     on_team(threads, [&](Worker w) { attention.run(w); });
     on_team(threads, [&](Worker w) { attention.reduce(w); });
     for (std::size_t i = 0; i < sums.size() && !testing::Test::HasFatalFailure(); ++i) {
-      const int query = static_cast<int>(i) / heads;
-      const auto want = expected(prompt, query, static_cast<int>(i) % heads);
-      const std::string where = "query " + std::to_string(query);
-      expect_close(std::span(out).subspan(i * d, d), want.out, want.out_error, where);
-      check_logsum(sums[i], want, where);
+      const std::string where = "query " + std::to_string(static_cast<int>(i) / heads);
+      expect_close(std::span(out).subspan(i * d, d), want[i].out, want[i].out_error, where);
+      check_logsum(sums[i], want[i], where);
     }
   }
 
@@ -287,11 +294,14 @@ TEST(Prefill, queries_may_see_any_number_of_leading_rows_and_one_more) {
       const Seen seen(rows, queries, 3);
       Seen some = seen;
       some.hide_first(4);
-      on_every_kernel([&](ComputeType compute_type) {
+      for (const ComputeType compute_type : all_products()) {
+        SCOPED_TRACE(name_of(compute_type));
         prompt.compute_type = compute_type;
-        seen.check(prompt, 2);
-        some.check(prompt, 2);
-      });
+        for (const auto& these : {seen, some}) {
+          const auto want = these.expected(prompt);
+          on_every_target([&] { these.check(prompt, want, 2); });
+        }
+      }
       if (testing::Test::HasFailure()) return;
     }
   }
@@ -316,8 +326,9 @@ TEST(Prefill, a_window_ends_with_the_querys_own_key) {
 TEST(Prefill, soft_caps_and_sinks_agree_with_double_precision) {
   for (const auto& caps : kCaps) {
     SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
-    for (const auto& [kv_heads, group, d] : {std::tuple(2, 3, 64), {1, 7, 80}, {1, 8, 256}, {1, 4, 512}}) {
-      Prompt prompt(shape_of(kv_heads, group, d), 330, kScratchTypes[z(d) % 3]);
+    for (const auto& [kv_heads, group, d, n] :
+         {std::tuple(2, 3, 64, 330), {1, 7, 80, 200}, {1, 8, 256, 200}, {1, 4, 512, 200}}) {
+      Prompt prompt(shape_of(kv_heads, group, d), n, kScratchTypes[z(d) % 3]);
       for (const int window : {0, 70}) {
         prompt.shape.window = window;
         const auto sinks = set_caps(caps, prompt.shape);
@@ -343,10 +354,12 @@ TEST(Prefill, soft_caps_and_sinks_are_those_of_any_rows_that_are_seen) {
     const auto sinks = set_caps(caps, prompt.shape);
     Seen seen(300, 200, 3);
     seen.hide_first(4);
-    on_every_kernel([&](ComputeType compute_type) {
+    for (const ComputeType compute_type : all_products()) {
+      SCOPED_TRACE(name_of(compute_type));
       prompt.compute_type = compute_type;
-      seen.check(prompt, 2);
-    });
+      const auto want = seen.expected(prompt);
+      on_every_target([&] { seen.check(prompt, want, 2); });
+    }
     if (testing::Test::HasFailure()) return;
   }
 }

@@ -77,64 +77,8 @@ struct Result {
 };
 
 /// q [d], keys and values [n][d], n = keys.size() / d. No keys: zeros.
-inline Result attend(std::span<const float> q, std::span<const float> keys, std::span<const float> values,
-                     const Logits& logits, const Rounding& rounding = {}) {
-  const std::size_t d = q.size();
-  const std::size_t n = keys.size() / d;
-  Result r;
-  r.sink = logits.sink;
-  double m = r.sink;
-  for (std::size_t j = 0; j < n; ++j) {
-    double s = 0;
-    double size = 0;
-    for (std::size_t i = 0; i < d; ++i) {
-      const double term = static_cast<double>(q[i]) * static_cast<double>(keys[j * d + i]) * logits.scale;
-      s += term;
-      size += std::abs(term);
-    }
-    double error = (roundings(static_cast<double>(d) + 2) + 2 * rounding.factors) * size;
-    if (logits.cap > 0) {
-      s = logits.cap * std::tanh(s / logits.cap);
-      error += 12 * kRoundoff * std::abs(s);
-    }
-    r.logit.push_back(s);
-    r.logit_error.push_back(error);
-    m = std::max(m, s);
-  }
-  const double of_sink = r.sink == kNone ? 0 : std::exp(r.sink - m);
-  double total = of_sink;
-  for (const double s : r.logit) total += std::exp(s - m);
-  const auto terms = static_cast<double>(n) + (r.sink == kNone ? 0 : 1);
-  double mean_error = 0;
-  if (of_sink > 0) {
-    r.sink_weight = of_sink / total;
-    r.sink_error = kRoundoff * (2 * std::abs(r.sink) + 4 * std::abs(r.sink - m) + 2) + roundings(3 * terms);
-    mean_error = r.sink_weight * r.sink_error;
-  }
-  for (std::size_t j = 0; j < n; ++j) {
-    r.weight.push_back(std::exp(r.logit[j] - m) / total);
-    r.weight_error.push_back(r.logit_error[j] + kRoundoff * (4 * std::abs(r.logit[j] - m) + 2) + roundings(3 * terms) +
-                             rounding.exponential);
-    mean_error += r.weight[j] * r.weight_error[j];
-  }
-  r.sink_error = r.sink_weight * (r.sink_error + mean_error + roundings(terms) + 2 * kRoundoff);
-  r.out.assign(d, 0);
-  r.out_error.assign(d, 0);
-  std::vector<double> squares(d, 0);
-  for (std::size_t j = 0; j < n; ++j) {
-    const double relative = r.weight_error[j] + mean_error + roundings(terms) + 2 * kRoundoff;
-    for (std::size_t i = 0; i < d; ++i) {
-      const double term = r.weight[j] * static_cast<double>(values[j * d + i]);
-      r.out[i] += term;
-      r.out_error[i] += std::abs(term) * (relative + roundings(terms));
-      squares[i] += term * term;
-    }
-    r.weight_error[j] = r.weight[j] * (relative + rounding.weights);
-  }
-  const double each = std::hypot(rounding.weights, rounding.factors);
-  for (std::size_t i = 0; i < d; ++i) r.out_error[i] += 8 * each * std::sqrt(squares[i]);
-  return r;
-}
+Result attend(std::span<const float> q, std::span<const float> keys, std::span<const float> values,
+              const Logits& logits, const Rounding& rounding = {});
 
 /// Turns pair (x, y) of a head from one position to another, in double precision; pairs (2i, 2i + 1) or (i, i + n/2).
 inline std::vector<float> rotated(std::span<const float> head, std::span<const float> frequency, bool adjacent,

@@ -195,15 +195,22 @@ class KeptTest : public testing::Test {
     }
   }
 
+  /// The network with textbook attention, which has read the prompt. Steps after it may be taken again and again.
+  Network& textbook() {
+    if (!textbook_) {
+      textbook_ = std::make_unique<Network>(path_, 1, 1, kPrompt + kSteps);
+      textbook_->prefill(tokens(kPrompt), 64);
+    }
+    return *textbook_;
+  }
+
   /// Held against textbook attention over the entries that the cache has when a token's query reads them.
   void expect_steps_over_what_is_kept(const std::string& spec) {
     auto prefilled = prefill(with_budget(spec));
     Cache& cache = prefilled.caches.front();
     const bool evicts_first = static_cast<bool>(cache.impl().method().decoding.evict);
-    Network network(path_, 1, 1, kPrompt + kSteps);
-    network.prefill(tokens(kPrompt), 64);
     auto kept = cache.kept();
-    network.attention().set_sees([&](int layer, int kv_head, int query, int key) {
+    textbook().attention().set_sees([&](int layer, int kv_head, int query, int key) {
       const auto& of_head = kept[hparams().kv_layer(layer)][kv_head];
       return query == key || std::binary_search(of_head.begin(), of_head.end(), key);
     });
@@ -212,7 +219,7 @@ class KeptTest : public testing::Test {
       if (!evicts_first) kept = cache.kept();
       const auto got = step(cache, token);
       if (evicts_first) kept = cache.kept();
-      ASSERT_LT(distance(got, network.step(std::span(&token, 1), {{0, position++}})), tolerance()) << spec;
+      ASSERT_LT(distance(got, textbook().step(std::span(&token, 1), {{0, position++}})), tolerance()) << spec;
     }
   }
 
@@ -351,6 +358,7 @@ class KeptTest : public testing::Test {
   std::string path_ = folder_ / "tiny.gguf";
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<Network> textbook_;
 };
 
 }  // namespace winnow::test

@@ -167,7 +167,7 @@ Asked first_stages(const Asked& all, std::size_t stages) {
 }
 
 TEST_F(StagesTest, many_short_turns_are_read_as_one_after_another) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   for (const auto& method : list_methods()) {
     const auto conversation = asked(options_of(method.name, "64"), many_turns(40), 6);
     const auto wanted = reference(session, conversation);
@@ -181,7 +181,7 @@ TEST_F(StagesTest, many_short_turns_are_read_as_one_after_another) {
 }
 
 TEST_F(StagesTest, a_long_conversation_goes_on_from_its_end_and_branches_off_from_a_power_of_two) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   auto all = asked(options_of("snapkv", "64"), many_turns(41), 6);
   all.is_stored = true;
   Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
@@ -201,7 +201,7 @@ TEST_F(StagesTest, a_long_conversation_goes_on_from_its_end_and_branches_off_fro
 
 /// One that is shorter than what is read waits for what it shares with it, and then reads the rest itself.
 TEST_F(StagesTest, what_a_longer_conversation_stores_is_waited_for) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   auto all = asked(options_of("snapkv", "64"), many_turns(20), 6);
   all.is_stored = true;
   const std::vector<Asked> requests = {all, first_stages(all, 7), first_stages(all, 8), all};
@@ -215,7 +215,7 @@ TEST_F(StagesTest, what_a_longer_conversation_stores_is_waited_for) {
 }
 
 TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   for (const auto& method : list_methods()) {
     Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
     auto whole = asked(options_of(method.name, "64"), kLengths[2], 5);
@@ -239,7 +239,7 @@ TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
 
 /// Where the stages of equal tokens end matters to what is kept of them.
 TEST_F(StagesTest, equal_texts_with_other_stages_are_read) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
   Asked first = asked(options_of("snapkv", "64"), {150, 100}, 3);
   first.is_stored = true;
@@ -253,7 +253,7 @@ TEST_F(StagesTest, equal_texts_with_other_stages_are_read) {
 }
 
 TEST_F(StagesTest, requests_that_go_on_from_a_text_that_is_being_read_wait_for_it) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
   std::vector<Asked> requests;
   for (const std::size_t last : {40U, 70U, 90U}) {
@@ -276,7 +276,7 @@ TEST_F(StagesTest, requests_that_go_on_from_a_text_that_is_being_read_wait_for_i
 
 /// What a request that waits would find can be dropped before it begins.
 TEST_F(StagesTest, a_text_that_is_dropped_while_a_request_for_it_waits_is_read_again) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   const auto stored = [&](unsigned seed) {
     auto out = asked(options_of("snapkv", "64"), {150, 100}, seed);
     out.is_stored = true;
@@ -301,7 +301,7 @@ TEST_F(StagesTest, a_text_that_is_dropped_while_a_request_for_it_waits_is_read_a
 }
 
 TEST_F(StagesTest, no_more_memory_is_taken_than_was_promised) {
-  Session session(model_, {.threads = 2, .chunk = 64, .calibration = calibration_});
+  Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   const std::vector<std::vector<std::size_t>> long_ones = {{1500}, {1500, 1000}, {900, 40, 1500, 300}, {10, 1500}};
   constexpr std::size_t kGraph = 1 << 20;  // work space, whatever the length
   for (const auto& method : list_methods()) {
@@ -322,7 +322,7 @@ TEST_F(StagesTest, no_more_memory_is_taken_than_was_promised) {
 }
 
 TEST_F(StagesTest, budgets_that_are_too_small_for_a_stage_are_raised) {
-  Session session(model_, {.threads = 2});
+  Session session(model_, {.threads = 1});
   Scheduler scheduler(session, {});
   auto request = asked(options_of("snapkv", "10%"), {12, 9}, 2);
   const auto end = run(scheduler, request);
@@ -332,7 +332,7 @@ TEST_F(StagesTest, budgets_that_are_too_small_for_a_stage_are_raised) {
 }
 
 TEST_F(StagesTest, stages_that_cannot_be_are_refused) {
-  Session session(model_, {.threads = 2});
+  Session session(model_, {.threads = 1});
   Scheduler scheduler(session, {});
   const auto refuses = [&](const std::vector<std::size_t>& stages) {
     auto request = asked(options_of("full", ""), {12, 9}, 2);

@@ -104,11 +104,11 @@ void WindowsTest::expect_steps_over_what_is_kept(Cache& cache, Network& network,
 
 TEST_F(WindowsTest, steps_read_what_each_method_has_kept) {
   int methods = 0;
+  Network network(path_, 1, 1, kPrompt + kSteps);
+  network.prefill(tokens(kPrompt), 64);
   for (const auto& spec : all_specs()) {
     if (!only_evicts(Spec::parse(spec).method())) continue;
     auto prefilled = prefill(with_budget(spec));
-    Network network(path_, 1, 1, kPrompt + kSteps);
-    network.prefill(tokens(kPrompt), 64);
     expect_steps_over_what_is_kept(prefilled.caches.front(), network, spec);
     ++methods;
   }

@@ -40,6 +40,7 @@ class DenseAttention : public network::AttentionOp {
     for (int layer = 0; layer < h_.n_layer; ++layer) {
       keys_.emplace_back(sequences_ * longest_ * width(layer));
       values_.emplace_back(sequences_ * longest_ * width(layer));
+      key_squares_.emplace_back(sequences_ * longest_ * kv_heads(layer));
     }
   }
 
@@ -98,6 +99,7 @@ class DenseAttention : public network::AttentionOp {
  private:
   static double squared_norm(const float* x, std::size_t dim) { return std::inner_product(x, x + dim, x, 0.0); }
 
+  std::size_t kv_heads(int layer) const { return static_cast<std::size_t>(h_.layer(layer).n_head_kv); }
   std::size_t width(int layer) const {
     const auto& spec = h_.layer(layer);
     return static_cast<std::size_t>(spec.n_head_kv) * static_cast<std::size_t>(spec.head_dim);
@@ -115,6 +117,10 @@ class DenseAttention : public network::AttentionOp {
       const auto from = static_cast<std::size_t>(row) * count;
       std::copy_n(tensors.k + from, count, keys_[layer].begin() + to);
       std::copy_n(tensors.v + from, count, values_[layer].begin() + to);
+      const auto dim = static_cast<std::size_t>(h_.layer(tensors.layer).head_dim);
+      const std::size_t square = static_cast<std::size_t>(to) / dim;
+      for (std::size_t head = 0; head < kv_heads(tensors.layer); ++head)
+        key_squares_[layer][square + head] = squared_norm(tensors.k + from + head * dim, dim);
     }
   }
 
@@ -136,14 +142,15 @@ class DenseAttention : public network::AttentionOp {
     if (reader_)
       reader_(tensors.layer, kv_head,
               {{tensors.q + static_cast<std::size_t>(row) * queries, queries}, keys.data() + first, step, dim});
+    const double scale = spec.attention_scale;
+    const double gain = scale * scale * squared_norm(tensors.q + place, dim) / static_cast<double>(dim);
     for (std::size_t j = 0; j < seen; ++j) {
-      const float* key = keys.data() + first + j * step;
-      for (std::size_t i = 0; i < dim; ++i) weights[j] += static_cast<double>(tensors.q[place + i]) * key[i];
-      const double scale = spec.attention_scale;
-      gain_squares_ +=
-          scale * scale * squared_norm(tensors.q + place, dim) * squared_norm(key, dim) / static_cast<double>(dim);
+      const float* const key = keys.data() + first + j * step;
+      gain_squares_ += gain * key_squares_[of][(first + j * step) / dim];
       ++pairs_;
-      weights[j] *= scale;
+      double product = 0;
+      for (std::size_t i = 0; i < dim; ++i) product += static_cast<double>(tensors.q[place + i]) * key[i];
+      weights[j] = scale * product;
       if (spec.attention_cap > 0) weights[j] = spec.attention_cap * std::tanh(weights[j] / spec.attention_cap);
       if (spec.window > 0 && j + static_cast<std::size_t>(spec.window) < seen)
         weights[j] = -std::numeric_limits<double>::infinity();
@@ -157,11 +164,12 @@ class DenseAttention : public network::AttentionOp {
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
     for (double& weight : weights) weight /= sum;
     if (watcher_) watcher_(tensors.layer, where, head, weights);
-    for (std::size_t i = 0; i < dim; ++i) {
-      double out = 0;
-      for (std::size_t j = 0; j < seen; ++j) out += weights[j] * values[first + j * step + i];
-      tensors.out[place + i] = static_cast<float>(out);
+    std::vector<double> out(dim);
+    for (std::size_t j = 0; j < seen; ++j) {
+      const float* const value = values.data() + first + j * step;
+      for (std::size_t i = 0; i < dim; ++i) out[i] += weights[j] * value[i];
     }
+    std::ranges::transform(out, tensors.out + place, [](double x) { return static_cast<float>(x); });
   }
 
   const model::Hparams& h_;
@@ -175,6 +183,7 @@ class DenseAttention : public network::AttentionOp {
   Reader reader_;
   std::vector<std::vector<float>> keys_;  ///< [layer][sequence][position][KV head][d]
   std::vector<std::vector<float>> values_;
+  std::vector<std::vector<double>> key_squares_;  ///< of the keys' lengths, [layer][sequence][position][KV head]
   double gain_squares_ = 0;
   std::int64_t pairs_ = 0;
 };
