@@ -114,7 +114,7 @@ def test_ctrl_c_leaves_what_was_there(model, folder, calibration):
     kept = folder / "kept.cal"
     shutil.copy(calibration, kept)
     before = kept.read_bytes()
-    long = write_text(folder / "long.txt", 60000)
+    long = write_text(folder / "long.txt", 12000)
     process = subprocess.Popen([WINNOW, "calibrate", model, long, "-o", kept, "--raw", "--threads", "1"], stderr=subprocess.PIPE, text=True)
     wait_for(lambda: "tiny.gguf" in pathlib.Path(f"/proc/{process.pid}/maps").read_text())
     process.send_signal(signal.SIGINT)
