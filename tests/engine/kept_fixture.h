@@ -124,7 +124,7 @@ class KeptTest : public testing::Test {
     write_tiny_gguf(tiny, path_);
     model_ = Model::load(path_);
     session_ = std::make_unique<Session>(
-        model_, SessionOptions{2, Precision::f32, 64, Pack::automatic, calibrated(folder_ / "model.cal", *model_)});
+        model_, SessionOptions{1, Precision::f32, 64, Pack::automatic, calibrated(folder_ / "model.cal", *model_)});
   }
 
   const model::Hparams& hparams() const { return model_->impl().weights->hparams(); }
