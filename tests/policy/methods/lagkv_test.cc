@@ -27,17 +27,20 @@ double element(const FakeLayer& layer, int head, int part, int token, int c) {
 
 /// Of the tokens of partition p the deviation over the channels, each between its bounds in partition p + 1.
 std::vector<double> deviations(const FakeLayer& layer, int head, int part, int first, int lag) {
+  std::vector<double> least(FakeLayer::kDim, std::numeric_limits<double>::infinity());
+  std::vector<double> most(FakeLayer::kDim, -std::numeric_limits<double>::infinity());
+  for (int j = first + lag; j < first + 2 * lag; ++j) {
+    for (int c = 0; c < FakeLayer::kDim; ++c) {
+      least[z(c)] = std::min(least[z(c)], element(layer, head, part, j, c));
+      most[z(c)] = std::max(most[z(c)], element(layer, head, part, j, c));
+    }
+  }
   std::vector<double> out;
   for (int i = first; i < first + lag; ++i) {
     std::vector<double> x;
     for (int c = 0; c < FakeLayer::kDim; ++c) {
-      double least = std::numeric_limits<double>::infinity();
-      double most = -least;
-      for (int j = first + lag; j < first + 2 * lag; ++j) {
-        least = std::min(least, element(layer, head, part, j, c));
-        most = std::max(most, element(layer, head, part, j, c));
-      }
-      x.push_back(most > least ? (element(layer, head, part, i, c) - least) / (most - least) : 0);
+      const double extent = most[z(c)] - least[z(c)];
+      x.push_back(extent > 0 ? (element(layer, head, part, i, c) - least[z(c)]) / extent : 0);
     }
     double mean = 0;
     for (const double v : x) mean += v / FakeLayer::kDim;
