@@ -92,7 +92,7 @@ TEST_F(TextTest, a_pipe_that_nobody_writes_to_can_be_given_up) {
 }
 
 TEST(Json, is_what_the_library_parses) {
-  for (const std::string text : {R"({"b": [1, -2, 3.5, true, null, "x\u00e9\n"], "a": {"c": {}}, "b": []})", "[]",
+  for (const std::string text : {R"({"b": [1, -2, 3.5, true, null, "x\u00e9\n"], "a": {"c": {}}, "d": []})", "[]",
                                  "\"text\"", "18446744073709551615", "[[[]], {\"\": 0}]"})
     EXPECT_EQ(parse_json<Json>(text).dump(), Json::parse(text).dump()) << text;
 }
@@ -104,10 +104,10 @@ TEST(Json, refuses_what_is_none) {
 
 TEST(Json, below_the_kept_levels_lists_and_objects_are_empty) {
   const std::string text = R"({"a": [1, {"b": 2}, [3]], "c": {"a": 4}, "d": "e"})";
-  EXPECT_EQ(parse_json<Json>(text, 1).dump(), R"({"a":[],"c":{},"d":"e"})");
-  EXPECT_EQ(parse_json<Json>(text, 2).dump(), R"({"a":[1,{},[]],"c":{"a":4},"d":"e"})");
-  EXPECT_EQ(parse_json<Json>(text, 3), Json::parse(text));
-  EXPECT_THROW(parse_json<Json>(std::string(R"({"a": [1,]})"), 1), JsonError);
+  EXPECT_EQ(parse_json<Json>(text, {.kept = 1}).dump(), R"({"a":[],"c":{},"d":"e"})");
+  EXPECT_EQ(parse_json<Json>(text, {.kept = 2}).dump(), R"({"a":[1,{},[]],"c":{"a":4},"d":"e"})");
+  EXPECT_EQ(parse_json<Json>(text, {.kept = 3}), Json::parse(text));
+  EXPECT_THROW(parse_json<Json>(std::string(R"({"a": [1,]})"), {.kept = 1}), JsonError);
 }
 
 std::string nested(std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); }
@@ -115,12 +115,59 @@ std::string nested(std::size_t levels) { return std::string(levels, '[') + std::
 TEST(Json, has_a_limited_depth) {
   EXPECT_NO_THROW(parse_json<Json>(nested(kJsonLevels)));
   EXPECT_THROW(parse_json<Json>(nested(kJsonLevels + 1)), JsonError);
-  EXPECT_NO_THROW(parse_json<Json>(nested(kJsonLevels), 1));
-  EXPECT_THROW(parse_json<Json>(nested(kJsonLevels + 1), 1), JsonError);
+  EXPECT_NO_THROW(parse_json<Json>(nested(kJsonLevels), {.kept = 1}));
+  EXPECT_THROW(parse_json<Json>(nested(kJsonLevels + 1), {.kept = 1}), JsonError);
   EXPECT_THROW(parse_json<Json>(nested(1'000'000)), JsonError);
   std::string objects;
   for (int i = 0; i < 60'000; ++i) objects += "{\"a\":";
   EXPECT_THROW(parse_json<Json>(objects), JsonError);
+}
+
+TEST(Json, refuses_members_that_come_twice_and_names_them) {
+  for (const std::string text : {R"({"a": 1, "b": 2, "a": 1})", R"([{"b": {"a": [], "c": 1, "a": {}}}])",
+                                 R"({"a": 1, "b": {"c": {"d": 3}}, "\u0061": 2})"}) {
+    for (const std::size_t kept : {0U, 1U, 64U}) {
+      try {
+        parse_json<Json>(text, {.kept = kept});
+        ADD_FAILURE() << text;
+      } catch (const JsonError& error) {
+        EXPECT_STREQ(error.what(), "its JSON has a twice in one object");
+      }
+    }
+  }
+  const std::string text = R"({"a": {"a": {"a": 1}}, "b": [{"a": 1}, {"a": 2}]})";
+  EXPECT_EQ(parse_json<Json>(text), Json::parse(text));
+}
+
+TEST(Json, has_as_many_values_as_are_allowed) {
+  const std::string text = R"({"a": [1, {}], "b": "c"})";  // an object, a list, 1, an object, "c", and two names
+  EXPECT_EQ(parse_json<Json>(text, {.values = 7}), Json::parse(text));
+  EXPECT_THROW(parse_json<Json>(text, {.values = 6}), JsonError);
+  EXPECT_THROW(parse_json<Json>(text, {.kept = 0, .values = 6}), JsonError) << "those that are not kept, too";
+}
+
+/// An ordered object looks at all of its members for each: hours for so many.
+TEST(Json, takes_very_many_members_in_their_order) {
+  constexpr int kMembers = 1'000'000;
+  std::string text = "{";
+  for (int i = 0; i < kMembers; ++i) text += fmt::format("{}\"{}\": {}", i > 0 ? "," : "", i, i);
+  const auto json = parse_json<nlohmann::ordered_json>(text + "}");
+  ASSERT_EQ(json.size(), kMembers);
+  int next = 0;
+  for (const auto& [name, value] : json.items()) {
+    EXPECT_EQ(name, std::to_string(next));
+    EXPECT_EQ(value, next++);
+  }
+}
+
+TEST(Json, stops_when_it_is_asked_to) {
+  std::stop_source source;
+  const StopScope scope(source.get_token());
+  EXPECT_EQ(parse_json<Json>(std::string("[1]")), Json::array({1}));
+  source.request_stop();
+  EXPECT_THROW(parse_json<Json>(std::string("[1]")), Interrupted);
+  const StopScope inner(std::stop_source().get_token());
+  EXPECT_EQ(parse_json<Json>(std::string("[1]")), Json::array({1}));
 }
 
 TEST(Printable, leaves_text_and_escapes_what_steers_a_terminal) {

@@ -43,7 +43,7 @@ JsonlPrompts::JsonlPrompts(const std::string& path, PromptText defaults)
 std::optional<JsonlPrompt> JsonlPrompts::next() {
   if (!lines_.next()) return {};
   try {
-    return prompt_of(parse_json<PromptJson>(lines_, kPromptLevels), lines_.number(), defaults_);
+    return prompt_of(parse_json<PromptJson>(lines_, {.kept = kPromptLevels}), lines_.number(), defaults_);
   } catch (const JsonError& error) {
     throw BadLine(fmt::format("{} line {}: {}", lines_.input().name(), lines_.number(), error.what()));
   }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "base/printable.h"
 #include "cli/output.h"
@@ -75,8 +76,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& name) override {
     if (name != "spec" && name != "n_prompt" && name != "layers" && name != "windows")
       throw error(fmt::format("it has a '{}'", brief(name)));
-    if (name == "layers" && !kept_.layers.empty()) throw error("it has its layers twice");
-    if (name == "windows" && !kept_.windows.empty()) throw error("it has its windows twice");
+    if (!names_.insert(name).second) throw error(fmt::format("it has its {} twice", name));
     key_ = name;
     return true;
   }
@@ -128,6 +128,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   std::string path_;
   std::string key_;
+  std::set<std::string> names_;
   int depth_ = 0;  ///< 1: in the object, 2: in the list of layers, 3: of heads, 4: of positions
   Kept kept_;
 };

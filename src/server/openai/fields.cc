@@ -15,6 +15,9 @@ namespace winnow::server {
 
 namespace {
 
+/// Of a body: a value takes 16 bytes and more, where its JSON has two.
+constexpr std::size_t kMostValues = std::size_t{1} << 20;
+
 std::string brief_of(const RequestJson& value) {
   return brief(value.is_structured() ? value.type_name()
                                      : value.dump(-1, ' ', false, RequestJson::error_handler_t::replace));
@@ -38,7 +41,7 @@ std::optional<std::int64_t> whole(const RequestJson& value) {
 
 RequestJson parse_body(const std::string& body) {
   try {
-    auto out = parse_json<RequestJson>(body);
+    auto out = parse_json<RequestJson>(body, {.values = kMostValues});
     if (!out.is_object()) throw ApiError(400, fmt::format("the body must be a JSON object, and is {}", brief_of(out)));
     return out;
   } catch (const JsonError& error) {

@@ -15,7 +15,8 @@ namespace winnow::server {
 /// Objects are maps, so that one of very many fields is read in good time.
 using RequestJson = nlohmann::json;
 
-/// Parses a body. Throws ApiError (400): no JSON, invalid UTF-8, more than 64 levels, no object.
+/// Parses a body. Throws ApiError (400): no JSON, invalid UTF-8, more than 64 levels or 1,048,576 values and names, a
+/// member that comes twice, no object.
 RequestJson parse_body(const std::string& body);
 
 /// Reads the fields of a JSON object and knows which it was asked for. A field that is null is not there. All throw

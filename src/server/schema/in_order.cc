@@ -18,7 +18,7 @@ constexpr std::size_t kMostMembers = 5000;
 /// Passes on to a builder only some members of the outermost object.
 class Chosen : public nlohmann::json_sax<Json> {
  public:
-  explicit Chosen(const std::vector<std::string>& names) : names_(names), builder_(kJsonLevels) {}
+  explicit Chosen(const std::vector<std::string>& names) : names_(names), builder_({}) {}
 
   Json take() { return builder_.take(); }
 
