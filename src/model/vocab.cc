@@ -9,6 +9,8 @@
 #include <limits>
 
 #include "base/as_size.h"
+#include "base/stop_scope.h"
+#include "model/special_tokens.h"
 #include "model/token_class.h"
 #include "winnow/error.h"
 
@@ -23,6 +25,43 @@ std::size_t longest_piece(const llama_vocab* vocab) {
   for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token)
     longest = std::max(longest, -llama_token_to_piece(vocab, token, nullptr, kNoRoom, 0, true));
   return as_size(longest);
+}
+
+/// The tokens that libllama finds by their names, in its order.
+SpecialTokens special_tokens(const llama_vocab* vocab, ControlTokens control) {
+  constexpr int kNamed = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;  // which as text have no name
+  std::vector<SpecialToken> out;
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
+    const int attributes = llama_vocab_get_attr(vocab, token);
+    if ((attributes & (kNamed | LLAMA_TOKEN_ATTR_USER_DEFINED)) == 0) continue;
+    out.push_back({token, llama_vocab_get_text(vocab, token), (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0,
+                   (attributes & LLAMA_TOKEN_ATTR_RSTRIP) != 0});
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name.size() > b.name.size(); });
+  std::erase_if(out, [=](const auto& special) {
+    const bool is_text =
+        control == ControlTokens::as_text && (llama_vocab_get_attr(vocab, special.token) & kNamed) != 0;
+    return special.name.empty() || is_text;
+  });
+  return SpecialTokens(std::move(out));
+}
+
+/// Adds libllama's tokens of a text. Throws InputError.
+void add_tokens(const llama_vocab* vocab, std::string_view text, ControlTokens control, std::vector<Token>& to) {
+  constexpr bool kNothingAdded = false;
+  const std::size_t before = to.size();
+  const auto run = [&](std::size_t room) {
+    to.resize(before + room);
+    return llama_tokenize(vocab, text.data(), static_cast<int>(text.size()), to.data() + before, static_cast<int>(room),
+                          kNothingAdded, control == ControlTokens::parsed);
+  };
+  try {
+    int n = run(text.size() + 8);
+    if (n < 0) n = run(as_size(-n));
+    to.resize(before + as_size(n));
+  } catch (const std::exception& error) {
+    throw InputError(fmt::format("cannot tokenize {} bytes of text: {}", text.size(), error.what()));
+  }
 }
 
 }  // namespace
@@ -46,23 +85,21 @@ Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
 
 std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
   constexpr std::size_t kMost = std::numeric_limits<int>::max() - 8;
+  constexpr std::size_t kShort = 4096;  // libllama can split such a text itself
   if (text.size() > kMost)
-    throw InputError(
-        fmt::format("{}: a text of {} bytes is too long, at most {} are tokenized", path_, text.size(), kMost));
-  std::vector<Token> out(text.size() + 8);
-  const auto run = [&] {
-    return llama_tokenize(vocab_, text.data(), static_cast<int>(text.size()), out.data(), static_cast<int>(out.size()),
-                          false, control == ControlTokens::parsed);
-  };
-  try {
-    int n = run();
-    if (n < 0) {
-      out.resize(-n);
-      n = run();
+    throw InputError(fmt::format("a text of {} bytes is too long: at most {} are tokenized", text.size(), kMost));
+  std::vector<Token> out;
+  if (text.size() <= kShort) {
+    add_tokens(vocab_, text, control, out);
+    return out;
+  }
+  for (const auto& piece : special_tokens(vocab_, control).split(text)) {
+    StopScope::check();
+    if (piece.token >= 0) {
+      out.push_back(piece.token);
+    } else {
+      add_tokens(vocab_, piece.text, ControlTokens::as_text, out);
     }
-    out.resize(n);
-  } catch (const std::exception& error) {
-    throw InputError(fmt::format("{}: cannot tokenize {} bytes of text: {}", path_, text.size(), error.what()));
   }
   return out;
 }
@@ -123,7 +160,7 @@ std::string Vocab::chat_template() const {
 
 std::string Vocab::rendered(const std::vector<llama_chat_message>& messages, AnswerOpening opening) const {
   const char* const name = llama_model_chat_template(model_.get(), nullptr);
-  if (name == nullptr) throw UsageError(fmt::format("{}: the model has no chat template: use --raw", path_));
+  if (name == nullptr) throw UsageError("the model has no chat template: use --raw");
   std::string out(4096, '\0');
   const auto render = [&] {
     return llama_chat_apply_template(name, messages.data(), messages.size(), opening == AnswerOpening::added,
@@ -134,7 +171,7 @@ std::string Vocab::rendered(const std::vector<llama_chat_message>& messages, Ans
     out.resize(n);
     n = render();
   }
-  if (n < 0) throw UsageError(fmt::format("{}: libllama does not know the model's chat template: use --raw", path_));
+  if (n < 0) throw UsageError("libllama does not know the model's chat template: use --raw");
   out.resize(n);
   return out;
 }
@@ -183,8 +220,8 @@ std::vector<std::string> Vocab::chat_frame(std::span<const Message> messages, An
   }
   frame.push_back(text.substr(begin));
   if (frame.size() != contents + 1) {
-    throw UsageError(fmt::format("{}: the model's chat template does not put {} {} as they are: use --raw", path_,
-                                 contents, contents == 1 ? "message" : "messages"));
+    throw UsageError(fmt::format("the model's chat template does not put {} {} as they are: use --raw", contents,
+                                 contents == 1 ? "message" : "messages"));
   }
   return frame;
 }

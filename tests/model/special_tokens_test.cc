@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts are split at special tokens as libllama splits them: beside a slow one of our own, and beside libllama.
+#include "model/special_tokens.h"
+
+#include <gguf.h>
+#include <gtest/gtest.h>
+#include <llama.h>
+
+#include <algorithm>
+#include <cctype>
+#include <random>
+#include <set>
+
+#include "model/model_file.h"
+#include "model/vocab.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+
+namespace winnow::model {
+namespace {
+
+using Rng = std::mt19937;
+
+int up_to(Rng& rng, int most) { return std::uniform_int_distribution<int>(0, most)(rng); }
+
+std::string random_text(Rng& rng, std::string_view letters, int length) {
+  std::string out;
+  for (int i = 0; i < length; ++i) out += letters[up_to(rng, static_cast<int>(letters.size()) - 1)];
+  return out;
+}
+
+std::vector<SpecialToken> by_length(std::vector<SpecialToken> tokens) {
+  std::ranges::stable_sort(tokens, [](const auto& a, const auto& b) { return a.name.size() > b.name.size(); });
+  return tokens;
+}
+
+/// Token by token over the whole text, a letter at a time: -1 where a letter has no token, -2 where it is white space
+/// that a token has taken, else the token.
+std::vector<int> slow_split(const std::vector<SpecialToken>& tokens, const std::string& text) {
+  constexpr int kTaken = -2;
+  std::vector<int> out(text.size(), -1);
+  for (const auto& token : tokens) {
+    for (std::size_t at = 0; at + token.name.size() <= text.size(); ++at) {
+      const auto begin = out.begin() + static_cast<std::ptrdiff_t>(at);
+      const auto end = begin + static_cast<std::ptrdiff_t>(token.name.size());
+      if (text.compare(at, token.name.size(), token.name) != 0) continue;
+      if (std::any_of(begin, end, [](int one) { return one != -1; })) continue;
+      std::fill(begin, end, kTaken);
+      *begin = token.token;
+      const auto is_free_space = [&](std::size_t i) { return out[i] == -1 && std::isspace(text[i]) != 0; };
+      for (std::size_t i = at; token.takes_space_before && i > 0 && is_free_space(i - 1); --i) out[i - 1] = kTaken;
+      for (std::size_t i = at + token.name.size(); token.takes_space_after && i < text.size() && is_free_space(i); ++i)
+        out[i] = kTaken;
+    }
+  }
+  return out;
+}
+
+std::vector<std::pair<int, std::string>> pieces_of(const std::vector<int>& letters, const std::string& text) {
+  std::vector<std::pair<int, std::string>> out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (letters[i] >= 0) out.emplace_back(letters[i], "");
+    if (letters[i] != -1) continue;
+    if (i == 0 || letters[i - 1] != -1) out.emplace_back(-1, "");
+    out.back().second += text[i];
+  }
+  return out;
+}
+
+std::vector<std::pair<int, std::string>> pieces_of(const std::vector<TextPiece>& pieces) {
+  std::vector<std::pair<int, std::string>> out;
+  for (const auto& piece : pieces) out.emplace_back(piece.token, std::string(piece.text));
+  return out;
+}
+
+/// Few letters and short names, so that many overlap, touch, and hold others.
+TEST(SpecialTokens, are_those_that_are_found_one_after_the_other) {
+  Rng rng(41);
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<SpecialToken> tokens;
+    const int count = 1 + up_to(rng, 5);
+    for (int i = 0; i < count; ++i)
+      tokens.push_back({i, random_text(rng, "ab ", 1 + up_to(rng, 3)), up_to(rng, 3) == 0, up_to(rng, 3) == 0});
+    tokens = by_length(tokens);
+    const std::string text = random_text(rng, "ab c", up_to(rng, 40));
+    ASSERT_EQ(pieces_of(SpecialTokens(tokens).split(text)), pieces_of(slow_split(tokens, text), text))
+        << "round " << round << ": " << text;
+  }
+}
+
+TEST(SpecialTokens, text_without_any_is_one_piece) {
+  const SpecialTokens tokens({{7, "<x>"}});
+  EXPECT_TRUE(tokens.split("").empty());
+  EXPECT_EQ(pieces_of(tokens.split("<x <x")), (std::vector<std::pair<int, std::string>>{{-1, "<x <x"}}));
+  EXPECT_EQ(pieces_of(SpecialTokens({}).split("<x>")), (std::vector<std::pair<int, std::string>>{{-1, "<x>"}}));
+}
+
+/// libllama walks from the first piece for each that it finds: about 10^12 steps here.
+TEST(SpecialTokens, very_many_are_found) {
+  constexpr std::size_t kMany = 1'000'000;
+  std::string text;
+  for (std::size_t i = 0; i < kMany; ++i) text += i % 2 == 0 ? "<x>" : "<y> ";
+  const auto pieces = SpecialTokens({{7, "<x>"}, {8, "<y>"}}).split(text);
+  EXPECT_EQ(pieces.size(), kMany + kMany / 2);
+}
+
+std::vector<Token> by_libllama(const Vocab& vocab, const std::string& text, ControlTokens control) {
+  std::vector<Token> out(4 * text.size() + 64);
+  out.resize(llama_tokenize(vocab.handle(), text.data(), static_cast<int>(text.size()), out.data(),
+                            static_cast<int>(out.size()), false, control == ControlTokens::parsed));
+  return out;
+}
+
+/// Names, parts of names and other letters, so that names begin, end and overlap everywhere. Longer than what is left
+/// to libllama as a whole.
+std::string text_of(Rng& rng, const std::vector<std::string>& names, std::string_view letters) {
+  std::string out;
+  while (out.size() <= 4096) {
+    const std::string& name = names[up_to(rng, static_cast<int>(names.size()) - 1)];
+    const int kind = up_to(rng, 3);
+    if (kind == 0) out += random_text(rng, letters, up_to(rng, 6));
+    if (kind == 1) out += name.substr(up_to(rng, static_cast<int>(name.size()) - 1));
+    if (kind >= 2) out += name;
+  }
+  return out;
+}
+
+void expect_libllamas(const Vocab& vocab, const std::vector<std::string>& names, std::string_view letters) {
+  Rng rng(5);
+  for (int round = 0; round < 50; ++round) {
+    const std::string text = text_of(rng, names, letters);
+    for (const auto control : {ControlTokens::parsed, ControlTokens::as_text})
+      ASSERT_EQ(vocab.tokenize(text, control), by_libllama(vocab, text, control)) << "round " << round << ": " << text;
+  }
+}
+
+/// Control tokens and tokens that a user has defined, of few letters.
+TEST(SpecialTokens, tokens_are_libllamas_where_names_overlap) {
+  const test::TempFolder folder;
+  test::TinyModel tiny;
+  tiny.n_vocab = 300;
+  test::write_tiny_gguf(tiny, folder / "tiny.gguf");
+  const ModelFile file(folder / "tiny.gguf");
+  constexpr int kControl = 3;
+  constexpr int kDefined = 4;
+  const auto tokens = gguf_find_key(file.gguf(), "tokenizer.ggml.tokens");
+  std::vector<std::string> names;
+  std::vector<std::int32_t> types(300, 6);
+  types[0] = 2;
+  types[1] = types[2] = kControl;
+  Rng rng(3);
+  std::set<std::string> taken;
+  for (int i = 0; i < 300; ++i) {
+    names.emplace_back(gguf_get_arr_str(file.gguf(), tokens, i));
+    if (i < 259) continue;
+    do names.back() = random_text(rng, "ab <", 2 + up_to(rng, 5));
+    while (!taken.insert(names.back()).second);
+    types[i] = i % 2 == 0 ? kControl : kDefined;
+  }
+  std::vector<const char*> pointers;
+  for (const auto& name : names) pointers.push_back(name.c_str());
+  gguf_set_arr_str(file.gguf(), "tokenizer.ggml.tokens", pointers.data(), pointers.size());
+  gguf_set_arr_data(file.gguf(), "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(), types.size());
+  expect_libllamas(Vocab(file), {names.begin() + 259, names.end()}, "ab <>c\n");
+}
+
+TEST(SpecialTokens, tokens_are_libllamas_with_a_real_model) {
+  const auto path = test::real_model();
+  if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
+  const Vocab vocab{ModelFile(*path)};
+  std::vector<std::string> names{"hello", " world", "\n", "  "};
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab.handle()); ++token) {
+    if (!vocab.has_text(token)) names.push_back(vocab.name(token));
+  }
+  ASSERT_GT(names.size(), 6U);
+  expect_libllamas(vocab, names, "ab <|>_1\xc3\xa9\n");
+}
+
+}  // namespace
+}  // namespace winnow::model
