@@ -12,8 +12,7 @@ add_library(winnow SHARED ${objects})
 add_library(winnow::winnow ALIAS winnow)
 generate_export_header(winnow EXPORT_FILE_NAME ${PROJECT_BINARY_DIR}/include/winnow/export.h)
 # As the version file below says: a minor version may change the interface.
-set_target_properties(winnow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-                      INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(winnow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_compile_features(winnow PUBLIC cxx_std_20)
 target_include_directories(winnow PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -22,6 +21,9 @@ target_link_libraries(winnow PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy h
   $<$<BOOL:${WINNOW_HAS_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>
   $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
 
+set(WINNOW_PRIVATE_LIBRARIES ${CMAKE_INSTALL_LIBDIR}/winnow)
+winnow_install_ggml(${WINNOW_PRIVATE_LIBRARIES} Unspecified)
+winnow_run_path(winnow ${CMAKE_INSTALL_LIBDIR} ${WINNOW_PRIVATE_LIBRARIES})
 install(TARGETS winnow EXPORT winnow)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/winnow ${PROJECT_BINARY_DIR}/include/winnow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
         PATTERN "*.h")
@@ -30,8 +32,13 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/winnow-config-version.cma
 install(FILES ${PROJECT_BINARY_DIR}/winnow-config-version.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/winnow)
 
 if(WINNOW_BUILD_CLI)
-  set_target_properties(winnow_command PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  winnow_run_path(winnow_command ${CMAKE_INSTALL_BINDIR} ${WINNOW_PRIVATE_LIBRARIES})
   install(TARGETS winnow_command)
   install(FILES ${PROJECT_SOURCE_DIR}/completions/winnow.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME winnow)
+  install(FILES ${PROJECT_SOURCE_DIR}/completions/winnow.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _winnow)
+  install(FILES ${PROJECT_SOURCE_DIR}/completions/winnow.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  if(WINNOW_BUILD_SERVER)
+    install(FILES ${PROJECT_SOURCE_DIR}/packaging/winnow.service DESTINATION lib/systemd/system)
+  endif()
   install(FILES ${PROJECT_SOURCE_DIR}/docs/winnow.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()

@@ -21,7 +21,8 @@ from program import PATIENCE, WINNOW
 from redis_server import Redis, needs_redis
 from service import Client, Server, wait_for
 
-DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "examples/deploy"
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY, SERVICE = SOURCE / "examples/deploy", SOURCE / "packaging/winnow.service"
 CHAT, DOCUMENTS = "/v1/chat/completions", "/v1/documents"
 LOST = (OSError, http.client.HTTPException)
 WAYS = [{"kv": "full"}, {"kv": "snapkv:window=8", "budget": "64"}, {"kv": "ada-snapkv:window=8", "budget": "64", "protocol": "question-agnostic"}]
@@ -284,14 +285,14 @@ def test_a_turn_that_a_server_has_got_is_not_sent_again():
 
 def unit():
     """The lines of the service by their keys; of several with one key the last one."""
-    lines = (DEPLOY / "winnow.service").read_text().splitlines()
+    lines = SERVICE.read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
 @needs_systemd
 def test_systemd_takes_the_service(tmp_path):
     path = tmp_path / "winnow.service"
-    path.write_text((DEPLOY / "winnow.service").read_text().replace("/usr/local/bin/winnow", WINNOW))
+    path.write_text(SERVICE.read_text().replace("ExecStart=winnow", f"ExecStart={WINNOW}"))
     result = subprocess.run(["systemd-analyze", "verify", str(path)], capture_output=True, text=True, timeout=PATIENCE)
     assert result.returncode == 0 and "winnow.service" not in result.stderr, result.stderr
 
@@ -301,7 +302,7 @@ def test_the_command_of_the_service_starts_a_server(model, tmp_path):
     name, _, value = shlex.split(unit()["Environment"])[0].partition("=")
     assert name == "WINNOW_OPTIONS"
     command = unit()["ExecStart"].replace("$WINNOW_OPTIONS", value.replace("%S", str(tmp_path)))
-    command = re.sub(r"--port \d+", f"--port {port}", command).replace("/usr/local/bin/winnow", WINNOW)
+    command = re.sub("^winnow serve", f"{WINNOW} serve --port {port}", command)
     assert int(unit()["TimeoutStopSec"]) > int(re.search(r"--drain-timeout (\d+)", command)[1])
     (tmp_path / "winnow").mkdir()
     process = subprocess.Popen(shlex.split(command), env={**os.environ, "WINNOW_MODEL": model, "WINNOW_API_KEY": "secret"}, stderr=subprocess.DEVNULL)

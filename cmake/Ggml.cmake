@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# ggml and libllama where they are installed with winnow: beside it, so that what is installed needs no folder of the
+# build. Libraries of the system, which the loader finds by itself, stay where they are.
+get_filename_component(WINNOW_GGML_FOLDER "${llama_LIBRARY}" DIRECTORY)
+if(llama_LIBRARY MATCHES "\\.a$" OR WINNOW_GGML_FOLDER MATCHES "^/(usr|lib|lib64)(/|$)")
+  set(WINNOW_CARRIES_GGML OFF)
+else()
+  set(WINNOW_CARRIES_GGML ON)
+endif()
+
+# winnow_install_ggml(FOLDER COMPONENT): each library by the name that others ask for, without links, which a wheel
+# cannot have; and under glibc-hwcaps/ those of newer processors, where `get-deps.sh portable` has built them. The
+# loader takes the best.
+function(winnow_install_ggml folder component)
+  if(NOT WINNOW_CARRIES_GGML)
+    return()
+  endif()
+  file(GLOB libraries ${WINNOW_GGML_FOLDER}/libggml*.so.* ${WINNOW_GGML_FOLDER}/libllama.so.*)
+  list(FILTER libraries INCLUDE REGEX "\\.so\\.[0-9]+$")
+  foreach(library IN LISTS libraries)
+    get_filename_component(name ${library} NAME)
+    file(REAL_PATH ${library} file)
+    install(PROGRAMS ${file} DESTINATION ${folder} RENAME ${name} COMPONENT ${component})
+  endforeach()
+  if(EXISTS ${WINNOW_GGML_FOLDER}/glibc-hwcaps)
+    install(DIRECTORY ${WINNOW_GGML_FOLDER}/glibc-hwcaps DESTINATION ${folder} COMPONENT ${component} USE_SOURCE_PERMISSIONS)
+  endif()
+endfunction()
+
+# winnow_run_path(TARGET FOLDER LIBRARIES): TARGET, which is installed in FOLDER, finds ggml in LIBRARIES. Both are
+# relative to the prefix.
+function(winnow_run_path target folder libraries)
+  if(WINNOW_CARRIES_GGML)
+    file(RELATIVE_PATH path /${folder} /${libraries})
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${path};${CMAKE_INSTALL_RPATH}")
+  else()
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  endif()
+endfunction()
