@@ -23,7 +23,7 @@ PYTHON = $$(python=$$(tools/python-with.sh tools/python-requirements.txt -c "imp
 SOURCES = git ls-files '*.cc' '*.h'
 CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-format)
 
-.PHONY: help demo test build python bench install results-page check check-format check-border check-asan check-tsan check-fuzz \
+.PHONY: help demo test build python bench install dist results-page check check-format check-border check-asan check-tsan check-fuzz \
 	check-fuzz-python format tidy
 
 help: ## this list
@@ -48,6 +48,9 @@ bench: ## build the benchmark programs into build/release/bench
 
 install: build ## cmake --install, to PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
+
+dist: ## packages in build/dist: a wheel, a .deb, a tar.gz, a Containerfile
+	@tools/dist.sh
 
 results-page: ## tables and plots of an evaluation's records (RECORDS: their folders) as build/results.html
 	@test -n "$(RECORDS)" || { echo "name the folders of records: make results-page RECORDS=DIR" >&2; exit 2; }

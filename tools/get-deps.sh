@@ -3,7 +3,7 @@
 # Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama for
 # CMAKE_PREFIX_PATH (empty: CMake finds them by itself). Instant and silent when nothing is missing; needs the network only
 # for what is.
-#   get-deps.sh packages   only the Debian packages
+#   get-deps.sh packages [MORE…]   only the Debian packages, and MORE
 #   get-deps.sh portable   ggml for every processor of this architecture, not for this machine's
 #   WINNOW_SDIST=FILE      take llama-cpp-python's source package from FILE instead of pip
 set -euo pipefail
@@ -51,6 +51,7 @@ missing_packages() {
     case $p in
       ninja-build) command -v ninja >/dev/null ;;
       g++) command -v c++ >/dev/null ;;
+      python3-venv) python3 -m ensurepip --version >/dev/null 2>&1 ;;
       python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
       python3-pytest) command -v pytest-3 >/dev/null || command -v pytest >/dev/null ;;
       libboost-dev) has_boost ;;
@@ -155,7 +156,7 @@ case $wanted in
   packages | portable | native) ;;
   *) say "get-deps.sh has no '$wanted': it takes packages, portable or nothing"; exit 2 ;;
 esac
-install_packages "${packages[@]}"
+install_packages "${packages[@]}" "${@:2}"
 install_packages libdnnl-dev || say "going on without oneDNN: long prompts will be slower"
 if [ "$wanted" = packages ]; then exit 0; fi
 if [ "$wanted" != portable ] && installed; then exit 0; fi
