@@ -39,7 +39,8 @@ const Prefixes::Entry* Prefixes::find(const Prefix& prefix) {
 }
 
 void Prefixes::put(const Prefix& prefix, const Cache& cache, std::span<const float> logits) {
-  const std::size_t bytes = cache.impl().bytes_held() + logits.size_bytes() + prefix.text.size_bytes();
+  const std::size_t key = prefix.owner.size() + prefix.ends.size_bytes() + prefix.text.size_bytes();
+  const std::size_t bytes = cache.impl().bytes_held() + logits.size_bytes() + key;
   if (bytes > memory_ || has(prefix)) return;
   make_room(bytes);
   try {

@@ -29,12 +29,19 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+/// What takes more changes than half of the letters is another word, and would mislead.
 const std::string* nearest(std::string_view name, const std::vector<std::string>& known) {
-  const auto best = std::min_element(
-      known.begin(), known.end(), [&](const auto& a, const auto& b) { return distance(name, a) < distance(name, b); });
-  // What takes more changes than half of the letters is another word, and would mislead.
-  if (best == known.end() || 2 * distance(name, *best) > std::max(name.size(), best->size())) return nullptr;
-  return &*best;
+  const std::string* best = nullptr;
+  std::size_t least = 0;
+  for (const auto& word : known) {
+    const std::size_t longer = std::max(name.size(), word.size());
+    if (2 * (longer - std::min(name.size(), word.size())) > longer) continue;  // quickly, however long the name is
+    const std::size_t changes = distance(name, word);
+    if (2 * changes > longer || (best != nullptr && changes >= least)) continue;
+    best = &word;
+    least = changes;
+  }
+  return best;
 }
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {

@@ -4,11 +4,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
+#include "base/as_size.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "server/digest.h"
 #include "server/documents/asking_source.h"
 #include "server/documents/routes.h"
 #include "server/openai/about.h"
@@ -34,6 +38,12 @@ std::shared_ptr<FinishedRequest> finished_request(const AnswerPlan& plan, const 
   tokens.insert(tokens.end(), prompt.question.begin(), prompt.question.end());
   return std::make_shared<FinishedRequest>(
       FinishedRequest{plan.head.id, key, plan.cost.spec, plan.cost.budget, std::move(tokens), nullptr});
+}
+
+/// Who shares texts: all with the same salt, or else all with the same key. It has one length, for it is kept as long
+/// as the text.
+std::string shared_by(const AnswerForm& form, const Asker& asker) {
+  return digest_of(form.cache_salt ? "salt " + *form.cache_salt : "key " + asker.key);
 }
 
 /// A share of a short prompt may be less than its method works with: as a stage, the prompt gets what that needs.
@@ -121,11 +131,22 @@ void Asking::open(Asked& asked) {
   if (keeping.documents.empty()) return;
   check_question(asked.fields, asked.plan.form);
   if (room_.shelf == nullptr) throw no_documents("winnow.documents");
-  asked.documents = room_.shelf->use([&](DocumentStore& store) {
-    Documents out;
-    for (const auto& name : keeping.documents) out.push_back(store.open(name, *room_.model));
-    return out;
-  });
+  asked.documents = room_.shelf->use([&](DocumentStore& store) { return open_documents(store, keeping.documents); });
+}
+
+/// One that is named twice is opened once, and none when those before it fill the context.
+Documents Asking::open_documents(DocumentStore& store, const std::vector<std::string>& names) const {
+  Documents out;
+  std::map<std::string_view, Documents::value_type> opened;
+  std::size_t tokens = 0;
+  for (const auto& name : names) {
+    auto& document = opened[name];
+    if (document == nullptr) document = store.open(name, *room_.model);
+    tokens += as_size(document->tokens());
+    check_context(tokens, room_.context, "winnow.documents");
+    out.push_back(document);
+  }
+  return out;
 }
 
 void Asking::go_on(Asked& asked) {
@@ -198,7 +219,7 @@ Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
     out = request_of(std::move(prompt.prompt), asked.keeping.protocol);
     if (form.echo && form.alternatives) out.prompt_logprobs = std::max(1, *form.alternatives);
     if (!out.question.empty()) {
-      out.cache_salt = form.cache_salt.value_or(asked.asker.key);
+      out.cache_salt = shared_by(form, asked.asker);
       out.stages = std::move(prompt.stages);
     }
   } else {

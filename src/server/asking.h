@@ -53,6 +53,7 @@ class Asking {
 
   /// With its session and its documents.
   void open(Asked& asked);
+  Documents open_documents(DocumentStore& store, const std::vector<std::string>& names) const;
   void go_on(Asked& asked);
   std::vector<StagedPrompt> read_prompts(Asked& asked) const;
   void put_after_documents(Asked& asked, std::vector<StagedPrompt>& prompts) const;

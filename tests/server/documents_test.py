@@ -293,7 +293,7 @@ def test_an_answer_is_that_of_the_command(shelf, store, model):
         pytest.param({"winnow": {"documents": ["a"], "kv": "snapkv", "budget": 64}}, 400, "winnow.kv", ["does not go with"], id="kv"),
         pytest.param({"winnow": {"documents": ["small"]}}, 400, None, ["samkv cannot work on document 1 of 1", "reuse can"], id="compressed"),
         pytest.param({"winnow": {"documents": ["a"]}, "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "y"}]}, 400, "messages", ["one message"], id="system"),
-        pytest.param({"winnow": {"documents": ["a"] * 800}}, 400, "winnow.documents", ["exceeds the available context size"], id="too_long"),
+        pytest.param({"winnow": {"documents": ["a"] * 257}}, 400, "winnow.documents", ["257 elements: at most 256"], id="too_many"),
     ],
 )
 def test_what_cannot_be_asked(shelf, change, status, field, parts):
@@ -302,6 +302,13 @@ def test_what_cannot_be_asked(shelf, change, status, field, parts):
     for stream in (False, True):
         got, reply = shelf.post(CHAT, {"messages": [{"role": "user", "content": "x"}], "max_tokens": 2, "stream": stream, **change})
         assert got == status and sentence(reply, *parts)["param"] == field, reply
+
+
+def test_documents_that_are_longer_than_the_context(model, store):
+    with Server(model, "--documents", str(store), "--context", "1000") as server:
+        server.good(DOCUMENTS, {"name": "a", "text": words(33)})
+        status, reply = server.post(COMPLETIONS, {"prompt": "x", "max_tokens": 1, "winnow": {"documents": ["a"] * 200, "ask": "reuse"}})
+        assert status == 400 and sentence(reply, "exceeds the available context size of 1000")["code"] == "context_length_exceeded"
 
 
 def test_asking_without_documents_or_a_store(server):

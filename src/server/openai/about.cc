@@ -7,6 +7,7 @@
 #include "engine/model_impl.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
+#include "server/openai/field_limits.h"
 #include "winnow/methods.h"
 #include "winnow/policy/method.h"
 #include "winnow/version.h"
@@ -69,6 +70,16 @@ Json methods_json() {
   return out;
 }
 
+/// Where a field has no limit of its own, null.
+Json field_limits_json() {
+  Json out = Json::array();
+  for (const auto& limit : field_limits())
+    out.push_back({{"field", limit.field},
+                   {"unit", name_of(limit.unit)},
+                   {"most", limit.most == kWholeBody ? Json(nullptr) : Json(limit.most)}});
+  return out;
+}
+
 }  // namespace
 
 std::string name_of(const Model& model) { return std::filesystem::path(model.info().path).stem().string(); }
@@ -109,6 +120,7 @@ HttpReply props_reply(const Model& model, const ServerOptions& options, int cont
                            {"memory", limited ? Json(scheduler.memory) : Json(nullptr)},
                            {"prefix_memory", scheduler.prefix_memory},
                            {"threads", threads},
+                           {"field_limits", field_limits_json()},
                            {"default_generation_settings", defaults},
                            {"methods", methods_json()},
                            {"chat_template", text_or_null(model.impl().vocab.chat_template())},

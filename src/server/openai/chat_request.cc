@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "engine/model_impl.h"
 #include "server/openai/errors.h"
@@ -93,6 +94,22 @@ std::vector<std::string> frame_of(const Model& model, const ChatPrompt& chat) {
 
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
 
+/// Tokens of what a template puts between messages: a few texts, however many messages there are.
+class TemplateTokens {
+ public:
+  explicit TemplateTokens(const model::Vocab& vocab) : vocab_(vocab) {}
+
+  const std::vector<Token>& of(const std::string& text) {
+    const auto [place, is_new] = known_.try_emplace(text);
+    if (is_new) place->second = vocab_.tokenize(text, ControlTokens::parsed);
+    return place->second;
+  }
+
+ private:
+  const model::Vocab& vocab_;
+  std::map<std::string, std::vector<Token>> known_;
+};
+
 /// Tokens of a chat as they are put together.
 struct Parts {
   std::vector<Token> tokens;
@@ -153,6 +170,7 @@ void add_instructions(ChatPrompt& chat, const std::string& text) {
 
 StagedPrompt tokenize(const Model& model, const ChatPrompt& chat, ControlTokens control) {
   const auto& vocab = model.impl().vocab;
+  TemplateTokens between(vocab);
   const auto frame = frame_of(model, chat);
   Parts parts{vocab.opening(frame.front()), {}};
   auto after = frame.begin();
@@ -162,7 +180,7 @@ StagedPrompt tokenize(const Model& model, const ChatPrompt& chat, ControlTokens 
       if (message.role == Role::user && i + 1 == message.parts.size()) parts.begin_question();
       append(parts.tokens, vocab.tokenize(message.parts[i], control));
     }
-    append(parts.tokens, vocab.tokenize(*++after, ControlTokens::parsed));
+    append(parts.tokens, between.of(*++after));
   }
   return std::move(parts).split();
 }

@@ -6,13 +6,13 @@
 #include "base/as_size.h"
 #include "engine/model_impl.h"
 #include "server/openai/errors.h"
+#include "server/openai/field_limits.h"
 
 namespace winnow::server {
 
 namespace {
 
 constexpr const char* kPrompt = "prompt";
-constexpr std::size_t kMostPrompts = 128;
 
 [[noreturn]] void refuse_length(std::size_t tokens, const char* least, int context, const char* field) {
   throw ApiError(400,

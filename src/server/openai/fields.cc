@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "server/openai/errors.h"
+#include "server/openai/field_limits.h"
 
 namespace winnow::server {
 
@@ -37,12 +38,23 @@ std::optional<std::int64_t> whole(const RequestJson& value) {
   return static_cast<double>(out) == value.get<double>() ? std::optional(out) : std::nullopt;
 }
 
+const std::string& string_in(const RequestJson& value, const std::string& path) {
+  if (!value.is_string()) refuse(path, value, "a string");
+  return value.get_ref<const std::string&>();
+}
+
+const RequestJson& object_in(const RequestJson& value, const std::string& path) {
+  if (!value.is_object()) refuse(path, value, "an object");
+  return value;
+}
+
 }  // namespace
 
 RequestJson parse_body(const std::string& body) {
   try {
     auto out = parse_json<RequestJson>(body, {.values = kMostValues});
     if (!out.is_object()) throw ApiError(400, fmt::format("the body must be a JSON object, and is {}", brief_of(out)));
+    if (const auto why = too_large(out, "the body"); !why.empty()) throw ApiError(400, why);
     return out;
   } catch (const JsonError& error) {
     throw ApiError(400, fmt::format("the body cannot be read: {}", error.what()));
@@ -54,7 +66,9 @@ Fields::Fields(const RequestJson& object, std::string prefix) : object_(object),
 const RequestJson* Fields::any(std::string_view name) {
   asked_.emplace(name);
   const auto found = object_.find(std::string(name));
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  if (found == object_.end() || found->is_null()) return nullptr;
+  check_size(*found, path(name));
+  return &*found;
 }
 
 std::optional<bool> Fields::boolean(std::string_view name) {
@@ -80,7 +94,7 @@ std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t 
 
 std::optional<std::string> Fields::text(std::string_view name) {
   const RequestJson* const value = any(name);
-  return value == nullptr ? std::nullopt : std::optional(text_at(*value, path(name)));
+  return value == nullptr ? std::nullopt : std::optional(string_in(*value, path(name)));
 }
 
 std::optional<std::string> Fields::word(std::string_view name, const std::vector<std::string>& known) {
@@ -92,7 +106,7 @@ std::optional<std::string> Fields::word(std::string_view name, const std::vector
 
 const RequestJson* Fields::object(std::string_view name) {
   const RequestJson* const value = any(name);
-  return value == nullptr ? nullptr : &object_at(*value, path(name));
+  return value == nullptr ? nullptr : &object_in(*value, path(name));
 }
 
 const RequestJson* Fields::list(std::string_view name) {
@@ -129,13 +143,13 @@ std::int64_t integer_at(const RequestJson& value, const std::string& path, std::
 }
 
 const std::string& text_at(const RequestJson& value, const std::string& path) {
-  if (!value.is_string()) refuse(path, value, "a string");
-  return value.get_ref<const std::string&>();
+  check_size(value, path);
+  return string_in(value, path);
 }
 
 const RequestJson& object_at(const RequestJson& value, const std::string& path) {
-  if (!value.is_object()) refuse(path, value, "an object");
-  return value;
+  check_size(value, path);
+  return object_in(value, path);
 }
 
 }  // namespace winnow::server

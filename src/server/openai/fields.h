@@ -16,11 +16,11 @@ namespace winnow::server {
 using RequestJson = nlohmann::json;
 
 /// Parses a body. Throws ApiError (400): no JSON, invalid UTF-8, more than 64 levels or 1,048,576 values and names, a
-/// member that comes twice, no object.
+/// member that comes twice, no object, too many members.
 RequestJson parse_body(const std::string& body);
 
 /// Reads the fields of a JSON object and knows which it was asked for. A field that is null is not there. All throw
-/// FieldError, which names the field, for a value of another type or out of range.
+/// FieldError, which names the field, for a value of another type, out of range, or larger than field_limits() says.
 class Fields {
  public:
   /// Keeps a reference. `prefix` goes before names in errors, such as `winnow.`.

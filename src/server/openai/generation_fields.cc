@@ -17,7 +17,6 @@ namespace {
 constexpr int kMostTokens = std::numeric_limits<int>::max();
 constexpr int kMostAnswers = 128;
 constexpr int kMostAlternatives = 20;
-constexpr std::size_t kMostStops = 64;
 
 /// `logprobs` is a switch in chats, and the number of alternatives elsewhere.
 std::optional<int> read_alternatives(Fields& fields, Surface surface) {
@@ -96,8 +95,6 @@ std::vector<std::string> read_stops(Fields& fields) {
     for (std::size_t i = 0; i < list.size(); ++i) out.push_back(text_at(list[i], fmt::format("stop[{}]", i)));
   }
   std::erase(out, "");
-  if (out.size() > kMostStops)
-    throw FieldError("stop", fmt::format("stop has {} texts: at most {} may end an answer", out.size(), kMostStops));
   return out;
 }
 
@@ -118,8 +115,8 @@ std::vector<std::pair<Token, float>> read_biases(Fields& fields, int vocabulary)
   for (const auto& item : biases->items()) {
     const std::string& name = item.key();
     Token token = -1;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
-    if (error != std::errc() || end != name.data() + name.size() || token < 0 || token >= vocabulary)
+    std::from_chars(name.data(), name.data() + name.size(), token);
+    if (token < 0 || token >= vocabulary || name != std::to_string(token))  // 01 would be 1 again
       throw FieldError("logit_bias", fmt::format("logit_bias has '{}': its names must be tokens, from 0 to {}",
                                                  brief(name), vocabulary - 1));
     if (const auto bias = inner.number(name, -100, 100)) out.emplace_back(token, static_cast<float>(*bias));

@@ -38,16 +38,25 @@ Json name_or_null(const Model& model, Token token) {
   return token < 0 ? Json(nullptr) : Json(model.impl().vocab.name(token));
 }
 
+/// JSON of a list, written element by element: as values of JSON, the tokens of a long text would take many times the
+/// bytes of their text.
+template <class Print>
+std::string list_of(const std::vector<Token>& tokens, const Print& print) {
+  std::string out = "[";
+  for (const Token token : tokens) out += (out.size() > 1 ? "," : "") + print(token);
+  return out + "]";
+}
+
 }  // namespace
 
 HttpReply tokenize_route(const Model& model, Fields& fields, int context) {
   const auto tokens = fields.any("messages") == nullptr ? tokens_of(model, fields) : chat_tokens(model, fields);
-  Json out{{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", context}};
-  if (fields.is_set("return_token_strs")) {
-    out["token_strs"] = Json::array();
-    for (const Token token : tokens) out["token_strs"].push_back(model.impl().vocab.name(token));
-  }
-  return reply_of(out);
+  std::string out =
+      fmt::format(R"({{"tokens":{},"count":{},"max_model_len":{})",
+                  list_of(tokens, [](Token token) { return std::to_string(token); }), tokens.size(), context);
+  if (fields.is_set("return_token_strs"))
+    out += R"(,"token_strs":)" + list_of(tokens, [&](Token token) { return text_of(model.impl().vocab.name(token)); });
+  return {.body = out + "}"};
 }
 
 HttpReply detokenize_route(const Model& model, Fields& fields, int /*context*/) {

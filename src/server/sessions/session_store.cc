@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/sessions/session_store.h"
 
-#include <openssl/sha.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "base/printable.h"
+#include "server/digest.h"
 #include "server/utf8.h"
 #include "winnow/error.h"
 
@@ -30,12 +29,8 @@ std::string_view record_text(const store::Bytes& bytes) {
 
 /// What the keys of an owner's records begin with. Whoever can read the store does not learn API keys.
 std::string prefix_of(const std::string& owner) {
-  const std::string named = "winnow sessions of " + owner;
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> hash{};
-  SHA256(reinterpret_cast<const unsigned char*>(named.data()), named.size(), hash.data());
-  std::string out = "s/";
-  for (std::size_t i = 0; i < hash.size() / 2; ++i) out += fmt::format("{:02x}", hash[i]);
-  return out + "/";
+  constexpr std::size_t kDigits = 32;
+  return "s/" + digest_of("winnow sessions of " + owner).substr(0, kDigits) + "/";
 }
 
 std::string record_key(const SessionKey& key) { return prefix_of(key.owner) + key.name; }

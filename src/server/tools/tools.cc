@@ -16,7 +16,6 @@ namespace {
 
 constexpr const char* kTools = "tools";
 constexpr const char* kChoice = "tool_choice";
-constexpr std::size_t kMostTools = 128;
 constexpr int kMostCalls = 16;  // of an answer
 
 /// What is not a call must not look like one, and begins at once.
@@ -51,8 +50,6 @@ Tool read_tool(const RequestJson& value, const Json& ordered, const std::string&
 }
 
 std::vector<Tool> read_list(const RequestJson& list, const Json& ordered) {
-  if (list.size() > kMostTools)
-    throw FieldError(kTools, fmt::format("tools has {} of them: at most {}", list.size(), kMostTools));
   std::vector<Tool> out;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);

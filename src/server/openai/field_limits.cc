@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/field_limits.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/printable.h"
+#include "server/openai/errors.h"
+
+namespace winnow::server {
+
+namespace {
+
+constexpr auto kBytes = SizeUnit::bytes;
+constexpr auto kElements = SizeUnit::elements;
+constexpr auto kMembers = SizeUnit::members;
+
+constexpr std::array kLimits{
+    FieldLimit{"messages", kElements, 10'000},
+    FieldLimit{"messages[].content", kBytes, kWholeBody},
+    FieldLimit{"messages[].content[].text", kBytes, kWholeBody},
+    FieldLimit{"messages[].tool_calls", kElements, 128},
+    FieldLimit{"messages[].tool_calls[].function.arguments", kBytes, kWholeBody},
+    FieldLimit{"prompt", kBytes, kWholeBody},
+    FieldLimit{"prompt", kElements, kWholeBody},
+    FieldLimit{"prompt[]", kBytes, kWholeBody},
+    FieldLimit{"content", kBytes, kWholeBody},
+    FieldLimit{"tokens", kElements, kWholeBody},
+    FieldLimit{"stop", kElements, 64},
+    FieldLimit{"logit_bias", kMembers, 4096},
+    FieldLimit{"tools", kElements, 128},
+    FieldLimit{"tools[].function.description", kBytes, 65'536},
+    FieldLimit{"winnow.documents", kElements, 256},
+    FieldLimit{"text", kBytes, kWholeBody},
+    FieldLimit{"tags", kElements, 64},
+    FieldLimit{"*", kBytes, 1024},
+    FieldLimit{"*", kElements, 1024},
+    FieldLimit{"*", kMembers, 1024},
+};
+
+/// A path without the numbers of elements.
+std::string pattern_of(std::string_view path) {
+  std::string out;
+  bool is_index = false;
+  for (const char c : path) {
+    if (c == ']') is_index = false;
+    if (!is_index) out += c;
+    if (c == '[') is_index = true;
+  }
+  return out;
+}
+
+std::size_t most_of(std::string_view pattern, SizeUnit unit) {
+  const auto row = std::ranges::find_if(kLimits, [&](const FieldLimit& limit) {
+    return limit.unit == unit && (limit.field == pattern || limit.field == "*");
+  });
+  return row->most;
+}
+
+struct Size {
+  std::size_t size;
+  SizeUnit unit;
+};
+
+std::optional<Size> size_of(const RequestJson& value) {
+  if (value.is_string()) return Size{value.get_ref<const std::string&>().size(), kBytes};
+  if (value.is_array()) return Size{value.size(), kElements};
+  if (value.is_object()) return Size{value.size(), kMembers};
+  return std::nullopt;
+}
+
+}  // namespace
+
+const char* name_of(SizeUnit unit) {
+  return unit == SizeUnit::bytes ? "bytes" : unit == SizeUnit::elements ? "elements" : "members";
+}
+
+std::span<const FieldLimit> field_limits() { return kLimits; }
+
+std::string too_large(const RequestJson& value, const std::string& path) {
+  const auto is = size_of(value);
+  if (!is) return {};
+  const std::size_t most = most_of(pattern_of(path), is->unit);
+  if (is->size <= most) return {};
+  return fmt::format("{} has {} {}: at most {}", brief(path), is->size, name_of(is->unit), most);
+}
+
+void check_size(const RequestJson& value, const std::string& path) {
+  if (const auto why = too_large(value, path); !why.empty()) throw FieldError(path, why);
+}
+
+}  // namespace winnow::server

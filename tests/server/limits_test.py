@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes of what a request brings: each limit of /props is kept to, and the guide says the same."""
+
+import pathlib
+import re
+
+import pytest
+from service import Server, sentence
+
+CHAT, COMPLETION, TOKENIZE, DOCUMENTS = "/v1/chat/completions", "/v1/completions", "/tokenize", "/v1/documents"
+GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/server.md"
+
+
+def chat(**fields):
+    return CHAT, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 0, **fields}
+
+
+def message(**fields):
+    return chat(messages=[{"role": "user", "content": "hi", **fields}])
+
+
+def tool(**fields):
+    return chat(tools=[{"type": "function", "function": {"name": "f", **fields}}], tool_choice="none")
+
+
+def calls(count):
+    one = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    return chat(messages=[{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [one] * count}])
+
+
+# A request in which a field has a size, and the name that an error has for it; [field, unit].
+REQUESTS = {
+    ("messages", "elements"): lambda n: chat(messages=[{"role": "user", "content": "a"}] * n),
+    ("messages[].tool_calls", "elements"): calls,
+    ("stop", "elements"): lambda n: chat(stop=["x"] * n),
+    ("logit_bias", "members"): lambda n: chat(logit_bias={str(i): 1 for i in range(n)}),
+    ("tools", "elements"): lambda n: chat(tools=[{"type": "function", "function": {"name": f"f{i}"}} for i in range(n)], tool_choice="none"),
+    ("tools[].function.description", "bytes"): lambda n: tool(description="x" * n),
+    ("winnow.documents", "elements"): lambda n: chat(winnow={"documents": ["a"] * n}),
+    ("tags", "elements"): lambda n: (DOCUMENTS, {"name": "a", "text": "b", "tags": ["x"] * n}),
+}
+# Fields without a row of their own.
+OTHERS = [
+    ("bytes", "stop", lambda n: chat(stop="x" * n)),
+    ("bytes", "stop[0]", lambda n: chat(stop=["x" * n])),
+    ("bytes", "cache_salt", lambda n: chat(cache_salt="x" * n)),
+    ("bytes", "model", lambda n: chat(model="x" * n)),
+    ("bytes", "user", lambda n: chat(user="x" * n)),
+    ("bytes", "winnow.kv", lambda n: chat(winnow={"kv": "x" * n})),
+    ("bytes", "winnow.session", lambda n: chat(winnow={"session": "x" * n})),
+    ("bytes", "messages[0].role", lambda n: message(role="x" * n)),
+    ("bytes", "tools[0].function.name", lambda n: tool(name="x" * n)),
+    ("bytes", "name", lambda n: (DOCUMENTS, {"name": "x" * n, "text": "b"})),
+    ("elements", "stop_token_ids", lambda n: chat(stop_token_ids=[5] * n)),
+    ("elements", "messages[0].content", lambda n: message(content=[{"type": "text", "text": "a"}] * n)),
+    ("members", "messages[0]", lambda n: message(**{f"x{i}": 1 for i in range(n - 2)})),
+    ("members", "response_format", lambda n: chat(response_format={"type": "text", **{f"x{i}": 1 for i in range(n - 1)}})),
+    ("members", "the body", lambda n: chat(**{f"x{i}": 1 for i in range(n - 2)})),
+]
+
+
+@pytest.fixture(scope="module")
+def server(model, work):
+    with Server(model, "--context", "100000", "--documents", f"{work}/shelf") as one:
+        yield one
+        one.wait_until_idle()
+
+
+@pytest.fixture(scope="module")
+def limits(server):
+    rows = server.get("/props")[1]["field_limits"]
+    return {(row["field"], row["unit"]): row["most"] for row in rows}
+
+
+def is_too_large(server, request, most, unit):
+    """Whether it is refused for its size; other reasons do not count."""
+    path, body = request
+    _, reply = server.post(path, body)
+    return f"at most {most}" in reply.get("error", {}).get("message", "") and f" {unit}: " in reply["error"]["message"]
+
+
+def test_each_limit_is_kept_to(server, limits):
+    own = {key: most for key, most in limits.items() if key[0] != "*" and most is not None}
+    assert own.keys() <= REQUESTS.keys(), "a limit without a case here"
+    for (field, unit), most in own.items():
+        request = REQUESTS[field, unit]
+        assert not is_too_large(server, request(min(most, 250) if unit == "members" else most), most, unit), field
+        assert is_too_large(server, request(most + 1), most, unit), field
+
+
+@pytest.mark.parametrize("unit, name, request_of", OTHERS, ids=[f"{name}-{unit}" for unit, name, _ in OTHERS])
+def test_each_other_field_has_the_common_limit(server, limits, unit, name, request_of):
+    most = limits["*", unit]
+    assert not is_too_large(server, request_of(most), most, unit)
+    path, body = request_of(most + 1)
+    status, reply = server.post(path, body)
+    error = sentence(reply, f"{name} has {most + 1} {unit}: at most {most}")
+    assert status == 400 and error["param"] == (None if name == "the body" else name), error
+
+
+def test_the_guide_has_the_same_limits(limits):
+    rows = re.findall(r"^\| `([^`]+)` \| ([\d,]+) (\w+) \|", GUIDE.read_text(), re.MULTILINE)
+    told = {(field, unit): int(most.replace(",", "")) for field, most, unit in rows}
+    common = re.search(r"any other field has at most ([\d,]+) bytes, elements or members", GUIDE.read_text())
+    told |= {("*", unit): int(common[1].replace(",", "")) for unit in ("bytes", "elements", "members")}
+    assert told == {key: most for key, most in limits.items() if most is not None}
+
+
+@pytest.mark.parametrize("name", ["01", "+1", " 1", "1 ", "1.0", "1e0", "0x1", "", "-0", "00"])
+def test_a_bias_is_for_a_token_by_its_one_name(server, name):
+    path, body = chat(logit_bias={"1": 1, name: 2})
+    status, reply = server.post(path, body)
+    assert status == 400 and sentence(reply, f"logit_bias has '{name}'")["param"] == "logit_bias"
+
+
+def test_salts_of_any_length_take_the_same_memory(model):
+    held = {}
+    parts = [{"type": "text", "text": "a text to keep " * 40}, {"type": "text", "text": "who?"}]
+    body = {"messages": [{"role": "user", "content": parts}], "max_tokens": 1, "winnow": {"kv": "snapkv:window=8", "budget": 40, "protocol": "question-agnostic"}}
+    for salt in ("x", "x" * 1024):
+        with Server(model, "--context", "10000") as server:
+            server.good(CHAT, {**body, "cache_salt": salt})
+            assert server.good(CHAT, {**body, "cache_salt": salt})["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
+            assert server.good(CHAT, {**body, "cache_salt": salt + "y" if len(salt) == 1 else "y" + salt[1:]})["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+            held[len(salt)] = re.search(r'winnow_kv_bytes\{[^}]*state="prefixes"[^}]*\} (\S+)', server.ask("GET", "/metrics")[2].decode())[1]
+    assert held[1] == held[1024] and float(held[1]) > 0, held
