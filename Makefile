@@ -9,7 +9,8 @@ FUZZ_TARGETS ?=
 # $(call BUILD,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends
 # the recipe. A folder that was configured with another ggml is configured anew: CMake would keep half of the old one.
 WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
-CCACHE = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+# CI compiles as a machine that has just been set up, without a cache.
+CCACHE = -DCMAKE_CXX_COMPILER_LAUNCHER=$(if $(CI),,$(shell command -v ccache))
 CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEPS; \
 	fresh=$$(grep -qsF "CMAKE_PREFIX_PATH:UNINITIALIZED=$$WINNOW_DEPS" build/$(1)/CMakeCache.txt || echo --fresh); \
 	cmake $$fresh --preset $(1) $(WERROR) $(CCACHE) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }

@@ -14,7 +14,7 @@ def lists_of(cmake):
     """The arguments of winnow_module(), by keyword."""
     lists, keyword = {}, "NAME"
     for word in re.search(r"winnow_module\((.*?)\)", cmake, re.DOTALL)[1].split():
-        if word in ("SOURCES", "DEPS", "PRIVATE_DEPS"):
+        if word in ("SOURCES", "KERNELS", "DEPS", "PRIVATE_DEPS"):
             keyword = word
         else:
             lists.setdefault(keyword, []).append(word)
