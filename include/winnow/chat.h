@@ -49,6 +49,8 @@ class WINNOW_EXPORT Chat {
   const CacheOptions& cache_options() const { return cache_options_; }
   /// Tokens of the conversation so far.
   int tokens() const { return static_cast<int>(transcript_.tokens.size()); }
+  /// Tokens that the next turn reads before its own: all of the conversation where there is no cache.
+  int unread() const;
   /// Empty where nothing has been read yet, or will be anew.
   std::optional<CacheStats> stats() const;
 

@@ -6,6 +6,7 @@
 
 #include "bind.h"
 #include "session_cache.h"
+#include "winnow/recommended.h"
 
 namespace winnow::python {
 
@@ -68,9 +69,13 @@ void bind_cache(nb::module_& m) {
           "logits", logits, nb::sig("def logits(self) -> numpy.ndarray | None"),
           "Of the last token: a read-only array [n_vocab] of float32, or None where they are not known, as after\n"
           "an answer.")
-      .def_prop_ro(
-          "options",
-          [](SessionCache& self) { return self.session().look([&](Session&) { return self.cache().options(); }); })
+      .def_prop_ro("options",
+                   [](SessionCache& self) {
+                     return self.session().look([&](Session&) {
+                       const auto& options = self.cache().options();
+                       return CacheChoice{options.spec, options.budget, options.kv_type};
+                     });
+                   })
       .def_prop_ro(
           "tokens",
           [](const SessionCache& self) {

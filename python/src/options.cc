@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -11,10 +12,8 @@ namespace winnow::python {
 
 namespace {
 
-CacheOptions make(const std::string& spec, const nb::object& budget, const std::string& kv_type, Protocol protocol) {
-  CacheOptions out{spec_for(spec, protocol), budget_of(budget), KvType::parse(kv_type)};
-  out.check();
-  return out;
+CacheChoice make(const std::string& spec, const nb::object& budget, const std::string& kv_type) {
+  return CacheChoice::parse(spec, budget_of(budget), KvType::parse(kv_type));
 }
 
 std::string part_of(const nb::handle& part, const char* what) {
@@ -22,16 +21,23 @@ std::string part_of(const nb::handle& part, const char* what) {
   return text_of(nb::borrow<nb::str>(part));
 }
 
-CacheOptions from_tuple(const nb::tuple& parts, Protocol protocol) {
+CacheChoice from_tuple(const nb::tuple& parts) {
   if (parts.empty() || parts.size() > 3)
     throw UsageError(fmt::format("{} has {} parts: a cache is (spec, budget) or (spec, budget, kv_type)", shown(parts),
                                  parts.size()));
   return make(part_of(parts[0], "spec"), parts.size() > 1 ? nb::object(parts[1]) : nb::none(),
-              parts.size() > 2 ? part_of(parts[2], "kv_type") : "f16", protocol);
+              parts.size() > 2 ? part_of(parts[2], "kv_type") : "f16");
 }
 
 bool is_one(const nb::object& caches) {
-  return nb::isinstance<nb::str>(caches) || nb::isinstance<nb::tuple>(caches) || nb::isinstance<CacheOptions>(caches);
+  return nb::isinstance<nb::str>(caches) || nb::isinstance<nb::tuple>(caches) || nb::isinstance<CacheChoice>(caches);
+}
+
+CacheChoice choice_of(const nb::handle& cache) {
+  if (nb::isinstance<CacheChoice>(cache)) return nb::cast<CacheChoice>(cache);
+  if (nb::isinstance<nb::str>(cache)) return make(text_of(nb::borrow<nb::str>(cache)), nb::none(), "f16");
+  if (nb::isinstance<nb::tuple>(cache)) return from_tuple(nb::cast<nb::tuple>(cache));
+  throw UsageError(fmt::format("{} is no cache: give a spec, (spec, budget) or (spec, budget, kv_type)", shown(cache)));
 }
 
 }  // namespace
@@ -45,12 +51,7 @@ std::optional<Budget> budget_of(const nb::object& budget) {
   throw UsageError(fmt::format("{} is no budget: give a number of entries, '10%' or '64MiB'", shown(budget)));
 }
 
-CacheOptions cache_options_of(const nb::handle& cache, Protocol protocol) {
-  if (nb::isinstance<CacheOptions>(cache)) return nb::cast<CacheOptions>(cache);
-  if (nb::isinstance<nb::str>(cache)) return make(text_of(nb::borrow<nb::str>(cache)), nb::none(), "f16", protocol);
-  if (nb::isinstance<nb::tuple>(cache)) return from_tuple(nb::cast<nb::tuple>(cache), protocol);
-  throw UsageError(fmt::format("{} is no cache: give a spec, (spec, budget) or (spec, budget, kv_type)", shown(cache)));
-}
+CacheOptions cache_options_of(const nb::handle& cache, Protocol protocol) { return choice_of(cache).with(protocol); }
 
 std::vector<CacheOptions> all_cache_options_of(const nb::object& caches, Protocol protocol) {
   if (is_one(caches)) return {cache_options_of(caches, protocol)};
@@ -73,26 +74,28 @@ PromptFormat format_of(const std::string& name) {
 }
 
 void bind_options(nb::module_& m) {
-  nb::class_<CacheOptions>(m, "CacheOptions", "How the cache of one sequence is kept.")
+  nb::class_<CacheChoice>(m, "CacheOptions", "How the cache of one sequence is kept.")
       .def(
           "__init__",
-          [](CacheOptions* self, const std::string& spec, const nb::object& budget, const std::string& kv_type) {
-            new (self) CacheOptions(make(spec, budget, kv_type, Protocol::aware));
-          },
-          nb::arg("spec") = "full", nb::arg("budget").none() = nb::none(), nb::arg("kv_type") = "f16",
-          nb::sig(
-              "def __init__(self, spec: str = 'full', budget: int | str | None = None, kv_type: str = 'f16') -> None"),
-          "budget: entries per KV head (512), a share of the prompt ('10%') or bytes ('64MiB').\n"
+          [](CacheChoice* self, const std::optional<std::string>& spec, const nb::object& budget,
+             const std::string& kv_type) { new (self) CacheChoice(make(spec.value_or(""), budget, kv_type)); },
+          nb::arg("spec").none() = nb::none(), nb::arg("budget").none() = nb::none(), nb::arg("kv_type") = "f16",
+          nb::sig("def __init__(self, spec: str | None = None, budget: int | str | None = None, kv_type: str = 'f16') "
+                  "-> None"),
+          "spec: None is 'auto' where there is a budget, else 'full'. 'auto' is the recommended method for the "
+          "protocol "
+          "of the\nprompt that it is used for. budget: entries per KV head (512), a share of the prompt ('10%') or "
+          "bytes "
+          "('64MiB').\n"
           "Raises UsageError for an unknown method, option or type, and where the method needs a budget.")
-      .def_prop_ro(
-          "spec", [](const CacheOptions& o) { return o.spec.print(); }, "In canonical form.")
+      .def_prop_ro("spec", &CacheChoice::method_name, "In canonical form, or 'auto'.")
       .def_prop_ro(
           "budget",
-          [](const CacheOptions& o) { return o.budget ? nb::object(nb::cast(o.budget->print())) : nb::none(); },
+          [](const CacheChoice& o) { return o.budget ? nb::object(nb::cast(o.budget->print())) : nb::none(); },
           nb::sig("def budget(self) -> str | None"))
-      .def_prop_ro("kv_type", [](const CacheOptions& o) { return o.kv_type.print(); })
-      .def("__repr__", [](const CacheOptions& o) {
-        return fmt::format("CacheOptions('{}', {}, '{}')", o.spec.print(),
+      .def_prop_ro("kv_type", [](const CacheChoice& o) { return o.kv_type.print(); })
+      .def("__repr__", [](const CacheChoice& o) {
+        return fmt::format("CacheOptions('{}', {}, '{}')", o.method_name(),
                            o.budget ? fmt::format("'{}'", o.budget->print()) : "None", o.kv_type.print());
       });
 }

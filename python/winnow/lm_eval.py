@@ -44,14 +44,14 @@ class _Forced:
 class Winnow(TemplateLM):
     """A GGUF model whose cache is compressed when a prompt has been read.
 
-    path: the GGUF file. kv, budget, kv_type: as of `winnow run`. batch_size: prompts that are answered together.
+    path: the GGUF file. kv, budget, kv_type: as of `winnow run`, where a budget alone stands for kv=auto. batch_size: prompts that are answered together.
     max_length: tokens of prompt and answer (default: the model's context); longer prompts lose their beginning.
     """
 
     def __init__(
         self,
         path: str,
-        kv: str = "full",
+        kv: str | None = None,
         budget: int | str | None = None,
         kv_type: str = "f16",
         threads: int = 0,

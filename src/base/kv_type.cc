@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "base/kv_type_names.h"
 #include "base/printable.h"
 #include "winnow/error.h"
 
@@ -23,6 +24,8 @@ ElementType parse_element(std::string_view name, std::string_view text) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> kv_type_names() { return kNames; }
 
 std::string_view name_of(ElementType type) { return kNames.at(static_cast<std::size_t>(type)); }
 

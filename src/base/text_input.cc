@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/text_kind.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -32,13 +33,17 @@ int open_text(const std::string& path) {
 TextInput::TextInput(const std::string& path, std::function<bool()> stop)
     : TextInput(open_text(path), path == "-" ? "stdin" : path) {
   stop_ = std::move(stop);
+  begun_ = false;
   check();
 }
 
-TextInput::TextInput(int fd, std::string name) : name_(std::move(name)), fd_(fd) {}
+TextInput::TextInput(int fd, std::string name) : name_(std::move(name)), fd_(fd), begun_(true) {}
 
 TextInput::TextInput(TextInput&& other) noexcept
-    : name_(std::move(other.name_)), stop_(std::move(other.stop_)), fd_(std::exchange(other.fd_, -1)) {}
+    : name_(std::move(other.name_)),
+      stop_(std::move(other.stop_)),
+      fd_(std::exchange(other.fd_, -1)),
+      begun_(other.begun_) {}
 
 TextInput::~TextInput() {
   if (fd_ >= 0) close(fd_);
@@ -59,10 +64,19 @@ std::size_t TextInput::read(std::span<char> out) {
     if (stop_ && stop_()) throw Interrupted("interrupted");
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     const ssize_t n = ::read(fd_, out.data(), out.size());
-    if (n >= 0) return static_cast<std::size_t>(n);
+    if (n >= 0) return checked(out.first(static_cast<std::size_t>(n)));
     if (errno != EINTR && errno != EAGAIN)
       throw InputError(fmt::format("cannot read {}: {}", name_, std::strerror(errno)));
   }
+}
+
+std::size_t TextInput::checked(std::span<const char> bytes) {
+  if (!begun_) {
+    const auto refusal = why_no_text({bytes.data(), bytes.size()}, name_);
+    if (!refusal.empty()) throw InputError(refusal);
+  }
+  begun_ = true;
+  return bytes.size();
 }
 
 std::string TextInput::read_all() {

@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
-#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
@@ -27,7 +26,7 @@ CLI::Option* add_special_option(CLI::App& command, CommonArguments& a) {
 
 void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   for (auto* const option :
-       {command.add_option("-f,--file", o.file, "text to read, - for stdin"),
+       {command.add_option("-f,--file", o.file, "text to read, - for stdin (default: what is piped to winnow run)"),
         command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
         add_special_option(command, a),
         command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
@@ -40,7 +39,9 @@ CLI::Option* add_kv_type_option(CLI::App& command, CommonArguments& a) {
 
 void add_cache_options(CLI::App& command, CommonArguments& a) {
   for (auto* const option :
-       {command.add_option("--kv", a.kv, "method: full, auto, snapkv:window=16, … (see winnow methods)"),
+       {command.add_option("--kv", a.kv,
+                           "method: full, auto, snapkv:window=16, …, as winnow methods lists them (default: full; with "
+                           "--budget: auto)"),
         command.add_option("--budget", a.budget,
                            "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
         add_kv_type_option(command, a)})
@@ -55,9 +56,7 @@ void add_load_option(CLI::App& command, CommonOptions& o) {
 
 void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   auto& g = o.generate;
-  command
-      .add_option("-n,--max-tokens", g.max_tokens, fmt::format("longest answer, in tokens (default: {})", g.max_tokens))
-      ->check(counts_from(0));
+  command.add_option("-n,--max-tokens", g.max_tokens, "longest answer, in tokens")->check(counts_from(0));
   command.add_option("--seed", g.sampling.seed, "seed of the sampler");
   command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
   command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");
@@ -96,10 +95,7 @@ SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
 }
 
 void take_given(const CommonArguments& a, CommonOptions& o) {
-  o.cache.spec = spec_for(a.kv, a.protocol);
-  if (!a.budget.empty()) o.cache.budget = Budget::parse(a.budget);
-  o.cache.kv_type = KvType::parse(a.kv_type);
-  o.cache.check();
+  o.cache = choice_of(a).with(a.protocol);
   if (o.cache.budget && o.cache.spec == Spec())
     log().info("full keeps everything: the budget {} is not used", a.budget);
   o.prompt.format = a.raw ? PromptFormat::raw : PromptFormat::chat;
@@ -133,10 +129,10 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
                   "bf16 weights for long prompts: a layer at a time where it pays (auto) or always (layer), or all at "
                   "once (resident)")
       ->check(CLI::IsMember({"auto", "layer", "resident"}));
-  command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base instead of the file's");
+  command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base (default: the file's)");
   command.add_option(
       "--rope-scaling", o.loading.rope_scaling,
-      "instead of the file's: none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long");
+      "none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long (default: the file's)");
   command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
   command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
 }
@@ -185,8 +181,13 @@ void add_measuring_options(CLI::App& command, CommonArguments& arguments, Common
 
 Conversation conversation_of(const CommonOptions& options) {
   Conversation out = before_question(options.prompt);
-  if (!options.file.empty()) out.text = read_text(options.file);
+  out.text = options.file.empty() ? options.piped : read_text(options.file);
   return out;
+}
+
+CacheChoice choice_of(const CommonArguments& a) {
+  const auto budget = a.budget.empty() ? std::nullopt : std::optional(Budget::parse(a.budget));
+  return CacheChoice::parse(a.kv, budget, KvType::parse(a.kv_type));
 }
 
 std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o) {

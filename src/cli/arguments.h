@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "winnow/recommended.h"
 #include "winnow/saved.h"
 
 namespace CLI {
@@ -17,7 +18,7 @@ namespace winnow::cli {
 
 /// What CLI11 fills in for the options of every command that answers, before it can be checked.
 struct CommonArguments {
-  std::string kv = "full";
+  std::string kv;                       ///< empty: as CacheChoice::parse() has it
   Protocol protocol = Protocol::aware;  ///< by which `--kv auto` goes; a command sets it before check_common()
   std::string budget;
   std::string kv_type = "f16";
@@ -51,6 +52,9 @@ void add_measuring_options(CLI::App& command, CommonArguments& arguments, Common
 
 /// Those of a command that computes: machine, positions, how much is said.
 void add_machine_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
+
+/// Parses --kv, --budget and --kv-type. Throws UsageError.
+CacheChoice choice_of(const CommonArguments& arguments);
 
 /// Parses the arguments. With --load-kv it takes the file's cache options and returns them. Throws UsageError for wrong
 /// arguments, InputError for the file. Sets the log's verbosity.

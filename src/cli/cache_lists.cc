@@ -8,15 +8,23 @@
 #include "cli/lists.h"
 #include "eval/method.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
 void add_cache_lists(CLI::App& command, CacheLists& lists) {
-  as_list(command.add_option("--kv", lists.kv, "methods: full, snapkv:window=16, … (default full)"), kWords);
+  const auto* const unnamed = lists.kv.empty() ? " (default: full; with --budget: auto)" : "";
+  as_list(command.add_option("--kv", lists.kv, fmt::format("methods: full, auto, snapkv:window=16, …{}", unnamed)),
+          kWords);
   as_split_list(
       command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB"),
       kWords);
   as_split_list(command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE"), kWords);
+}
+
+std::vector<std::string> methods_in(const CacheLists& lists) {
+  if (!lists.kv.empty()) return lists.kv;
+  return {lists.budgets.empty() ? "full" : std::string(kAuto)};
 }
 
 bool is_same(const CacheOptions& a, const CacheOptions& b) {
@@ -25,7 +33,7 @@ bool is_same(const CacheOptions& a, const CacheOptions& b) {
 
 std::vector<CacheOptions> crossed(const CacheLists& lists, std::span<const Protocol> protocols) {
   std::vector<CacheOptions> out;
-  for (const auto& method : eval::methods_of(lists.kv, lists.budgets, lists.kv_types, protocols)) {
+  for (const auto& method : eval::methods_of(methods_in(lists), lists.budgets, lists.kv_types, protocols)) {
     if (method.ask())
       throw UsageError(
           fmt::format("{} asks over documents: winnow eval and winnow docs ask can do that", method.spec()));

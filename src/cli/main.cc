@@ -8,10 +8,13 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
+#include "cli/help.h"
 #include "cli/last_words.h"
 #include "cli/run/report.h"
 #include "cli/unexpected.h"
@@ -53,6 +56,7 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
                                                 network::Bf16Kernel::library(), instruction_set(), kBuildType));
   app.require_subcommand(1);
+  remember_defaults(app);
   add_run(app);
   add_chat(app);
   add_methods(app);
@@ -69,6 +73,11 @@ int run_command_line(int argc, char** argv) {
   app.footer(  // after the commands, which would inherit it
       "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
       "Each command has its own --help.");
+  say_defaults(app);
+  if (argc > 1 && std::string_view(argv[1]) == kCompleteCommand) {
+    std::fputs(completions(app, {argv + 2, argv + argc}).c_str(), stdout);
+    return 0;
+  }
   try {
     app.parse(argc, argv);
     return 0;

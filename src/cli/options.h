@@ -15,6 +15,7 @@ namespace winnow::cli {
 struct CommonOptions {
   std::string model;
   std::string file;     ///< path, `-` for stdin, or empty
+  std::string piped;    ///< the text that stdin has had where no file is named
   std::string load_kv;  ///< where the compressed text comes from instead, or empty; cache options and prompt are then
                         ///< the file's
   CacheOptions cache;

@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "base/text_input.h"
+#include "base/text_kind.h"
 #include "cli/commands.h"
 #include "winnow/error.h"
 
@@ -37,7 +38,13 @@ void write_stdout(std::string_view text) {
   }
 }
 
-std::string read_text(const std::string& path) { return TextInput(path, interrupted).read_all(); }
+std::string read_file(const std::string& path) { return TextInput(path, interrupted).read_all(); }
+
+std::string read_text(const std::string& path) {
+  std::string out = read_file(path);
+  check_text(out, path == "-" ? "stdin" : path);
+  return out;
+}
 
 void write_file(const std::string& path, std::string_view text, const FileKind& kind) {
   ReplacingFile file(path, Readers::by_umask, kind);

@@ -17,6 +17,8 @@ void show(std::string_view text);
 void tell(std::string_view text);
 
 /// A whole file or pipe, or stdin for `-`. Throws InputError with the reason, Interrupted on Ctrl-C.
+std::string read_file(const std::string& path);
+/// The same of a text for a model. Throws what check_text() throws, too.
 std::string read_text(const std::string& path);
 
 /// What --dump-kept writes.

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/progress.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <optional>
 
+#include "base/clock.h"
+#include "cli/wording.h"
+
 namespace winnow::cli {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Work that is done sooner is not shown.
 constexpr std::chrono::milliseconds kSoon{500};
+
+std::string left(Clock::time_point begin, double share) {
+  return share > 0 ? fmt::format(", {} left", duration(ms_since(begin) / 1000 * (1 - share) / share)) : "";
+}
 
 }  // namespace
 
@@ -22,9 +28,11 @@ void show_progress(Session& session, const std::string& what) {
   if (isatty(STDERR_FILENO) == 0) return;
   session.on_progress([what, begin = std::optional<Clock::time_point>()](double share) mutable {
     if (!begin) begin = Clock::now();
-    const bool shown = Clock::now() - *begin >= kSoon;
-    if (shown) std::fprintf(stderr, "\r%s: %3.0f %%%s", what.c_str(), 100 * share, share >= 1 ? "\r\033[K" : "");
-    if (shown) std::fflush(stderr);
+    if (Clock::now() - *begin >= kSoon) {
+      const auto line = share >= 1 ? "" : fmt::format("{}: {:3.0f} %{}", what, 100 * share, left(*begin, share));
+      std::fprintf(stderr, "\r%s\033[K", line.c_str());
+      std::fflush(stderr);
+    }
     if (share >= 1) begin.reset();
   });
 }

@@ -20,6 +20,12 @@ double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms :
 std::string described(const CacheOptions& cache) { return described_as(cache.spec.print(), cache); }
 std::string described_in_full(const CacheOptions& cache) { return described_as(cache.spec.print_full(), cache); }
 
+std::string duration(double seconds) {
+  const int minutes = static_cast<int>(seconds / 60);
+  if (minutes < 2) return fmt::format("{:.0f} s", seconds);
+  return minutes < 120 ? fmt::format("{} min", minutes) : fmt::format("{} h {} min", minutes / 60, minutes % 60);
+}
+
 const char* where_it_ends(const Conversation& conversation) {
   if (conversation.last() == nullptr) return "before a question";
   return conversation.awaits_answer() ? "after a question" : "after an answer";

@@ -18,6 +18,9 @@ std::string described_in_full(const CacheOptions& cache);
 /// A rate; 0 if no time has passed.
 double per_second(double count, double ms);
 
+/// "42 s", "12 min" or "3 h 20 min", for a person who waits.
+std::string duration(double seconds);
+
 /// What may come next in a conversation, by the role of its last message.
 const char* where_it_ends(const Conversation& conversation);
 

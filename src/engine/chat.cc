@@ -157,6 +157,12 @@ void Chat::load(const std::string& path) {
   warned_ = false;
 }
 
+int Chat::unread() const {
+  const auto& [conversation, tokens] = transcript_;
+  if (cache_) return static_cast<int>(tokens.size()) - cache_->stats().tokens_seen;
+  return static_cast<int>(tokens.empty() ? session_.model().tokenize(conversation).size() : tokens.size());
+}
+
 std::optional<CacheStats> Chat::stats() const { return cache_ ? std::optional(cache_->stats()) : std::nullopt; }
 
 }  // namespace winnow

@@ -96,6 +96,10 @@ ModelDescription describe_model(const std::string& path) {
     out.info.weight_type = outline.weight_type;
     out.info.weight_bytes = outline.bytes;
     out.parts = static_cast<int>(file.parts().size());
+    for (const auto& part : file.parts()) {
+      const std::span bytes(part.mapped->data(), part.mapped->size());
+      model::add_file(model::read_gguf_header(bytes, part.path), bytes.size(), out);
+    }
     out.window = out.info.window();
   } catch (const ModelError& error) {
     out = model::stated_info(path);

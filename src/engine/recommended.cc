@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "winnow/recommended.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
 namespace winnow {
 
 Spec recommended(Protocol protocol) {
@@ -12,5 +16,46 @@ Spec recommended(Protocol protocol) {
 Spec spec_for(std::string_view text, Protocol protocol) {
   return text == kAuto ? recommended(protocol) : Spec::parse(text);
 }
+
+std::string method_label(const std::string& spec) {
+  static const std::string aware = recommended(Protocol::aware).print();
+  static const std::string agnostic = recommended(Protocol::agnostic).print();
+  return spec == aware ? std::string(kAuto) : spec == agnostic ? fmt::format("{} (question-agnostic)", kAuto) : spec;
+}
+
+std::string label_notes(const std::vector<std::string>& specs) {
+  std::string out;
+  for (const auto protocol : kProtocols) {
+    const auto spec = recommended(protocol).print();
+    if (std::ranges::find(specs, spec) != specs.end())
+      out += fmt::format("{}{} is {}.", out.empty() ? "" : " ", method_label(spec), spec);
+  }
+  return out;
+}
+
+CacheChoice CacheChoice::parse(std::string_view kv, std::optional<Budget> budget, const KvType& kv_type) {
+  CacheChoice out{Spec(), budget, kv_type};
+  if (!kv.empty()) {
+    out.name_method(kv);
+  } else if (budget) {
+    out.spec.reset();
+  }
+  for (const auto protocol : {Protocol::aware, Protocol::agnostic}) out.with(protocol).check();
+  return out;
+}
+
+void CacheChoice::name_method(std::string_view kv) {
+  if (kv == kAuto) {
+    spec.reset();
+  } else {
+    spec = Spec::parse(kv);
+  }
+}
+
+CacheOptions CacheChoice::with(Protocol protocol) const {
+  return {spec ? *spec : recommended(protocol), budget, kv_type};
+}
+
+std::string CacheChoice::method_name() const { return spec ? spec->print() : std::string(kAuto); }
 
 }  // namespace winnow

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::eval {
 
@@ -237,7 +238,8 @@ Table lengths_of(const Records& records, const FullScores& full) {
 }  // namespace
 
 std::string name_of(const MethodKey& method) {
-  return method.kv_type == "f16" ? method.spec : method.spec + ", " + method.kv_type;
+  const auto label = method_label(method.spec);
+  return method.kv_type == "f16" ? label : label + ", " + method.kv_type;
 }
 
 std::optional<Budget> budget_of(const MethodKey& method) {

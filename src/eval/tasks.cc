@@ -3,10 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "eval/method.h"
 #include "eval/tasks/all.h"
+#include "eval/tasks/origins.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -28,9 +30,23 @@ bool has_files(const TaskInfo& task, const std::string& data) {
   return task.needs.empty() || is_there(task.needs) || is_there(task.instead);
 }
 
+bool is_file(const std::string& name, const TaskOptions& options) {
+  return name.ends_with(".jsonl") || is_ruler_file(name, options) || is_documents_file(name, options);
+}
+
+/// Throws InputError that names the files of all of them at once.
+void check_at_hand(std::span<const std::string> names, const TaskOptions& options) {
+  std::vector<const TaskInfo*> lacking;
+  for (const auto& name : names) {
+    if (is_file(name, options)) continue;
+    const auto meant = tasks_meant(name);
+    if (at_hand(meant, options.data).tasks.empty()) lacking.insert(lacking.end(), meant.begin(), meant.end());
+  }
+  if (!lacking.empty()) throw InputError(at_hand(lacking, options.data).lacking);
+}
+
 void add_meant(const std::string& name, const Model& model, const TaskOptions& options, std::vector<Task>& to) {
   const auto found = at_hand(tasks_meant(name), options.data);
-  if (found.tasks.empty()) throw InputError(found.lacking);
   if (!found.lacking.empty() && options.on_left_out) options.on_left_out(found.lacking);
   for (const auto* task : found.tasks) to.push_back(task->make(model, options));
 }
@@ -77,18 +93,23 @@ AtHand at_hand(std::span<const TaskInfo* const> tasks, const std::string& data) 
       continue;
     }
     others.push_back(task->name);
-    files.push_back(task->instead.empty() ? task->needs : fmt::format("{} or {}", task->needs, task->instead));
+    const auto file = task->instead.empty() ? task->needs : fmt::format("{} or {}", task->needs, task->instead);
+    if (std::ranges::find(files, file) == files.end()) files.push_back(file);
   }
   if (others.empty()) return out;
   if (!data.empty() && !std::filesystem::is_directory(data)) throw InputError(fmt::format("{}: no such folder", data));
-  out.lacking = fmt::format("{} cannot be measured: {}",
-                            others.size() == 1 ? others.front() : fmt::format("{} tasks", others.size()),
-                            data.empty() ? "give --data DIR or set WINNOW_DATA"
-                                         : fmt::format("the data folder has no {}", fmt::join(files, ", no ")));
+  const auto who = others.size() == 1 ? others.front() : fmt::format("{} tasks", others.size());
+  const auto what = data.empty()
+                        ? fmt::format("give --data DIR or set WINNOW_DATA, a folder with {}", fmt::join(files, ", "))
+                        : fmt::format("the data folder has no {}", fmt::join(files, ", no "));
+  const auto origins = origins_of(files);
+  out.lacking =
+      fmt::format("{} cannot be measured: {}{}", who, what, origins.empty() ? "" : fmt::format(" ({})", origins));
   return out;
 }
 
 std::vector<Task> make_tasks(std::span<const std::string> names, const Model& model, const TaskOptions& options) {
+  check_at_hand(names, options);
   std::vector<Task> out;
   for (const auto& name : names) {
     if (name.ends_with(".jsonl")) {

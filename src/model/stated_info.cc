@@ -2,11 +2,12 @@
 #include "model/stated_info.h"
 
 #include <algorithm>
+#include <cctype>
+#include <functional>
 #include <limits>
 #include <map>
 
 #include "base/as_size.h"
-#include "model/gguf_header.h"
 #include "model/mapped_file.h"
 
 namespace winnow::model {
@@ -30,16 +31,28 @@ std::size_t elements_of(const TensorEntry& entry) {
   return entry.type < GGML_TYPE_COUNT && ggml_blck_size(static_cast<ggml_type>(entry.type)) > 0 ? out : 0;
 }
 
+/// 0 where its shape or its type cannot be.
+std::size_t bytes_of(const TensorEntry& entry) {
+  const std::size_t elements = elements_of(entry);
+  if (elements == 0) return 0;
+  const auto type = static_cast<ggml_type>(entry.type);
+  return elements / as_size(ggml_blck_size(type)) * ggml_type_size(type);
+}
+
+std::string name_of_type(std::uint32_t type) {
+  std::string name = ggml_type_name(static_cast<ggml_type>(type));
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
 void add_tensors(const GgufHeader& header, ModelInfo& info) {
   std::map<ggml_type, std::size_t> bytes_by_type;  // of matrices
   for (const auto& entry : header.tensors) {
-    const std::size_t elements = elements_of(entry);
-    if (elements == 0) continue;
-    const auto type = static_cast<ggml_type>(entry.type);
-    const std::size_t bytes = elements / as_size(ggml_blck_size(type)) * ggml_type_size(type);
-    info.n_params += elements;
+    const std::size_t bytes = bytes_of(entry);
+    if (bytes == 0) continue;
+    info.n_params += elements_of(entry);
     info.weight_bytes += bytes;
-    if (entry.dims > 1) bytes_by_type[type] += bytes;
+    if (entry.dims > 1) bytes_by_type[static_cast<ggml_type>(entry.type)] += bytes;
   }
   std::size_t most = 0;
   for (const auto& [type, bytes] : bytes_by_type) {
@@ -75,7 +88,20 @@ ModelDescription stated_info(const std::string& path) {
   if (const Value* const tokens = header.find("tokenizer.ggml.tokens"))
     info.n_vocab = static_cast<int>(tokens->texts.size());
   add_tensors(header, info);
+  add_file(header, file.size(), out);
   return out;
+}
+
+void add_file(const GgufHeader& header, std::size_t bytes, ModelDescription& to) {
+  to.file_bytes += bytes;
+  for (const auto& entry : header.tensors) {
+    const std::size_t more = bytes_of(entry);
+    if (more == 0) continue;
+    const auto type = name_of_type(entry.type);
+    const auto known = std::ranges::find(to.file_types, type, &TypeShare::type);
+    known == to.file_types.end() ? to.file_types.push_back({type, more}) : void(known->bytes += more);
+  }
+  std::ranges::stable_sort(to.file_types, std::greater(), &TypeShare::bytes);
 }
 
 }  // namespace winnow::model

@@ -13,13 +13,13 @@
 #include "server/keys.h"
 #include "winnow/generate.h"
 #include "winnow/questions.h"
-#include "winnow/session.h"
+#include "winnow/recommended.h"
 
 namespace winnow::server {
 
 /// What requests get where they do not say otherwise.
 struct RequestDefaults {
-  CacheOptions keep;
+  CacheChoice keep;
   Protocol protocol = Protocol::aware;
   GenerateOptions generate;
   std::optional<std::uint32_t> seed;               ///< none: another one for each request

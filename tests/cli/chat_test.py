@@ -356,3 +356,15 @@ def test_a_real_model_answers():
     anew, _ = chat(["What is the capital of France?", "/kv full", "And of Italy?"], "-m", model, "-n", "40")
     assert "Paris" in answers and "Rome" in answers, answers
     assert answers == anew, "turns that are appended are read as the whole conversation is"
+
+
+def test_stats_before_a_line_count_what_it_will_read(work, few):
+    """A text is neither read before the first line nor after a reset, and not forgotten by it."""
+    path = f"{work}/unread.txt"
+    with open(path, "w") as file:
+        file.write("some words to read " * 8)
+    errors = chat(["/stats", "one", "/stats", "/reset", "/stats"], *few, "-f", path)[1]
+    unread = [int(found) for found in re.findall(r"nothing is cached: your next line reads the (\d+) tokens before it, too", errors)]
+    assert len(unread) == 2 and unread[0] == unread[1], errors
+    read = int(re.search(r"last line: (\d+) tokens read", errors)[1])
+    assert len("some words to read " * 8) / 8 < unread[0] < read < 2 * unread[0], errors

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import pathlib
+import sys
+
 import pytest
-from fixtures import without_settings, work  # noqa: F401
-from program import make_tiny_gguf
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "server"))  # which has a browser
+
+from fixtures import without_settings, work  # noqa: E402, F401
+from program import make_tiny_gguf  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 
 import pytest
+from browser import CHROMIUM, Browser
 from program import PATIENCE, WINNOW
 
 EVIL = "</svg><script>alert('1')</script>&\"<b>"
@@ -335,3 +336,40 @@ def test_a_file_of_mine_is_not_replaced(work, all_records, tmp_path, extension):
 def test_a_page_without_gnuplot_has_the_same_tables(work, page):
     bare = report(f"{work}/run", f"{work}/bare.html", PATH=f"{work}/nothing")
     assert "Plots need gnuplot" in bare and Page(bare).tables == page.tables and "<svg" not in bare
+
+
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed (Debian: chromium)")
+PARTS = "[...document.querySelectorAll('table, .wide, figure, p')]"
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 700])
+def test_no_table_is_wider_than_a_narrow_page_and_no_row_is_hidden(work, text, width):
+    with Browser() as browser, browser.page(f"file://{work}/report.html") as shown:
+        shown.resize(width)
+        assert shown.js("document.documentElement.scrollWidth") <= width
+        assert shown.js(f"{PARTS}.filter(e => e.getBoundingClientRect().right > {width}).map(e => e.outerHTML.slice(0, 80))") == []
+        assert shown.js("[...document.querySelectorAll('.wide')].filter(e => e.scrollHeight > e.clientHeight + 2 || e.scrollWidth > e.clientWidth + 2).length") == 0
+        heads = "[...document.querySelectorAll('td[data-column]')].filter(e => e.textContent).map(e => [e.dataset.column, getComputedStyle(e, '::before').content])"
+        said = shown.js(heads)
+        assert ["MiB held", '"MiB held"'] in said and all(content.strip('"') for _, content in said), "each figure says of which column it is"
+
+
+@needs_browser
+def test_rows_of_a_wide_page_are_not_behind_an_inner_scroll(work, text):
+    with Browser() as browser, browser.page(f"file://{work}/report.html") as shown:
+        shown.resize(1280, 300)
+        assert shown.js("[...document.querySelectorAll('.wide')].filter(e => e.clientHeight + 20 < e.querySelector('table').offsetHeight).length") == 0
+
+
+def test_auto_has_a_name_in_tables_and_its_spec_in_a_footnote(work):
+    named = json.loads(subprocess.run([WINNOW, "methods", "auto", "--json"], capture_output=True, check=True).stdout)[0]["parts"]
+    for protocol, label in (("question-aware", "auto"), ("question-agnostic", "auto (question-agnostic)")):
+        spec = named[protocol]
+        write(f"{work}/{protocol}", [record("lines", i, (method, budget, "f16"), protocol, i / 8) for i in range(8) for method, budget in (("full", None), (spec, "64"), (spec, "128"))])
+        said = subprocess.run([WINNOW, "eval", "report", f"{work}/{protocol}"], capture_output=True, text=True, check=True).stdout
+        assert f"| `{label}` @ 64 |" in said and said.count(spec) == 1 and said.rstrip().endswith(f"{label} is {spec}."), said
+        page = report(f"{work}/{protocol}", f"{work}/{protocol}.html")
+        assert page.count(spec) == 1 and f"<th>{label}</th>" in page, page
+        csv = report(f"{work}/{protocol}", f"{work}/{protocol}.csv")
+        assert spec in csv, "which a program reads"

@@ -130,6 +130,18 @@ def test_shards_add_up(work, merged, expected, count):
     assert found == expected and list(found) == list(expected), "in the order of one process, too"
 
 
+def test_a_run_ends_with_its_result_and_the_next_command(work, expected, merged):
+    again = run(command(work, "whole"))
+    assert again.stdout == run([WINNOW, "eval", "report", f"{work}/whole"]).stdout and "| `full` |" in again.stdout
+    shown = re.search(r"`(winnow eval report .*)` draws it", again.stderr)[1]
+    run(["sh", "-c", shown.replace("winnow", WINNOW, 1)])
+    with open(f"{work}/whole.html") as page:
+        assert page.read(15) == "<!doctype html>"
+    assert run(command(work, "whole", "-q")).stdout == ""
+    part = run(command(work, "shard0of2", "--shard", "0/2"))
+    assert part.stdout.startswith("question-aware") and "share 0 of 2" in part.stderr and "draws it" not in part.stderr
+
+
 def test_a_shard_that_cannot_be(work, data):
     assert "0 <= I < N" in run(command(work, "x", "--shard", "4/4"), code=2).stderr
 
@@ -248,6 +260,8 @@ def test_wrong_usage(work, data):
     without = [WINNOW, "eval", "-m", f"{work}/tiny.gguf", "-o", f"{work}/x"]
     check_refusal(run([*without, "longbench/hotpotqa"], code=1), 1, "longbench/hotpotqa cannot be measured: give --data DIR or set WINNOW_DATA")
     check_refusal(run([*without, "longbench"], code=1), 1, "21 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
+    several = [*without, "--data", f"{work}/data", "short/wic", "perplexity/chunked", "lines"]
+    check_refusal(run(several, code=1), 1, "2 tasks cannot be measured", "no short/wic.jsonl, no text", "WiC", "text/ may have any long texts")
     check_refusal(run([*without, "--kv", "full", "samkv", "reuse"], code=2), 2, "there is no task samkv: lists have commas, as in --kv full,samkv")
     assert "--kv A,B,... " in run([WINNOW, "eval", "--help"]).stdout
 

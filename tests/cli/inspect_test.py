@@ -30,7 +30,7 @@ def test_a_model_that_runs(model):
 def test_an_architecture_that_winnow_does_not_know(unknown):
     shown = inspect(unknown)
     assert shown.returncode == 1
-    for fact in ("deepseek2 (tiny)", "f32 weights", "2 layers", "4 query heads on 2 KV heads of 64", "288 tokens", "256", "does not run"):
+    for fact in ("deepseek2 (tiny)", "weights: f32 100 %", "2 layers", "4 query heads on 2 KV heads of 64", "288 tokens", "256", "does not run"):
         assert fact in shown.stdout, (fact, shown.stdout)
     (line,) = lines_of(shown.stderr)
     assert "architecture 'deepseek2' is not supported" in line and "llama, qwen2" in line and "ernie4_5" in line

@@ -522,7 +522,7 @@ def test_orders_on_the_page(work, model, data):
     for table, rows in ((pairs, 2), (every, 3)):
         assert re.findall(r'<tr class="budget"><td[^>]*>([^<]*)</td>', table) == ["A model", "claim 1"]
         assert table.count("Full &gt; SnapKV") == rows and "<td class=\"text\" colspan=\"6\">1 not measured" not in table
-    assert "<th>verdict</th>" in every and every.count("<td>agrees</td>") == 3, every
+    assert "<th>verdict</th>" in every and every.count(">agrees</td>") == 3, every
     write_jsonl(f"{work}/given/records.jsonl", [{**r, "group_size": 2} for r in records(work, "given") if r["budget"] != "48"])
     pairs, every = page_of(work, "given").split("<h3>Orders</h3>")[1].split("Each of them")
     assert every.count("1 not measured") == 1 and pairs.count("1 not measured") == 0, every
@@ -551,7 +551,7 @@ def test_where_nothing_is_evicted_the_full_cache_stands(work, model, data):
     assert counted(said) == [3, 2, 0, 0, 0, 1, 0], said
     assert re.search(r"\| SnapKV \| 25\.00 \([^)]*\) \| 75\.00 \([^)]*\) = full \| 8 \|\n", said) and said.count("= full") == 1, said
     page = page_of(work, "given")
-    assert page.count("= full") == 1 and page.count("<td>nothing evicted</td>") == 1
+    assert page.count("= full") == 1 and page.count(">nothing evicted</td>") == 1
     changed = [{**r, "skipped": "", "score": 1} if r["budget"] == "48" and r["id"] == "trec-1" else r for r in changed]
     write_jsonl(f"{work}/given/records.jsonl", changed)
     assert counted(run("report", f"{work}/given").stdout) == [3, 2, 0, 1, 0, 0, 0], "one of them is measured"
@@ -579,7 +579,7 @@ def test_few_samples_tell_nothing(work, model, data):
         file.writelines(json.dumps(r) + "\n" for r in changed)
     assert counted(run("report", f"{work}/few").stdout) == [3, 0, 0, 0, 3, 0, 0]
     page = page_of(work, "few")
-    assert page.count("<td>too few samples (4 of 6)</td>") == 3 and "6 samples, and two of each task, are the least" in page
+    assert page.count(">too few samples (4 of 6)</td>") == 3 and "6 samples, and two of each task, are the least" in page
     measure(work, data, "few", path)
     kept = [r for r in records(work, "few") if r["task"] == "trec" or r["id"] == "hotpotqa-0"]
     for r in kept:
@@ -587,7 +587,7 @@ def test_few_samples_tell_nothing(work, model, data):
         r.pop("skipped", None)
     write_jsonl(f"{work}/few/records.jsonl", kept)
     assert counted(run("report", f"{work}/few").stdout) == [3, 0, 0, 0, 3, 0, 0], "nine samples, but only one of a task"
-    assert page_of(work, "few").count("<td>too few samples (one of a task)</td>") == 3
+    assert page_of(work, "few").count(">too few samples (one of a task)</td>") == 3
 
 
 def test_answers_may_be_shorter_than_the_recipe_s(work, model, data):

@@ -144,6 +144,33 @@ def test_a_model_is_inspected(model):
     assert json.loads(run("inspect", model, "--json").stdout)["kv_bytes_per_token"] == 2 * 2 * 64 * 4
 
 
+def test_sizes_of_a_model_are_those_of_the_file_and_of_memory(model):
+    """All tensors of the tiny model are f32, and each of its types is counted once."""
+    described, text = json.loads(run("inspect", model, "--json").stdout), run("inspect", model).stdout
+    size = os.path.getsize(model)
+    assert described["file_bytes"] == size and list(described["file_types"]) == ["f32"]
+    assert described["file_types"]["f32"] == 4 * described["n_params"] < size
+    assert re.search(r"^  weights: f32 100 %; [\d.]+ [KM]iB on the disk, [\d.]+ [KM]iB in memory$", text, re.M), text
+
+
+@pytest.mark.skipif("WINNOW_TEST_MODEL" not in os.environ, reason="WINNOW_TEST_MODEL is not set")
+def test_types_of_a_real_model_add_up(model):
+    real = os.environ["WINNOW_TEST_MODEL"]
+    described = json.loads(run("inspect", real, "--json").stdout)
+    size = os.path.getsize(real)
+    assert described["file_bytes"] == size and 0.95 * size < sum(described["file_types"].values()) < size
+    shares = list(described["file_types"].values())
+    assert len(shares) > 1 and shares == sorted(shares, reverse=True)
+
+
+def test_a_budget_alone_means_auto(base):
+    """Full would have no use for it."""
+    specs = {}
+    for options in (["--budget", "40"], ["--kv", "auto", "--budget", "40"], []):
+        specs[len(options)] = [json.loads(run(*base, *options, "--protocol", protocol, "-p", "and?", "--json").stdout)["spec"] for protocol in ("question-aware", "question-agnostic")]
+    assert specs[2] == specs[4] and len(set(specs[2])) == 2 and specs[0] == ["full", "full"]
+
+
 def test_experts_of_a_model_are_counted(work, model):
     mixture = make_tiny_gguf(f"{work}/mixture.gguf", "qwen3moe")
     assert "2 of 8 experts for a token" in run("inspect", mixture).stdout

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "eval/task_data.h"
+#include "eval/tasks/origins.h"
 #include "winnow/error.h"
 
 namespace winnow::eval {
@@ -28,6 +29,7 @@ TEST_F(TasksTest, every_task_says_what_it_is) {
   for (const auto& task : list_tasks()) {
     EXPECT_TRUE(names.insert(task.name).second);
     EXPECT_FALSE(task.source.empty() || task.metric.empty() || task.protocol.empty()) << task.name;
+    EXPECT_EQ(task.needs.empty(), origins_of({task.needs}).empty()) << task.name << ": where does its file come from?";
   }
   for (const char* name : {"niah", "lines", "kv-retrieval", "ruler/vt", "ruler/qa_2", "short/wic", "perplexity/sliding",
                            "fidelity", "fidelity-long", "efficiency", "throughput"})

@@ -184,3 +184,14 @@ def test_threads_take_turns(session, text):
     for thread in threads:
         thread.join()
     assert answers == [expected[0]] * 6
+
+
+def test_auto_goes_by_the_protocol_for_which_options_are_used(session, text):
+    """Options know no protocol when they are made; a budget alone means auto."""
+    named = {m["name"]: m["parts"] for m in json.loads(subprocess.run([os.environ["WINNOW"], "methods", "auto", "--json"], capture_output=True, check=True).stdout)}["auto"]
+    assert winnow.CacheOptions().spec == "full" and winnow.CacheOptions(budget=32).spec == "auto"
+    for protocol, spec in named.items():
+        for options in (winnow.CacheOptions("auto", 32), winnow.CacheOptions(budget=32), ("auto", 32)):
+            [[cache]] = session.prefill(text, ["and then"], options, protocol=protocol)
+            assert cache.options.spec == spec
+    assert session.read(text, winnow.CacheOptions(budget=32))[0].options.spec == named["question-agnostic"]

@@ -3,8 +3,10 @@
 
 import json
 import re
+import subprocess
 
 import pytest
+from program import WINNOW
 from service import Server, sentence
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
@@ -307,3 +309,37 @@ def test_a_zero_byte_does_not_cut_a_sentence(work, model, path, body_of):
     with Server(model, "--documents", f"{work}/shelf", "--sessions", f"{work}/sessions") as server:
         plain, cut = (refused(server, path, body_of(text))["message"] for text in ("aXb", "a\0b"))
         assert "aXb" in plain and cut in [plain.replace("aXb", shown) for shown in ("a\\x00b", "a\\u0000b")]
+
+
+@pytest.fixture(scope="module")
+def recommended():
+    """What `auto` stands for with each protocol."""
+    return json.loads(subprocess.run([WINNOW, "methods", "auto", "--json"], capture_output=True, check=True).stdout)[0]["parts"]
+
+
+def spec_of(server, path, **winnow):
+    body = dict(GOOD[path], **({"winnow": winnow} if winnow else {}))
+    if path == CHAT:
+        body["messages"] = [{"role": "user", "content": [{"type": "text", "text": "some words " * 8}, {"type": "text", "text": "and?"}]}]
+    return server.good(path, body)["winnow"]["spec"]
+
+
+def test_auto_goes_by_the_protocol_of_each_request(model, recommended):
+    """Also where the server's own options say auto, and a request only changes the protocol."""
+    for options in (["--kv", "auto", "--budget", "24"], ["--budget", "24"], ["--budget", "24", "--protocol", "question-agnostic"]):
+        with Server(model, *options) as server:
+            for protocol, spec in recommended.items():
+                assert spec_of(server, CHAT, protocol=protocol) == spec
+                assert spec_of(server, CHAT, protocol=protocol, kv="auto", budget=30) == spec
+            default = options[-1] if "--protocol" in options else "question-aware"
+            assert spec_of(server, CHAT) == recommended[default]
+            assert server.get("/props")[1]["default_generation_settings"]["winnow"]["kv"] == "auto"
+            assert spec_of(server, CHAT, kv="full") == "full"
+
+
+def test_a_budget_alone_means_auto_where_the_default_keeps_everything(model, server, recommended):
+    assert spec_of(server, CHAT) == "full"
+    for protocol, spec in recommended.items():
+        assert spec_of(server, CHAT, budget=24, protocol=protocol) == spec
+    with Server(model, "--kv", "snapkv:window=8", "--budget", "24") as other:
+        assert spec_of(other, CHAT, budget=30) == "snapkv:window=8"

@@ -52,7 +52,8 @@ void add_bench_options(CLI::App& bench, RawBench& r) {
   as_split_list(
       bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all"),
       kWords);
-  bench.add_option("-r,--repetitions", p.repetitions, "of each test, engines taking turns")->check(counts_from(1));
+  bench.add_option("-r,--repetitions", p.repetitions, "repetitions of each test; engines take turns")
+      ->check(counts_from(1));
   bench.add_option("-f,--file", r.options.file,
                    "text to read instead of random tokens: what some methods cost depends on it");
   bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "cli/run/report.h"
+#include "winnow/recommended.h"
 #include "winnow/version.h"
 
 namespace winnow::cli {
@@ -46,7 +47,7 @@ Speed speed_of(const Row& row) {
 }
 
 std::string cache_name(const Row& row) {
-  std::string out = row.cache.spec.print();
+  std::string out = method_label(row.cache.spec.print());
   if (row.cache.budget) out += " @ " + row.cache.budget->print();
   if (row.cache.kv_type != KvType()) out += ", " + row.cache.kv_type.print();
   return out;
@@ -178,7 +179,10 @@ std::string markdown(const std::vector<Row>& rows, const BenchSetting& setting) 
     out += fmt::format("{} | {} | {:.0f} % |\n", format_bytes(row.bytes.kv), format_bytes(row.bytes.peak),
                        100 * roofline_share(row, setting));
   }
-  return out;
+  std::vector<std::string> specs;
+  for (const auto& row : rows) specs.push_back(row.cache.spec.print());
+  const auto notes = label_notes(specs);
+  return notes.empty() ? out : out + "\n" + notes + "\n";
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void add_calibrate(CLI::App& app) {
   command->add_option("MODEL", a->options.model, "GGUF model")->required();
   command->add_option("TEXT", a->options.file, "what the model will read is like this text; - for stdin")->required();
   command->add_option("-o,--output", a->output, "the file to write, for --calibration")->required();
-  command->add_option("--tokens", a->calibrate.tokens, "of the text that are read, in passages spread over it")
+  command->add_option("--tokens", a->calibrate.tokens, "tokens that are read, in passages spread over the text")
       ->check(counts_from(1))
       ->capture_default_str();
   command->add_flag("--raw", a->common.raw, "for prompts without the chat template");

@@ -60,7 +60,7 @@ AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
         stats->tokens_seen, stats->entries_min, stats->entries_per_head_mean, stats->entries_max,
         format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
   } else {
-    text += fmt::format("no cache: {} tokens are to be read with your next line\n", state.chat.tokens());
+    text += fmt::format("nothing is cached: your next line reads the {} tokens before it, too\n", state.chat.unread());
   }
   if (state.last) text += speed(*state.last);
   tell(text);

@@ -174,7 +174,7 @@ void add_docs_ask(CLI::App& docs) {
   add_choice_options(*command, a->documents);
   command->add_option("--method", a->method,
                       "samkv, recompute, reuse, multi-infllm, epic or cacheblend, with options: epic:initial=64");
-  command->add_option("--budget", a->budget, "entries that multi-infllm attends to");
+  command->add_option("--budget", a->budget, "entries that multi-infllm attends to, which needs it");
   command
       ->add_option("--unreadable", a->unreadable,
                    "when a document's stored values are damaged or gone: error, or recompute, which reads its tokens "
@@ -185,7 +185,7 @@ void add_docs_ask(CLI::App& docs) {
   add_asking_options(*command, a->common, a->options);
   command
       ->add_option("--logprobs", a->options.generate.logprobs,
-                   "with --json: log probabilities of each token and of the K best")
+                   "with --json: log probabilities of each token and of the K best (default: none)")
       ->check(counts_from(0));
   command->add_flag("--json", a->options.json, "one JSON object on stdout");
   command->footer(

@@ -40,10 +40,10 @@ std::string told_documents(const Calibration& c, std::size_t documents) {
   for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);
   const bool none = std::ranges::count(c.scores, 0) == static_cast<std::ptrdiff_t>(c.scores.size());
   return fmt::format(
-      "{} documents, {} of them long enough to tell; in how many of these each of {} layers singles out the block that "
-      "matters most:\n"
+      "{} documents, of which {} are long enough to count. For each of {} layers, the number of documents in which it "
+      "finds the most important block:\n"
       "{}\n"
-      "--method samkv:deciding={}{}\n"
+      "Ask with --method samkv:deciding={}{}\n"
       "{}",
       documents, c.long_enough, c.scores.size(), scores, c.deciding,
       none ? ", the paper's share of the layers, as without a calibration" : "", told_exponents(c));

@@ -12,6 +12,7 @@
 #include "cli/counts.h"
 #include "cli/eval/measuring.h"
 #include "cli/eval/prompt_limits.h"
+#include "cli/eval/records.h"
 #include "cli/lists.h"
 #include "cli/output.h"
 #include "eval/tasks.h"
@@ -39,7 +40,7 @@ struct RawEval {
 };
 
 void add_eval_options(CLI::App& command, RawEval& r) {
-  command.add_option("TASK", r.tasks, "what is measured (see winnow eval tasks)");
+  command.add_option("TASK", r.tasks, "tasks (see winnow eval tasks), or files of your own samples");
   add_cache_lists(command, r.caches);
   as_split_list(command.add_option("--protocol", r.protocols,
                                    "question-aware: compress after the question is seen; question-agnostic: before; "
@@ -49,45 +50,49 @@ void add_eval_options(CLI::App& command, RawEval& r) {
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_flag("--chat", r.chat, "the chat template around RULER's prompts, too, which have none by default")
       ->excludes("--raw");
-  command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
+  command.add_option("--limit", r.task.limit, "samples of each task (default: all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
   as_split_list(command.add_option("--length", r.task.lengths,
-                                   "of prompts that are made up: tokens, or lines or keys where a task says so"),
+                                   "lengths of made-up prompts: tokens, or lines or keys where a task says so "
+                                   "(default: as docs/tasks.md has it)"),
                 kNumbers)
       ->check(counts_from(1));
   command
-      .add_option("--shots", r.task.shots,
-                  "examples before each question of short/*: the file's first, which are not asked then")
+      .add_option(
+          "--shots", r.task.shots,
+          "examples before each question of short/*: the file's first, which are not asked then (default: none)")
       ->check(counts_from(0));
   command
       .add_option(
           "--answer", r.task.answer,
-          "tokens of answers, whatever they say: of the full cache's that fidelity and documents-fidelity force "
-          "(default 64; fidelity-long 1,024), or of those that throughput generates (default 128)")
+          "tokens of answers, whatever they say: of the full cache's that fidelity and documents-fidelity force, "
+          "or of those that throughput generates (default: 64; fidelity-long 1,024; throughput 128)")
       ->check(counts_from(2));
-  as_split_list(command.add_option("--requests", r.task.requests, "how many come at once (throughput; default 16)"),
-                kNumbers)
+  as_split_list(
+      command.add_option("--requests", r.task.requests, "requests that come at once (throughput; default: 16)"),
+      kNumbers)
       ->check(counts_from(1));
   add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
-  as_split_list(command.add_option("--depth", r.task.depths,
-                                   "percent of the prompt at which answers are hidden (niah, kv-retrieval)"),
-                kNumbers)
+  as_split_list(
+      command.add_option(
+          "--depth", r.task.depths,
+          "percent of the prompt at which answers are hidden (niah, kv-retrieval; default: as docs/tasks.md has it)"),
+      kNumbers)
       ->check(CLI::Range(0, 100));
-  command
-      .add_option("--split", r.split,
-                  "of needles: tuning or test (default), which have no text, word or wording in common")
+  command.add_option("--split", r.split, "half of the needles, which have no text, word or wording in common")
       ->check(CLI::IsMember({"tuning", "test"}));
-  as_split_list(command.add_option("--kinds", r.task.kinds,
-                                   "of needles' answers: word, sentence, digits, identifier (18 characters), code "
-                                   "(default: these five), uuid (36)"),
-                kWords);
+  as_split_list(
+      command.add_option("--kinds", r.task.kinds,
+                         "kinds of needles' answers: word, sentence, digits, identifier (18 characters), code "
+                         "or uuid (36) (default: the first five)"),
+      kWords);
   command
       .add_option("--chunk", r.task.chunk,
                   "needles' answers once at a multiple of N tokens, once halfway between two (default: anywhere)")
       ->check(counts_from(2));
   as_split_list(
-      command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own"),
+      command.add_option("--seed", r.task.seeds, "seeds of made-up samples; each of a list makes samples of its own"),
       kNumbers);
   command.add_flag("--alone", r.alone,
                    "each method reads each prompt by itself (slower): records have a reading time of its own");
@@ -113,7 +118,8 @@ eval::Evaluation evaluation_of(const RawEval& r) {
   eval::Evaluation evaluation;
   for (const auto& name : r.protocols)
     evaluation.protocols.push_back(name == "question-aware" ? Protocol::aware : Protocol::agnostic);
-  evaluation.methods = eval::methods_of(r.caches.kv, r.caches.budgets, r.caches.kv_types, evaluation.protocols);
+  evaluation.methods =
+      eval::methods_of(methods_in(r.caches), r.caches.budgets, r.caches.kv_types, evaluation.protocols);
   if (r.output.empty()) throw UsageError("no folder for the records: give one with -o");
   return evaluation;
 }
@@ -153,6 +159,7 @@ Failures measure_tasks(RawEval& r) {
   session.on_stop(interrupted);
   measuring.run(session, std::span(&evaluation, 1));
   failures.samples = measuring.end();
+  if (ranks.is_first() && !r.options.quiet) measuring.show_result(tables_of({r.output}));
   return failures;
 }
 

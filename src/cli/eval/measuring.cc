@@ -4,10 +4,13 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 #include "base/log.h"
+#include "base/shell.h"
 #include "cli/eval/progress.h"
+#include "cli/output.h"
 #include "cli/sizes.h"
 #include "eval/process_folders.h"
 #include "winnow/error.h"
@@ -164,6 +167,15 @@ int Measuring::end() {
              all.measured, all.known, all.failed, all.seconds,
              all.seconds > 0 ? 100 * all.model_seconds / all.seconds : 0.0, records_->records().size());
   return all.failed;
+}
+
+void Measuring::show_result(const std::string& tables) const {
+  show(tables);
+  if (shard_.count > 1)
+    return log().info("these are share {} of {}: the others are measured alike", shard_.index, shard_.count);
+  const auto folder = std::filesystem::path(folder_).lexically_normal();
+  const auto name = (folder.has_filename() ? folder : folder.parent_path()).string();
+  log().info("`{} {} -o {}` draws it", report_, shell_word(folder_), shell_word(name + ".html"));
 }
 
 }  // namespace winnow::cli

@@ -51,6 +51,9 @@ class Measuring {
   /// first process those of all, on the others 0.
   int end();
 
+  /// Prints what the folder's records come to, and the command that draws it. On the first process.
+  void show_result(const std::string& tables) const;
+
  private:
   void say_outlook(const Model& model, std::span<const eval::Evaluation> evaluations) const;
   void say_how_to_go_on() const;

@@ -9,17 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "cli/wording.h"
 
 namespace winnow::cli {
-
-namespace {
-
-std::string in_words(double seconds) {
-  const int minutes = static_cast<int>(seconds / 60);
-  return minutes < 2 ? fmt::format("{:.0f} s", seconds) : fmt::format("{} min", minutes);
-}
-
-}  // namespace
 
 eval::Progress eval_progress() {
   eval::Progress out;
@@ -29,7 +21,7 @@ eval::Progress eval_progress() {
     if (first < 0) first = done;
     const double took = ms_since(begin) / 1000;
     const std::string left =
-        done > first ? fmt::format(", {} left", in_words(took / (done - first) * (all - done))) : "";
+        done > first ? fmt::format(", {} left", duration(took / (done - first) * (all - done))) : "";
     std::fputs(fmt::format("\r\033[K{} of {}{}: {}", done, all, left, printable(what)).c_str(), stderr);
     std::fflush(stderr);
   };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "eval/process_folders.h"
+#include "eval/report/text.h"
 
 namespace winnow::cli {
 
@@ -17,6 +18,10 @@ std::vector<eval::Record> records_of(const std::vector<std::string>& folders) {
     }
   }
   return out;
+}
+
+std::string tables_of(const std::vector<std::string>& folders) {
+  return eval::to_markdown(eval::summarize(records_of(folders)));
 }
 
 }  // namespace winnow::cli

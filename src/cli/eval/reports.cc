@@ -20,6 +20,7 @@
 #include "eval/report/text.h"
 #include "eval/statistics.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
@@ -52,7 +53,7 @@ constexpr ReportForm kForms[] = {
 };
 
 void report_records(const RawReport& r) {
-  if (r.output.empty()) return show(eval::to_markdown(eval::summarize(records_of(r.folders))));
+  if (r.output.empty()) return show(tables_of(r.folders));
   const auto* const form = std::find_if(std::begin(kForms), std::end(kForms), [&](const ReportForm& f) {
     return std::filesystem::path(r.output).extension() == f.extension;
   });
@@ -126,13 +127,15 @@ void compare(const RawReport& r) {
   const Scores a = scores_of(r.folders[0]);
   const Scores b = scores_of(r.folders[1]);
   std::map<std::string, Paired> rows;
+  std::vector<std::string> specs;
   for (const auto& [key, score] : a) {
     const auto other = b.find(key);
     if (other == b.end()) continue;
-    auto& row = rows[fmt::format("{} | {} | `{}`{}", key.task, eval::protocol_of(key), key.spec,
+    auto& row = rows[fmt::format("{} | {} | `{}`{}", key.task, eval::protocol_of(key), method_label(key.spec),
                                  key.budget.empty() ? "" : " @ " + key.budget)];
     row.a.push_back(score);
     row.b.push_back(other->second);
+    specs.push_back(key.spec);
   }
   if (rows.empty()) throw InputError(fmt::format("{} and {} have no sample in common", r.folders[0], r.folders[1]));
   std::string out = fmt::format(
@@ -144,6 +147,7 @@ void compare(const RawReport& r) {
     out += fmt::format("| {} | {} | {:.1f} | {:.1f} | {:+.1f} | {:.3f} |\n", name, row.a.size(), 100 * mean_a,
                        100 * mean_b, 100 * (mean_b - mean_a), eval::paired_p(row.a, row.b));
   }
+  if (const auto notes = label_notes(specs); !notes.empty()) out += "\n" + notes + "\n";
   show(out);
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/shell.h"
 #include "cli/arguments.h"
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
@@ -21,6 +22,7 @@
 #include "cli/output.h"
 #include "cli/run/report.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
@@ -50,16 +52,14 @@ void add_tune_options(CLI::App& command, RawTune& r) {
       .add_option("-f,--file", r.options.file,
                   "your prompts: a JSON object a line with text and question (or input, or prompt)")
       ->required();
-  command
-      .add_option("--min-fidelity", r.least,
-                  "share of the full cache's greedy tokens that must stay the best ones (default 0.98)")
+  command.add_option("--min-fidelity", r.least, "share of the full cache's greedy tokens that must stay the best ones")
       ->check(CLI::Range(0.0, 1.0));
   add_cache_lists(command, r.caches);
   command
       .add_option("--protocol", r.protocol,
                   "compress after the question is seen (question-aware) or before (question-agnostic)")
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
-  command.add_option("--limit", r.task.limit, "prompts that are tried (default all)")->check(counts_from(1));
+  command.add_option("--limit", r.task.limit, "prompts that are tried (default: all)")->check(counts_from(1));
   add_prompt_lengths(command, r.lengths);
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
   command.add_flag("--json", r.json, "the curve and the choice as JSON");
@@ -100,12 +100,8 @@ eval::Evaluation evaluation_of(RawTune& r) {
   return evaluation;
 }
 
-std::string quoted_for_shell(const std::string& text) {
-  return text.find_first_of("() ") == std::string::npos ? text : "'" + text + "'";
-}
-
 std::string options_of(const CacheOptions& cache) {
-  std::string out = "--kv " + quoted_for_shell(cache.spec.print());
+  std::string out = "--kv " + shell_word(cache.spec.print());
   if (cache.budget) out += " --budget " + cache.budget->print();
   if (!(cache.kv_type == KvType())) out += " --kv-type " + cache.kv_type.print();
   return out;
@@ -121,12 +117,15 @@ std::string table_of(const std::vector<eval::Trial>& trials, const std::optional
                                 "entries", "MiB held", "agreement, %", "KL, nats", "prompts");
   for (const auto& t : trials) {
     out += fmt::format(
-        "{:<26} {:>8} {:>9} {:>10.0f} {:>10.2f}  {:<19} {:>9.4f} {:>8}{}\n", t.cache.spec.print(),
+        "{:<26} {:>8} {:>9} {:>10.0f} {:>10.2f}  {:<19} {:>9.4f} {:>8}{}\n", method_label(t.cache.spec.print()),
         t.cache.budget ? t.cache.budget->print() : "", t.cache.kv_type.print(), t.entries, t.bytes_held / (1 << 20),
         fmt::format("{:.1f} ({:.1f}-{:.1f})", 100 * t.agreement.value, 100 * t.agreement.low, 100 * t.agreement.high),
         t.kl, t.samples, chosen && is_same(t.cache, chosen->cache) ? "  <-" : "");
   }
-  return out;
+  std::vector<std::string> specs;
+  for (const auto& t : trials) specs.push_back(t.cache.spec.print());
+  const auto notes = label_notes(specs);
+  return notes.empty() ? out : out + "\n" + notes + "\n";
 }
 
 Json json_of(const eval::Trial& t) {

@@ -47,7 +47,10 @@ void add_inspect(CLI::App& app) {
   auto* const text =
       command->add_option("--text", a->kept.text, "with --kept: list the passages of this text that most heads keep");
   command->add_option("-m,--model", a->kept.model, "with --text: the model that has read it")->envname("WINNOW_MODEL");
-  command->add_option("--system", a->kept.system, "with --text: the system message that it was read with")->needs(text);
+  command
+      ->add_option("--system", a->kept.system,
+                   "with --text: the system message that it was read with (default: the template's own)")
+      ->needs(text);
   command->add_flag("--raw", a->kept.raw, "with --text: it was read without the chat template")->needs(text);
   command->add_option("-o,--output", a->kept.output, "with --kept: draw an .svg or .png with gnuplot instead")
       ->needs(kept);

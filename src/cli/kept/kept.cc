@@ -153,7 +153,7 @@ std::size_t Kept::entries() const {
 
 Kept read_kept(const std::string& path) {
   Reader reader(path);
-  nlohmann::json::sax_parse(read_text(path), &reader);
+  nlohmann::json::sax_parse(read_file(path), &reader);
   return reader.take();
 }
 

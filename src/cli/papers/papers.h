@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "papers/result.h"
+
 namespace CLI {
 class App;
 }
@@ -11,5 +16,8 @@ namespace winnow::cli {
 void add_papers_show(CLI::App& papers);
 void add_papers_run(CLI::App& papers);
 void add_papers_report(CLI::App& papers);
+
+/// What the records of folders come to, for each recipe that was measured there. Throws InputError.
+std::vector<papers::Result> results_in(const std::vector<std::string>& folders);
 
 }  // namespace winnow::cli

@@ -36,9 +36,7 @@ std::vector<papers::Sheet> sheets_of(const std::vector<std::string>& folders) {
 }
 
 void report_recipe(const RawPapersReport& r) {
-  std::vector<papers::Result> results;
-  const auto records = records_of(r.folders);
-  for (auto& sheet : sheets_of(r.folders)) results.push_back(papers::result_of(std::move(sheet), records));
+  const auto results = results_in(r.folders);
   if (r.output.empty()) return show(papers::to_markdown(results));
   const auto extension = std::filesystem::path(r.output).extension();
   if (extension != ".html" && extension != ".md")
@@ -50,6 +48,13 @@ void report_recipe(const RawPapersReport& r) {
 }
 
 }  // namespace
+
+std::vector<papers::Result> results_in(const std::vector<std::string>& folders) {
+  std::vector<papers::Result> out;
+  const auto records = records_of(folders);
+  for (auto& sheet : sheets_of(folders)) out.push_back(papers::result_of(std::move(sheet), records));
+  return out;
+}
 
 void add_papers_report(CLI::App& papers) {
   auto* const command = papers.add_subcommand(

@@ -18,6 +18,7 @@
 #include "papers/join.h"
 #include "papers/library.h"
 #include "papers/plan.h"
+#include "papers/report/text.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -96,24 +97,27 @@ Failures measure_recipe(RawPapersRun& r) {
   auto evaluations = papers::joined(std::move(plans));
   measuring.run(session, evaluations);
   failures.samples = measuring.end();
+  if (ranks.is_first() && !r.options.quiet) measuring.show_result(papers::to_markdown(results_in({r.output})));
   return failures;
 }
 
 void add_papers_options(CLI::App& command, RawPapersRun& r) {
   command.add_option("NAME", r.recipes, "ems/table-9, … as winnow papers lists them, or recipes' files")->required();
   command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
-  command.add_option("--limit", r.task.limit, "samples of each task (default all)")->check(counts_from(1));
+  command.add_option("--limit", r.task.limit, "samples of each task (default: all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
-  as_split_list(command.add_option("--length", r.task.lengths, "of prompts that are made up, instead of the recipe's"),
-                kNumbers)
+  as_split_list(
+      command.add_option("--length", r.task.lengths, "lengths of made-up prompts (default: as the recipe has it)"),
+      kNumbers)
       ->check(counts_from(1));
   command
-      .add_option("--answer", r.task.answer, "tokens of answers, where the recipe has a number of them, instead of it")
+      .add_option("--answer", r.task.answer,
+                  "tokens of answers, where the recipe has a number of them (default: that number)")
       ->check(counts_from(2));
   add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
   as_split_list(
-      command.add_option("--seed", r.task.seeds, "of what is made up; each of a list makes samples of its own"),
+      command.add_option("--seed", r.task.seeds, "seeds of made-up samples; each of a list makes samples of its own"),
       kNumbers);
   command.add_option("--shard", r.shard, "I/N: measure the Ith of N shares, from 0; papers report takes all folders");
   command

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/counts.h"
 #include "cli/output.h"
+#include "cli/piped_text.h"
 #include "cli/run/run.h"
 #include "engine/saved.h"
 #include "winnow/error.h"
@@ -33,7 +34,7 @@ void add_own_options(CLI::App& run, RawRun& r) {
   run.add_option("--dump-kept", r.options.dump_kept, "write the positions that were kept to this file");
   settled(run.add_option("--save-kv", r.options.save_kv, "write what is kept of the text to this file, for --load-kv"));
   run.add_option("--logprobs", r.options.generate.logprobs,
-                 "with --json: log probabilities of each token and of the K best")
+                 "with --json: log probabilities of each token and of the K best (default: none)")
       ->check(counts_from(0));
   settled(run.add_flag("--dry-run", r.options.dry_run, "only say what it would take"));
   settled(run.add_option("--jsonl", r.options.jsonl, "many prompts: one JSON object a line with text and question"));
@@ -56,12 +57,13 @@ void check_dumping(const RunOptions& o) {
 void check_saving(const RunOptions& o) {
   if (o.save_kv.empty()) return;
   if (!o.jsonl.empty()) throw UsageError("--save-kv does not go with --jsonl: it saves one text");
-  if (o.file.empty()) throw UsageError(fmt::format("--save-kv {} needs a text to save: give one with -f", o.save_kv));
+  if (o.file.empty() && o.piped.empty())
+    throw UsageError(fmt::format("--save-kv {} needs a text to save: give one with -f", o.save_kv));
   check_replaceable(o.save_kv, engine::kSavedFormat.kind());
 }
 
 std::string grammar_in(const std::string& path) {
-  std::string out = read_text(path);
+  std::string out = read_file(path);
   if (out.empty()) throw InputError(fmt::format("{} is empty: --grammar needs a rule 'root'", path));
   return out;
 }
@@ -74,11 +76,12 @@ RunOptions checked_run(RawRun& r) {
   o.protocol = r.common.protocol;
   if (saved) o.protocol = saved->transcript.conversation.last() == nullptr ? Protocol::agnostic : Protocol::aware;
   if (!r.grammar.empty()) o.generate.grammar = grammar_in(r.grammar);
+  if (o.file.empty() && o.load_kv.empty() && o.jsonl.empty()) o.piped = piped_text();
   check_saving(o);
   check_dumping(o);
   if (o.jsonl.empty() != o.output.empty()) throw UsageError("--jsonl and -o belong together");
-  const bool nothing = o.jsonl.empty() && o.load_kv.empty() && o.file.empty() && o.questions.empty();
-  if (nothing) throw UsageError("no prompt: give a text (-f), a question (-p) or both");
+  const bool nothing = o.jsonl.empty() && o.load_kv.empty() && o.file.empty() && o.piped.empty() && o.questions.empty();
+  if (nothing) throw UsageError("no prompt: give a text (-f, or on stdin), a question (-p) or both");
   return o;
 }
 

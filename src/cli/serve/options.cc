@@ -47,22 +47,21 @@ struct RawServe {
 
 void add_network_options(CLI::App& serve, RawServe& r) {
   auto& server = r.options.server;
-  serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, this machine alone)");
+  serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, for this machine alone)");
   serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(CLI::Range(0, 65535));
   serve.add_option("--api-key", r.keys, "key that clients must send; may be given several times")
       ->envname("WINNOW_API_KEY");
   serve.add_option("--api-key-file", r.key_file, "file with a key on each line, or NAME:KEY; logs have the name");
   serve.add_option("--tls-cert", r.tls_cert, "speak TLS with the certificate in this file (PEM, with its chain)");
-  serve.add_option("--tls-key", r.tls_key, "its key (PEM, without a password)");
+  serve.add_option("--tls-key", r.tls_key, "key of that certificate (PEM, without a password)");
   serve.add_option("--cors-origin", server.origins,
                    "web pages that may use the server besides this machine's: https://chat.example, or * for all");
-  serve.add_option("--max-body", r.max_body, "largest body of a request (default: 32MiB)");
-  serve.add_option("--max-connections", server.http.connections, "connections at a time (default: 4096)")
-      ->check(counts_from(1));
+  serve.add_option("--max-body", r.max_body, "largest body of a request");
+  serve.add_option("--max-connections", server.http.connections, "connections at a time")->check(counts_from(1));
 }
 
 void add_log_options(CLI::App& serve, RawServe& r) {
-  serve.add_option("--log-format", r.log_format, "a line for each request on stderr: text (default), or json")
+  serve.add_option("--log-format", r.log_format, "a line for each request on stderr")
       ->check(CLI::IsMember({"text", "json"}));
 }
 
@@ -77,21 +76,17 @@ void add_load_options(CLI::App& serve, RawServe& r) {
                    "what requests may take together, without the weights: 4GiB (default: 80 % of what is there)");
   serve.add_option("--prefix-memory", r.prefix_memory,
                    "the part of --memory that keeps texts for later questions: 512MiB (default: a tenth; 0: none)");
-  serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait (default: 16)")
-      ->check(counts_from(1));
-  serve.add_option("--max-queue-requests", engine.waiting, "requests that may wait (default: 64)")
-      ->check(counts_from(0));
+  serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait")->check(counts_from(1));
+  serve.add_option("--max-queue-requests", engine.waiting, "requests that may wait")->check(counts_from(0));
   serve
       .add_option("--max-queue-tokens", engine.waiting_tokens,
                   "tokens that the prompts of waiting requests may have together (default: any number)")
       ->check(counts_from(1));
-  serve
-      .add_option("--max-itl", r.max_itl,
-                  "milliseconds that answers wait between two tokens while prompts are read (default: 50)")
+  serve.add_option("--max-itl", r.max_itl, "milliseconds that answers wait between two tokens while prompts are read")
       ->check(counts_from(0));
   serve
       .add_option("--drain-timeout", r.drain_timeout,
-                  "seconds for which running requests go on after SIGTERM or Ctrl-C (default: 30)")
+                  "seconds for which running requests go on after SIGTERM or Ctrl-C")
       ->check(counts_from(0));
 }
 
@@ -116,7 +111,7 @@ server::ApiKey key_in(const std::string& line) {
 
 std::vector<server::ApiKey> keys_in(const std::string& path) {
   std::vector<server::ApiKey> out;
-  std::istringstream lines(read_text(path));
+  std::istringstream lines(read_file(path));
   for (std::string line; std::getline(lines, line);) {
     if (line.ends_with('\r')) line.pop_back();
     if (!line.empty() && line.front() != '#') out.push_back(key_in(line));
@@ -165,7 +160,7 @@ ServeOptions checked_serve(RawServe& r) {
   if (server.log == server::RequestLogging::json) log_as_json();
   if (server.log == server::RequestLogging::text) log_with_time();
   server.drain_time = std::chrono::seconds(r.drain_timeout);
-  server.defaults.keep = o.cache;
+  server.defaults.keep = choice_of(r.common);
   server.defaults.protocol = r.common.protocol;
   server.defaults.generate = o.generate;
   server.defaults.control = o.prompt.control;

@@ -49,7 +49,7 @@ void warn_of_context(const ServeOptions& options, int context) {
 void serve_command(ServeOptions options) {
   on_interrupt(OnInterrupt::ends);  // until the server listens
   allow_many_files();
-  options.session.check(options.server.defaults.keep);
+  for (const auto protocol : kProtocols) options.session.check(options.server.defaults.keep.with(protocol));
   const auto model = Model::load(options.model, options.loading);
   choose_memory(options);
   warn_of_context(options, model->info().context);

@@ -98,6 +98,7 @@ std::string to_page(const std::vector<Record>& records, const std::vector<std::s
   const bool draws = has_gnuplot();
   DrawnPage page("winnow eval report");
   page.add(page_head(records, folders, summaries));
+  if (const auto notes = notes_on_methods(summaries); !notes.empty()) page.add("<p>" + escaped(notes) + "</p>\n");
   if (!draws) page.add(kNoGnuplot);
   for (const auto& summary : summaries) {
     page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));

@@ -16,12 +16,12 @@ h3 { font-size: 1.1rem; margin: 1.5rem 0 0.25rem; }
 h4 { font-size: 0.95rem; margin: 1rem 0 0.25rem; }
 p { margin: 0.25rem 0 0.75rem; color: var(--soft); max-width: 75ch; overflow-wrap: anywhere; }
 a { color: var(--s0); }
-.wide { overflow-x: auto; width: fit-content; max-width: 100%; max-height: 85vh; border: 1px solid var(--grid); border-radius: 4px; }
+.wide { overflow-x: auto; width: fit-content; max-width: 100%; border: 1px solid var(--grid); border-radius: 4px; }
 table { border-collapse: separate; border-spacing: 0; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
 th:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); font-weight: normal; }
-thead th { position: sticky; top: 0; background: var(--stripe); vertical-align: bottom; z-index: 1; border-bottom: 1px solid var(--grid); }
-thead th:first-child { background: var(--stripe); z-index: 2; }
+thead th { background: var(--stripe); vertical-align: bottom; border-bottom: 1px solid var(--grid); }
+thead th:first-child { background: var(--stripe); }
 thead small { display: block; }
 small { color: var(--soft); font-size: 0.8em; font-weight: normal; }
 tr.budget th, tr.budget td { background: var(--stripe); font-weight: 600; border-top: 1px solid var(--grid); }
@@ -38,7 +38,17 @@ figcaption { font-size: 0.9rem; font-weight: 600; }
 .maps figcaption { font-size: 0.8rem; font-weight: normal; }
 svg { display: block; width: 100%; height: auto; }
 .maps svg { max-width: 20rem; }
-@media (max-width: 500px) { body { padding: 0.6rem; } th:first-child { min-width: 8.5rem; max-width: 9rem; white-space: normal; overflow-wrap: anywhere; } }
+@media screen and (max-width: 700px) {
+  body { padding: 0.6rem; }
+  .wide, .grids > div { width: 100%; }
+  table, tbody, tr, th, td { display: block; }
+  th, th:first-child, td, td.text { white-space: normal; overflow-wrap: anywhere; min-width: 0; }
+  tr + tr { border-top: 1px solid var(--grid); }
+  th:first-child { position: static; font-weight: 600; }
+  td[data-column] { display: flex; gap: 0.5rem; }
+  td[data-column]::before { content: attr(data-column); color: var(--soft); text-align: left; margin-right: auto; }
+  thead, td:empty, td[data-column]:empty { display: none; }
+}
 @media print {
   :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --grid: #bbb; --stripe: #eee;
     --s0: #0a6cc4; --s1: #c2410c; --s2: #0f8a5f; --s3: #a6288f; --s4: #8a6d00; --s5: #0e8a9a; --s6: #c81e3a; --s7: #6d4fd0; }

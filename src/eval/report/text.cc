@@ -7,6 +7,7 @@
 
 #include "eval/report/grid.h"
 #include "eval/report/quantity.h"
+#include "winnow/recommended.h"
 
 namespace winnow::eval {
 
@@ -39,7 +40,7 @@ std::string markdown_of(const Table& table) {
   names.emplace_back("MiB held");
   std::string out = markdown_head(names);
   for (const auto& method : table.methods) {
-    out += fmt::format("\n| `{}`{}{} |", method.spec, method.budget.empty() ? "" : " @ " + method.budget,
+    out += fmt::format("\n| `{}`{}{} |", method_label(method.spec), method.budget.empty() ? "" : " @ " + method.budget,
                        method.kv_type == "f16" ? "" : ", " + method.kv_type);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const Cell* cell = table.find(method, table.columns[i]);
@@ -80,6 +81,14 @@ std::string beyond_note(const Summary& summary) {
                      summary.beyond_context);
 }
 
+std::string notes_on_methods(const std::vector<Summary>& summaries) {
+  std::vector<std::string> specs;
+  for (const auto& summary : summaries) {
+    for (const auto& method : summary.tasks.methods) specs.push_back(method.spec);
+  }
+  return label_notes(specs);
+}
+
 std::string to_markdown(const std::vector<Summary>& summaries) {
   std::string out;
   for (const auto& summary : summaries) {
@@ -92,6 +101,7 @@ std::string to_markdown(const std::vector<Summary>& summaries) {
     if (const auto note = beyond_note(summary); !note.empty()) out += "\n" + note + "\n";
     for (const auto& grid : grids_of(summary)) out += fmt::format("\n{}", markdown_of(grid));
   }
+  if (const auto notes = notes_on_methods(summaries); !notes.empty()) out += "\n" + notes + "\n";
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string>
 
 #include "eval/report/drawn_page.h"
 #include "eval/report/gnuplot.h"
@@ -18,6 +19,7 @@ namespace winnow::papers {
 
 namespace {
 
+using eval::cell_html;
 using eval::escaped;
 
 std::string row_head(const Line& row) {
@@ -25,7 +27,7 @@ std::string row_head(const Line& row) {
 }
 
 std::string begin_table(const std::string& head) {
-  return "<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>" + head + "</tr></thead>\n";
+  return "<div class=\"wide\"><table>\n<thead><tr>" + head + "</tr></thead>\n";
 }
 
 std::string title_row(const Recipe& recipe, const std::string& title) {
@@ -33,13 +35,14 @@ std::string title_row(const Recipe& recipe, const std::string& title) {
                      recipe.columns.size() + 1);
 }
 
-std::string cell_of(const Recipe& recipe, const std::optional<eval::Mean>& mean, const std::optional<Cell>& cell) {
-  if (!mean) return cell && cell->skipped > 0 ? "<td><small>skipped</small></td>" : "<td></td>";
+/// What stands in a cell.
+std::string figure_html(const Recipe& recipe, const std::optional<eval::Mean>& mean, const std::optional<Cell>& cell) {
+  if (!mean) return cell && cell->skipped > 0 ? "<small>skipped</small>" : "";
   std::vector<std::string> notes;
   if (mean->has_interval()) notes.push_back(interval(recipe, *mean, "–"));
   if (cell->is_full()) notes.emplace_back("= full");
   if (!cell->is_whole()) notes.push_back(fmt::format("{} of {}", cell->measured, cell->planned));
-  return fmt::format("<td>{} <small>{}</small></td>", shown(recipe, mean->value), fmt::join(notes, ", "));
+  return fmt::format("{} <small>{}</small>", shown(recipe, mean->value), fmt::join(notes, ", "));
 }
 
 std::string page_figures(const Result& result) {
@@ -51,8 +54,10 @@ std::string page_figures(const Result& result) {
     out += title_row(recipe, figures.model + ", in the paper");
     for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
       out += "<tr><th>" + row_head(recipe.rows[r]) + "</th>";
-      for (const auto& value : figures.values[r])
-        out += fmt::format("<td>{}</td>", value ? shown(recipe, *value) : "–");
+      for (std::size_t c = 0; c < recipe.columns.size(); ++c) {
+        const auto& value = figures.values[r][c];
+        out += cell_html(recipe.columns[c].name, value ? shown(recipe, *value) : "–");
+      }
       out += "<td></td></tr>\n";
     }
   }
@@ -60,8 +65,8 @@ std::string page_figures(const Result& result) {
   for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
     out += "<tr><th>" + row_head(recipe.rows[r]) + "</th>";
     for (std::size_t c = 0; c < recipe.columns.size(); ++c)
-      out += cell_of(recipe, result.figures[r][c], result.cells[r][c]);
-    out += fmt::format("<td>{}</td></tr>\n", samples_in_words(result.cells[r]));
+      out += cell_html(recipe.columns[c].name, figure_html(recipe, result.figures[r][c], result.cells[r][c]));
+    out += cell_html("samples", samples_in_words(result.cells[r])) + "</tr>\n";
   }
   return out + "</table></div>\n";
 }
@@ -99,7 +104,7 @@ std::string pair_row(const Recipe& recipe, const Pair& pair) {
   std::string out = "<tr><th>" + page_order(recipe, pair.more, pair.less) + "</th>";
   for (const auto verdict : kVerdicts) {
     const auto found = pair.count.find(verdict);
-    out += found == pair.count.end() ? "<td></td>" : fmt::format("<td>{}</td>", found->second);
+    out += cell_html(papers::name_of(verdict), found == pair.count.end() ? "" : std::to_string(found->second));
   }
   return out + "</tr>\n";
 }
@@ -114,11 +119,14 @@ std::string pairs_table(const Result& result) {
 
 std::string order_row(const Recipe& recipe, const Compared& order) {
   if (!order.ours) return "";
-  return fmt::format(
-      "<tr><th>{}</th><td>{}</td><td>{}</td><td>{:+.{}f} <small>{}</small></td><td>{}</td><td>{}</td></tr>\n",
-      page_order(recipe, order.more, order.less), escaped(recipe.columns[order.column].name),
-      order.paper ? "+" + shown(recipe, *order.paper) : "", order.ours->mean.value, recipe.digits,
-      interval(recipe, order.ours->mean, " to "), order.ours->samples, verdict_in_words(order));
+  const auto& ours = *order.ours;
+  const auto measured =
+      fmt::format("{:+.{}f} <small>{}</small>", ours.mean.value, recipe.digits, interval(recipe, ours.mean, " to "));
+  return "<tr><th>" + page_order(recipe, order.more, order.less) + "</th>" +
+         cell_html("column", escaped(recipe.columns[order.column].name)) +
+         cell_html("in the paper", order.paper ? "+" + shown(recipe, *order.paper) : "") +
+         cell_html("winnow", measured) + cell_html("samples", std::to_string(ours.samples)) +
+         cell_html("verdict", verdict_in_words(order)) + "</tr>\n";
 }
 
 std::string every_order(const Result& result) {

@@ -36,7 +36,7 @@ std::pair<NewDocument, CacheOptions> read_body(const std::string& body) {
   CacheOptions keep;
   if (const RequestJson* const object = fields.object("winnow")) {
     Fields inner(*object, "winnow.");
-    keep = read_cache(inner, keep, Protocol::agnostic);
+    keep = read_cache(inner, CacheChoice(), Protocol::agnostic);
     refuse_unknown(inner);
   }
   refuse_unknown(fields);

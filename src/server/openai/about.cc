@@ -54,8 +54,8 @@ Json generation_json(const GenerateOptions& generate) {
 }
 
 Json keeping_field(const RequestDefaults& defaults) {
-  const CacheOptions& keep = defaults.keep;
-  return {{"kv", keep.spec.print()},
+  const CacheChoice& keep = defaults.keep;
+  return {{"kv", keep.method_name()},
           {"budget", keep.budget ? Json(keep.budget->print()) : Json(nullptr)},
           {"kv_type", keep.kv_type.print()},
           {"protocol", defaults.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};

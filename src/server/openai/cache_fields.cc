@@ -9,7 +9,6 @@
 #include "server/openai/errors.h"
 #include "server/sessions/session_store.h"
 #include "winnow/policy/method.h"
-#include "winnow/recommended.h"
 
 namespace winnow::server {
 
@@ -86,11 +85,16 @@ void refuse_unknown(const Fields& fields) {
                                                             policy::suggest(unread.front(), fields.known())));
 }
 
-CacheOptions read_cache(Fields& fields, const CacheOptions& defaults, Protocol protocol) {
-  CacheOptions out = defaults;
-  if (const auto kv = fields.text("kv"))
-    out.spec = parsed(fields.path("kv"), [&kv, protocol] { return spec_for(*kv, protocol); });
+CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol protocol) {
+  CacheChoice choice = defaults;
+  const auto kv = fields.text("kv");
   const auto budget = budget_text(fields);
+  if (kv) {
+    parsed(fields.path("kv"), [&] { return choice.name_method(*kv); });
+  } else if (budget && choice.spec == Spec()) {
+    choice.spec.reset();  // full has no use for a budget
+  }
+  CacheOptions out = choice.with(protocol);
   if (!budget && !out.spec.method().needs_budget()) out.budget.reset();  // the default is for another method
   if (budget) out.budget = parsed(fields.path("budget"), [&budget] { return Budget::parse(*budget); });
   if (const auto type = fields.text("kv_type"))
@@ -100,10 +104,11 @@ CacheOptions read_cache(Fields& fields, const CacheOptions& defaults, Protocol p
 }
 
 Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std::string& session) {
-  Keeping out{defaults.keep, defaults.protocol};
+  Keeping out{{}, defaults.protocol};
   const RequestJson* const object = fields.object("winnow");
   if (object == nullptr) {
     if (!session.empty()) keep_session(session, out);
+    out.keep = defaults.keep.with(out.protocol);
     return out;
   }
   Fields inner(*object, "winnow.");

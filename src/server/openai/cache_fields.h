@@ -8,6 +8,7 @@
 #include "server/openai/fields.h"
 #include "server/options.h"
 #include "winnow/ask.h"
+#include "winnow/recommended.h"
 
 namespace winnow::server {
 
@@ -20,9 +21,9 @@ struct Keeping {
   AskOptions ask = {};
 };
 
-/// Reads `kv`, `budget` and `kv_type` of an object `winnow`. Throws ApiError for what cannot be, with the sentence that
-/// the command would print.
-CacheOptions read_cache(Fields& fields, const CacheOptions& defaults, Protocol protocol);
+/// Reads `kv`, `budget` and `kv_type` of an object `winnow`. A budget without a method, where the default is full, is
+/// one for `auto`. Throws ApiError for what cannot be, with the sentence that the command would print.
+CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol protocol);
 
 /// Throws ApiError, with the nearest name, for a field that nobody has asked for.
 void refuse_unknown(const Fields& fields);
