@@ -85,7 +85,7 @@ struct Asking::Asked {
         fields(json),
         asker(who),
         to(std::move(responder)),
-        plan{read_form(fields, surface), {id_of(surface), seconds_since_1970(), name_of(*room.model)}, {}, {}},
+        plan{read_form(fields, surface), {id_of(surface), seconds_since_1970(), room.model_name}, {}, {}},
         keeping(read_keeping(fields, room.options.defaults, asker.session)),
         generate(read_generation(fields, plan.form, room.options.defaults, room.model->info())) {
     generate.grammar = read_response_format(fields, json, body);

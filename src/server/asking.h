@@ -30,6 +30,7 @@ struct AskingRoom {
   const ServerOptions& options;
   EngineThread& engine;
   Post to_http;
+  const std::string& model_name;
   int context;  ///< tokens
   Observers observers;
   FinishedRequests& finished;

@@ -31,6 +31,7 @@ struct RequestDefaults {
 enum class RequestLogging : std::uint8_t { none, text, json };
 
 struct ServerOptions {
+  std::string alias;  ///< what clients call the model; empty: its file's name without .gguf
   std::string host = "127.0.0.1";
   int port = 8080;
   std::optional<TlsFiles> tls;       ///< none: plain HTTP

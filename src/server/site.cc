@@ -27,18 +27,16 @@ ApiError not_remembered(const std::string& id) {
 }  // namespace
 
 Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http)
-    : model_(std::move(model)),
+    : served_(std::move(model), options),
       options_(options),
       engine_(engine),
       to_http_(std::move(to_http)),
-      context_(options.defaults.context > 0 ? options.defaults.context : model_->info().context),
-      started_(seconds_since_1970()),
       keys_(options.keys),
       origins_(options.origins),
       sessions_(options.sessions),
-      metrics_(std::make_unique<Metrics>(name_of(*model_), options.engine.scheduler.memory)),
+      metrics_(std::make_unique<Metrics>(served_.name, options.engine.scheduler.memory)),
       log_(std::make_unique<RequestLog>(options.log)),
-      documents_({.model = model_,
+      documents_({.model = served_.model,
                   .engine = engine_,
                   .observers = {*metrics_, *log_},
                   .asker_of = [this](const HttpHead& head) { return asker_of(head); },
@@ -58,11 +56,12 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
   add_sessions("/v1/sessions");
   documents_.add_to(router_);
   asking_.emplace(
-      AskingRoom{.model = model_,
+      AskingRoom{.model = served_.model,
                  .options = options_,
                  .engine = engine_,
                  .to_http = to_http_,
-                 .context = context_,
+                 .model_name = served_.name,
+                 .context = served_.context,
                  .observers = {*metrics_, *log_},
                  .finished = finished_,
                  .sessions = sessions_,
@@ -72,23 +71,26 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
 }
 
 void Site::add_about() {
-  add_now("/", Access::anybody, page_reply);
+  add_now("/", Access::anybody, [](const HttpHead&) { return page_reply(); });
   for (const char* const path : {"/health", "/v1/health"})
-    add_now(path, Access::anybody, [this] { return health_reply(health_); });
+    add_now(path, Access::anybody, [this](const HttpHead&) { return health_reply(health_); });
   for (const char* const path : {"/models", "/v1/models"})
-    add_now(path, Access::key_holders, [this] { return models_reply(*model_, context_, started_); });
-  add_now("/slots", Access::key_holders, [this] { return slots_reply(engine_); });
+    add_now(path, Access::key_holders, [this](const HttpHead&) { return models_reply(served_); });
+  add_now("/v1/models/{}", Access::key_holders,
+          [this](const HttpHead& head) { return model_reply(served_, head.parameter); });
+  add_now("/slots", Access::key_holders, [this](const HttpHead&) { return slots_reply(engine_); });
   add_now("/props", Access::key_holders,
-          [this] { return props_reply(*model_, options_, context_, engine_.threads()); });
-  add_now("/metrics", Access::key_holders, [this] {
+          [this](const HttpHead&) { return props_reply(served_, options_, engine_.threads()); });
+  add_now("/metrics", Access::key_holders, [this](const HttpHead&) {
     return HttpReply{.body = metrics_->text(engine_.load()), .type = "text/plain; version=0.0.4; charset=utf-8"};
   });
-  add_now("/tokenizer_info", Access::key_holders, [this] { return tokenizer_info(*model_); });
+  add_now("/tokenizer_info", Access::key_holders, [this](const HttpHead&) { return tokenizer_info(*served_.model); });
 }
 
-void Site::add_now(const std::string& path, Access access, const std::function<HttpReply()>& reply) {
-  router_.add({"GET", path, access, [reply](const HttpHead&, const std::string&, const std::shared_ptr<Responder>& to) {
-                 to->send(reply());
+void Site::add_now(const std::string& path, Access access, const std::function<HttpReply(const HttpHead&)>& reply) {
+  router_.add({"GET", path, access,
+               [this, reply](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
+                 answer(*to, asker_of(head), [&] { to->send(reply(head)); });
                }});
 }
 
@@ -99,7 +101,7 @@ void Site::add_text_route(const std::string& path, TextRoute route) {
                    answer(*to, asker, [&] {
                      const RequestJson json = parse_body(body);
                      Fields fields(json);
-                     to->send(route(*model_, fields, context_));
+                     to->send(route(*served_.model, fields, served_.context));
                    });
                  });
                }});
@@ -122,7 +124,7 @@ void Site::add_kept(const std::string& path) {
                  workers_.post([this, found, to, asker, id = head.parameter] {
                    answer(*to, asker, [&] {
                      if (!found) throw not_remembered(id);
-                     to->send(kept_reply(*model_, *found));
+                     to->send(kept_reply(*served_.model, *found));
                    });
                  });
                }});

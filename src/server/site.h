@@ -52,7 +52,7 @@ class Site : public HttpHandler {
   using TextRoute = HttpReply (*)(const Model&, Fields&, int);
   /// What tells of the server and its model.
   void add_about();
-  void add_now(const std::string& path, Access access, const std::function<HttpReply()>& reply);
+  void add_now(const std::string& path, Access access, const std::function<HttpReply(const HttpHead&)>& reply);
   void add_text_route(const std::string& path, TextRoute route);
   void add_answers(const std::string& path, Surface surface);
   void add_kept(const std::string& path);
@@ -63,12 +63,10 @@ class Site : public HttpHandler {
   HttpReply refused(const std::exception_ptr& why, const Asker& asker) const;
   /// Calls what may throw for a request, in a worker. An error is its answer.
   void answer(Responder& to, const Asker& asker, const std::function<void()>& work) const;
-  std::shared_ptr<const Model> model_;
+  ServedModel served_;
   const ServerOptions& options_;
   EngineThread& engine_;
   Post to_http_;
-  int context_;
-  std::int64_t started_;
   Keys keys_;
   Origins origins_;
   Router router_;

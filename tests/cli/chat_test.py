@@ -193,7 +193,7 @@ class Terminal:
 
     def prompted(self):
         """What comes up to the prompt. Then keys may be typed: the program has set the terminal up for its line editor."""
-        got = self.until(r"(^|\n|\r)> $")
+        got = self.until(r"(^|\n|\r|\x1b\[\?2004h)> $")
         wait_for(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON)
         return got
 

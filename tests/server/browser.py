@@ -129,7 +129,7 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def choose(self, selector, value):
-        self.js(f"(e => {{ e.value = {json.dumps(value)}; e.dispatchEvent(new Event('change')) }})(document.querySelector({json.dumps(selector)}))")
+        self.js(f"(e => {{ e.value = {json.dumps(value)}; for (const type of ['input', 'change']) e.dispatchEvent(new Event(type, {{ bubbles: true }})) }})(document.querySelector({json.dumps(selector)}))")
 
     def press(self, key, code, text=""):
         for kind in ("keyDown", "keyUp"):
@@ -171,6 +171,12 @@ class Page:
 
     def urls(self):
         return [event["request"]["url"] for event in self.events("Network.requestWillBeSent")]
+
+    def reload(self):
+        """The page anew: what is asked of it next finds the new one."""
+        self.js("window.isOld = true")
+        self.call("Page.reload")
+        self.wait("!window.isOld")
 
     def screenshot(self, path):
         """The whole page. The window is made as high as it: what lies beyond a window is drawn without a scroll bar, and

@@ -52,6 +52,12 @@ def page(browser, server):
     server.wait_until_idle()
 
 
+def show_as_text(page):
+    """Answers as they were generated, not as Markdown."""
+    if page.js("document.getElementById('markdown').checked"):
+        page.click("#markdown")
+
+
 def say(page, message, text=""):
     answered = page.js(ANSWERED)
     if text:
@@ -91,6 +97,7 @@ def test_it_shows_the_server(page, server):
 
 
 def test_an_answer_is_that_of_the_server(page, server):
+    show_as_text(page)
     say(page, "and?", TEXT)
     content = [{"type": "text", "text": TEXT.strip() + "\n"}, {"type": "text", "text": "and?"}]
     reply = server.good("/v1/chat/completions", {"messages": [{"role": "user", "content": content}]})
@@ -175,9 +182,116 @@ def test_html_is_text(page, server):
     page.press("Enter", 13, "\r")
     page.answer_now()
     page.wait(f"{ANSWERED} === 2")
-    assert page.js("[...document.querySelectorAll('article.assistant .said')].at(-1).textContent") == HTML
+    for _ in range(2):
+        assert page.js("[...document.querySelectorAll('article.assistant .said')].at(-1).textContent") == HTML
+        show_as_text(page)
     assert HTML in page.text("article:last-child .figures")
     assert page.js("document.querySelectorAll('main img, main script, main b').length") == 0 and page.js("document.title") == "winnow"
+
+
+MARKDOWN = """# A title #
+
+Some *emphasis*, **strong _and both_**, `code <b>`, ~~gone~~, snake_case_name and 2 * 3 * 4.
+A link to [a page](https://example.org/x), one to [nowhere](javascript:alert(1)) and https://example.org/y.
+
+- one
+- two
+  1. inner
+  2. more
+
+  of two
+- three
+
+7. seven
+
+> quoted
+> > twice
+
+| a | b |
+|---|---|
+| 1 | **2** |
+
+```python
+def f():
+
+    return "*"
+```
+"""
+RENDERED = (
+    '<h4>A title</h4>'
+    '<p>Some <em>emphasis</em>, <strong>strong <em>and both</em></strong>, <code>code &lt;b&gt;</code>, <del>gone</del>, snake_case_name and 2 * 3 * 4.\n'
+    'A link to <a href="https://example.org/x" rel="noopener noreferrer" target="_blank">a page</a>, one to [nowhere](javascript:alert(1)) and '
+    '<a href="https://example.org/y" rel="noopener noreferrer" target="_blank">https://example.org/y</a>.</p>'
+    '<ul><li>one</li><li>two<ol start="1"><li>inner</li><li>more</li></ol><p>of two</p></li><li>three</li></ul>'
+    '<ol start="7"><li>seven</li></ol>'
+    '<blockquote><p>quoted</p><blockquote><p>twice</p></blockquote></blockquote>'
+    '<div class="wide-table" tabindex="0"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td><strong>2</strong></td></tr></tbody></table></div>'
+    '<pre tabindex="0"><code title="python">def f():\n\n    return "*"</code></pre>'
+)  # fmt: skip
+
+
+def stream_of(text, step):
+    """An answer that comes in pieces of `step` characters."""
+    pieces = [{"id": "x", "choices": [{"delta": {"content": text[i : i + step]}}]} for i in range(0, len(text), step)]
+    end = {"id": "x", "choices": [], "usage": {"completion_tokens": 1, "prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}}
+    end["winnow"] = {"spec": "full", "budget": None, "entries_per_head": 1, "bytes_held": 1, "bytes_full": 1}
+    end["timings"] = {"prompt_ms": 1, "predicted_per_second": 1}
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in [*pieces, end])
+
+
+def answer_with(page, stream):
+    answered = page.js(ANSWERED)
+    page.stand_in("*/v1/chat/completions", stream, "text/event-stream")
+    page.type("#message", "hello")
+    page.press("Enter", 13, "\r")
+    page.answer_now()
+    page.wait(f"{ANSWERED} === {answered + 1}")
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_markdown_is_shown(page, step):
+    answer_with(page, stream_of(MARKDOWN, step))
+    said = "document.querySelector('article.assistant .said')"
+    assert page.js(f"{said}.innerHTML") == RENDERED
+    show_as_text(page)
+    assert page.js(f"{said}.textContent") == MARKDOWN
+
+
+def test_markdown_of_any_length_and_depth_is_shown(page):
+    """Nothing that a model writes takes time by the square, or a stack."""
+    text = "> " * 5000 + "x\n" + "- " * 5000 + "\n# " + " " * 50_000 + "x\n```" + " " * 50_000 + "`\n" + "**a *b " * 20_000 + "`" * 20_001 + "[" * 20_000 + "| - |" * 5000 + "\n"
+    answer_with(page, stream_of(text * 2, 10_000))
+    assert page.js("document.querySelectorAll('article.assistant .said *').length") > 10
+
+
+def test_a_conversation_stays_over_a_reload(page, server):
+    page.js("document.getElementById('system-part').open = true")
+    page.type("#system", "You are brief.")
+    page.type("#max-tokens", "5")
+    page.choose("#method", "h2o")
+    say(page, "and?", TEXT)
+    shown = page.js("document.getElementById('log').innerText")
+    page.reload()
+    page.wait("document.querySelectorAll('#method option').length")
+    assert page.js("document.getElementById('log').innerText") == shown
+    assert [page.js(f"document.getElementById('{id}').value") for id in ("system", "method", "max-tokens")] == ["You are brief.", "h2o", "5"]
+    show_as_text(page)
+    say(page, "more?")
+    content = [{"type": "text", "text": TEXT.strip() + "\n"}, {"type": "text", "text": "and?"}]
+    messages = [{"role": "system", "content": "You are brief."}, {"role": "user", "content": content}]
+    keeping = {"kv": "h2o", "budget": "40"}
+    body = {"messages": messages, "max_tokens": 5, "winnow": keeping}
+    for question in ("more?", None):
+        messages.append({"role": "assistant", "content": server.good("/v1/chat/completions", body)["choices"][0]["message"]["content"]})
+        if question:
+            messages.append({"role": "user", "content": question})
+    said = page.js("[...document.querySelectorAll('article.assistant .said')].map(e => e.textContent)")
+    assert said == [m["content"] for m in messages if m["role"] == "assistant"]
+    page.click("#clear")
+    page.reload()
+    page.wait("document.querySelectorAll('#method option').length")
+    assert page.js("document.querySelectorAll('article').length") == 0
+    assert page.js("document.getElementById('system').value") == "You are brief.", "a choice of the form, not a part of the conversation"
 
 
 def test_a_running_request_is_listed(page, server):
@@ -340,7 +454,8 @@ def test_a_key_is_asked_for_and_kept_in_the_tab_alone(browser, model):
         say(page, "and?", TEXT)
         page.click("article:last-child button")
         page.wait("!document.getElementById('kept-view').hidden")
-        assert page.js("[Object.values(sessionStorage), localStorage.length, document.cookie, location.href]") == [["secret"], 0, "", address_of(server)]
+        holders = "Object.entries(sessionStorage).filter(([, value]) => value.includes('secret'))"
+        assert page.js(f"[{holders}, localStorage.length, document.cookie, location.href]") == [[["winnow-key", "secret"]], 0, "", address_of(server)]
         assert all("secret" not in url for url in page.urls())
 
 

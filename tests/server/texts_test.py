@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from program import WINNOW
+from service import Server
 
 
 def test_the_model_is_described(server, model):
@@ -18,6 +19,22 @@ def test_the_model_is_described(server, model):
         assert meta["architecture"] == "llama" and meta["n_ctx"] == 100_000 and meta["n_ctx_train"] == inspected["ctx_train"] and meta["n_vocab"] == 288
         # embedding 288 x 64; in each of 2 layers: 2 norms of 64, query and output 64 x 256, key and value 64 x 128, 3 of 64 x 128; a last norm
         assert meta["n_params"] == 288 * 64 + 2 * (2 * 64 + 2 * 64 * 256 + 2 * 64 * 128 + 3 * 64 * 128) + 64
+
+
+def test_the_model_is_found_by_its_name(server):
+    listed = server.get("/v1/models")[1]["data"][0]
+    assert server.get("/v1/models/tiny") == (200, listed)
+    for name in ("other", "tiny.gguf", "Tiny", "tin%79y", "%0A"):
+        status, reply = server.get(f"/v1/models/{name}")
+        assert status == 404 and "tiny" in reply["error"]["message"], (name, reply)
+
+
+def test_an_alias_names_the_model(model):
+    with Server(model, "--alias", "our/best model", "-n", "1") as one:
+        assert one.get("/v1/models")[1]["data"][0]["id"] == "our/best model" == one.get("/props")[1]["model"]
+        assert one.get("/v1/models/our%2Fbest%20model")[0] == 200 and one.get("/v1/models/tiny")[0] == 404
+        assert one.good("/v1/completions", {"prompt": "hello"})["model"] == "our/best model"
+        assert "our/best model" in one.ask("GET", "/metrics")[2].decode()
 
 
 def test_properties_and_slots(server):

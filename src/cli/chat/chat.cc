@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "cli/chat/command_help.h"
 #include "cli/chat/line_reader.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -32,7 +33,7 @@ class ChatLoop {
         state_{chat_, {}},
         audience_(audience),
         max_tokens_(options.generate.max_tokens),
-        lines_(audience == Audience::person ? edited_lines() : plain_lines()) {
+        lines_(audience == Audience::person ? edited_lines(typing_help_) : plain_lines()) {
     if (!options.load_kv.empty()) chat_.load(options.load_kv);
   }
 
@@ -105,6 +106,7 @@ class ChatLoop {
   ChatState state_;
   Audience audience_;
   int max_tokens_;
+  CommandHelp typing_help_;
   std::unique_ptr<LineReader> lines_;
   int number_ = 0;
   int failed_ = 0;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "winnow/chat.h"
@@ -25,6 +26,15 @@ struct ChatState {
 std::string resumed(const Chat& chat);
 
 enum class AfterCommand : std::uint8_t { goes_on, ends };
+
+/// A command of a conversation, as /help lists it.
+struct ChatCommandInfo {
+  std::string name;       ///< `/kv`
+  std::string arguments;  ///< `[SPEC [BUDGET]]`
+  std::string effect;
+};
+
+std::vector<ChatCommandInfo> chat_commands();
 
 /// Runs the command of a line that begins with /. Its output goes to stderr. Throws winnow::Error; an unknown command
 /// names the most similar ones.

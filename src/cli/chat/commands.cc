@@ -126,6 +126,12 @@ const std::vector<Command>& commands() {
 
 }  // namespace
 
+std::vector<ChatCommandInfo> chat_commands() {
+  std::vector<ChatCommandInfo> all;
+  for (const auto& command : commands()) all.push_back({command.name, command.arguments, command.effect});
+  return all;
+}
+
 Spec endless_spec(const std::string& text) {
   return text == kAuto ? recommended(Protocol::agnostic) : Spec::parse_endless(text);
 }

@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace winnow::cli {
 
@@ -11,17 +13,30 @@ namespace winnow::cli {
 class LineReader {
  public:
   virtual ~LineReader() = default;
-  /// The next line without its end; nothing at the end of the input. A line that was cancelled with Ctrl-C is empty.
+  /// The next turn without its end; nothing at the end of the input. A turn that was cancelled with Ctrl-C is empty.
   /// Throws InputError when the input cannot be read.
   virtual std::optional<std::string> next() = 0;
+};
+
+/// Help for a line that is being typed. Lines are given up to the cursor.
+class TypingHelp {
+ public:
+  virtual ~TypingHelp() = default;
+  /// The words that the last word of `line` may become.
+  virtual std::vector<std::string> completions(std::string_view line) const = 0;
+  /// True where the last word of `line` names a file.
+  virtual bool is_path(std::string_view line) const = 0;
+  /// What `line` would do, in a few words; empty where there is nothing to say.
+  virtual std::string hint(std::string_view line) const = 0;
 };
 
 /// Throws InputError when no line can come from stdin: it is closed, a folder, or opened for writing alone.
 void check_stdin();
 
-/// Lines that somebody types, with a prompt, editing, and a history that is kept in the user's state folder where that
-/// can be written.
-std::unique_ptr<LineReader> edited_lines();
+/// Turns that somebody types, with a prompt, editing, `help`, and a history that is kept in the user's state folder
+/// where that can be written. Pasted lines are one turn; Alt+Enter, or a \ at the end of a line, begins another line of
+/// the same turn. `help` must live as long as the reader.
+std::unique_ptr<LineReader> edited_lines(const TypingHelp& help);
 
 /// Lines of stdin as they come.
 std::unique_ptr<LineReader> plain_lines();

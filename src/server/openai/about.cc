@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai/about.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <filesystem>
 #include <limits>
+#include <utility>
 
+#include "base/clock.h"
+#include "base/printable.h"
 #include "engine/model_impl.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
@@ -80,25 +85,41 @@ Json field_limits_json() {
   return out;
 }
 
+Json model_json(const ServedModel& served) {
+  const ModelInfo& info = served.model->info();
+  const Json meta{{"n_ctx", served.context},        {"n_ctx_train", info.ctx_train}, {"n_params", info.n_params},
+                  {"n_embd", info.n_embd},          {"n_layer", info.n_layer},       {"n_vocab", info.n_vocab},
+                  {"size", info.weight_bytes},      {"architecture", info.arch},     {"name", info.name},
+                  {"weight_type", info.weight_type}};
+  return {{"id", served.name},
+          {"object", "model"},
+          {"created", served.started},
+          {"owned_by", "winnow"},
+          {"max_model_len", served.context},
+          {"meta", meta}};
+}
+
 }  // namespace
 
-std::string name_of(const Model& model) { return std::filesystem::path(model.info().path).stem().string(); }
+ServedModel::ServedModel(std::shared_ptr<const Model> of, const ServerOptions& options)
+    : model(std::move(of)),
+      name(options.alias.empty() ? std::filesystem::path(model->info().path).stem().string() : options.alias),
+      context(options.defaults.context > 0 ? options.defaults.context : model->info().context),
+      started(seconds_since_1970()) {}
 
 HttpReply health_reply(Health health) {
   if (health == Health::draining) return error_reply(std::make_exception_ptr(ShuttingDown()));
   return {.body = R"({"status":"ok"})"};
 }
 
-HttpReply models_reply(const Model& model, int context, std::int64_t started) {
-  const ModelInfo& info = model.info();
-  const Json meta{{"n_ctx", context},          {"n_ctx_train", info.ctx_train},
-                  {"n_params", info.n_params}, {"n_embd", info.n_embd},
-                  {"n_layer", info.n_layer},   {"n_vocab", info.n_vocab},
-                  {"size", info.weight_bytes}, {"architecture", info.arch},
-                  {"name", info.name},         {"weight_type", info.weight_type}};
-  const Json one{{"id", name_of(model)}, {"object", "model"},        {"created", started},
-                 {"owned_by", "winnow"}, {"max_model_len", context}, {"meta", meta}};
-  return {.body = text_of({{"object", "list"}, {"data", Json::array({one})}})};
+HttpReply models_reply(const ServedModel& served) {
+  return {.body = text_of({{"object", "list"}, {"data", Json::array({model_json(served)})}})};
+}
+
+HttpReply model_reply(const ServedModel& served, const std::string& name) {
+  if (name != served.name)
+    throw ApiError(404, fmt::format("there is no model {}: this server has {}", brief(name), served.name));
+  return {.body = text_of(model_json(served))};
 }
 
 HttpReply slots_reply(const EngineThread& engine) {
@@ -107,13 +128,13 @@ HttpReply slots_reply(const EngineThread& engine) {
   return {.body = text_of(out)};
 }
 
-HttpReply props_reply(const Model& model, const ServerOptions& options, int context, int threads) {
+HttpReply props_reply(const ServedModel& served, const ServerOptions& options, int threads) {
   const auto& scheduler = options.engine.scheduler;
   const bool limited = scheduler.memory != std::numeric_limits<std::size_t>::max();
   Json defaults = generation_json(options.defaults.generate);
   defaults["winnow"] = keeping_field(options.defaults);
-  return {.body = text_of({{"model", name_of(model)},
-                           {"n_ctx", context},
+  return {.body = text_of({{"model", served.name},
+                           {"n_ctx", served.context},
                            {"total_slots", scheduler.parallel},
                            {"max_queue_requests", options.engine.waiting},
                            {"max_itl_ms", scheduler.max_itl.count()},
@@ -123,7 +144,7 @@ HttpReply props_reply(const Model& model, const ServerOptions& options, int cont
                            {"field_limits", field_limits_json()},
                            {"default_generation_settings", defaults},
                            {"methods", methods_json()},
-                           {"chat_template", text_or_null(model.impl().vocab.chat_template())},
+                           {"chat_template", text_or_null(served.model->impl().vocab.chat_template())},
                            {"build_info", std::string("winnow ") + kVersion}})};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "server/engine_thread.h"
@@ -14,13 +15,22 @@ namespace winnow::server {
 /// Whether the server takes requests.
 enum class Health : std::uint8_t { ok, draining };
 
-/// What the model is called: its file's name without `.gguf`.
-std::string name_of(const Model& model);
+/// The model as clients see it.
+struct ServedModel {
+  ServedModel(std::shared_ptr<const Model> model, const ServerOptions& options);
 
-/// What the routes about the server answer, at once.
+  std::shared_ptr<const Model> model;
+  std::string name;      ///< the option's, else the file's name without `.gguf`
+  int context;           ///< the most tokens of a prompt and its answer
+  std::int64_t started;  ///< seconds since 1970
+};
+
+/// Replies of the routes about the server, made at once.
 HttpReply health_reply(Health health);
-HttpReply models_reply(const Model& model, int context, std::int64_t started);
+HttpReply models_reply(const ServedModel& served);
+/// Throws ApiError where `name` is not that of the model.
+HttpReply model_reply(const ServedModel& served, const std::string& name);
 HttpReply slots_reply(const EngineThread& engine);
-HttpReply props_reply(const Model& model, const ServerOptions& options, int context, int threads);
+HttpReply props_reply(const ServedModel& served, const ServerOptions& options, int threads);
 
 }  // namespace winnow::server

@@ -1,7 +1,7 @@
 // The conversation: messages go to /v1/chat/completions, the answer comes as a stream.
 
 const chat = {
-  messages: [], // as the server reads them
+  turns: [], // { text, message, answer }, as they are kept
   running: null, // AbortController of the answer that comes
   methods: new Map(), // name -> what /props says of it
 };
@@ -20,6 +20,7 @@ function fillOptions(props) {
   byId("protocol").value = keep.protocol;
   byId("max-tokens").value = defaults.max_tokens;
   byId("temperature").value = Math.round(defaults.temperature * 100) / 100;
+  restoreChoices();
   describeMethod();
 }
 
@@ -39,12 +40,21 @@ function keeping() {
 }
 
 function contentOf(text, message) {
-  if (!text) return message;
+  if (!text || !message) return text || message;
   return [{ type: "text", text: `${text}\n` }, { type: "text", text: message }];
 }
 
-function bodyOf() {
-  const body = { messages: chat.messages, stream: true, stream_options: { include_usage: true }, winnow: keeping() };
+/** The conversation as the server reads it, up to a new message. */
+function messagesWith(turn) {
+  const system = byId("system").value.trim();
+  const messages = system ? [{ role: "system", content: system }] : [];
+  for (const { text, message, answer } of chat.turns)
+    messages.push({ role: "user", content: contentOf(text, message) }, { role: "assistant", content: answer.text });
+  return [...messages, { role: "user", content: contentOf(turn.text, turn.message) }];
+}
+
+function bodyOf(turn) {
+  const body = { messages: messagesWith(turn), stream: true, stream_options: { include_usage: true }, winnow: keeping() };
   if (byId("max-tokens").value) body.max_tokens = Number(byId("max-tokens").value);
   if (byId("temperature").value) body.temperature = Number(byId("temperature").value);
   return body;
@@ -78,29 +88,59 @@ function isAtEnd() {
   return log.scrollHeight - log.scrollTop - log.clientHeight < 40;
 }
 
-/** Shows a text as it grows, now and then: a fast model says more than a page can draw. */
+/** Shows an answer as it grows, now and then: a fast model says more than a page can draw. Blocks that are complete
+ *  are drawn once. */
 class Growing {
   constructor(element) {
-    this.node = element.appendChild(document.createTextNode(""));
-    this.held = "";
+    this.element = element;
     this.timer = null;
+    this.open = []; // nodes that may still change
+  }
+  /** Draws all of `text` anew, as Markdown or as it is. */
+  draw(text) {
+    this.text = text;
+    this.drawn = 0; // the length of what is settled
+    this.element.replaceChildren();
+    this.show();
   }
   add(text) {
-    this.held += text;
+    this.text += text;
     this.timer ??= setTimeout(() => this.show(), 40);
   }
   show() {
     clearTimeout(this.timer);
     this.timer = null;
     const atEnd = isAtEnd();
-    this.node.appendData(this.held);
-    this.held = "";
+    for (const node of this.open) node.remove();
+    const rest = this.text.slice(this.drawn);
+    const settled = isMarkdown() ? settledLength(rest) : 0;
+    if (settled) this.element.append(...markdown(rest.slice(0, settled)));
+    this.drawn += settled;
+    this.open = isMarkdown() ? markdown(rest.slice(settled)) : [make("p", {}, rest)];
+    this.element.append(...this.open);
     follow(atEnd);
   }
 }
 
+const isMarkdown = () => byId("markdown").checked;
+
+/** An answer in its place, drawn anew when the reader wants to see it otherwise. */
+function showAnswer(said, text) {
+  const shown = new Growing(said);
+  shown.draw(text);
+  byId("markdown").addEventListener("change", () => shown.draw(shown.text));
+  return shown;
+}
+
 function figure(name, value) {
   return make("div", {}, make("dt", {}, name), make("dd", {}, value));
+}
+
+/** The method as it was asked for: `auto` stands for a long spec, which its title tells. */
+function cacheFigure({ winnow, kv }) {
+  const figures = figure("Cache", spelled(kv === "auto" ? kv : winnow.spec, winnow.budget));
+  if (kv === "auto") figures.title = winnow.spec;
+  return figures;
 }
 
 function figuresOf(answer) {
@@ -111,7 +151,7 @@ function figuresOf(answer) {
   return make(
     "dl",
     { className: "figures" },
-    figure("Cache", spelled(winnow.spec, winnow.budget)),
+    cacheFigure(answer),
     figure("Prompt", `${read}, ${count(timings.prompt_ms)} ms`),
     figure("Answer", `${count(usage.completion_tokens)} tokens, ${count(timings.predicted_per_second, 1)} tokens/s`),
     figure("Entries per head", count(winnow.entries_per_head, 1)),
@@ -141,11 +181,11 @@ async function readAnswer(reply, shown, answer) {
   }
 }
 
-async function answerInto({ article, said }) {
-  const answer = { text: "" };
-  const shown = new Growing(said);
+async function answerInto({ article, said }, turn) {
+  const answer = { text: "", kv: keeping().kv };
+  const shown = showAnswer(said, "");
   try {
-    const body = JSON.stringify(bodyOf());
+    const body = JSON.stringify(bodyOf(turn));
     const headers = { "Content-Type": "application/json" };
     const reply = await ask("/v1/chat/completions", { method: "POST", headers, body, signal: chat.running.signal });
     await readAnswer(reply, shown, answer);
@@ -159,7 +199,7 @@ async function answerInto({ article, said }) {
     article.append(make("p", { className: cancelled ? "quiet" : "error" }, cancelled ? "Cancelled." : sentenceOf(error)));
   }
   follow(true);
-  return answer.text;
+  return answer;
 }
 
 function setRunning(controller) {
@@ -171,23 +211,21 @@ function setRunning(controller) {
 }
 
 async function send() {
-  const message = byId("message").value.trim();
-  const text = byId("text").value.trim();
-  if (chat.running || !(message || text)) return;
+  const turn = { message: byId("message").value.trim(), text: byId("text").value.trim() };
+  if (chat.running || !(turn.message || turn.text)) return;
   setRunning(new AbortController());
-  showMessage(text, message);
-  chat.messages.push({ role: "user", content: text && message ? contentOf(text, message) : text || message });
+  showMessage(turn.text, turn.message);
   byId("message").value = "";
   byId("text").value = "";
   byId("text-part").open = false;
   byId("progress").textContent = "Reading the prompt";
-  const said = await answerInto(addArticle("assistant", "winnow"));
-  if (said) {
-    chat.messages.push({ role: "assistant", content: said });
+  const answer = await answerInto(addArticle("assistant", "winnow"), turn);
+  if (answer.text) {
+    chat.turns.push({ ...turn, answer });
+    keepConversation();
   } else {
-    chat.messages.pop(); // so that roles go on taking turns
-    byId("message").value ||= message;
-    byId("text").value ||= text;
+    byId("message").value ||= turn.message;
+    byId("text").value ||= turn.text;
   }
   const fromCancel = document.activeElement === byId("cancel");
   setRunning(null);
@@ -207,7 +245,8 @@ function startChat() {
   });
   byId("cancel").addEventListener("click", () => chat.running?.abort());
   byId("clear").addEventListener("click", () => {
-    chat.messages = [];
+    chat.turns = [];
+    keepConversation();
     byId("log").replaceChildren(byId("log-empty"));
     byId("log-empty").hidden = false;
     byId("progress").textContent = "";
@@ -221,4 +260,6 @@ function startChat() {
     const [file] = event.target.files;
     if (file) byId("text").value = await file.text();
   });
+  byId("composer").addEventListener("input", keepChoices);
+  restoreConversation();
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/chat/line_reader.h"
+
+namespace winnow::cli {
+
+/// Help for the commands of a conversation while they are typed. Other lines need none.
+class CommandHelp : public TypingHelp {
+ public:
+  std::vector<std::string> completions(std::string_view line) const override;
+  bool is_path(std::string_view line) const override;
+  std::string hint(std::string_view line) const override;
+};
+
+}  // namespace winnow::cli
