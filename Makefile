@@ -9,11 +9,12 @@ FUZZ_TARGETS ?=
 # $(call BUILD,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends
 # the recipe. A folder that was configured with another ggml is configured anew: CMake would keep half of the old one.
 WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
-# CI compiles as a machine that has just been set up, without a cache.
-CCACHE = -DCMAKE_CXX_COMPILER_LAUNCHER=$(if $(CI),,$(shell command -v ccache))
+# CI compiles as a machine that has just been set up: without a cache, and so several files at a time.
+CCACHE = $(if $(CI),,$(shell command -v ccache))
+SPEED = -DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE) -DWINNOW_JUMBO=$(if $(CCACHE),OFF,ON)
 CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEPS; \
 	fresh=$$(grep -qsF "CMAKE_PREFIX_PATH:UNINITIALIZED=$$WINNOW_DEPS" build/$(1)/CMakeCache.txt || echo --fresh); \
-	cmake $$fresh --preset $(1) $(WERROR) $(CCACHE) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+	cmake $$fresh --preset $(1) $(WERROR) $(SPEED) $(2) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
 BUILD = $(call CONFIGURE,$(1),$(2)); cmake --build build/$(1)
 CLANG = -DCMAKE_C_COMPILER=$(word 1,$(shell command -v clang-16 clang)) -DCMAKE_CXX_COMPILER=$(word 1,$(shell command -v clang++-16 clang++))
 MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
@@ -84,4 +85,4 @@ format: ## clang-format over all sources
 	@$(SOURCES) | xargs $(CLANG_FORMAT) -i
 
 tidy: ## clang-tidy over all sources
-	@$(call CONFIGURE,tidy,$(PYTHON)); git ls-files 'src/*.cc' 'python/src/*.cc' | xargs -P 2 -n 4 clang-tidy -p build/tidy --quiet
+	@$(call CONFIGURE,tidy,$(PYTHON) -DWINNOW_JUMBO=OFF); git ls-files 'src/*.cc' 'python/src/*.cc' | xargs -P 2 -n 4 clang-tidy -p build/tidy --quiet

@@ -22,7 +22,7 @@ namespace winnow::papers {
 namespace {
 
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
-using Error = valijson::ValidationResults::Error;
+using SchemaError = valijson::ValidationResults::Error;
 
 struct Schema {
   nlohmann::json json;
@@ -135,8 +135,8 @@ std::string violation(const nlohmann::json& recipe) {
   const Adapter adapter(recipe);
   if (valijson::Validator().validate(schema().parsed, adapter, &results)) return {};
   // Each level says again that something below it is wrong. The deepest says what.
-  std::optional<Error> deepest;
-  for (Error error; results.popError(error);) {
+  std::optional<SchemaError> deepest;
+  for (SchemaError error; results.popError(error);) {
     if (!deepest || error.context.size() > deepest->context.size()) deepest = error;
   }
   if (!deepest) return "it is not as the schema says";

@@ -75,7 +75,7 @@ struct Common {
   Haystack haystack;
 };
 
-struct Cell {
+struct NeedlesCell {
   Kind kind;
   int length;
   std::optional<Borders::Place> place;
@@ -84,14 +84,14 @@ struct Cell {
 bool is_tuning(const Common& common) { return common.options.split == Split::tuning; }
 
 /// "tuning, word, at a border"
-std::string kind_label(const Common& common, const Cell& cell) {
+std::string kind_label(const Common& common, const NeedlesCell& cell) {
   std::string out = is_tuning(common) ? "tuning, " : "";
   out += cell.kind.name;
   if (cell.place) out += *cell.place == Borders::Place::at ? ", at a border" : ", off borders";
   return out;
 }
 
-std::string id_of(const Common& common, const Cell& cell, int number) {
+std::string id_of(const Common& common, const NeedlesCell& cell, int number) {
   std::string out = fmt::format("{}{}-{}", is_tuning(common) ? "tuning-" : "", cell.length, cell.kind.name);
   if (cell.place) out += fmt::format("-{}{}", *cell.place == Borders::Place::at ? "at" : "off", common.options.chunk);
   return fmt::format("{}-{}", out, number);
@@ -113,7 +113,7 @@ struct Drawn {
 };
 
 /// The same wherever the borders are.
-Drawn draw(const Common& common, const Cell& cell, Random& random) {
+Drawn draw(const Common& common, const NeedlesCell& cell, Random& random) {
   const auto& haystack = common.haystack;
   const auto before = needles::words_before(common.options.chunk);
   const auto rounds = 1 + before / haystack.size();  // so that there are words before
@@ -127,7 +127,7 @@ Drawn draw(const Common& common, const Cell& cell, Random& random) {
   return out;
 }
 
-Sample needles_sample(const Common& common, const Cell& cell, std::uint32_t seed, int number) {
+Sample needles_sample(const Common& common, const NeedlesCell& cell, std::uint32_t seed, int number) {
   const auto& options = common.options;
   const auto depths = options.depths.empty() ? std::vector{10, 30, 50, 70, 90} : options.depths;
   const int depth = depths[as_size(number) % depths.size()];

@@ -17,7 +17,7 @@ namespace winnow::server {
 
 namespace {
 
-using Json = nlohmann::json;
+using StoredJson = nlohmann::json;
 
 const std::string kFormatKey = "format";
 constexpr std::string_view kFormat = "winnow sessions 1";
@@ -36,17 +36,17 @@ std::string prefix_of(const std::string& owner) {
 std::string record_key(const SessionKey& key) { return prefix_of(key.owner) + key.name; }
 
 std::string print(const SessionRecord& record) {
-  Json messages = Json::array();
+  StoredJson messages = StoredJson::array();
   for (const auto& message : record.messages)
     messages.push_back({{"role", role_name(message.role)}, {"parts", message.parts}});
-  const Json json{{"id", record.id}, {"messages", messages}, {"turns", record.turns}, {"used", record.used}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const StoredJson json{{"id", record.id}, {"messages", messages}, {"turns", record.turns}, {"used", record.used}};
+  return json.dump(-1, ' ', false, StoredJson::error_handler_t::replace);
 }
 
 SessionRecord parse(const store::Bytes& bytes, const std::string& where, std::string_view name) {
   SessionRecord out;
   try {
-    const auto json = Json::parse(record_text(bytes));
+    const auto json = StoredJson::parse(record_text(bytes));
     for (const auto& message : json.at("messages"))
       out.messages.push_back({role_named(message.at("role")), message.at("parts")});
     json.at("id").get_to(out.id);

@@ -28,7 +28,7 @@ struct Wording {
 };
 
 /// All of a split.
-struct Words {
+struct WordLists {
   std::vector<Wording> wordings;
   std::vector<const char*> keys;
   std::vector<const char*> names;  ///< other names for keys
@@ -41,7 +41,7 @@ struct Words {
   std::vector<const char*> arguments;
 };
 
-const Words kTuning = {
+const WordLists kTuning = {
     {{"word", "The secret password of the {key} office is {answer}.",
       "According to the text above, what is the secret password of the {key} office?"},
      {"word", "The prize of the {key} lottery is a new {answer}.",
@@ -75,7 +75,7 @@ const Words kTuning = {
     {"rows", "files", "keys", "maps", "frames"},
     {"alpha", "beta", "gamma", "delta"}};
 
-const Words kTest = {
+const WordLists kTest = {
     {{"word", "{key} always carries a small {answer} in one pocket.",
       "In the text above, what does {key} always carry in one pocket?"},
      {"word", "The favorite painting of {key} shows a {answer}.",
@@ -108,7 +108,7 @@ const Words kTest = {
     {"pages", "lists", "blocks", "tables", "paths"},
     {"left", "right", "upper", "lower"}};
 
-const Words& words_of(Split split) { return split == Split::tuning ? kTuning : kTest; }
+const WordLists& words_of(Split split) { return split == Split::tuning ? kTuning : kTest; }
 
 const char* any_of_words(const std::vector<const char*>& of, Random& random) {
   return of[as_size(random.below(static_cast<int>(of.size())))];
@@ -135,7 +135,7 @@ std::string sentence(Split split, Random& random) {
 }
 
 std::string call(Split split, Random& random) {
-  const Words& words = words_of(split);
+  const WordLists& words = words_of(split);
   const auto* const verb = any_of_words(words.calls, random);
   const auto* const object = any_of_words(words.objects, random);
   const auto* const argument = any_of_words(words.arguments, random);
@@ -151,7 +151,7 @@ std::string answer_of(std::string_view kind, Split split, Random& random) {
   return kind == "uuid" ? made_up_uuid(random) : made_up_uuid(random).substr(0, kIdentifier);
 }
 
-const Wording& wording_of(std::string_view kind, const Words& words, Random& random) {
+const Wording& wording_of(std::string_view kind, const WordLists& words, Random& random) {
   std::vector<const Wording*> of_kind;
   for (const auto& wording : words.wordings) {
     if (wording.kind == kind) of_kind.push_back(&wording);
@@ -201,7 +201,7 @@ const Kind& kind_of(const std::string& name) {
 }
 
 Hidden made_up(Shape shape, const Kind& kind, Split split, Random& random) {
-  const Words& words = words_of(split);
+  const WordLists& words = words_of(split);
   const int count = count_alike(shape);
   const Wording& wording = wording_of(kind.name, words, random);
   const auto answers = different_answers(kind, count, split, random);
