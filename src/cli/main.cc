@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
+#include "cli/exit_codes.h"
 #include "cli/help.h"
 #include "cli/last_words.h"
 #include "cli/run/report.h"
@@ -25,10 +26,6 @@
 namespace winnow::cli {
 
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kWrongUsage = 2;
-constexpr int kInterrupted = 130;
 
 int fail(int code, const char* what) {
   std::fprintf(stderr, "winnow: %s\n", printable(what).c_str());

@@ -223,7 +223,8 @@ Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
       out.stages = std::move(prompt.stages);
     }
   } else {
-    out.source = std::make_shared<AskingSource>(asked.documents, std::move(prompt.prompt.question), asked.keeping.ask);
+    out.source = std::make_shared<AskingSource>(asked.documents, room_.shelf->place(),
+                                                std::move(prompt.prompt.question), asked.keeping.ask);
   }
   out.keep = asked.keeping.keep;
   out.generate = asked.generate;

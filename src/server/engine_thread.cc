@@ -319,13 +319,17 @@ void EngineThread::end_all() {
   });
 }
 
-void EngineThread::stop() {
-  if (!impl_->thread.joinable()) return;
+void EngineThread::request_stop() {
   {
     const std::lock_guard lock(impl_->mail_mutex);
     impl_->stopping = true;
   }
   impl_->mail_came.notify_one();
+}
+
+void EngineThread::stop() {
+  if (!impl_->thread.joinable()) return;
+  request_stop();
   impl_->thread.join();
 }
 

@@ -112,6 +112,8 @@ class EngineThread {
   void close();
   /// Ends all requests, which hear of ShuttingDown.
   void end_all();
+  /// Has the thread end what it does, and does not wait for it.
+  void request_stop();
   /// Ends the thread; listeners hear nothing any more.
   void stop();
 

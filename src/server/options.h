@@ -37,6 +37,7 @@ struct ServerOptions {
   std::optional<TlsFiles> tls;       ///< none: plain HTTP
   std::vector<ApiKey> keys;          ///< empty: everybody may use the server
   std::vector<std::string> origins;  ///< of web pages that may use it, besides those of this machine; `*`: all
+  std::vector<std::string> names;    ///< by which it may be called, besides `localhost` and `host`; `*`: all
   std::string documents;             ///< where they are kept, as DocumentStore has it; empty: nowhere
   std::chrono::seconds drain_time{30};
   RequestLogging log = RequestLogging::text;

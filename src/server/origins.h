@@ -9,7 +9,8 @@
 
 namespace winnow::server {
 
-/// Which web pages may use the server (CORS): those of this machine, those that it serves itself, and a list.
+/// Which web pages may use the server (CORS): those of this machine, those that it serves itself, and a list. REQUIRES:
+/// the requests call it by a name that it has (Hosts).
 class Origins {
  public:
   explicit Origins(std::vector<std::string> origins) : origins_(std::move(origins)) {}

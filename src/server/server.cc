@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server.h"
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <csignal>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/http/listener.h"
+#include "server/signals.h"
 #include "server/site.h"
 
 namespace winnow::server {
@@ -29,16 +29,17 @@ class Server {
         engine_(model, session, options.engine, [this](std::function<void()> action) { post(std::move(action)); }),
         site_(std::move(model), options, engine_, [this](std::function<void()> action) { post(std::move(action)); }),
         listener_(context_, options.host, options.port, options.tls),
-        signals_(context_, SIGINT, SIGTERM),
         tick_(context_) {}
 
   ~Server() = default;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  Ending run(const std::function<void(const std::string&)>& on_listening) {
-    listener_.start(site_, options_.http);
-    wait_for_signal();
+  Ending run(const std::function<void(const std::string&)>& on_listening, std::function<void()> give_up) {
+    const Signals signals({.drain = [this] { post([this] { drain(); }); },
+                           .stop = [this] { stop_at_once(); },
+                           .give_up = std::move(give_up)});
+    listener_.start(room_);
     if (listener_.reach() == Reach::others && options_.keys.empty())
       log().warn("other machines that reach {} may use the server, for it has no key: give --api-key or --api-key-file",
                  options_.host);
@@ -52,16 +53,11 @@ class Server {
  private:
   void post(std::function<void()> action) { net::post(context_, std::move(action)); }
 
-  void wait_for_signal() {
-    signals_.async_wait([this](const error_code& error, int /*signal*/) {
-      if (error) return;
-      if (!draining_since_) {
-        drain();
-        return wait_for_signal();
-      }
-      ending_ = Ending::stopped;
-      context_.stop();
-    });
+  void stop_at_once() {
+    ending_ = Ending::stopped;
+    site_.request_stop();
+    engine_.request_stop();
+    context_.stop();
   }
 
   void drain() {
@@ -92,20 +88,20 @@ class Server {
   const ServerOptions& options_;
   EngineThread engine_;
   Site site_;
+  HttpRoom room_{site_, options_.http};
   net::io_context context_{1};
   Listener listener_;
-  net::signal_set signals_;
   net::steady_timer tick_;
   std::optional<Clock::time_point> draining_since_;
   bool ended_all_ = false;
-  Ending ending_ = Ending::drained;
+  std::atomic<Ending> ending_ = Ending::drained;
 };
 
 }  // namespace
 
 Ending serve(std::shared_ptr<const Model> model, const SessionOptions& session, const ServerOptions& options,
-             const std::function<void(const std::string&)>& on_listening) {
-  return Server(std::move(model), session, options).run(on_listening);
+             const std::function<void(const std::string&)>& on_listening, std::function<void()> give_up) {
+  return Server(std::move(model), session, options).run(on_listening, std::move(give_up));
 }
 
 }  // namespace winnow::server

@@ -16,8 +16,9 @@ enum class Ending : std::uint8_t { drained, stopped };
 
 /// Serves a model until the process gets SIGINT or SIGTERM. After the first signal running requests end within the
 /// drain time, the second one stops at once. `on_listening` gets the address (`http://127.0.0.1:8080`) when the port is
-/// open. Throws UsageError, InputError (the port is taken), MemoryError.
+/// open. `give_up` ends the process where something goes on in spite of that (Signals). Throws UsageError, InputError
+/// (the port is taken), MemoryError.
 Ending serve(std::shared_ptr<const Model> model, const SessionOptions& session, const ServerOptions& options,
-             const std::function<void(const std::string&)>& on_listening);
+             const std::function<void(const std::string&)>& on_listening, std::function<void()> give_up);
 
 }  // namespace winnow::server

@@ -24,6 +24,12 @@ ApiError not_remembered(const std::string& id) {
                            brief(id))};
 }
 
+std::vector<std::string> host_names(const ServerOptions& options) {
+  auto out = options.names;
+  out.push_back(options.host);
+  return out;
+}
+
 }  // namespace
 
 Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http)
@@ -32,6 +38,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
       engine_(engine),
       to_http_(std::move(to_http)),
       keys_(options.keys),
+      hosts_(host_names(options)),
       origins_(options.origins),
       sessions_(options.sessions),
       metrics_(std::make_unique<Metrics>(served_.name, options.engine.scheduler.memory)),
@@ -89,17 +96,17 @@ void Site::add_about() {
 
 void Site::add_now(const std::string& path, Access access, const std::function<HttpReply(const HttpHead&)>& reply) {
   router_.add({"GET", path, access,
-               [this, reply](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
+               [this, reply](const HttpHead& head, const HttpBody&, const std::shared_ptr<Responder>& to) {
                  answer(*to, asker_of(head), [&] { to->send(reply(head)); });
                }});
 }
 
 void Site::add_text_route(const std::string& path, TextRoute route) {
   router_.add({"POST", path, Access::key_holders,
-               [this, route](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
+               [this, route](const HttpHead& head, HttpBody body, std::shared_ptr<Responder> to) {
                  workers_.post([this, route, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
                    answer(*to, asker, [&] {
-                     const RequestJson json = parse_body(body);
+                     const RequestJson json = parse_body(body.text());
                      Fields fields(json);
                      to->send(route(*served_.model, fields, served_.context));
                    });
@@ -109,16 +116,16 @@ void Site::add_text_route(const std::string& path, TextRoute route) {
 
 void Site::add_answers(const std::string& path, Surface surface) {
   router_.add({"POST", path, Access::key_holders,
-               [this, surface](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
+               [this, surface](const HttpHead& head, HttpBody body, std::shared_ptr<Responder> to) {
                  workers_.post([this, surface, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
-                   answer(*to, asker, [&] { asking_->ask(surface, asker, body, to); });
+                   answer(*to, asker, [&] { asking_->ask(surface, asker, body.text(), to); });
                  });
                }});
 }
 
 void Site::add_kept(const std::string& path) {
   router_.add({"GET", path, Access::key_holders,
-               [this](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
+               [this](const HttpHead& head, const HttpBody&, const std::shared_ptr<Responder>& to) {
                  const auto asker = asker_of(head);
                  const auto found = finished_.find(head.parameter, asker.key);
                  workers_.post([this, found, to, asker, id = head.parameter] {
@@ -133,7 +140,7 @@ void Site::add_kept(const std::string& path) {
 void Site::add_sessions(const std::string& path) {
   const auto add = [this](const std::string& method, const std::string& at, auto reply) {
     router_.add({method, at, Access::key_holders,
-                 [this, reply](const HttpHead& head, const std::string&, const std::shared_ptr<Responder>& to) {
+                 [this, reply](const HttpHead& head, const HttpBody&, const std::shared_ptr<Responder>& to) {
                    store_workers_.post([this, reply, asker = asker_of(head), name = head.parameter, to] {
                      answer(*to, asker, [&] { to->send(reply(sessions_.store(), SessionKey{asker.key, name})); });
                    });
@@ -152,7 +159,9 @@ Asker Site::asker_of(const HttpHead& head) const {
 HttpReply Site::refused(const std::exception_ptr& why, const Asker& asker) const {
   HttpReply reply = error_reply(why);
   metrics_->rejected(reason_of(why));
-  log_->write({.path = asker.path, .key = asker.key_name, .status = reply.status, .reason = reason_of(why)});
+  RequestRecord record{.path = asker.path, .key = asker.key_name, .status = reply.status, .reason = reason_of(why)};
+  if (reply.status >= 500) record.message = sentence_of(why);
+  log_->write(record);
   return reply;
 }
 
@@ -169,6 +178,9 @@ bool Site::answers_head(const HttpHead& head, HttpReply& reply) const {
     reply = refused(std::make_exception_ptr(ApiError(status, sentence)), asker_of(head));
     return true;
   };
+  if (!hosts_.allow(head))
+    return refuse(403, fmt::format("this server is not called {}: allow the name with --allowed-host",
+                                   brief(host_of(head.header("host")))));
   if (!origins_.allow(head))
     return refuse(403, fmt::format("pages of {} may not use this server: allow them with --cors-origin",
                                    brief(head.header("origin"))));
@@ -195,7 +207,9 @@ bool Site::answers_head(const HttpHead& head, HttpReply& reply) const {
   return true;
 }
 
-void Site::handle(HttpHead head, std::string body, std::shared_ptr<Responder> to) {
+bool Site::takes_body(const HttpHead& head) const { return router_.find(head.method, head.path)->takes_body(); }
+
+void Site::handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) {
   ++active_;
   const Route& route = *router_.find(head.method, head.path);
   auto parameter = parameter_of(route, head.path);
@@ -209,6 +223,12 @@ void Site::handle(HttpHead head, std::string body, std::shared_ptr<Responder> to
 
 HttpReply Site::refusal(int status, const std::string& sentence) const {
   return refused(std::make_exception_ptr(ApiError(status, sentence)), {});
+}
+
+void Site::request_stop() {
+  workers_.request_stop();
+  store_workers_.request_stop();
+  documents_.request_stop();
 }
 
 void Site::stop() {

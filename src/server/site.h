@@ -14,6 +14,7 @@
 #include "server/documents/questions.h"
 #include "server/documents/routes.h"
 #include "server/engine_thread.h"
+#include "server/hosts.h"
 #include "server/http/router.h"
 #include "server/kept/finished.h"
 #include "server/keys.h"
@@ -35,14 +36,19 @@ class Site : public HttpHandler {
   /// `to_http` does something in the thread for HTTP. Throws InputError for sessions that cannot be kept.
   Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http);
 
-  std::vector<Header> headers_for(const HttpHead& head) const override { return origins_.headers_for(head); }
+  std::vector<Header> headers_for(const HttpHead& head) const override {
+    return hosts_.allow(head) ? origins_.headers_for(head) : std::vector<Header>();
+  }
   bool answers_head(const HttpHead& head, HttpReply& reply) const override;
-  void handle(HttpHead head, std::string body, std::shared_ptr<Responder> to) override;
+  bool takes_body(const HttpHead& head) const override;
+  void handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) override;
   void finished() override { --active_; }
   HttpReply refusal(int status, const std::string& sentence) const override;
 
   /// No requests are taken any more.
   void drain() { health_ = Health::draining; }
+  /// Has the workers end what they do, and does not wait for it. Any thread may call.
+  void request_stop();
   /// Ends the workers: from now on only the thread for HTTP is at work.
   void stop();
   /// Requests that are being answered.
@@ -68,6 +74,7 @@ class Site : public HttpHandler {
   EngineThread& engine_;
   Post to_http_;
   Keys keys_;
+  Hosts hosts_;
   Origins origins_;
   Router router_;
   Sessions sessions_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "base/stop_scope.h"
 
 namespace winnow::server {
 
@@ -19,10 +20,16 @@ Workers::Workers(int threads) : pool_(std::make_unique<Pool>(threads)) {}
 Workers::~Workers() { stop(); }
 
 void Workers::stop() {
+  request_stop();
   pool_->threads.stop();
   pool_->threads.join();
 }
 
-void Workers::post(std::function<void()> action) { boost::asio::post(pool_->threads, std::move(action)); }
+void Workers::post(std::function<void()> action) {
+  boost::asio::post(pool_->threads, [token = stop_.get_token(), action = std::move(action)] {
+    const StopScope scope(token);
+    action();
+  });
+}
 
 }  // namespace winnow::server

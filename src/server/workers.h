@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 namespace winnow::server {
 
@@ -12,13 +13,16 @@ class Workers {
   explicit Workers(int threads);
   ~Workers();
 
-  /// Waits for what has begun; the rest is dropped.
+  /// Has what has begun end where it looks for that (StopScope).
+  void request_stop() { stop_.request_stop(); }
+  /// The same, and waits for its end; the rest is dropped.
   void stop();
 
   void post(std::function<void()> action);
 
  private:
   struct Pool;
+  std::stop_source stop_;
   std::unique_ptr<Pool> pool_;
 };
 

@@ -146,7 +146,7 @@ TEST(Json, has_as_many_values_as_are_allowed) {
   EXPECT_THROW(parse_json<Json>(text, {.kept = 0, .values = 6}), JsonError) << "those that are not kept, too";
 }
 
-/// An ordered object looks at all of its members for each: hours for so many.
+/// An ordered object looks at all of its members for each: 5 * 10^11 comparisons here.
 TEST(Json, takes_very_many_members_in_their_order) {
   constexpr int kMembers = 1'000'000;
   std::string text = "{";

@@ -76,12 +76,14 @@ std::string path_of(std::string_view line) {
 
 extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
   static winnow::test::FuzzedServer server;
+  static const auto bodies = std::make_shared<winnow::server::ByteAccount>(std::size_t{1} << 20);
   const std::string_view input(data, size);
   const auto line = std::min(input.find('\n'), size);
   const auto answer = std::make_shared<Collected>(server.loop());
   const auto guard = boost::asio::make_work_guard(server.loop());
   server.site().handle({"POST", path_of(input.substr(0, line)), {}},
-                       std::string(input.substr(std::min(line + 1, size))), answer);
+                       {std::string(input.substr(std::min(line + 1, size))), winnow::server::ByteShare(bodies)},
+                       answer);
   server.loop().restart();
   server.loop().run();
   server.site().finished();

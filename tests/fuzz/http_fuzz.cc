@@ -46,15 +46,14 @@ net::awaitable<void> talk(tcp::socket& client, std::string bytes, std::string& r
 
 extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
   static winnow::test::FuzzedServer server;
+  static winnow::server::HttpRoom room(server.site(), server.limits());
   Pair pair(server.loop());
   std::string replies;
   net::co_spawn(server.loop(), talk(pair.client, std::string(data, size), replies), net::detached);
-  net::co_spawn(server.loop(),
-                winnow::server::serve_connection(std::move(pair.server), nullptr, server.site(), server.limits()),
-                net::detached);
+  net::co_spawn(server.loop(), winnow::server::serve_connection(std::move(pair.server), nullptr, room), net::detached);
   server.loop().restart();
   server.loop().run();
-  if (server.site().active() != 0) std::abort();
+  if (server.site().active() != 0 || room.replies->held() != 0) std::abort();
   if (!replies.empty() && !replies.starts_with("HTTP/1.")) std::abort();
   // A sentence that repeats what was sent has no line ends.
   if (replies.find("HTTP/1.1 500 Internal Server Error\r\n") != std::string::npos) std::abort();

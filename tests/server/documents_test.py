@@ -209,7 +209,8 @@ def test_a_store_that_is_gone_and_comes_back(model):
         server.good(DOCUMENTS, {"name": "a", "text": words(33)})
         redis.stop()
         for status, reply in (server.get(DOCUMENTS), server.get(one("a")), remove(server, "a"), server.post(DOCUMENTS, {"name": "b", "text": words(9)})):
-            assert status == 503 and sentence(reply, "cannot be reached")["code"] == "store_unavailable", reply
+            assert status == 503 and sentence(reply, "the documents in the server's store cannot be reached")["code"] == "store_unavailable", reply
+            assert redis.url(0) not in json.dumps(reply) and redis.url(0) in server.said(), "its place is for the log"
         assert server.get("/health")[0] == 200 and server.good("/v1/completions", {"prompt": "x", "max_tokens": 2})
         redis.start()
         assert names(server) == ["a"]

@@ -244,6 +244,9 @@ BODIES = {
     "100 levels": b'{"prompt": ' + b"[" * 100 + b"]" * 100 + b"}",
     "60,000 levels": b'{"x": ' + b"[" * 60_000 + b"]" * 60_000 + b"}",
     "two values": b'{"prompt": "x"} {"prompt": "x"}',
+    "a name twice": b'{"prompt": "x", "n": 1, "prompt": "x"}',
+    "a name twice below": b'{"prompt": "x", "y": [{"z": 1, "\\u007a": 1}]}',
+    "very many values": b'{"prompt": "x", "y": [' + b"1," * (1 << 20) + b"1]}",
 }
 
 
@@ -251,6 +254,14 @@ BODIES = {
 @pytest.mark.parametrize("path", [CHAT, COMPLETION, "/tokenize", "/detokenize", "/apply-template"])
 def test_a_body_that_cannot_be_read(server, path, name):
     assert refused(server, path, BODIES[name])["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("field", ["tools", "response_format"])
+def test_a_field_of_very_many_members_that_comes_twice(server, field):
+    members = ",".join(f'"m{i}": {i}' for i in range(400_000))
+    once, twice = (f'{{"messages": [{{"role": "user", "content": "x"}}], {", ".join([f""" "{field}": {{{members}}}"""] * count)}}}' for count in (1, 2))
+    assert f"has {field} twice" in refused(server, CHAT, twice)["message"]
+    assert refused(server, CHAT, once)["message"]
 
 
 def test_very_many_fields_are_read_in_good_time(server):

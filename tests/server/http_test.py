@@ -57,10 +57,10 @@ NO_HTTP = {
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x11" * 50 + b"\r\n\r\n",
     "another version": b"GET /health HTTP/3.9\r\n\r\n",
     "a header without a colon": b"GET /health HTTP/1.1\r\nhost\r\n\r\n",
-    "a negative length": b"POST /tokenize HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-    "two lengths": b"POST /tokenize HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nxxxxx",
-    "a length that is no number": b"POST /tokenize HTTP/1.1\r\nContent-Length: 5x\r\n\r\nxxxxx",
-    "a chunk that is no number": b"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nxx\r\n",
+    "a negative length": b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+    "two lengths": b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nxxxxx",
+    "a length that is no number": b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5x\r\n\r\nxxxxx",
+    "a chunk that is no number": b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nxx\r\n",
 }
 
 
@@ -71,24 +71,55 @@ def test_what_is_no_http(server, name):
     sentence(json.loads(body), "no HTTP request")
 
 
-@pytest.mark.parametrize("header", [b"X: " + b"x" * 20_000, b"\r\n".join(b"X%d: y" % i for i in range(3000)), b"x" * 20_000])
-def test_a_header_that_is_too_long(server, header):
-    reply = reply_to(server, b"GET /health HTTP/1.1\r\n" + header + b"\r\n\r\n")
-    assert reply is not None and reply[0] == 431 and "16384" in sentence(json.loads(reply[2]))["message"]
+@pytest.mark.parametrize("header, limit", [(b"X: " + b"x" * 20_000, "16384 bytes"), (b"\r\n".join(b"X%d: y" % i for i in range(3000)), "100 fields"), (b"x" * 20_000, "16384 bytes")])
+def test_a_header_that_is_too_long(server, header, limit):
+    reply = reply_to(server, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + header + b"\r\n\r\n")
+    assert reply is not None and reply[0] == 431 and limit in sentence(json.loads(reply[2]))["message"]
 
 
 def test_a_body_that_is_too_long(model):
     with Server(model, "--max-body", "1000") as one:
         assert one.post(COMPLETION, GOOD)[0] == 200
-        for data in (post_bytes(COMPLETION, b"x" * 1001), post_bytes(COMPLETION, b"x" * 3_000_000), b"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
+        for data in (post_bytes(COMPLETION, b"x" * 1001), post_bytes(COMPLETION, b"x" * 3_000_000), b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
             status, _, body = reply_to(one, data)
             assert status == 413 and "1000" in sentence(json.loads(body))["message"]
         assert one.get("/health")[0] == 200
 
 
+@pytest.mark.parametrize("head", [
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5;",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5;",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000\r\n\r\n",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000\r\n\r\n",
+])  # fmt: skip
+def test_who_has_no_key_takes_no_memory(model, head):
+    """Ten clients send as much as they can, up to 30 MB each; the server has hardly more than before."""
+    with Server(model, "--api-key", "secret") as one:
+        assert one.get("/health")[0] == 200
+        before = one.peak_bytes()
+        clients = [one.connect() for _ in range(10)]
+        for client in clients:
+            with contextlib.suppress(OSError):  # it closes before all has been sent
+                client.sendall(head)
+                for _ in range(30):
+                    client.sendall(b"x" * 1_000_000)
+        assert one.peak_bytes() - before < 4_000_000
+        for client in clients:
+            client.close()
+        assert one.get("/health")[0] == 200
+
+
+def test_a_body_that_a_route_does_not_take(server):
+    """The route answers, and the bytes are no request."""
+    for method in ("GET", "DELETE", "HEAD"):
+        reply = reply_to(server, method.encode() + b" /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 51\r\n\r\nGET /slots HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert reply is not None and reply[0] == (405 if method == "DELETE" else 200) and reply[1]["Connection"] == "close"
+
+
 def test_a_chunked_body(server):
     chunks = b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in GOOD) + b"0\r\n\r\n"
-    status, _, body = reply_to(server, b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+    status, _, body = reply_to(server, b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
     assert status == 200 and json.loads(body)["usage"]["completion_tokens"] == 2
 
 
@@ -143,7 +174,7 @@ def test_slow_headers_are_cut_off_and_idle_clients_are_not_in_the_way(server):
     begin = time.monotonic()
     slow = [server.connect() for _ in range(100)]
     for client in slow:
-        client.sendall(b"GET /health HTTP/1.1\r\nX: ")
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
     assert server.post(COMPLETION, GOOD)[0] == 200
     while time.monotonic() - begin < 5:
         for client in slow:
@@ -162,7 +193,7 @@ def test_a_connection_too_many_is_told_so(model):
         wait_for(lambda: (reply_to(one, b"") or [0])[0] == 503)
         for client in held:
             client.close()
-        wait_for(lambda: reply_to(one, b"GET /health HTTP/1.1\r\n\r\n")[0] == 200)
+        wait_for(lambda: reply_to(one, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200)
 
 
 def test_a_client_that_goes_while_it_is_answered(server):
@@ -219,6 +250,26 @@ def test_keys(model, work):
         for headers in ({"Authorization": "Bearer first"}, {"Authorization": "bearer second key"}, {"X_Api_Key": "third"}):
             assert one.ask("POST", COMPLETION, GOOD, **headers)[0] == 200, headers
         assert one.get("/health")[0] == 200 and one.ask("OPTIONS", COMPLETION)[0] == 204
+
+
+def test_a_name_that_is_not_the_servers(model, work):
+    """A page of evil.example that has its name point to this machine seems to come from the server itself (DNS
+    rebinding)."""
+    with Server(model, "--sessions", f"{work}/s", "--documents", f"{work}/d", "--allowed-host", "chat.example", "--cors-origin", "https://evil.example") as one:
+        for host in ("evil.example", f"evil.example:{one.port}", "localhost.evil.example", "127.0.0.1.evil.example", ""):
+            for headers in ({}, {"Origin": f"http://{host}"}, {"Origin": f"https://{host}"}):
+                for method, path in (("POST", COMPLETION), ("GET", "/v1/sessions"), ("DELETE", "/v1/sessions/x"), ("POST", "/v1/documents"), ("GET", "/"), ("GET", "/health"), ("OPTIONS", COMPLETION)):
+                    status, got, body = one.ask(method, path, GOOD if method == "POST" else None, Host=host, **headers)
+                    assert status == 403 and "--allowed-host" in sentence(json.loads(body))["message"], (host, path)
+                    assert "Access-Control-Allow-Origin" not in got
+        for host in ("localhost", "LOCALHOST:1", "127.0.0.1", "127.1.2.3:80", "[::1]:8080", "192.168.7.7", "chat.example", "Chat.Example:443"):
+            assert one.ask("POST", COMPLETION, GOOD, Host=host, Origin=f"http://{host}")[0] == 200, host
+        assert one.ask("POST", COMPLETION, GOOD, Host="localhost", Origin="http://evil.example")[0] == 403
+    with Server(model, "--allowed-host", "*", "--api-key", "k") as one:
+        assert one.ask("POST", COMPLETION, GOOD, Host="evil.example", X_Api_Key="k")[0] == 200
+    with Server(model, "--host", "localhost", "--api-key", "k") as one:
+        assert one.ask("POST", COMPLETION, GOOD, Host="evil.example", X_Api_Key="k")[0] == 403
+        assert one.ask("POST", COMPLETION, GOOD, Host="localhost", X_Api_Key="k")[0] == 200
 
 
 def test_pages_of_this_machine_may_use_it_and_no_others(model):

@@ -28,6 +28,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
+import hostile_requests  # noqa: E402
 from program import PATIENCE, make_tiny_gguf  # noqa: E402
 from service import Server, post_bytes  # noqa: E402
 
@@ -100,7 +101,7 @@ class Load:
 
     def send_slowly(self, chance):
         with contextlib.closing(self.server.connect()) as client:
-            for byte in b"GET /health HTTP/1.1\r\nX-Slow: " + b"x" * chance.randint(1, 40):
+            for byte in b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"x" * chance.randint(1, 40):
                 client.sendall(bytes([byte]))
                 time.sleep(0.02)
 
@@ -128,12 +129,15 @@ class Load:
         path = chance.choice(["/health", "/slots", "/metrics", "/v1/models", "/props", "/nope"])
         assert self.server.ask("GET", path)[0] == (404 if path == "/nope" else 200)
 
+    def be_hostile(self, chance):
+        chance.choice(hostile_requests.ALL)(self.server, chance)
+
     # ---- all of them ------------------------------------------------------------------------------------------------
 
     def client(self, number):
         chance = random.Random(f"{self.seed}-{number}")
         acts = [self.answer] * 4 + [self.stream] * 2 + [self.go_away] * 4
-        acts += [self.read_slowly, self.close_one_side, self.send_slowly, self.stay_idle, self.send_nonsense, self.look]
+        acts += [self.read_slowly, self.close_one_side, self.send_slowly, self.stay_idle, self.send_nonsense, self.be_hostile, self.look]
         while not self.end.is_set():
             act = chance.choice(acts)
             try:

@@ -155,6 +155,7 @@ REFUSED = [
     ({"type": "thing"}, ".type"),
     ({"type": []}, ".type"),
     ({"type": ["string", 5]}, ".type"),
+    ({"type": ["string", "null", "string"]}, ".type"),
     ({"properties": []}, ".properties"),
     ({"properties": {"x": 5}}, ".properties.x"),
     ({"properties": {"x": False}}, ".properties.x"),
@@ -224,6 +225,9 @@ def test_a_format_that_cannot_be_is_refused(server, format, field):
 HOSTILE = {
     "deep": json.dumps(GOOD)[:-1] + ', "response_format": {"type": "json_schema", "json_schema": {"schema": ' + '{"items":' * 70 + "{}" + "}" * 73,
     "a chain": {"$ref": "#/$defs/0", "$defs": {**{str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(4000)}, "4000": {}}},
+    "many chains": {"properties": {f"p{i}": {"$ref": "#/$defs/0"} for i in range(900)}, "$defs": {str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(900)} | {"900": {}} | {f"x{i}": {} for i in range(4000)}},
+    "many types": {"type": ["string"] * 30_000, "enum": ["x"] * 30_000},
+    "many members": {"properties": {f"p{i}": {} for i in range(60_000)}},
     "a fan": {"$defs": {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(60)} | {"60": {"type": "null"}}, "$ref": "#/$defs/0"},
 }
 

@@ -98,6 +98,11 @@ class Server(Client):
         self.process.wait()
         self.errors.close()
 
+    def peak_bytes(self):
+        """The most that it has ever had resident."""
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return 1024 * int(re.search(r"^VmHWM:\s*(\d+) kB$", file.read(), re.MULTILINE)[1])
+
     def end(self, number=signal.SIGTERM):
         """Its exit code, and what it has said on stderr."""
         self.process.send_signal(number)
@@ -117,7 +122,7 @@ def sentence(reply, *parts):
 def post_bytes(path, body, **headers):
     """A request as it goes over a connection; its body is JSON, or bytes as they are."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(data)}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(data)}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode() + data
 
 

@@ -287,7 +287,7 @@ def test_a_redis_that_hangs_stops_sessions_alone(model):
         redis.process.send_signal(signal.SIGSTOP)
         stuck = [server.connect() for _ in range(4)]
         for client in stuck:
-            client.sendall(b"GET /v1/sessions HTTP/1.1\r\n\r\n")
+            client.sendall(b"GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert server.good(CHAT, {"messages": [user("hello")], "max_tokens": 2})
         assert server.good("/tokenize", {"content": "hello"})["count"] > 0
         redis.process.send_signal(signal.SIGCONT)
@@ -307,7 +307,8 @@ def test_servers_share_sessions_by_redis_which_may_go_and_come_back(model):
             second = text_of(say(other, "tale", said[1], way))
             redis.stop()
             status, reply = one.post(CHAT, {"messages": [said[2]], "winnow": {**way, "session": "tale"}})
-            assert status == 503 and sentence(reply, "127.0.0.1")
+            assert status == 503 and sentence(reply, "the sessions in the server's store cannot be reached")
+            assert redis.url(0) not in json.dumps(reply) and redis.url(0) in one.said(), "its place is for the log"
             redis.start()
             third = say(one, "tale", said[2], way)
             whole = [said[0], {"role": "assistant", "content": first}, said[1], {"role": "assistant", "content": second}, said[2]]

@@ -97,7 +97,7 @@ def test_old_versions_and_strangers_are_refused(server):
 
 def test_plain_http_is_told_to_use_tls(server):
     with plain(server) as client, client.makefile("rb") as stream:
-        client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         status, headers = read_head(stream)
         assert status == 400 and headers["Connection"] == "close"
         assert "use https" in json.loads(stream.read(int(headers["Content-Length"])))["error"]["message"]

@@ -58,6 +58,9 @@ void add_network_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--tls-key", r.tls_key, "key of that certificate (PEM, without a password)");
   serve.add_option("--cors-origin", server.origins,
                    "web pages that may use the server besides this machine's: https://chat.example, or * for all");
+  serve.add_option("--allowed-host", server.names,
+                   "name by which clients may call the server besides localhost, --host and addresses: "
+                   "chat.example, or * for all (default: no other)");
   serve.add_option("--max-body", r.max_body, "largest body of a request");
   serve.add_option("--max-connections", server.http.connections, "connections at a time")->check(counts_from(1));
 }

@@ -4,12 +4,14 @@
 #include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <limits>
 
 #include "base/format.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/commands.h"
+#include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "server/server.h"
 #include "winnow/error.h"
@@ -61,7 +63,11 @@ void serve_command(ServeOptions options) {
     if (options.server.log == server::RequestLogging::json) log().info(where);
     if (options.server.log == server::RequestLogging::text) tell(where + "\n");
   };
-  const auto ending = server::serve(model, options.session, options.server, say_where);
+  const auto give_up = [] {
+    log().warn("something did not stop in time, and is given up");
+    std::_Exit(kInterrupted);  // the stores are as after a kill
+  };
+  const auto ending = server::serve(model, options.session, options.server, say_where, give_up);
   if (ending == server::Ending::stopped) throw Interrupted("stopped");
 }
 

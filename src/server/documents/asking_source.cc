@@ -12,12 +12,13 @@ bool AskingSource::advance() {
   try {
     return asking_.advance();
   } catch (const documents::UnreadableError& error) {
+    const std::string sentence = place_.without(error.what());
     try {
       std::rethrow_exception(error.cause());
     } catch (const StoreError&) {
-      throw;
+      throw StoreError(sentence);
     } catch (const Error&) {
-      throw ApiError(409, error.what(), "winnow.documents", "document_unreadable");
+      throw ApiError(409, sentence, "winnow.documents", "document_unreadable");
     }
   }
 }

@@ -6,16 +6,17 @@
 
 #include "documents/asking.h"
 #include "engine/cache_source.h"
+#include "server/hidden_place.h"
 
 namespace winnow::server {
 
 /// A question over documents as a request among others.
 class AskingSource : public engine::CacheSource {
  public:
-  /// Throws what Asking throws.
-  AskingSource(std::vector<std::shared_ptr<const documents::Document>> documents, std::vector<Token> question,
-               const AskOptions& options)
-      : asking_(std::move(documents), std::move(question), options) {}
+  /// The documents are those of a store at the place. Throws what Asking throws.
+  AskingSource(std::vector<std::shared_ptr<const documents::Document>> documents, HiddenPlace place,
+               std::vector<Token> question, const AskOptions& options)
+      : asking_(std::move(documents), std::move(question), options), place_(std::move(place)) {}
 
   int tokens() const override { return asking_.tokens(); }
   std::size_t bytes(const Session::Impl& session) const override { return asking_.bytes(session); }
@@ -29,6 +30,7 @@ class AskingSource : public engine::CacheSource {
 
  private:
   documents::Asking asking_;
+  HiddenPlace place_;
   std::vector<float> logits_;
 };
 

@@ -99,7 +99,7 @@ void DocumentRoutes::add_to(Router& router) {
 
 void DocumentRoutes::add(Router& router, const std::string& method, const std::string& path, Work work) {
   router.add({method, path, Access::key_holders,
-              [this, work = std::move(work)](const HttpHead& head, std::string body, std::shared_ptr<Responder> to) {
+              [this, work = std::move(work)](const HttpHead& head, HttpBody body, std::shared_ptr<Responder> to) {
                 Asked asked{room_.asker_of(head), head.parameter, std::move(body), std::move(to)};
                 workers_.post([this, work, asked = std::move(asked)] {
                   room_.answer(*asked.to, asked.asker, [&] { work(open_shelf(), asked); });
@@ -117,7 +117,7 @@ Shelf& DocumentRoutes::open_shelf() {
 }
 
 void DocumentRoutes::add_document(Shelf& shelf, const Asked& asked) {
-  const auto [document, keep] = read_body(asked.body);
+  const auto [document, keep] = read_body(asked.body.text());
   auto adding = std::make_unique<documents::Adding>(*room_.model, document, keep);
   if (!shelf.use([&](DocumentStore& store) { return adding->add_known(store.impl().archive); }))
     return read_document(shelf, asked, std::move(adding), keep);

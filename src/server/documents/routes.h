@@ -37,6 +37,8 @@ class DocumentRoutes {
   void add_to(Router& router);
   /// Null where there is no store.
   Shelf* shelf() { return shelf_ ? &*shelf_ : nullptr; }
+  /// Has the workers end what they do.
+  void request_stop() { workers_.request_stop(); }
   /// Ends the workers.
   void stop() { workers_.stop(); }
 
@@ -44,7 +46,7 @@ class DocumentRoutes {
   struct Asked {
     Asker asker;
     std::string name;  ///< in the path
-    std::string body;
+    HttpBody body;
     std::shared_ptr<Responder> to;
   };
   using Work = std::function<void(Shelf&, const Asked&)>;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "server/hidden_place.h"
 #include "winnow/documents.h"
 
 namespace winnow::server {
@@ -13,19 +14,23 @@ namespace winnow::server {
 class Shelf {
  public:
   /// Opens the store, which is made where there is none. Throws UsageError, InputError.
-  explicit Shelf(std::string where) : where_(std::move(where)) { open(); }
+  explicit Shelf(std::string where);
 
-  /// Calls `use` with the store. What it throws is passed on.
+  /// Calls `use` with the store. What it throws is passed on, without the store's place.
   template <class Use>
   auto use(const Use& use) {
-    const auto store = open();
-    try {
-      return use(*store);
-    } catch (const StoreError&) {
-      drop(store);
-      throw;
-    }
+    return place_.use([&] {
+      const auto store = open();
+      try {
+        return use(*store);
+      } catch (const StoreError&) {
+        drop(store);
+        throw;
+      }
+    });
   }
+  /// Where the store is.
+  const HiddenPlace& place() const { return place_; }
 
  private:
   std::shared_ptr<DocumentStore> open();
@@ -34,6 +39,7 @@ class Shelf {
   std::string where_;
   std::mutex mutex_;
   std::shared_ptr<DocumentStore> store_;  ///< null: it has failed
+  HiddenPlace place_;                     ///< known when it is open
 };
 
 }  // namespace winnow::server

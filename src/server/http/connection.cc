@@ -11,16 +11,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "server/http/exchange.h"
+#include "server/http/request_reader.h"
+#include "server/http/request_rules.h"
 #include "server/http/stream.h"
 #include "server/http/wire.h"
 
@@ -29,32 +27,17 @@ namespace winnow::server {
 namespace {
 
 namespace net = boost::asio;
-namespace http = boost::beast::http;
 using boost::system::error_code;
 using net::ip::tcp;
-using Parser = http::request_parser<http::string_body>;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
-
-HttpHead head_of(const Parser::value_type& request) {
-  HttpHead out;
-  out.method = request.method_string();
-  const std::string_view target(request.target().data(), request.target().size());
-  out.path = target.substr(0, target.find('?'));
-  for (const auto& field : request) out.headers.emplace_back(lower(field.name_string()), field.value());
-  return out;
-}
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, net::ssl::context* tls, HttpHandler& handler, const HttpLimits& limits)
+  Connection(tcp::socket socket, net::ssl::context* tls, HttpRoom& room)
       : stream_(std::move(socket), tls),
-        handler_(handler),
-        limits_(limits),
+        room_(room),
+        handler_(room.handler),
+        limits_(room.limits),
+        reader_(stream_, room),
         deadline_(stream_.get_executor()),
         wake_(stream_.get_executor()) {
     wake_.expires_at(net::steady_timer::time_point::max());
@@ -111,67 +94,60 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Waits for the first byte of the next request.
   net::awaitable<bool> has_more() {
-    if (buffer_.size() > 0) co_return true;
     const Deadline deadline(*this, limits_.idle_time);
-    error_code error;
-    buffer_.commit(co_await stream_.async_read_some(buffer_.prepare(kRead), into(error)));
-    co_return !error;
-  }
-
-  net::awaitable<After> serve_one() {
-    Parser parser;
-    parser.header_limit(static_cast<std::uint32_t>(limits_.header_bytes));
-    parser.body_limit(limits_.body_bytes);
-    error_code error;
-    {
-      const Deadline deadline(*this, limits_.header_time);
-      co_await http::async_read_header(stream_, buffer_, parser, into(error));
+    try {
+      co_await reader_.wait();
+    } catch (const ClientGone&) {
+      co_return false;
     }
-    if (error) co_return co_await refuse_bad(error);
-    HttpHead head = head_of(parser.get());
-    Framing framing{parser.get().version(), parser.keep_alive() ? After::keeps : After::closes,
-                    parser.get().method() != http::verb::head, handler_.headers_for(head)};
-    HttpReply early;
-    if (handler_.answers_head(head, early)) {
-      if (!parser.is_done()) framing.after = After::closes;  // what comes next is not a request
-      co_return co_await send(early, framing) ? framing.after : After::closes;
-    }
-    error = co_await read_body(parser, head);
-    if (error) co_return co_await refuse_bad(error);
-    co_return co_await respond(std::move(head), std::move(parser.get().body()), framing);
-  }
-
-  net::awaitable<error_code> read_body(Parser& parser, const HttpHead& head) {
-    error_code error;
-    if (parser.is_done()) co_return error;
-    const Deadline deadline(*this, limits_.body_time);
-    if (lower(head.header("expect")) == "100-continue") {
-      static const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-      co_await net::async_write(stream_, net::buffer(go_on), into(error));
-    }
-    if (!error) co_await http::async_read(stream_, buffer_, parser, into(error));
-    co_return error;
+    co_return true;
   }
 
   /// Says what is wrong with a request, where there is somebody to hear it.
-  net::awaitable<After> refuse_bad(error_code error) {
-    const Framing framing{.after = After::closes};
-    HttpReply reply;
-    if (error == http::error::body_limit) {
-      reply = handler_.refusal(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
-    } else if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-      reply = handler_.refusal(431, fmt::format("the header is larger than {} bytes", limits_.header_bytes));
-    } else if (error == http::error::end_of_stream || error == http::error::partial_message ||
-               error.category() != make_error_code(http::error::bad_method).category()) {
+  net::awaitable<After> serve_one() {
+    HttpReply refusal;
+    try {
+      co_return co_await take_one();
+    } catch (const ClientGone&) {
       co_return After::closes;
-    } else {
-      reply = handler_.refusal(400, fmt::format("this is no HTTP request: {}", error.message()));
+    } catch (const BadRequest& why) {
+      refusal = handler_.refusal(why.status(), why.what());
     }
-    co_await send(reply, framing);
+    co_await send_last(std::move(refusal));
     co_return After::closes;
   }
 
-  net::awaitable<After> respond(HttpHead head, std::string body, const Framing& framing) {
+  net::awaitable<After> take_one() {
+    HttpHead head = co_await read_head();
+    Framing framing = reader_.framing();
+    framing.headers = handler_.headers_for(head);
+    HttpReply early;
+    const bool is_early = handler_.answers_head(head, early);
+    const bool reads_body = !is_early && handler_.takes_body(head);
+    if (!reads_body && !reader_.is_done()) framing.after = After::closes;  // what comes next is not a request
+    if (is_early) co_return co_await send(early, framing) ? framing.after : After::closes;
+    HttpBody body;
+    if (reads_body) body = co_await read_body(head);
+    co_return co_await respond(std::move(head), std::move(body), framing);
+  }
+
+  net::awaitable<HttpHead> read_head() {
+    const Deadline deadline(*this, limits_.header_time);
+    co_return co_await reader_.read_head();
+  }
+
+  net::awaitable<HttpBody> read_body(const HttpHead& head) {
+    const Deadline deadline(*this, limits_.body_time);
+    if (!reader_.is_done() && lower_case(head.header("expect")) == "100-continue") {
+      static const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+      error_code error;
+      co_await net::async_write(stream_, net::buffer(go_on), into(error));
+      if (error) throw ClientGone();
+    }
+    co_return co_await reader_.read_body();
+  }
+
+  net::awaitable<After> respond(HttpHead head, HttpBody body, const Framing& framing) {
     using namespace net::experimental::awaitable_operators;
     const auto to_http = [executor = stream_.get_executor()](std::function<void()> action) {
       net::post(executor, std::move(action));
@@ -195,10 +171,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Reads what comes while an answer is made. Returns when the client has gone.
   net::awaitable<void> watch() {
-    error_code error;
-    while (!error && buffer_.size() < limits_.header_bytes)
-      buffer_.commit(co_await stream_.async_read_some(buffer_.prepare(kRead), into(error)));
-    if (error) co_return;
+    try {
+      co_await reader_.read_ahead();
+    } catch (const ClientGone&) {
+      co_return;
+    }
     net::steady_timer never(stream_.get_executor(), net::steady_timer::time_point::max());
     co_await never.async_wait(
         net::use_awaitable);  // a client that sends so much ahead is seen to go when it is written to
@@ -214,7 +191,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         if (silent && streams && !exchange.is_ready()) good = co_await write(stream_part(": \n\n", framing));
         continue;
       }
-      if (const auto reply = exchange.take_reply()) co_return co_await send(*reply, framing);
+      if (auto reply = exchange.take_reply()) co_return co_await send_counted(std::move(*reply), framing);
       if (exchange.take_begin()) {
         streams = true;
         good = co_await write(stream_head(framing));
@@ -236,6 +213,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   net::awaitable<bool> send(const HttpReply& reply, const Framing& framing) {
     co_return co_await write(reply_bytes(reply, framing));
+  }
+
+  /// Sends a reply that a slow client may keep here for long.
+  net::awaitable<bool> send_counted(HttpReply reply, const Framing& framing) {
+    ByteShare share(room_.replies);
+    if (!share.grow_to(reply.body.size()))
+      reply = handler_.refusal(503, fmt::format("replies that wait for their readers take {} bytes together, and there "
+                                                "is no room for this one: try again later",
+                                                room_.replies->held()));
+    std::string bytes = reply_bytes(reply, framing);
+    reply = {};
+    co_return co_await write(std::move(bytes));
   }
 
   net::awaitable<void> send_last(HttpReply reply) {
@@ -260,12 +249,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::awaitable<void> close() {
     const Deadline deadline(*this, kLinger);
     co_await stream_.end_output();
-    error_code error;
-    while (!error) {
-      buffer_.clear();
-      co_await stream_.socket().async_read_some(buffer_.prepare(kRead), into(error));
-    }
-    stream_.socket().close(error);
+    co_await reader_.drop_all();
+    error_code ignored;
+    stream_.socket().close(ignored);
   }
 
   /// However a request ends: its handler hears of it, unless all was sent.
@@ -279,13 +265,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   };
 
-  static constexpr std::size_t kRead = 4096;
   static constexpr std::chrono::seconds kLinger{2};
 
   Stream stream_;
+  HttpRoom& room_;
   HttpHandler& handler_;
   const HttpLimits& limits_;
-  boost::beast::flat_buffer buffer_;  ///< what has come and belongs to the next request
+  RequestReader reader_;
   net::steady_timer deadline_;
   net::steady_timer wake_;  ///< cancelled when there is more to send
   Exchange* exchange_ = nullptr;
@@ -293,17 +279,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 }  // namespace
 
-net::awaitable<void> serve_connection(tcp::socket socket, net::ssl::context* tls, HttpHandler& handler,
-                                      const HttpLimits& limits) {
-  const auto connection = std::make_shared<Connection>(std::move(socket), tls, handler, limits);
+net::awaitable<void> serve_connection(tcp::socket socket, net::ssl::context* tls, HttpRoom& room) {
+  const auto connection = std::make_shared<Connection>(std::move(socket), tls, room);
   co_await connection->run();
 }
 
-net::awaitable<void> turn_away(tcp::socket socket, net::ssl::context* tls, HttpHandler& handler,
-                               const HttpLimits& limits) {
-  const auto connection = std::make_shared<Connection>(std::move(socket), tls, handler, limits);
+net::awaitable<void> turn_away(tcp::socket socket, net::ssl::context* tls, HttpRoom& room) {
+  const auto connection = std::make_shared<Connection>(std::move(socket), tls, room);
   co_await connection->refuse(
-      503, fmt::format("{} connections are open, and no more are allowed: try again later", limits.connections));
+      503, fmt::format("{} connections are open, and no more are allowed: try again later", room.limits.connections));
 }
 
 }  // namespace winnow::server

@@ -5,18 +5,17 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 
-#include "server/http/limits.h"
-#include "server/http/message.h"
+#include "server/http/room.h"
 
 namespace winnow::server {
 
 /// Answers the requests of one client, one after another, until it goes or must go; by TLS unless `tls` is null. All in
-/// the thread for HTTP; the handler outlives it.
+/// the thread for HTTP; the room outlives it.
 boost::asio::awaitable<void> serve_connection(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
-                                              HttpHandler& handler, const HttpLimits& limits);
+                                              HttpRoom& room);
 
 /// Tells a client that there are too many.
 boost::asio::awaitable<void> turn_away(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
-                                       HttpHandler& handler, const HttpLimits& limits);
+                                       HttpRoom& room);
 
 }  // namespace winnow::server

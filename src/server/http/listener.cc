@@ -61,14 +61,12 @@ Reach Listener::reach() const {
   return acceptor_.local_endpoint().address().is_loopback() ? Reach::this_machine : Reach::others;
 }
 
-void Listener::start(HttpHandler& handler, const HttpLimits& limits) {
-  net::co_spawn(acceptor_.get_executor(), accept(handler, limits), net::detached);
-}
+void Listener::start(HttpRoom& room) { net::co_spawn(acceptor_.get_executor(), accept(room), net::detached); }
 
-net::awaitable<void> Listener::accept(HttpHandler& handler, const HttpLimits& limits) {
+net::awaitable<void> Listener::accept(HttpRoom& room) {
   const auto executor = acceptor_.get_executor();
   net::steady_timer pause(executor);
-  const auto left = [this](const std::exception_ptr& /*error*/) { --connections_; };
+  const auto left = [](int& count) { return [&count](const std::exception_ptr& /*error*/) { --count; }; };
   while (acceptor_.is_open()) {
     error_code error;
     tcp::socket socket = co_await acceptor_.async_accept(net::redirect_error(net::use_awaitable, error));
@@ -76,11 +74,12 @@ net::awaitable<void> Listener::accept(HttpHandler& handler, const HttpLimits& li
       log().debug("cannot accept a connection: {}", error.message());
       pause.expires_after(std::chrono::milliseconds(100));
       co_await pause.async_wait(net::redirect_error(net::use_awaitable, error));
-    } else if (connections_ >= limits.connections) {
-      net::co_spawn(executor, turn_away(std::move(socket), tls(), handler, limits), net::detached);
-    } else {
+    } else if (connections_ < room.limits.connections) {
       ++connections_;
-      net::co_spawn(executor, serve_connection(std::move(socket), tls(), handler, limits), left);
+      net::co_spawn(executor, serve_connection(std::move(socket), tls(), room), left(connections_));
+    } else if (turned_away_ < room.limits.turned_away) {
+      ++turned_away_;
+      net::co_spawn(executor, turn_away(std::move(socket), tls(), room), left(turned_away_));
     }
   }
 }

@@ -9,8 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "server/http/limits.h"
-#include "server/http/message.h"
+#include "server/http/room.h"
 #include "server/http/tls_files.h"
 
 namespace winnow::server {
@@ -18,7 +17,7 @@ namespace winnow::server {
 /// Who can reach an address.
 enum class Reach : std::uint8_t { this_machine, others };
 
-/// A port that is listened to. The handler and the limits outlive it.
+/// A port that is listened to. The room of its connections outlives it.
 class Listener {
  public:
   /// Takes the port; 0 is any that is free. Throws InputError: it is taken, not allowed, or there is no such address.
@@ -29,16 +28,17 @@ class Listener {
   std::string address() const;
   Reach reach() const;
   /// Accepts connections from now on.
-  void start(HttpHandler& handler, const HttpLimits& limits);
+  void start(HttpRoom& room);
 
  private:
-  boost::asio::awaitable<void> accept(HttpHandler& handler, const HttpLimits& limits);
+  boost::asio::awaitable<void> accept(HttpRoom& room);
 
   boost::asio::ssl::context* tls() { return tls_ ? &*tls_ : nullptr; }
 
   std::optional<boost::asio::ssl::context> tls_;
   boost::asio::ip::tcp::acceptor acceptor_;
   int connections_ = 0;
+  int turned_away_ = 0;  ///< those that are being told that they are too many
 };
 
 }  // namespace winnow::server

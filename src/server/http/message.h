@@ -3,12 +3,18 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "server/http/body.h"
+
 namespace winnow::server {
+
+/// ASCII letters become lower case, as in names of headers and hosts.
+std::string lower_case(std::string_view text);
 
 using Header = std::pair<std::string, std::string>;
 
@@ -17,7 +23,8 @@ struct HttpHead {
   std::string method;
   std::string path;  ///< of the target, without what follows a `?`
   std::vector<Header> headers;
-  std::string parameter = {};  ///< what stands in the path for the `{}` of its route, decoded
+  std::optional<std::string> authority = {};  ///< host and port, where the target has them
+  std::string parameter = {};                 ///< what stands in the path for the `{}` of its route, decoded
 
   /// The first one of that name (in lower case); empty when there is none.
   std::string_view header(std::string_view name) const;
@@ -60,7 +67,9 @@ class HttpHandler {
   virtual std::vector<Header> headers_for(const HttpHead& head) const = 0;
   /// Whether a request can be answered without its body: a refusal, a preflight.
   virtual bool answers_head(const HttpHead& head, HttpReply& reply) const = 0;
-  virtual void handle(HttpHead head, std::string body, std::shared_ptr<Responder> to) = 0;
+  /// Whether its body is read. Where not, the request is answered without it. REQUIRES: answers_head() said no.
+  virtual bool takes_body(const HttpHead& head) const = 0;
+  virtual void handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) = 0;
   /// After each handle(): its answer has been sent, or its client has gone.
   virtual void finished() = 0;
   /// The reply to what is no HTTP request or over a limit, and to a connection too many.

@@ -16,9 +16,12 @@ namespace winnow::server {
 /// Who may use a route.
 enum class Access : std::uint8_t { anybody, key_holders };
 
-using RouteHandler = std::function<void(const HttpHead&, std::string body, std::shared_ptr<Responder>)>;
+using RouteHandler = std::function<void(const HttpHead&, HttpBody body, std::shared_ptr<Responder>)>;
 
 struct Route {
+  /// A request of any other method is answered without its body.
+  bool takes_body() const { return method == "POST"; }
+
   std::string method;
   std::string path;  ///< a part that is `{}` stands for any that is not empty: /v1/documents/{}
   Access access = Access::key_holders;

@@ -12,14 +12,6 @@ namespace {
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-std::string sentence_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-}
-
 }  // namespace
 
 Observed::Observed(std::shared_ptr<AnswerListener> to, const Observers& observers, RequestRecord record,

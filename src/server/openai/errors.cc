@@ -51,6 +51,8 @@ ApiError api_error(const std::exception_ptr& error) {
     return {429, e.what(), {}, "rate_limit_exceeded"};
   } catch (const ShuttingDown& e) {
     return {503, e.what()};
+  } catch (const Interrupted&) {
+    return {503, ShuttingDown().what()};
   } catch (const BudgetError& e) {
     return {400, e.what(), "winnow.budget"};
   } catch (const UsageError& e) {
@@ -65,8 +67,8 @@ ApiError api_error(const std::exception_ptr& error) {
     return {400, e.what(), {}, "insufficient_memory"};
   } catch (const std::bad_alloc&) {
     return {503, "the server is out of memory: try again later"};
-  } catch (const std::exception& e) {
-    return {500, e.what()};
+  } catch (const std::exception&) {  // its sentence may be about anything
+    return {500, "something went wrong in the server: its log says what"};
   }
 }
 
@@ -105,6 +107,14 @@ HttpReply error_reply(const std::exception_ptr& error) {
 }
 
 int status_of(const std::exception_ptr& error) { return api_error(error).status(); }
+
+std::string sentence_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
 
 std::string reason_of(const std::exception_ptr& error) {
   const ApiError known = api_error(error);

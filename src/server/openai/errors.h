@@ -47,6 +47,9 @@ HttpReply error_reply(const ApiError& error);
 /// The status that says it.
 int status_of(const std::exception_ptr& error);
 
+/// What it says itself: for the log, and not for clients.
+std::string sentence_of(const std::exception_ptr& error);
+
 /// What an error is counted as: its code, or its type where it has none.
 std::string reason_of(const std::exception_ptr& error);
 

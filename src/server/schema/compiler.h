@@ -43,7 +43,7 @@ class SchemaCompiler {
   std::string rule_of(const Place& place);
   std::string body_of(const Place& place);
   void add_alternatives(const Place& place, std::set<const Json*>& seen, std::vector<std::string>& to);
-  static Place target_of(const Place& place);
+  Place target_of(const Place& place);
   static std::string values_of(const Place& place);
   std::string body_of_type(const std::string& type, const Place& place);
   std::string object_of(const Place& place);
@@ -52,6 +52,7 @@ class SchemaCompiler {
 
   std::string field_;
   Rules rules_;
+  int lookups_ = 0;  ///< of references
   std::map<const Json*, std::string> names_;
   std::deque<Place> waiting_;
   std::deque<Place> roots_;

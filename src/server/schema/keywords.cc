@@ -93,6 +93,8 @@ std::vector<std::string> types_of(const Json& schema, const std::string& path) {
     }
     for (const auto& one : *type) {
       check_type_name(one, place);
+      if (std::ranges::count(out, one.get<std::string>()) > 0)
+        throw FieldError(place, fmt::format("{} names {} twice", place, one.get<std::string>()));
       out.push_back(one.get<std::string>());
     }
     if (out.empty()) refuse_schema(place, *type, "a type, or a list of types");

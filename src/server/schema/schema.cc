@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/printable.h"
+#include "base/stop_scope.h"
 #include "server/openai/errors.h"
 #include "server/schema/compiler.h"
 #include "server/schema/keywords.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t kMostBytes = 64 << 10;     // of a grammar: libllama takes many times as many for each answer
 constexpr std::int64_t kMostRepetitions = 5000;  // that libllama writes out
 constexpr std::size_t kMostReferences = 1000;    // from one to the next
+constexpr int kMostLookups = 10'000;             // of what is referred to: each looks at many members
 constexpr std::size_t kMostProperties = 1000;    // of an object
 
 }  // namespace
@@ -30,6 +32,7 @@ std::string SchemaCompiler::add(const Json& schema, const std::string& path) {
 
 std::string SchemaCompiler::finish() {
   while (!waiting_.empty()) {
+    StopScope::check();
     const Place place = waiting_.front();
     waiting_.pop_front();
     rules_.define(names_.at(place.schema), body_of(place));
@@ -81,6 +84,8 @@ void SchemaCompiler::add_alternatives(const Place& place, std::set<const Json*>&
 }
 
 SchemaCompiler::Place SchemaCompiler::target_of(const Place& place) {
+  if (++lookups_ > kMostLookups)
+    throw FieldError(field_, fmt::format("{} follows references more than {} times", field_, kMostLookups));
   const std::string path = place.path + ".$ref";
   const Json& reference = (*place.schema)["$ref"];
   const std::string text = reference.is_string() ? reference.get<std::string>() : "";

@@ -2,15 +2,16 @@
 #pragma once
 
 #include "server/openai/errors.h"
+#include "server/sessions/session_store.h"
 #include "winnow/error.h"
 
 namespace winnow::server {
 
-/// What `use` returns; that the store cannot be used is no fault of the request: 503.
+/// What `use` returns, which uses the store; that it cannot be used is no fault of the request: 503.
 template <class Use>
-auto with_store(const Use& use) {
+auto with_store(const SessionStore& store, const Use& use) {
   try {
-    return use();
+    return store.place().use(use);
   } catch (const InputError& error) {
     throw ApiError(503, error.what(), {}, "session_store");
   }

@@ -27,12 +27,13 @@ ApiError unknown(const SessionKey& key) {
 
 HttpReply sessions_reply(const SessionStore& store, const std::string& owner) {
   Json data = Json::array();
-  for (const auto& [name, record] : with_store([&] { return store.list(owner); })) data.push_back(about(name, record));
+  for (const auto& [name, record] : with_store(store, [&] { return store.list(owner); }))
+    data.push_back(about(name, record));
   return {.body = text_of({{"object", "list"}, {"data", data}})};
 }
 
 HttpReply session_reply(const SessionStore& store, const SessionKey& key) {
-  const auto record = with_store([&] { return store.get(key); });
+  const auto record = with_store(store, [&] { return store.get(key); });
   if (!record) throw unknown(key);
   Json out = about(key.name, *record);
   out["messages"] = Json::array();
@@ -42,7 +43,7 @@ HttpReply session_reply(const SessionStore& store, const SessionKey& key) {
 }
 
 HttpReply remove_session(SessionStore& store, const SessionKey& key) {
-  if (!with_store([&] { return store.remove(key); })) throw unknown(key);
+  if (!with_store(store, [&] { return store.remove(key); })) throw unknown(key);
   return {.body = text_of({{"name", key.name}, {"object", "session"}, {"deleted", true}})};
 }
 

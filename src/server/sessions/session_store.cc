@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json.h"
 #include "base/printable.h"
 #include "server/digest.h"
 #include "server/utf8.h"
@@ -46,7 +47,7 @@ std::string print(const SessionRecord& record) {
 SessionRecord parse(const store::Bytes& bytes, const std::string& where, std::string_view name) {
   SessionRecord out;
   try {
-    const auto json = StoredJson::parse(record_text(bytes));
+    const auto json = parse_json<StoredJson>(record_text(bytes));
     for (const auto& message : json.at("messages"))
       out.messages.push_back({role_named(message.at("role")), message.at("parts")});
     json.at("id").get_to(out.id);
@@ -70,7 +71,7 @@ void check_session_name(const std::string& name) {
 }
 
 SessionStore::SessionStore(const std::string& where)
-    : bytes_(store::open({where, "sessions"}, store::Missing::is_created)) {
+    : bytes_(store::open({where, "sessions"}, store::Missing::is_created)), place_(bytes_->name()) {
   bytes_->change([this](store::Change& change) {
     const auto format = change.record(kFormatKey);
     if (!format) return change.put_record(kFormatKey, record_bytes(kFormat));

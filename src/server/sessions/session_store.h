@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/hidden_place.h"
 #include "server/openai/chat_request.h"
 #include "store/byte_store.h"
 
@@ -48,8 +49,12 @@ class SessionStore {
   /// Returns whether there was one.
   bool remove(const SessionKey& key);
 
+  /// Where the store is.
+  const HiddenPlace& place() const { return place_; }
+
  private:
   std::unique_ptr<store::ByteStore> bytes_;
+  HiddenPlace place_;
 };
 
 }  // namespace winnow::server

@@ -33,7 +33,7 @@ void SessionTurn::keep(std::vector<ChatMessage> messages, const std::string& ans
   record_.messages.push_back({Role::assistant, {answer}});
   ++record_.turns;
   record_.used = seconds_since_1970();
-  if (!with_store([this] { return store_.put(key_, record_); }))
+  if (!with_store(store_, [this] { return store_.put(key_, record_); }))
     throw ApiError(409,
                    fmt::format("the session {} has gone on elsewhere while this was answered: the answer is not part "
                                "of it",
@@ -60,7 +60,8 @@ std::shared_ptr<SessionTurn> Sessions::begin(const SessionKey& key) {
     return std::make_shared<SessionTurn>(sessions, busy_, key, std::move(before));
   };
   try {
-    return turn(with_store([&] { return sessions.get(key); }).value_or(SessionRecord{.id = new_id("session")}));
+    return turn(
+        with_store(sessions, [&] { return sessions.get(key); }).value_or(SessionRecord{.id = new_id("session")}));
   } catch (...) {
     busy_->remove(key);
     throw;
