@@ -11,6 +11,7 @@
 #include "base/rope.h"
 #include "base/worker.h"
 #include "cache/lane_piece.h"
+#include "cache/past_rows.h"
 #include "cache/scratch.h"
 #include "winnow/policy/attention.h"
 
@@ -44,11 +45,14 @@ class PrefillAttention {
 
   /// q and out: [count][H_q][d] f32. `observers` get the rows that they ask for; results are complete when the last
   /// chunk's reduce() is done. They record what these rows give to `recorded` alone; the probabilities are those of the
-  /// whole rows. `row_scales` [count] are for observers that ask for a RowScale. REQUIRES: observers have room for all
-  /// keys that are recorded and seen, and a power only with all keys and without a window. Throws MemoryError, and is
-  /// then to be called again before run(). run() and reduce() do not throw.
+  /// whole rows. `row_scales` [count] are for observers that ask for a RowScale. All queries see `past`, too, whose
+  /// last rows stand just before the prompt where the layer has a window; null: nothing comes before. REQUIRES:
+  /// observers have room for all keys of the prompt that are recorded and seen, and a power only with all keys and
+  /// without a window. Throws MemoryError, and is then to be called again before run(). run() and reduce() do not
+  /// throw.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-             std::span<Observation* const> observers, KeyRange recorded = {}, const float* row_scales = nullptr);
+             std::span<Observation* const> observers, KeyRange recorded = {}, const float* row_scales = nullptr,
+             const cache::PastRows* past = nullptr);
   /// The same for queries that see what `visible range` says; nobody looks on. A query that sees nothing gives zeros.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
              const VisibleRange& visible);
@@ -69,6 +73,7 @@ struct Chunk {
   int tokens = 0;
   int first = 0;
   int count = 0;
+  int past = 0;  ///< rows of a KV head that come before the prompt, at most
 };
 
 /// Bytes of the work space in which a team gathers what it observes of a chunk: probabilities of a block for each

@@ -194,6 +194,18 @@ void GrowingLanes::put_from(std::int32_t position, GrowingLanes&& others) {
   assign(std::move(joined));
 }
 
+void GrowingLanes::append(GrowingLanes&& others) {
+  for (int head = 0; head < shape().kv_heads; ++head) {
+    if (is_unrotated(head)) others.unrotate(head);
+    for (int slot = 0; slot < others.length(head); ++slot) {
+      const StoredEntry to = entry(head, contents_.storage.append(head));
+      contents_.storage.copy(others.entry(head, slot), to);
+      if (to.rank != nullptr) *to.rank = entries(head) - 1;
+    }
+  }
+  contents_.end = std::max(contents_.end, others.contents_.end);
+}
+
 void GrowingLanes::put_last(std::int32_t position, GrowingLanes&& others, int most) {
   LaneContents joined(*account_, shape());
   std::vector<std::vector<StoredEntry>> entries;

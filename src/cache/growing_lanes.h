@@ -27,8 +27,12 @@ class GrowingLanes : public LayerLanes {
   /// block of exactly their number. REQUIRES: slots_before(). Throws MemoryError before anything has changed.
   void put_from(std::int32_t position, GrowingLanes&& others);
 
-  /// The same where a lane holds the last entries of the text, without a gap, and at most `most` of them: those before
-  /// go. REQUIRES: keys that are not un-rotated.
+  /// Adds the entries of other lanes of the same shape, which come after all of these. REQUIRES: reserve(); none of
+  /// theirs is merged, and their keys are rotated.
+  void append(GrowingLanes&& others);
+
+  /// As put_from() where a lane holds the last entries of the text, without a gap, and at most `most` of them: those
+  /// before go. REQUIRES: keys that are not un-rotated.
   void put_last(std::int32_t position, GrowingLanes&& others, int most);
 
   /// Makes sure that every head can take `count` more entries without allocating, and frees pages that are not needed

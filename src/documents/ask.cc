@@ -7,6 +7,7 @@
 #include "documents/asking.h"
 #include "documents/ingest.h"
 #include "documents/resident.h"
+#include "engine/extension.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -39,12 +40,13 @@ Steps answer(const AskContext& context, Assembly& assembly) {
   asked.recompute_ratio = static_cast<double>(count.recomputed) / all;
   asked.recompute_ratio_of_kept = static_cast<double>(count.recomputed) / static_cast<double>(count.kept);
   const StageTimer timer(asked, "answer");
-  asked.logits.resize(as_size(context.hparams().n_vocab));
-  for (std::size_t done = 0; done < context.question.size();) {
+  engine::Extension question(context.session, asked.cache.impl(), context.question);
+  for (bool goes_on = true; goes_on;) {
     context.session.check_stop();
-    done += context.session.extend(asked.cache.impl(), context.question.subspan(done), asked.logits);
+    goes_on = question.advance();
     co_yield kPause;
   }
+  asked.logits = question.take_logits();
 }
 
 Steps recompute_everywhere(const AskContext& context, std::vector<std::int32_t> positions) {

@@ -166,7 +166,9 @@ Prefill::Prefill(PrefillContext context, std::span<const Token> text, std::span<
       scratch_(context_.account, scratch_type(context_.options.precision, caches), kv_heads_of(context_.hparams),
                longest(branches_)),
       hidden_(context_.executor, context_.hparams, context_.account, lay_out(text, questions),
-              "the hidden states of the prompt") {}
+              "the hidden states of the prompt") {
+  if (context_.past != nullptr) past_.emplace(context_.account, scratch_.type());
+}
 
 Prefill::Prefill(PrefillContext context, std::span<const Token> prompt, const CacheOptions& keep)
     : Prefill(std::move(context), prompt, std::vector<std::vector<Token>>(1), std::span(&keep, 1)) {}
@@ -217,9 +219,8 @@ std::vector<Token> Prefill::lay_out(std::span<const Token> text, std::span<const
 }
 
 void Prefill::add_chunks(std::span<const Token> tokens, const Chunk& kind, std::vector<Token>& rows) {
-  const int most = context_.past == nullptr ? context_.options.chunk : LaterAttention::kRows;
   const int first = static_cast<int>(rows.size());
-  for (const auto& part : chunks_of(static_cast<int>(tokens.size()), most)) {
+  for (const auto& part : chunks_of(static_cast<int>(tokens.size()), context_.options.chunk)) {
     auto& chunk = chunks_.emplace_back(kind);
     chunk.rows = {first + part.first, part.count};
     chunk.position += part.first;
@@ -242,7 +243,7 @@ void Prefill::add_passages(std::size_t branch, std::span<const Token> prompt, st
   }
 }
 
-int Prefill::past_tokens() const { return context_.past == nullptr ? 0 : context_.past->tokens; }
+int Prefill::past_tokens() const { return context_.past == nullptr ? 0 : context_.past->tokens(); }
 
 std::vector<Prefilled> Prefill::run() {
   while (advance()) continue;
@@ -280,6 +281,7 @@ void Prefill::begin_layer() {
                           scratch_.capacity());
     scratch_of(layer_).begin_layer(kv_heads_of(spec));
   }
+  if (past_) context_.past->read(layer_, *past_);
   for (auto& branch : branches_) {
     for (auto& rows : branch.looks.at(kv_layer()).query_rows) rows.begin_layer();
   }
@@ -316,7 +318,8 @@ void Prefill::run(const Chunk& chunk) {
   scratch.extend(positions);
   const auto number = as_size(&chunk - chunks_.data());
   put_rows(chunk, number);
-  hidden_.run_layer(context_.pass, layer_, chunk.rows.first, positions, *attention_of(chunk));
+  auto attention = attention_of(chunk);
+  hidden_.run_layer(context_.pass, layer_, chunk.rows.first, positions, attention);
   copy_rows(chunk, number);
   rows_done_ += chunk.rows.count;
   if (context_.progress) context_.progress(done());
@@ -337,13 +340,9 @@ Watchers Prefill::watchers_of(const Chunk& chunk) {
   return out;
 }
 
-std::unique_ptr<PromptAttention> Prefill::attention_of(const Chunk& chunk) {
-  auto watchers = watchers_of(chunk);
-  auto& scratch = scratch_of(kv_layer());
-  if (context_.past != nullptr)
-    return std::make_unique<LaterAttention>(*context_.past, layer_, scratch, chunk.position, std::move(watchers));
-  return std::make_unique<ChunkAttention>(context_.attention, shape_of(context_.hparams, layer_), scratch,
-                                          chunk.position, std::move(watchers));
+PromptAttention Prefill::attention_of(const Chunk& chunk) {
+  return {context_.attention, shape_of(context_.hparams, layer_), scratch_of(kv_layer()), chunk.position,
+          watchers_of(chunk), past_ ? &*past_ : nullptr};
 }
 
 void Prefill::compress(Branch& branch) {

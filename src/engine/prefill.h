@@ -14,6 +14,7 @@
 #include "engine/calibration.h"
 #include "engine/hidden_states.h"
 #include "engine/layers.h"
+#include "engine/past.h"
 #include "engine/prompt_attention.h"
 #include "model/hparams.h"
 #include "model/vocab.h"
@@ -46,7 +47,7 @@ struct PrefillContext {
   const SessionOptions& options;
   std::function<void(double)> progress;
   network::Pass pass = {};
-  PastLanes* past = nullptr;         ///< set: the prompt comes after that
+  const Past* past = nullptr;        ///< set: the prompt comes after that
   PromptWatcher* watcher = nullptr;  ///< REQUIRES: one prompt
   int asked = 0;                     ///< of a text without questions, the last tokens that are one; 0: not known
   const Calibration* calibration = nullptr;  ///< REQUIRES: set for methods that need it
@@ -128,7 +129,7 @@ class Prefill {
   bool end_layer();
   void run(const Chunk& chunk);
   Watchers watchers_of(const Chunk& chunk);
-  std::unique_ptr<PromptAttention> attention_of(const Chunk& chunk);
+  PromptAttention attention_of(const Chunk& chunk);
   /// Keys and values of a layer that the layer being read reads.
   cache::LayerScratch& scratch_of(int kv_layer);
   int kv_layer() const { return context_.hparams.kv_layer(layer_); }
@@ -145,6 +146,7 @@ class Prefill {
   cache::LayerScratch scratch_;
   std::map<int, cache::LayerScratch> shared_;            ///< of layers whose keys others read
   std::map<std::pair<int, std::size_t>, Buffer> aside_;  ///< of such a layer and a chunk
+  std::optional<cache::PastRows> past_;                  ///< of the layer that is being read
   std::vector<Chunk> chunks_;
   HiddenStates hidden_;   ///< of the text, then of each question with its passages
   Watchers more_;         ///< for the context's watcher
@@ -175,10 +177,17 @@ attention::ComputeType compute_type_of(Precision precision);
 /// Bytes of what is kept of such a prompt, with its summaries.
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
+/// Entries that a later prompt reads of one layer of what is kept of such a prompt, all heads together, at most.
+std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
+
+/// Of a text of so many tokens, of which a layer has so many rows in all its heads.
+PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows);
+
 /// Bytes that such a prefill holds at its peak: `row_bytes` for each row on its way through the layers, one layer's
-/// keys and values, what is observed of its attention, what one cache's plan takes, the lanes.
+/// keys and values, what it reads of the text before, what is observed of its attention, what one cache's plan takes,
+/// the lanes.
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
                           int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches);
+                          std::span<const CacheOptions> caches, const PastSize& past = {});
 
 }  // namespace winnow::engine

@@ -25,7 +25,7 @@ std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, 
 }
 
 /// Bytes of the work space of observing a prompt's attention, at its largest chunk.
-std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens,
+std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens, int past,
                        std::vector<attention::Observe> wanted) {
   std::size_t most = 0;
   std::size_t tiles = 0;
@@ -34,7 +34,8 @@ std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& opti
   if (wanted.empty()) return tiles;
   const auto type = compute_type_of(options.precision);
   for (const auto& [first, count] : chunks_of(tokens, options.chunk))
-    most = std::max(most, attention::observing_bytes(shape, type, options.threads, {tokens, first, count}, wanted));
+    most =
+        std::max(most, attention::observing_bytes(shape, type, options.threads, {tokens, first, count, past}, wanted));
   return tiles + most;
 }
 
@@ -100,7 +101,7 @@ struct LayerBytes {
 /// `again` [prompt]
 LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hparams, const SessionOptions& options,
                        std::span<const PromptSize> prompts, std::span<const ReplaySize> again,
-                       std::span<const CacheOptions> caches) {
+                       std::span<const CacheOptions> caches, int past) {
   const attention::Shape shape{layer.n_head, layer.n_head_kv, layer.head_dim};
   LayerBytes out;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -113,7 +114,7 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
     out.observed += query_rows_bytes(layer, caches, terms, most_readers(hparams));
     if (std::ranges::any_of(caches, [](const auto& c) { return c.spec.method().selection.predicted; }))
       out.observed += as_size(layer.n_head_kv) * as_size(tokens) * sizeof(float);
-    out.work = std::max(out.work, work_bytes(shape, options, tokens, wanted));
+    out.work = std::max(out.work, work_bytes(shape, options, tokens, past, wanted));
     for (std::size_t c = 0; c < caches.size(); ++c) {
       if (wants_output_lengths(caches[c].spec.method(), terms[c]))
         out.lengths = std::max(out.lengths, output_lengths_bytes(hparams, layer, tokens));
@@ -170,6 +171,19 @@ std::size_t shared_scratch_bytes(const model::Hparams& hparams, ElementType type
   return bytes;
 }
 
+PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows) {
+  PastSize out{static_cast<int>(std::min(rows, as_size(tokens))), 0};
+  for (const auto& kind : hparams.kinds)
+    out.bytes = std::max(out.bytes, cache::PastRows::bytes(type, kind.head_dim, rows));
+  return out;
+}
+
+std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size) {
+  const auto entries = layer_entries(options, hparams, size);
+  const double merged = 1 + options.spec.method().lanes.merged_entries;
+  return static_cast<std::size_t>(merged * *std::ranges::max_element(entries));
+}
+
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size) {
   const auto entries = layer_entries(options, hparams, size);
   const int tokens = size.tokens;
@@ -185,7 +199,7 @@ std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hpara
 
 std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
                           int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches) {
+                          std::span<const CacheOptions> caches, const PastSize& past) {
   int longest = shared;
   std::size_t lanes = 0;
   std::size_t planned = 0;
@@ -204,13 +218,13 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   }
   LayerBytes most;
   for (const auto& kind : hparams.kinds) {
-    if (kind.window == 0) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches));
+    if (kind.window == 0) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches, past.rows));
   }
   const ElementType type = scratch_type(options.precision, caches);
   const std::size_t scratch = scratch_bytes(hparams, type) * as_size(longest);
   const std::size_t shared_scratch = shared_scratch_bytes(hparams, type) * as_size(longest + rows - shared);
   return as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.work + most.lengths + planned +
-         known + lanes;
+         known + lanes + past.bytes;
 }
 
 }  // namespace winnow::engine

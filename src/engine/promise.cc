@@ -9,11 +9,10 @@
 #include "cache/merged_entries.h"
 #include "cache/summaries.h"
 #include "engine/cache_source.h"
+#include "engine/extension.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
-#include "engine/prompt_attention.h"
-#include "engine/replay.h"
 #include "engine/sequence.h"
 
 namespace winnow::engine {
@@ -76,18 +75,27 @@ int tokens_to_come(const Request& request, int tokens) {
   return static_cast<int>(std::min(more, kMost - std::min<std::int64_t>(tokens, kMost)));
 }
 
-/// What a text in stages takes. `kept` and `appended` are those of the stages so far.
+/// What a text in stages takes. All but the last are those of the stages so far.
 struct TextBytes {
+  int tokens = 0;
   std::size_t kept = 0;     ///< of the stages that are compressed
   int appended = 0;         ///< tokens of the others
+  std::size_t rows = 0;     ///< of a layer, all heads together
   std::size_t reading = 0;  ///< the most that reading takes
 
   void add(const Stage& stage, const model::Hparams& hparams) {
+    tokens += stage.tokens();
     if (stage.keep) {
       kept += cache_bytes(*stage.keep, hparams, stage.size());
+      rows += rows_kept(*stage.keep, hparams, stage.size());
     } else {
       appended += stage.tokens();
+      rows += as_size(stage.tokens()) * as_size(most_heads(hparams).kv);
     }
+  }
+  PastSize past(const CacheOptions& options, const Session::Impl& session) const {
+    const auto type = scratch_type(session.options.precision, std::span(&options, 1));
+    return past_size(type, session.hparams, tokens, rows);
   }
 };
 
@@ -96,13 +104,13 @@ std::size_t held_by(const TextBytes& text, const CacheOptions& options, const mo
   return text.kept + growth_bytes(options, hparams, first, text.appended + more);
 }
 
-/// What a later stage takes besides what it would take as a prompt: probabilities of its attention.
-std::size_t attention_bytes(const Stage& stage, const Session::Impl& session) {
-  const auto again =
-      replay_size(std::span(&*stage.keep, 1), session.hparams, session.model->impl().vocab, stage.tokens());
-  const auto keys = stage.end + as_size(again.longest);
-  const auto floats = as_size(LaterAttention::kRows) * as_size(most_heads(session.hparams).query) * keys;
-  return (floats + floats / 2) * sizeof(float);
+/// What reading a stage takes besides the lanes of those before it.
+std::size_t stage_bytes(const Stage& stage, const TextBytes& before, const CacheOptions& options,
+                        const Session::Impl& session) {
+  const auto past = before.past(options, session);
+  if (!stage.keep) return extension_bytes(session, options, stage.tokens(), past);
+  if (stage.first > 0) return session.later_bytes(stage.size(), *stage.keep, past);
+  return session.prefill_bytes(stage.size(), std::span(&*stage.keep, 1));
 }
 
 TextBytes text_bytes(std::span<const Stage> stages, const CacheOptions& options, const Session::Impl& session) {
@@ -112,13 +120,11 @@ TextBytes text_bytes(std::span<const Stage> stages, const CacheOptions& options,
   for (const auto& stage : stages) {
     const bool is_later = stage.first > 0;
     const std::size_t before = is_later ? held_by(out, options, hparams, first, 0) : 0;
+    const std::size_t read = stage_bytes(stage, out, options, session);
     out.add(stage, hparams);
-    if (!stage.keep) continue;
     // A stage is put after the others a layer at a time: twice what is kept is more than that.
     const std::size_t joining = is_later ? 2 * held_by(out, options, hparams, first, 0) : 0;
-    const std::size_t more = is_later ? attention_bytes(stage, session) : 0;
-    const std::size_t read = session.prefill_bytes(stage.size(), std::span(&*stage.keep, 1));
-    out.reading = std::max({out.reading, before + more + read, joining});
+    out.reading = std::max({out.reading, before + read, joining});
   }
   return out;
 }
@@ -131,10 +137,27 @@ std::size_t kept_bytes(std::span<const Stage> stages, const CacheOptions& option
   return held_by(text, options, hparams, stages.front().tokens(), 0);
 }
 
+namespace {
+
+/// What a cache takes that is there, while its question is read and then while it answers.
+struct AnsweringBytes {
+  std::size_t held = 0;    ///< when the answer has ended
+  std::size_t asking = 0;  ///< besides, while the question is read: that is once for all answers
+
+  std::size_t of(const Request& request, const Session::Impl& session) const {
+    return std::max(held + asking, as_size(request.answers) * (held + answer_bytes(request.generate, session)));
+  }
+};
+
+}  // namespace
+
 std::size_t answering_bytes(const Request& request, const Sequence& cache, const Session::Impl& session) {
+  const auto& options = cache.options();
   const int more = tokens_to_come(request, cache.seen);
-  const std::size_t held = cache.bytes_held() + growth_bytes(cache.options(), session.hparams, cache.seen, more);
-  return as_size(request.answers) * (held + answer_bytes(request.generate, session));
+  const auto past = Past(cache, cache.seen).size(scratch_type(session.options.precision, std::span(&options, 1)));
+  return AnsweringBytes{cache.bytes_held() + growth_bytes(options, session.hparams, cache.seen, more),
+                        extension_bytes(session, options, static_cast<int>(request.question.size()), past)}
+      .of(request, session);
 }
 
 namespace {
@@ -163,7 +186,10 @@ Promise promise_of(const Request& request, const Session::Impl& session) {
     out.reading +=
         logits_bytes(session, std::min(kScoredRows, tokens)) + logprob_bytes(tokens, *request.prompt_logprobs);
   const std::size_t held = held_by(text, options, hparams, stages.front().tokens(), tokens_to_come(request, tokens));
-  out.answering = as_size(request.answers) * (held + answer_bytes(request.generate, session));
+  const auto past = text.past(options, session);
+  out.answering =
+      AnsweringBytes{held, extension_bytes(session, request.keep, static_cast<int>(request.question.size()), past)}.of(
+          request, session);
   return out;
 }
 

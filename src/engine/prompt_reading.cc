@@ -144,7 +144,7 @@ bool PromptReading::draft() {
   const bool ends = most == 0 || (!tokens.empty() && session_.model->ends(token));
   if (!ends) tokens.push_back(token);
   if (!ends && tokens.size() < most) {
-    session_.extend(cache->impl(), std::span(&token, 1), next_);
+    session_.step(cache->impl(), std::span(&token, 1), next_);
     return true;
   }
   cache.reset();

@@ -69,6 +69,29 @@ void Sequence::put_from(int position, Sequence&& others) {
   tokens.insert(tokens.end(), others.tokens.begin(), others.tokens.end());
 }
 
+void Sequence::append(Sequence&& others) {
+  std::vector<cache::GrowingLanes> windows;
+  for (int l = 0; l < layers(); ++l) {
+    if (const int window = hparams_->layer(l).window; window > 0) {
+      windows.push_back(lanes(l).clone(*account_));
+      windows.back().put_last(seen, std::move(others.lanes(l)), window);
+    } else {
+      layer(l).reserve(others.seen);
+    }
+  }
+  auto next = windows.begin();
+  for (int l = 0; l < layers(); ++l) {
+    if (hparams_->layer(l).window > 0) {
+      lanes(l) = std::move(*next++);
+    } else {
+      layer(l).append(std::move(others.layer(l)));
+    }
+  }
+  seen += others.seen;
+  tokens.insert(tokens.end(), others.tokens.begin(), others.tokens.end());
+  attended = -1;  // of a step that has been before
+}
+
 std::shared_ptr<const WindowLanes> Sequence::copy_windows() const {
   if (hparams_->n_windowed() == 0) return nullptr;
   const std::shared_ptr<WindowLanes> out(new WindowLanes{MemoryAccount(parent_), {}});

@@ -50,6 +50,11 @@ class Sequence {
   /// them here. Throws MemoryError.
   void put_from(int position, Sequence&& others);
 
+  /// Adds what another sequence of the same method keeps of the tokens that come next, as its steps would have added
+  /// it. REQUIRES: it keeps all of them in layers without a window, and steps would do nothing else to these. Throws
+  /// MemoryError before anything has changed.
+  void append(Sequence&& others);
+
   /// None where no layer has a window. Throws MemoryError.
   std::shared_ptr<const WindowLanes> copy_windows() const;
   /// Puts such a copy back. Throws MemoryError.

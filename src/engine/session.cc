@@ -11,6 +11,7 @@
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "engine/extension.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/prefill.h"
@@ -140,6 +141,12 @@ std::size_t Session::Impl::prefill_bytes(const engine::PromptSize& size, std::sp
   return engine::reading_bytes(*this, size.tokens, size.tokens, std::span(&size, 1), caches);
 }
 
+std::size_t Session::Impl::later_bytes(const engine::PromptSize& size, const CacheOptions& keep,
+                                       const engine::PastSize& past) const {
+  return engine::prefill_bytes(hparams, model->impl().vocab, options, size.tokens, size.tokens,
+                               executor.row_bytes(size.tokens), std::span(&size, 1), std::span(&keep, 1), past);
+}
+
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
 }
@@ -179,17 +186,17 @@ void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> 
   const auto later = engine::options_later(sequence.options(), hparams, count);
   if (!later) return;
   if (windows == nullptr) check_windows_reach(sequence, count);
-  const auto need = prefill_bytes(count, std::span(&*later, 1));
+  const engine::Past past(sequence, sequence.seen - count, windows);
+  const auto need = later_bytes(count, *later, past.size(engine::scratch_type(options.precision, {&*later, 1})));
   check_memory(need, reading(tokens.size()));
   const Stops stops(*this);
-  engine::PastLanes past{account, decode_attention, sequence, sequence.seen - count, windows};
   auto context = prefill_context(begin_pass(tokens.size(), need));
   context.past = &past;
   auto read = engine::Prefill(std::move(context), tokens, *later).run();
-  sequence.put_from(past.tokens, std::move(read.front().caches.front().impl()));
+  sequence.put_from(past.tokens(), std::move(read.front().caches.front().impl()));
 }
 
-std::size_t Session::Impl::extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits) {
+std::size_t Session::Impl::step(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits) {
   const std::size_t rows_at_once = sequence.method().changes_while_decoding() ? 1 : engine::kExtendRows;
   std::vector<engine::StepRow> rows;
   for (const Token token : tokens.first(std::min(rows_at_once, tokens.size())))
@@ -216,12 +223,11 @@ std::vector<Prefilled> Session::prefill(std::span<const Token> text, std::span<c
 std::vector<float> Session::extend(Cache& cache, std::span<const Token> tokens) {
   auto& s = *impl_;
   s.check(tokens);
-  std::vector<float> logits(s.hparams.n_vocab);
-  for (std::size_t done = 0; done < tokens.size();) {
+  engine::Extension extension(s, cache.impl(), tokens);
+  do {
     s.check_stop();
-    done += s.extend(cache.impl(), tokens.subspan(done), logits);
-  }
-  return logits;
+  } while (extension.advance());
+  return extension.take_logits();
 }
 
 void Session::compress(Cache& cache, std::span<const Token> tokens) { impl_->compress(cache.impl(), tokens, nullptr); }

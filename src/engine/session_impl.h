@@ -33,13 +33,15 @@ struct Session::Impl {
                                  std::span<const CacheOptions> caches);
   /// `windows` are those of before the tokens; null: as the sequence has them.
   void compress(engine::Sequence& sequence, std::span<const Token> tokens, const engine::WindowLanes* windows);
-  /// Appends as many of `tokens` as pass through the layers together, and returns how many these are. When they are the
+  /// Appends as many of `tokens` as pass through all layers together, and returns how many these are. When they are the
   /// last ones, `logits` [n_vocab] are those of the last. REQUIRES: tokens of the vocabulary, at least one.
-  std::size_t extend(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits);
+  std::size_t step(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits);
   /// Throws InputError for no tokens and for unknown ones.
   void check(std::span<const Token> tokens) const;
   /// Bytes that reading such a prompt takes at its peak, without packed weights.
   std::size_t prefill_bytes(const engine::PromptSize& size, std::span<const CacheOptions> caches) const;
+  /// The same of a prompt that comes after others.
+  std::size_t later_bytes(const engine::PromptSize& size, const CacheOptions& keep, const engine::PastSize& past) const;
   /// Begins a pass of so many rows, which needs so many bytes besides packed weights.
   network::Pass begin_pass(std::size_t rows, std::size_t need);
   /// What a prefill runs on here, in that pass.

@@ -38,7 +38,9 @@ std::size_t Task::promise() const { return needs_text() ? promise_.most() : prom
 
 double Task::tokens_to_read() const {
   if (request_.source) return (1 - request_.source->done()) * prompt_tokens_;
-  return (text_ ? text_->tokens_left() : 0) + static_cast<double>(request_.question.size() - asked_);
+  const double of_text = text_ ? text_->tokens_left() : 0;
+  if (question_) return of_text + question_->tokens_left();
+  return of_text + (has_asked_ ? 0 : static_cast<double>(request_.question.size()));
 }
 
 Clock::time_point Task::due() const {
@@ -108,9 +110,9 @@ void Task::read() {
   guarded([this] {
     if (request_.source) return read_source();
     if (is_reading_text()) return read_text();
-    if (asked_ == request_.question.size()) return begin_answers();
+    if (has_asked_ || request_.question.empty()) return begin_answers();
     read_question();
-    if (asked_ == request_.question.size()) prompt_is_read();
+    if (has_asked_) prompt_is_read();
   });
   const double tokens = before - tokens_to_read();
   if (tokens == 0) return;  // an answer's cache was copied
@@ -133,9 +135,11 @@ void Task::read_source() {
 }
 
 void Task::read_question() {
-  logits_.resize(as_size(room_.session.hparams.n_vocab));
-  const auto rest = std::span<const Token>(request_.question).subspan(asked_);
-  asked_ += room_.session.extend(caches_.front().impl(), rest, logits_);
+  if (!question_) question_.emplace(room_.session, caches_.front().impl(), request_.question);
+  if (question_->advance()) return;
+  logits_ = question_->take_logits();
+  question_.reset();
+  has_asked_ = true;
 }
 
 void Task::prompt_is_read() {

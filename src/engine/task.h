@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "engine/answering.h"
 #include "engine/cache_source.h"
+#include "engine/extension.h"
 #include "engine/lane_attention.h"
 #include "engine/prefixes.h"
 #include "engine/promise.h"
@@ -107,10 +108,11 @@ class Task {
   Clock::time_point arrived_ = Clock::now();
   std::optional<Clock::time_point> begun_;
   std::optional<Clock::time_point> answered_;  ///< when the first token came
-  std::size_t asked_ = 0;                      ///< tokens of the question that have been read
+  bool has_asked_ = false;                     ///< the question has been read
   std::vector<Cache> caches_;
-  std::optional<SequenceCopy> copy_;  ///< of the first cache, for the next answer
-  std::vector<float> logits_;         ///< of the last token that has been read
+  std::optional<SequenceCopy> copy_;   ///< of the first cache, for the next answer
+  std::optional<Extension> question_;  ///< while it is being read
+  std::vector<float> logits_;          ///< of the last token that has been read
   std::vector<Answering> answers_;
   int begun_answers_ = 0;           ///< that have chosen their first token
   std::vector<std::size_t> held_;   ///< answers whose next token is to be chosen …

@@ -80,10 +80,12 @@ std::span<const Token> TextReading::stage_tokens() const {
 void TextReading::begin_stage() {
   const auto& keep = stages_[stage_].keep;
   has_passed_ = false;
-  if (!keep) return;
+  if (!keep) {
+    extension_.emplace(session_, cache_->impl(), stage_tokens());
+    return;
+  }
   auto context = session_.prefill_context(session_.begin_pass(stage_tokens().size(), bytes_));
-  if (cache_)
-    past_.emplace(session_.account, session_.decode_attention, cache_->impl(), static_cast<int>(stages_[stage_].first));
+  if (cache_) past_.emplace(cache_->impl(), static_cast<int>(stages_[stage_].first));
   context.past = past_ ? &*past_ : nullptr;
   context.asked = static_cast<int>(stages_[stage_].asked);
   prefill_.emplace(session_, std::move(context), bytes_, stage_tokens(), std::vector<std::vector<Token>>(1),
@@ -93,7 +95,8 @@ void TextReading::begin_stage() {
 double TextReading::tokens_left() const {
   const std::size_t ended = has_begun_ ? stage_ : stored();
   const auto left = static_cast<double>(request_.text.size() - (ended > 0 ? ends_[ended - 1] : 0));
-  return left - (prefill_ ? prefill_->done() * stages_[stage_].tokens() : static_cast<double>(appended_));
+  if (extension_) return left - stages_[stage_].tokens() + extension_->tokens_left();
+  return left - (prefill_ ? prefill_->done() * stages_[stage_].tokens() : 0);
 }
 
 std::vector<const Cache*> TextReading::caches() const {
@@ -111,9 +114,10 @@ void TextReading::advance() {
 }
 
 void TextReading::append_tokens() {
-  logits_.resize(as_size(session_.hparams.n_vocab));
-  appended_ += session_.extend(cache_->impl(), stage_tokens().subspan(appended_), logits_);
-  if (appended_ == stage_tokens().size()) end_stage();
+  if (extension_->advance()) return;
+  logits_ = extension_->take_logits();
+  extension_.reset();
+  end_stage();
 }
 
 void TextReading::advance_prefill() {
@@ -157,7 +161,6 @@ void TextReading::take_prefilled() {
 
 void TextReading::end_stage() {
   ++stage_;
-  appended_ = 0;
   if (is_shared() && stage_ == next_stored(stage_)) prefixes_.put(prefix(stage_), *cache_, logits_);
   if (!is_done()) begin_stage();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/extension.h"
 #include "engine/prefixes.h"
 #include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
@@ -36,7 +37,7 @@ class TextReading {
   std::size_t found() const { return found_; }
   /// Before begin(): whether all of it is stored.
   bool is_done() const { return (has_begun_ ? stage_ : stored()) == stages_.size(); }
-  /// Reads one chunk through one layer, or as many tokens as pass through all layers together. REQUIRES: !is_done().
+  /// Reads one quantum. REQUIRES: !is_done().
   void advance();
   /// Tokens that have still to be read; one that has passed half of the layers is half a token.
   double tokens_left() const;
@@ -82,11 +83,11 @@ class TextReading {
   mutable std::optional<Lookup> lookup_;  ///< the last one
   bool has_begun_ = false;
   std::size_t found_ = 0;
-  std::size_t stage_ = 0;     ///< that is being read
-  std::size_t appended_ = 0;  ///< tokens of it, where they are only appended
-  std::optional<PastLanes> past_;
+  std::size_t stage_ = 0;  ///< that is being read
+  std::optional<Past> past_;
   std::optional<PromptReading> prefill_;
-  bool has_passed_ = false;  ///< the stage through all layers
+  std::optional<Extension> extension_;  ///< where the stage is only appended
+  bool has_passed_ = false;             ///< the stage through all layers
   std::vector<GeneratedToken> scored_;
   std::optional<Cache> cache_;
   std::vector<float> logits_;

@@ -44,6 +44,8 @@ void SequenceLayer::put_from(std::int32_t position, SequenceLayer&& other) {
   summarize();
 }
 
+void SequenceLayer::append(SequenceLayer&& other) { lanes_.append(std::move(other.lanes_)); }
+
 void SequenceLayer::reserve(int count) {
   lanes_.reserve(growth(count));
   // An entry that a full lane merges to make room for a token takes one more place among the merged ones.

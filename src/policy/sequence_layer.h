@@ -37,6 +37,9 @@ class SequenceLayer {
   /// them here. Throws MemoryError.
   void put_from(std::int32_t position, SequenceLayer&& other);
 
+  /// Adds what another layer of the same method keeps of the tokens that come next: all of them. REQUIRES: reserve().
+  void append(SequenceLayer&& other);
+
   /// Makes room for a step of `count` tokens. Throws MemoryError.
   void reserve(int count);
   /// The key and value of a step's first token, [d] each, enter one head's lane: in the place of the entry that the

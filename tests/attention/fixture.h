@@ -212,4 +212,58 @@ struct Prompt {
   mutable std::map<int, DecodedRows> decoded_;
 };
 
+/// The tokens of a prompt from `first` on as one of its own. Of what comes before, each KV head has the last entries.
+struct Later {
+  Later(Prompt& all, int first_token, std::vector<int> entries)
+      : prompt(all),
+        first(first_token),
+        kept(std::move(entries)),
+        past(all.account, all.scratch.type()),
+        scratch(all.account, all.scratch.type(), all.shape.kv_heads, all.shape.head_dim, all.n - first_token) {
+    past.begin_layer(all.shape.head_dim, kept);
+    for (int head = 0; head < all.shape.kv_heads; ++head) {
+      const int begin = first - kept[z(head)];
+      past.add(
+          head,
+          {all.scratch.keys(head).slice(begin, kept[z(head)]), all.scratch.values(head).slice(begin, kept[z(head)])},
+          Rope());
+    }
+    scratch.extend(std::vector<std::int32_t>(z(n())));
+    std::vector<std::byte> rows(all.scratch.bytes_of_rows(n()));
+    all.scratch.copy_rows(first, n(), rows.data());
+    scratch.put_rows(0, n(), rows.data());
+  }
+
+  int n() const { return prompt.n - first; }
+
+  /// Of a token of the whole prompt.
+  reference::Result expected(int token, int head) const {
+    const int kv = head / prompt.shape.group();
+    const int begin = std::max(prompt.first_seen(token), first - kept[z(kv)]);
+    return reference::attend(prompt.query(token, head), decoded(prompt.scratch.keys(kv), begin, token + 1),
+                             decoded(prompt.scratch.values(kv), begin, token + 1), logits_of(prompt.shape, head),
+                             prompt.rounding());
+  }
+
+  /// Output [n][H_q][d].
+  std::vector<float> prefill(int chunk, int threads, std::span<Observation* const> observations = {}) {
+    const std::size_t row = z(prompt.shape.query_heads * prompt.shape.head_dim);
+    std::vector<float> out(z(n()) * row, std::nanf(""));
+    PrefillAttention attention(prompt.account, threads, prompt.compute_type);
+    for (int at = 0; at < n(); at += chunk) {
+      attention.begin(prompt.shape, scratch, prompt.q.data() + z(first + at) * row, out.data() + z(at) * row, at,
+                      std::min(chunk, n() - at), observations, {}, nullptr, &past);
+      on_team(threads, [&](Worker w) { attention.run(w); });
+      on_team(threads, [&](Worker w) { attention.reduce(w); });
+    }
+    return out;
+  }
+
+  Prompt& prompt;
+  int first;
+  std::vector<int> kept;  ///< [H_kv]
+  cache::PastRows past;
+  cache::LayerScratch scratch;
+};
+
 }  // namespace winnow::attention

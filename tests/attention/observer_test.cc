@@ -142,7 +142,8 @@ TEST(Observation, with_soft_caps_and_sinks_it_is_of_what_attention_is) {
 /// an exponential (1): u (12 |power ln p| + 8).
 Columns expected_powers(const std::vector<float>& power, const std::vector<reference::Result>& matrix) {
   const std::size_t n = matrix.size();
-  Columns c{std::vector<double>(n, 0), std::vector<double>(n, 0)};
+  const std::size_t keys = matrix.back().weight.size();
+  Columns c{std::vector<double>(keys, 0), std::vector<double>(keys, 0)};
   for (std::size_t r = 0; r < power.size(); ++r) {
     const auto& row = matrix[n - power.size() + r];
     std::vector<double> raised;
@@ -167,7 +168,7 @@ Columns expected_powers(const std::vector<float>& power, const std::vector<refer
       const double a = raised[j] / sum;
       c.value[j] += a;
       c.error[j] +=
-          a * (error[j] + mean_error + 2 * reference::roundings(static_cast<double>(n)) + 2 * reference::kRoundoff);
+          a * (error[j] + mean_error + 2 * reference::roundings(static_cast<double>(keys)) + 2 * reference::kRoundoff);
     }
   }
   return c;
@@ -221,6 +222,41 @@ TEST(Observation, softmax_of_multiplied_logits_has_the_sink_multiplied_too) {
     SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
     check_multiplied_logits(caps);
   }
+}
+
+/// Of a prompt that comes after others: probabilities are those of all that a row sees, recorded are the prompt's keys.
+TEST(Observation, after_other_tokens_is_of_the_prompt_s_own_keys) {
+  Prompt prompt(shape_of(2, 3, 64), 300, ElementType::f16);
+  const auto sinks = set_caps({0, 3}, prompt.shape);
+  on_every_kernel([&](ComputeType compute_type) {
+    prompt.compute_type = compute_type;
+    Later later(prompt, 140, {140, 70});
+    Prompt own(prompt.shape, later.n(), ElementType::f16);  // for what is observed
+    auto observations = all_observations(own);
+    Observe powers{{Kind::last, 40, {}}, Reduction::sum, std::vector<float>(40, 1.7F)};
+    observations.emplace_back(powers, prompt.shape.query_heads, later.n());
+    for (const int chunk : {7, 512}) {
+      for (auto& o : observations) o.begin_layer(prompt.shape.query_heads);
+      later.prefill(chunk, 2, pointers(observations));
+      for (int h = 0; h < prompt.shape.query_heads; ++h) {
+        const auto past = later.kept[z(h / 3)];
+        std::vector<reference::Result> rows;
+        for (int token = later.first; token < prompt.n; ++token) rows.push_back(later.expected(token, h));
+        const auto raised = expected_powers(powers.power, rows);
+        for (auto& row : rows) {
+          row.weight.erase(row.weight.begin(), row.weight.begin() + past);
+          row.weight_error.erase(row.weight_error.begin(), row.weight_error.begin() + past);
+        }
+        for (std::size_t i = 0; i + 1 < observations.size(); ++i) {
+          const auto want = expected(observations[i].what(), rows);
+          expect_close(observations[i].head(h), want.value, want.error, "observation " + std::to_string(i));
+        }
+        expect_close(observations.back().head(h), std::span(raised.value).subspan(z(past), z(later.n())),
+                     std::span(raised.error).subspan(z(past), z(later.n())), "powers, head " + std::to_string(h));
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  });
 }
 
 TEST(Observation, threads_do_not_change_a_bit) {

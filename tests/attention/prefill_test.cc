@@ -110,6 +110,36 @@ TEST(Prefill, any_chunk_size_agrees_with_double_precision) {
   }
 }
 
+/// Every window sees nothing, some or all of what comes before, depending on the token.
+TEST(Prefill, after_other_tokens_agrees_with_double_precision) {
+  for (const int window : {0, 5, 100, 300}) {
+    for (const std::vector<int>& kept : {std::vector{200, 200}, {1, 130}, {64, 0}}) {
+      if (window > 0 && kept[0] != kept[1]) continue;  // windows lose the same tokens in all heads
+      SCOPED_TRACE(testing::Message() << "a window of " << window << ", " << kept[0] << " and " << kept[1] << " kept");
+      Prompt prompt(shape_of(2, 3, 64), 350, ElementType::f16);
+      prompt.shape.window = window;
+      const auto sinks = set_caps({0, 3}, prompt.shape);
+      on_every_kernel([&](ComputeType compute_type) {
+        prompt.compute_type = compute_type;
+        Later later(prompt, 200, kept);
+        for (const int chunk : {1, 40, 512}) {
+          const auto out = later.prefill(chunk, 2);
+          for (int token = later.first; token < prompt.n; ++token) {
+            for (int head = 0; head < prompt.shape.query_heads; ++head) {
+              const auto want = later.expected(token, head);
+              const auto at = (z(token - later.first) * z(prompt.shape.query_heads) + z(head)) * 64;
+              expect_close(std::span(out).subspan(at, 64), want.out, want.out_error,
+                           "token " + std::to_string(token) + ", head " + std::to_string(head));
+              if (testing::Test::HasFatalFailure()) return;
+            }
+          }
+        }
+      });
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 TEST(Prefill, threads_do_not_change_a_bit) {
   Prompt prompt(shape_of(3, 3, 80), 700, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {

@@ -32,8 +32,6 @@ void begin_block(const Block& b) {
   std::fill_n(b.o_strips, static_cast<std::ptrdiff_t>(b.width) * b.queries, 0.0F);
   std::fill_n(b.base, b.queries, kNothing);
   std::fill_n(b.sum, b.queries, 0.0F);
-  std::fill_n(b.limit, b.queries, static_cast<float>(b.leading[0] - 1));
-  if (b.from != nullptr) std::fill_n(b.first, b.queries, static_cast<float>(b.from[0]));
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
       const int query = g * b.tokens + t;
@@ -41,12 +39,29 @@ void begin_block(const Block& b) {
           b.q + static_cast<std::ptrdiff_t>(t) * b.token_stride + static_cast<std::ptrdiff_t>(g) * b.head_dim;
       float* const to = b.q_strips + b.first_of(query);
       for (int i = 0; i < b.head_dim; ++i) to[static_cast<std::ptrdiff_t>(i) * b.strip] = q[i] * scale;
-      b.limit[query] = static_cast<float>(b.leading[t] - 1);
-      if (b.from != nullptr) b.first[query] = static_cast<float>(b.from[t]);
       if (b.sink_logits == nullptr) continue;
       b.base[query] = b.sink_logits[g] * std::numbers::log2e_v<float>;
       b.sum[query] = 1;
     }
+  }
+}
+
+/// Sets which of the keys each query sees.
+void set_limits(const Block& b) {
+  std::fill_n(b.limit, b.queries, static_cast<float>(b.leading[0] - 1));
+  if (b.from != nullptr) std::fill_n(b.first, b.queries, static_cast<float>(b.from[0]));
+  for (int query = 0; query < b.group * b.tokens; ++query) {
+    b.limit[query] = static_cast<float>(b.leading[query % b.tokens] - 1);
+    if (b.from != nullptr) b.first[query] = static_cast<float>(b.from[query % b.tokens]);
+  }
+}
+
+void fold_tiles(const Block& b) {
+  set_limits(b);
+  if (b.compute_type == ComputeType::f32) {
+    run_tiles_f32(b);
+  } else {
+    run_tiles_bf16(b);
   }
 }
 
@@ -127,13 +142,11 @@ void weigh_retained(const Block& b) {
 
 void run(const Block& b) {
   begin_block(b);
-  if (b.compute_type == ComputeType::f32) {
-    run_tiles_f32(b);
-  } else {
-    run_tiles_bf16(b);
-  }
+  if (b.past != nullptr) fold_tiles(*b.past);
+  fold_tiles(b);
   if (b.own != nullptr) fold_own(b);
   end_block(b);
+  if (b.past != nullptr) weigh_retained(*b.past);
   weigh_retained(b);
 }
 

@@ -95,7 +95,9 @@ struct Block {
   // Tiles [first_retained, end_retained) of probabilities are retained.
   int first_retained = 0;
   int end_retained = 0;
-  float* retained = nullptr;     ///< [retained_tiles()] of Retained
+  float* retained = nullptr;  ///< [retained_tiles()] of Retained
+  /// The same queries, with the same work space, over keys that come before these; null: there are none.
+  const Block* past = nullptr;
   float* tile_weight = nullptr;  ///< [retained_tiles()][queries]
 
   /// What queries are multiplied by.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "attention/cpu/observe.h"
 #include "base/as_size.h"
 
 namespace winnow::attention {
@@ -38,6 +39,8 @@ std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int th
   const cpu::BlockShape form = cpu::block_shape(compute_type);
   const int end = chunk.first + chunk.count;
   const int step = cpu::item_tokens(shape, compute_type, chunk.count);
+  const bool retains_past = std::ranges::any_of(observed, cpu::needs_all_keys);
+  const int past = retains_past ? chunk.past : 0;
   std::size_t partials = 0;
   std::size_t retained = 0;
   for (int from = chunk.first; from < end; from += step) {
@@ -48,8 +51,8 @@ std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int th
     const auto keys = as_size(from + count);
     partials += as_size(seen) * as_size(shape.query_heads) * keys;
     const int queries =
-        cpu::padded(std::min(count, cpu::observed_block(shape, form, end, step)) * shape.group(), form.padding);
-    if (seen > 0) retained = std::max(retained, as_size(queries) * keys);
+        cpu::padded(std::min(count, cpu::observed_block(shape, form, end + past, step)) * shape.group(), form.padding);
+    if (seen > 0) retained = std::max(retained, as_size(queries) * (keys + as_size(past)));
   }
   return (partials + as_size(threads) * retained) * sizeof(float);
 }

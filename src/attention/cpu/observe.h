@@ -20,4 +20,7 @@ struct Record {
 /// work space, [tokens] each.
 void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record);
 
+/// Whether an observation is made of the probabilities of all keys, also of those that it does not record.
+inline bool needs_all_keys(const Observe& what) { return !what.power.empty(); }
+
 }  // namespace winnow::attention::cpu

@@ -27,7 +27,6 @@ struct Side {
   int count;
   V power;
   V last_key;  ///< that each row sees
-  V sink;      ///< the sink's probability to the power; 0: there is none
 };
 
 V load_some(const float* from, int n) {
@@ -60,10 +59,16 @@ V raised(const Side& r, int key) {
   return hn::IfThenElseZero(hn::Le(hn::Set(D(), static_cast<float>(key)), r.last_key), to_power(p, r.power));
 }
 
-void add_rows(const Side& r, int keys, float* out) {
-  const D d;
-  V sum = r.sink;
+V sum_of(const Side& r, int keys) {
+  V sum = hn::Zero(D());
   for (int key = 0; key < keys; ++key) sum = hn::Add(sum, raised(r, key));
+  return sum;
+}
+
+/// `besides`: what counts in the softmax, too.
+void add_rows(const Side& r, int keys, V besides, float* out) {
+  const D d;
+  const V sum = hn::Add(besides, sum_of(r, keys));
   // Elements beyond the rows are left out of every sum.
   const V share = hn::IfThenElseZero(hn::FirstN(d, as_size(r.count)), hn::Div(hn::Set(d, 1.0F), sum));
   for (int key = 0; key < keys; ++key) out[key] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(raised(r, key), share)));
@@ -88,8 +93,14 @@ void add(const Powers& w, float* out) {
     const int count = std::min(step, w.tokens - i);
     const V power = load_some(w.power + i, count);
     const V last_key = hn::Iota(d, static_cast<float>(b.first_key + token));
-    add_rows({b.tile_of(0), query, b.tile_weight + query, count, power, last_key, raised_sink(w, query, count, power)},
-             b.visible_keys(), out);
+    V besides = raised_sink(w, query, count, power);
+    if (b.past != nullptr) {
+      const int keys = b.past->visible_keys();
+      const V last = hn::Set(d, static_cast<float>(keys - 1));
+      besides =
+          hn::Add(besides, sum_of({b.past->tile_of(0), query, b.past->tile_weight + query, count, power, last}, keys));
+    }
+    add_rows({b.tile_of(0), query, b.tile_weight + query, count, power, last_key}, b.visible_keys(), besides, out);
   }
 }
 

@@ -27,6 +27,16 @@ float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
   return buffer.as<float>().data();
 }
 
+/// Lets a block retain tiles [first, end), in memory that `take` gives.
+template <class Take>
+void retain(cpu::Block& b, int first, int end, const Take& take) {
+  b.first_retained = first;
+  b.end_retained = end;
+  const auto tiles = as_size(b.retained_tiles());
+  b.tile_weight = take(as_size(b.queries) * tiles);
+  b.retained = take(as_size(b.queries) * tiles * as_size(b.tile_of(first).tile_rows()));
+}
+
 }  // namespace
 
 struct PrefillAttention::Impl {
@@ -45,6 +55,8 @@ struct PrefillAttention::Impl {
   /// A block with its place in a thread's work space.
   struct Layout {
     cpu::Block block;
+    cpu::Block past;  ///< the same over what comes before
+    bool sees_past = false;
     float* mask = nullptr;
     float* weight = nullptr;
     std::size_t floats = 0;  ///< of work space
@@ -57,6 +69,13 @@ struct PrefillAttention::Impl {
   void size_work_space();
   /// A block without work space: the tokens of an item from that one on, as many as a block has.
   cpu::Block block_of(const Item& item, int from) const;
+  /// The same queries over what comes before the prompt. REQUIRES: something does.
+  cpu::Block past_of(const cpu::Block& block, const Item& item, int from) const;
+  /// Whether observations need the probabilities of what comes before, too.
+  bool retains_past() const {
+    return std::ranges::any_of(observations, [](const Observation* o) { return cpu::needs_all_keys(o->what()); });
+  }
+  void see_past(const cache::PastRows* rows);
   /// `memory` may be null, for the size alone.
   Layout layout(const Item& item, int from, float* memory) const;
   void run(const Item& item, float* memory);
@@ -84,7 +103,10 @@ struct PrefillAttention::Impl {
   std::vector<std::int32_t> leading;    ///< [count]
   std::vector<std::int32_t> own;        ///< [count] or empty
   std::vector<std::int32_t> seen_from;  ///< [count] or empty
-  float* logsums = nullptr;             ///< [count][H_q]
+  const cache::PastRows* past = nullptr;
+  std::vector<std::int32_t> past_leading;  ///< [H_kv][count] or empty, as those of the prompt
+  std::vector<std::int32_t> past_from;     ///< [H_kv][count] or empty
+  float* logsums = nullptr;                ///< [count][H_q]
   KeyRange recorded;
   const float* row_scales = nullptr;  ///< [count]
   int observed_tokens = 0;            ///< tokens of a block that retains its probabilities
@@ -105,7 +127,7 @@ PrefillAttention::~PrefillAttention() = default;
 
 void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
                              int first, int count, std::span<Observation* const> observations, KeyRange recorded,
-                             const float* row_scales) {
+                             const float* row_scales, const cache::PastRows* past) {
   auto& s = *impl_;
   s.row_scales = row_scales;
   s.first = first;
@@ -118,6 +140,8 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
   if (shape.window > 0) {
     for (int i = first; i < first + count; ++i) s.seen_from.push_back(std::max(0, i + 1 - shape.window));
   }
+  s.shape = shape;
+  s.see_past(past);
   s.begin(shape, scratch, q, out, observations);
 }
 
@@ -130,7 +154,20 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
   s.leading.assign(visible.leading.begin(), visible.leading.end());
   s.own.assign(visible.own.begin(), visible.own.end());
   s.seen_from.assign(visible.from.begin(), visible.from.end());
+  s.see_past(nullptr);
   s.begin(shape, scratch, q, out, {});
+}
+
+void PrefillAttention::Impl::see_past(const cache::PastRows* rows) {
+  past = rows;
+  past_leading.clear();
+  past_from.clear();
+  for (int head = 0; past != nullptr && head < past->kv_heads(); ++head) {
+    const int all = past->count(head);
+    past_leading.insert(past_leading.end(), as_size(count), all);
+    for (int i = first; shape.window > 0 && i < first + count; ++i)
+      past_from.push_back(std::clamp(all + i + 1 - shape.window, 0, all));
+  }
 }
 
 void PrefillAttention::record_logsums(float* sums) { impl_->logsums = sums; }
@@ -154,7 +191,8 @@ void PrefillAttention::Impl::make_items() {
   if (count == 0) return;
   const cpu::BlockShape form = cpu::block_shape(compute_type);
   const int tokens = cpu::item_tokens(shape, compute_type, count);
-  const int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
+  int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
+  if (past != nullptr && retains_past()) keys += *std::ranges::max_element(past_leading);
   observed_tokens = cpu::observed_block(shape, form, keys, tokens);
   // The longest first: the last items then end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
@@ -219,6 +257,18 @@ cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
   return b;
 }
 
+cpu::Block PrefillAttention::Impl::past_of(const cpu::Block& block, const Item& item, int from) const {
+  cpu::Block b = block;
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(item.kv_head) * count + item.first_token + from;
+  b.keys = past->keys(item.kv_head);
+  b.values = past->values(item.kv_head);
+  b.leading = past_leading.data() + at;
+  b.from = past_from.empty() ? nullptr : past_from.data() + at;
+  b.own = nullptr;
+  b.first_retained = b.end_retained = 0;
+  return b;
+}
+
 PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
   Layout l;
   l.block = block_of(item, from);
@@ -240,13 +290,13 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   l.weight = take(n);
   b.tile = take(as_size(cpu::tile_keys(ComputeType::f32)) * width);
   b.work = reinterpret_cast<std::byte*>(take(cpu::work_bytes(b) / sizeof(float)));
+  l.sees_past = past != nullptr && past->count(item.kv_head) > 0;
+  if (l.sees_past) l.past = past_of(b, item, from);
   if (!item.is_observed) return l;
+  if (l.sees_past && retains_past()) retain(l.past, 0, l.past.tiles(), take);
   const int keys = cpu::tile_keys(compute_type);
-  b.first_retained = std::min(recorded.begin / keys, b.tiles());
-  b.end_retained = std::max(b.first_retained, std::min(b.tiles(), (recorded.end - 1) / keys + 1));
-  const auto tiles = as_size(b.retained_tiles());
-  b.tile_weight = take(n * tiles);
-  b.retained = take(n * tiles * as_size(b.tile_of(b.first_retained).tile_rows()));
+  const int first_tile = std::min(recorded.begin / keys, b.tiles());
+  retain(b, first_tile, std::max(first_tile, std::min(b.tiles(), (recorded.end - 1) / keys + 1)), take);
   return l;
 }
 
@@ -264,7 +314,8 @@ void PrefillAttention::Impl::run(const Item& item, float* memory) {
       std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);
   }
   for (int from = 0; from < item.tokens; from += block_tokens(item)) {
-    const Layout l = layout(item, from, memory);
+    Layout l = layout(item, from, memory);
+    if (l.sees_past) l.block.past = &l.past;
     cpu::run_block(l.block);
     for (std::size_t index = 0; index < observations.size(); ++index) {
       if (item.partial[index] != kNone)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/as_size.h"
+#include "base/memory.h"
+#include "base/rope.h"
+#include "cache/element.h"
+#include "cache/lane_piece.h"
+
+namespace winnow::cache {
+
+/// The entries of one layer's lanes as a later prompt reads them: decoded, merged ones too, and with keys rotated to
+/// where the prompt's queries, which are rotated to their positions in the text, see them. Lanes may differ in length.
+/// The next layer reuses the memory.
+class PastRows {
+ public:
+  /// `type` is f16, bf16 or f32.
+  PastRows(MemoryAccount& account, ElementType type) : account_(account), type_(type) {}
+
+  /// Forgets all rows, and makes room for as many as each head has entries, [H_kv]. Throws MemoryError.
+  void begin_layer(int head_dim, std::span<const int> entries);
+  /// Adds the entries of a piece of a lane to its head's rows.
+  void add(int head, const LanePiece& piece, const Rope& rope);
+
+  int kv_heads() const { return static_cast<int>(count_.size()); }
+  int count(int head) const { return count_[as_size(head)]; }
+  Rows keys(int head) const { return rows(keys_, head); }
+  Rows values(int head) const { return rows(values_, head); }
+
+  /// Bytes of so many rows, all heads together.
+  static std::size_t bytes(ElementType type, int head_dim, std::size_t rows) {
+    return 2 * rows * row_bytes(type, head_dim);
+  }
+
+ private:
+  Rows rows(const Buffer& buffer, int head) const;
+
+  MemoryAccount& account_;
+  ElementType type_;
+  int dim_ = 0;
+  std::vector<std::size_t> first_;  ///< [H_kv] row of each head
+  std::vector<int> count_;          ///< [H_kv]
+  Buffer keys_;                     ///< [rows of all heads][d]
+  Buffer values_;
+};
+
+}  // namespace winnow::cache
