@@ -81,7 +81,8 @@ void check_turn(const ChatPrompt& chat, const AnswerForm& form) {
 struct Asking::Asked {
   Asked(const std::string& body, Surface surface, const Asker& who, std::shared_ptr<Responder> responder,
         const AskingRoom& room)
-      : json(parse_body(body)),
+      : share(std::make_shared<RequestShare>(room.memory)),
+        json(parse_counted(body, *share)),
         fields(json),
         asker(who),
         to(std::move(responder)),
@@ -92,6 +93,7 @@ struct Asking::Asked {
     tools = take_tools(fields, json, body, plan.form, generate);
   }
 
+  std::shared_ptr<RequestShare> share;
   RequestJson json;
   Fields fields;
   Asker asker;
@@ -166,6 +168,10 @@ void Asking::go_on(Asked& asked) {
     if (plan.form.echo) plan.echoed.push_back(prompt.prompt.text);
     requests.push_back(request_for(asked, std::move(prompt)));
   }
+  std::size_t bytes = 0;
+  for (const auto& request : requests) bytes += bytes_of(request);
+  asked.share->hold(bytes);
+  asked.to = holding(asked.share, asked.to);
   const auto ticket = room_.engine.new_ticket();
   const auto listener = listener_of(asked, ticket, finished);
   room_.engine.add(ticket, std::move(requests), plan.head.id, listener);
@@ -186,8 +192,12 @@ std::vector<StagedPrompt> Asking::read_prompts(Asked& asked) const {
     }
     if (!asked.tools.list.empty()) add_instructions(chat, instructions_of(asked.tools));
     check_context(model, chat.size(), room_.context, name);
+    asked.share->also_hold(bytes_of_tokenizing(chat.size()));
     out.push_back(tokenize(model, chat, room_.options.defaults.control));
   } else {
+    const std::size_t longest = longest_text(asked.fields);
+    check_context(model, longest, room_.context, name);
+    asked.share->also_hold(bytes_of_tokenizing(longest));
     for (auto& prompt : server::read_prompts(asked.fields, model, room_.context)) out.push_back({std::move(prompt)});
   }
   for (const auto& prompt : out) check_context(prompt.size(), room_.context, name);

@@ -19,6 +19,7 @@
 #include "server/openai/generation_fields.h"
 #include "server/options.h"
 #include "server/post.h"
+#include "server/request_memory.h"
 #include "server/sessions/sessions.h"
 #include "server/workers.h"
 
@@ -33,6 +34,7 @@ struct AskingRoom {
   const std::string& model_name;
   int context;  ///< tokens
   Observers observers;
+  std::shared_ptr<RequestMemory> memory;
   FinishedRequests& finished;
   Sessions& sessions;
   Shelf* shelf;            ///< null: there are no documents

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,8 @@ struct EngineLimits {
   SchedulerOptions scheduler;
   int waiting = 64;                           ///< prompts that may wait besides those that are read or answered
   std::optional<std::size_t> waiting_tokens;  ///< that prompts which wait may have together; none: any number
+  /// Bytes of what requests bring, besides those of the scheduler.
+  std::size_t request_memory = std::numeric_limits<std::size_t>::max();
 };
 
 /// The thread that owns the session and the scheduler. Its functions may be called by any thread.

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/start_thread.h"
+
 namespace winnow::server {
 
 using boost::system::error_code;
@@ -25,7 +27,7 @@ struct Signals::Impl {
         actions.stop();
       });
     });
-    thread = std::thread([this] { context.run(); });
+    thread = start_thread("signals", [this] { return std::thread([this] { context.run(); }); });
   }
 
   void wait_for(std::function<void()> action) {

@@ -41,10 +41,12 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
       hosts_(host_names(options)),
       origins_(options.origins),
       sessions_(options.sessions),
+      memory_(std::make_shared<RequestMemory>(options.engine.request_memory)),
       metrics_(std::make_unique<Metrics>(served_.name, options.engine.scheduler.memory)),
       log_(std::make_unique<RequestLog>(options.log)),
       documents_({.model = served_.model,
                   .engine = engine_,
+                  .memory = memory_,
                   .observers = {*metrics_, *log_},
                   .asker_of = [this](const HttpHead& head) { return asker_of(head); },
                   .answer = [this](Responder& to, const Asker& asker, const auto& work) { answer(to, asker, work); }},
@@ -70,6 +72,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
                  .model_name = served_.name,
                  .context = served_.context,
                  .observers = {*metrics_, *log_},
+                 .memory = memory_,
                  .finished = finished_,
                  .sessions = sessions_,
                  .shelf = documents_.shelf(),
@@ -106,7 +109,9 @@ void Site::add_text_route(const std::string& path, TextRoute route) {
                [this, route](const HttpHead& head, HttpBody body, std::shared_ptr<Responder> to) {
                  workers_.post([this, route, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
                    answer(*to, asker, [&] {
-                     const RequestJson json = parse_body(body.text());
+                     RequestShare share(memory_);
+                     const RequestJson json = parse_counted(body.text(), share);
+                     share.also_hold(bytes_of_tokenizing(body.text().size()));
                      Fields fields(json);
                      to->send(route(*served_.model, fields, served_.context));
                    });

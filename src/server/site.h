@@ -25,6 +25,7 @@
 #include "server/origins.h"
 #include "server/post.h"
 #include "server/request_log.h"
+#include "server/request_memory.h"
 #include "server/sessions/sessions.h"
 #include "server/workers.h"
 
@@ -78,6 +79,7 @@ class Site : public HttpHandler {
   Origins origins_;
   Router router_;
   Sessions sessions_;
+  std::shared_ptr<RequestMemory> memory_;
   FinishedRequests finished_;  ///< used by the thread for HTTP alone
   const std::unique_ptr<Metrics> metrics_;
   const std::unique_ptr<RequestLog> log_;

@@ -1,32 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/workers.h"
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
+#include <thread>
 #include <utility>
+#include <vector>
 
-#include "base/as_size.h"
+#include "base/start_thread.h"
 #include "base/stop_scope.h"
 
 namespace winnow::server {
 
+namespace net = boost::asio;
+
+/// Not asio's own pool: its constructor waits for ever for the threads that it has made when another one cannot be.
 struct Workers::Pool {
-  explicit Pool(int count) : threads(as_size(count)) {}
-  boost::asio::thread_pool threads;
+  ~Pool() { stop(); }
+  void stop() {
+    context.stop();
+    for (auto& thread : std::exchange(threads, {})) thread.join();
+  }
+
+  net::io_context context;
+  net::executor_work_guard<net::io_context::executor_type> waits{context.get_executor()};
+  std::vector<std::thread> threads;
 };
 
-Workers::Workers(int threads) : pool_(std::make_unique<Pool>(threads)) {}
+Workers::Workers(int threads) : pool_(std::make_unique<Pool>()) {
+  for (int i = 0; i < threads; ++i)
+    pool_->threads.push_back(start_thread(
+        "the server's workers", [pool = pool_.get()] { return std::thread([pool] { pool->context.run(); }); }));
+}
 
 Workers::~Workers() { stop(); }
 
 void Workers::stop() {
   request_stop();
-  pool_->threads.stop();
-  pool_->threads.join();
+  pool_->stop();
 }
 
 void Workers::post(std::function<void()> action) {
-  boost::asio::post(pool_->threads, [token = stop_.get_token(), action = std::move(action)] {
+  net::post(pool_->context, [token = stop_.get_token(), action = std::move(action)] {
     const StopScope scope(token);
     action();
   });

@@ -10,6 +10,7 @@ namespace winnow::server {
 /// A few threads for what takes longer than a moment and is not the model's: JSON, tokens, templates.
 class Workers {
  public:
+  /// Throws MemoryError where they cannot be started.
   explicit Workers(int threads);
   ~Workers();
 

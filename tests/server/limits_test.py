@@ -124,3 +124,62 @@ def test_salts_of_any_length_take_the_same_memory(model):
             assert server.good(CHAT, {**body, "cache_salt": salt + "y" if len(salt) == 1 else "y" + salt[1:]})["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
             held[len(salt)] = re.search(r'winnow_kv_bytes\{[^}]*state="prefixes"[^}]*\} (\S+)', server.ask("GET", "/metrics")[2].decode())[1]
     assert held[1] == held[1024] and float(held[1]) > 0, held
+
+
+MIB = 1 << 20
+BODY = 8 * MIB
+
+
+def fields_of(path, text):
+    return path, (json.dumps(chat()[1])[:-1] + ", " + text + "}").encode()
+
+
+def repeated(text, size=BODY - 2000):
+    return text * (size // len(text))
+
+
+# Bodies of 8 MiB that take many times as much when they are read, and some that are kept for each of many answers.
+GREEDY = {
+    "lists in an unknown field": fields_of(CHAT, '"junk": [' + repeated("[],") + "[]]"),
+    "objects in an unknown field": fields_of(CHAT, '"junk": [' + repeated("{},") + "{}]"),
+    "members of an unknown object": fields_of(CHAT, '"junk": {' + ",".join(f'"{i}":0' for i in range(600_000)) + "}"),
+    "numbers": ("/detokenize", ('{"tokens": [' + repeated("5,") + "5]}").encode()),
+    "messages": (CHAT, ('{"messages": [' + repeated('{"role":"user","content":""},') + "{}]}").encode()),
+    "tools": fields_of(CHAT, '"tools": [' + repeated("{},") + "{}]"),
+    "texts": (TOKENIZE, ('{"return_token_strs": true, "prompt": "' + repeated("a b ") + '"}').encode()),
+    "stops": (CHAT, json.dumps(chat(n=64, stop=["x" * 1024] * 64)[1]).encode()),
+    "stop tokens": (CHAT, json.dumps(chat(n=64, stop_token_ids=[5] * 1024)[1]).encode()),
+    "a salt": (CHAT, json.dumps(chat(cache_salt="x" * (BODY - 2000))[1]).encode()),
+}
+
+
+def resident(server, name):
+    return int(re.search(rf"{name}:\s+(\d+) kB", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())[1]) << 10
+
+
+@pytest.mark.skipif(ADDRESS_SANITIZED, reason="it keeps what was freed")
+@pytest.mark.parametrize("name", GREEDY)
+def test_what_requests_bring_is_a_part_of_memory(model, name):
+    """Eight at once take their bodies, and what is counted of --memory; each is answered or refused with a sentence."""
+    memory, path, body = 256 * MIB, *GREEDY[name]
+    with Server(model, "--context", "4000", "--memory", "256MiB", "--max-body", "8MiB") as server:
+        before = resident(server, "VmHWM")
+        with concurrent.futures.ThreadPoolExecutor(8) as clients:
+            replies = list(clients.map(lambda _: server.post(path, body), range(8)))
+        for status, reply in replies:
+            assert status == 200 or (status in (400, 413, 429) and sentence(reply)), reply
+        assert resident(server, "VmHWM") - before <= memory // 10 + 8 * len(body) + 24 * MIB
+        server.good(*chat())
+
+
+def test_a_body_has_not_too_many_values(server):
+    status, reply = server.post("/detokenize", {"tokens": [5] * 1_050_000})
+    assert status == 400 and sentence(reply, "more than 1048576 values")
+    assert server.post("/detokenize", {"tokens": [5] * 100_000})[0] == 200
+
+
+def test_a_request_that_brings_too_much_is_told_so(model):
+    with Server(model, "--context", "4000", "--memory", "20MiB") as server:
+        status, reply = server.post(CHAT, chat(junk=["x"] * 60_000)[1])
+        assert status == 413 and sentence(reply, "all requests together may have 16.0 MiB for that", "--memory")
+        server.good(*chat())

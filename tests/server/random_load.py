@@ -5,7 +5,7 @@ WINNOW=PROGRAM MAKE_TINY_GGUF=PROGRAM random_load.py MINUTES [SEED]
 
 Clients ask for answers, which must be those that they get alone, read slowly, go in the queue, while their prompts
 are read or answered, close one side of their connections, send headers byte by byte, bodies that are too large, no
-JSON or no UTF-8. At the end no request may be left, /metrics must say the same, the server must end with code 0, and
+JSON or no UTF-8, and what an attacker sends (attacks.py). At the end no request may be left, /metrics must say the same, the server must end with code 0, and
 its memory must not have grown from the second third of the time to the last. For builds with sanitizers, too: what
 they find ends the server with another code.
 """
@@ -28,6 +28,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
+import greedy_requests  # noqa: E402
 import hostile_requests  # noqa: E402
 from program import PATIENCE, make_tiny_gguf  # noqa: E402
 from service import Server, post_bytes  # noqa: E402
@@ -125,6 +126,12 @@ class Load:
             found, _, reply = self.server.ask("POST", COMPLETION, body)
             assert found == status and json.loads(reply)["error"]["message"], (found, reply)
 
+    def be_greedy(self, chance):
+        path, body = chance.choice(greedy_requests.ALL)(chance)
+        status, _, reply = self.server.ask("POST", path, body)
+        assert status == 200 or status in greedy_requests.REFUSALS, (status, reply[:300])
+        assert status == 200 or json.loads(reply)["error"]["message"], reply[:300]
+
     def look(self, chance):
         path = chance.choice(["/health", "/slots", "/metrics", "/v1/models", "/props", "/nope"])
         assert self.server.ask("GET", path)[0] == (404 if path == "/nope" else 200)
@@ -137,6 +144,7 @@ class Load:
     def client(self, number):
         chance = random.Random(f"{self.seed}-{number}")
         acts = [self.answer] * 4 + [self.stream] * 2 + [self.go_away] * 4
+        acts += [self.be_greedy, self.be_greedy]
         acts += [self.read_slowly, self.close_one_side, self.send_slowly, self.stay_idle, self.send_nonsense, self.be_hostile, self.look]
         while not self.end.is_set():
             act = chance.choice(acts)

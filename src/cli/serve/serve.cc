@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -28,10 +29,13 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Where no memory is given: most of what is there, so that the machine has some left. Texts are kept in a part of it.
+/// Where no memory is given: most of what is there, so that the machine has some left. Texts are kept in a part of it,
+/// and what requests bring may have a tenth besides.
 void choose_memory(ServeOptions& options) {
+  constexpr std::size_t kLeastForRequests = std::size_t{16} << 20;
   auto& scheduler = options.server.engine.scheduler;
   if (scheduler.memory == std::numeric_limits<std::size_t>::max()) scheduler.memory = available_memory() / 5 * 4;
+  options.server.engine.request_memory = std::max(scheduler.memory / 10, kLeastForRequests);
   scheduler.prefix_memory = options.prefix_memory.value_or(scheduler.memory / 10);
   if (scheduler.prefix_memory >= scheduler.memory)
     throw UsageError(fmt::format("--prefix-memory {} leaves nothing of --memory {} for requests",

@@ -26,8 +26,8 @@ std::string required(Fields& fields, const char* name) {
 }
 
 /// What is to be added, and how it is kept: as it is, unless the object `winnow` says otherwise.
-std::pair<NewDocument, CacheOptions> read_body(const std::string& body) {
-  const RequestJson json = parse_body(body);
+std::pair<NewDocument, CacheOptions> read_body(const std::string& body, RequestShare& share) {
+  const RequestJson json = parse_counted(body, share);
   Fields fields(json);
   NewDocument out{required(fields, "name"), {}, {required(fields, "text")}};
   if (const RequestJson* const tags = fields.list("tags")) {
@@ -117,17 +117,20 @@ Shelf& DocumentRoutes::open_shelf() {
 }
 
 void DocumentRoutes::add_document(Shelf& shelf, const Asked& asked) {
-  const auto [document, keep] = read_body(asked.body.text());
+  const auto share = std::make_shared<RequestShare>(room_.memory);
+  const auto [document, keep] = read_body(asked.body.text(), *share);
+  share->also_hold(bytes_of_tokenizing(document.text.text.size()));
   auto adding = std::make_unique<documents::Adding>(*room_.model, document, keep);
   if (!shelf.use([&](DocumentStore& store) { return adding->add_known(store.impl().archive); }))
-    return read_document(shelf, asked, std::move(adding), keep);
+    return read_document(shelf, asked, std::move(adding), keep, share);
   room_.observers.log.write({.path = asked.asker.path, .key = asked.asker.key_name});
   asked.to->send(Reporter::reply_of(adding->added()));
 }
 
 void DocumentRoutes::read_document(Shelf& shelf, const Asked& asked, std::unique_ptr<documents::Adding> adding,
-                                   const CacheOptions& keep) {
+                                   const CacheOptions& keep, std::shared_ptr<RequestShare> share) {
   const auto& asker = asked.asker;
+  share->hold(bytes_of_tokens(adding->reading().tokens().size()));
   RequestRecord record{.path = asker.path, .id = new_id("doc"), .key = asker.key_name};
   record.cost.spec = keep.spec.print();
   record.cost.budget = keep.budget ? keep.budget->print() : "";
@@ -140,7 +143,7 @@ void DocumentRoutes::read_document(Shelf& shelf, const Asked& asked, std::unique
   requests.front().generate.max_tokens = 0;
   requests.front().key = asker.key;
   const auto ticket = room_.engine.new_ticket();
-  const auto reporter = std::make_shared<Reporter>(result, asked.to);
+  const auto reporter = std::make_shared<Reporter>(result, holding(std::move(share), asked.to));
   room_.engine.add(ticket, std::move(requests), record.id,
                    std::make_shared<Observed>(reporter, room_.observers, record, asker.arrived,
                                               std::vector{record.cost.prompt_tokens}, 1));

@@ -13,6 +13,7 @@
 #include "server/http/router.h"
 #include "server/metrics/observed.h"
 #include "server/openai/errors.h"
+#include "server/request_memory.h"
 #include "server/workers.h"
 #include "winnow/model.h"
 
@@ -22,6 +23,7 @@ namespace winnow::server {
 struct DocumentsRoom {
   std::shared_ptr<const Model> model;
   EngineThread& engine;
+  std::shared_ptr<RequestMemory> memory;
   Observers observers;
   std::function<Asker(const HttpHead&)> asker_of;
   /// Calls what may throw for a request; an error is its answer.
@@ -58,7 +60,7 @@ class DocumentRoutes {
   void add_document(Shelf& shelf, const Asked& asked);
   /// By the engine, which reads it first.
   void read_document(Shelf& shelf, const Asked& asked, std::unique_ptr<documents::Adding> adding,
-                     const CacheOptions& keep);
+                     const CacheOptions& keep, std::shared_ptr<RequestShare> share);
   /// Throws ApiError where there is no store.
   Shelf& open_shelf();
 

@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+
 #include "base/as_size.h"
 #include "engine/model_impl.h"
 #include "server/openai/errors.h"
@@ -50,6 +52,19 @@ std::vector<Prompt> read_prompts(Fields& fields, const Model& model, int context
   std::vector<Prompt> out;
   for (std::size_t i = 0; i < prompt->size(); ++i)
     out.push_back(read_one((*prompt)[i], fmt::format("prompt[{}]", i), model, context));
+  return out;
+}
+
+std::size_t longest_text(Fields& fields) {
+  const RequestJson* const prompt = fields.any(kPrompt);
+  if (prompt == nullptr) return 0;
+  const auto bytes = [](const RequestJson& value) {
+    return value.is_string() ? value.get_ref<const std::string&>().size() : 0;
+  };
+  std::size_t out = bytes(*prompt);
+  if (prompt->is_array()) {
+    for (const auto& one : *prompt) out = std::max(out, bytes(one));
+  }
   return out;
 }
 

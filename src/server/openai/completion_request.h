@@ -14,6 +14,9 @@ namespace winnow::server {
 /// have more tokens than `context`.
 std::vector<Prompt> read_prompts(Fields& fields, const Model& model, int context);
 
+/// Bytes of the longest text among the prompts.
+std::size_t longest_text(Fields& fields);
+
 /// The tokens of a text as a prompt of its own, with BOS where the model wants it.
 std::vector<Token> tokens_of_prompt(const Model& model, const std::string& text);
 

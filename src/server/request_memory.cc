@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/request_memory.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/format.h"
+#include "server/engine_thread.h"
+#include "server/openai/body_size.h"
+#include "server/openai/errors.h"
+
+namespace winnow::server {
+
+namespace {
+
+/// A value of an object: a node of a map and a name, again where the order of members matters, and among the names that
+/// must not come twice.
+constexpr std::size_t kValueBytes = 320;
+/// Texts of a body: as they came, with room to grow, as parts of messages, and put together.
+constexpr std::size_t kTextCopies = 4;
+/// Tokens of a prompt: in the request, and remembered for what was kept of them.
+constexpr std::size_t kTokenCopies = 3;
+/// What each answer has of its own: a sampler, a filter of stops, what has been told of it.
+constexpr std::size_t kAnswerBytes = 4096;
+
+}  // namespace
+
+void RequestShare::hold(std::size_t bytes) {
+  if (bytes > memory_->most_)
+    throw ApiError(413,
+                   fmt::format("the request takes {} for what it brings, and all requests together may have {} for "
+                               "that: start the server with more --memory",
+                               format_bytes(bytes), format_bytes(memory_->most_)));
+  std::size_t held = memory_->held_;
+  do {
+    if (const std::size_t others = held - bytes_; others > memory_->most_ - bytes)
+      throw QueueFull(
+          fmt::format("other requests have brought {}, this one takes {}, and all together may have {}: try "
+                      "again later",
+                      format_bytes(others), format_bytes(bytes), format_bytes(memory_->most_)),
+          1);
+  } while (!memory_->held_.compare_exchange_weak(held, held - bytes_ + bytes));
+  bytes_ = bytes;
+}
+
+RequestJson parse_counted(const std::string& body, RequestShare& share) {
+  share.hold(kTextCopies * body.size() + kValueBytes * most_values(body));
+  return parse_body(body);
+}
+
+std::shared_ptr<Responder> holding(std::shared_ptr<RequestShare> share, std::shared_ptr<Responder> to) {
+  struct Both {
+    std::shared_ptr<RequestShare> share;
+    std::shared_ptr<Responder> to;
+  };
+  auto* const responder = to.get();
+  return {std::make_shared<Both>(Both{std::move(share), std::move(to)}), responder};
+}
+
+std::size_t bytes_of_tokenizing(std::size_t text_bytes) {
+  constexpr std::size_t kPerByte = 112;  // libllama's peak for 2 MiB of spaces; for prose it is 34
+  return kPerByte * text_bytes;
+}
+
+std::size_t bytes_of_tokens(std::size_t tokens) { return kTokenCopies * sizeof(Token) * tokens; }
+
+std::size_t bytes_of(const Request& request) {
+  const auto& generate = request.generate;
+  std::size_t out = sizeof(request) + bytes_of_tokens(request.text.size() + request.question.size());
+  for (const auto& stop : generate.stop) out += sizeof(stop) + stop.size();
+  out += generate.stop_tokens.size() * sizeof(Token) + generate.grammar.size();
+  out += generate.sampling.logit_bias.size() * sizeof(generate.sampling.logit_bias.front());
+  return out + as_size(request.answers) * kAnswerBytes;
+}
+
+}  // namespace winnow::server
