@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes of what a request brings: each limit of /props is kept to, and the guide says the same."""
 
+import concurrent.futures
+import json
 import pathlib
 import re
 
 import pytest
+from program import ADDRESS_SANITIZED
 from service import Server, sentence
 
 CHAT, COMPLETION, TOKENIZE, DOCUMENTS = "/v1/chat/completions", "/v1/completions", "/tokenize", "/v1/documents"
