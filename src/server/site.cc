@@ -98,10 +98,10 @@ void Site::add_about() {
 }
 
 void Site::add_now(const std::string& path, Access access, const std::function<HttpReply(const HttpHead&)>& reply) {
-  router_.add({"GET", path, access,
-               [this, reply](const HttpHead& head, const HttpBody&, const std::shared_ptr<Responder>& to) {
-                 answer(*to, asker_of(head), [&] { to->send(reply(head)); });
-               }});
+  router_.add(
+      {"GET", path, access, [this, reply](const HttpHead& head, const HttpBody&, const std::shared_ptr<Responder>& to) {
+         answer(*to, asker_of(head), [&] { to->send(reply(head)); });
+       }});
 }
 
 void Site::add_text_route(const std::string& path, TextRoute route) {

@@ -47,8 +47,7 @@ struct RawServe {
 
 void add_network_options(CLI::App& serve, RawServe& r) {
   auto& server = r.options.server;
-  serve.add_option("--alias", server.alias,
-                   "what clients call the model (default: its file's name without .gguf)");
+  serve.add_option("--alias", server.alias, "what clients call the model (default: its file's name without .gguf)");
   serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, for this machine alone)");
   serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(CLI::Range(0, 65535));
   serve.add_option("--api-key", r.keys, "key that clients must send; may be given several times")
