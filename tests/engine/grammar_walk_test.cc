@@ -190,7 +190,10 @@ TEST_F(GrammarWalkTest, ways_to_read_a_text_do_not_multiply) {
     const auto grammar = arrays(kinds);
     const auto few = steps(grammar, std::string(50, '['));
     EXPECT_LE(steps(grammar, std::string(500, '[')), 11 * few) << "each byte costs the same";
-    EXPECT_TRUE(reads(grammar, std::string(100, '[') + "0,0" + std::string(100, ']')));
+    std::string nested(100, '[');
+    nested += "0,0";
+    nested.append(100, ']');
+    EXPECT_TRUE(reads(grammar, nested));
   }
   EXPECT_LE(steps(arrays(60), std::string(100, '[')), 40 * steps(arrays(2), std::string(100, '[')));
 }
