@@ -34,7 +34,7 @@ class TextInput {
 
  private:
   void check() const;
-  /// How many they are. Looks at the first ones.
+  /// Their number. Looks at the first ones.
   std::size_t checked(std::span<const char> bytes);
 
   std::string name_;

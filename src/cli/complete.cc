@@ -69,7 +69,7 @@ Candidates recipes() {
   return out;
 }
 
-/// Of the user's own store.
+/// Names in the user's own store.
 Candidates stored_documents() {
   Candidates out;
   for (const auto& document : DocumentStore("", MissingStore::is_an_error).list())

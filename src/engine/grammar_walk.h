@@ -77,7 +77,7 @@ class GrammarWalk {
   std::size_t frames_kept_ = 1;                        ///< after the last collection
   std::int64_t steps_ = 0;
   std::int64_t limit_;
-  // Of the place that is being made.
+  // State of the place that is being made.
   std::int64_t places_ = 0;
   std::size_t first_frame_ = 0;
   std::vector<Called> called_;  ///< [rule]

@@ -10,7 +10,7 @@
 
 namespace winnow::engine {
 
-/// What a prompt reads of the text before it in the layer where that is the most.
+/// Size of the text before a prompt, in the layer where the prompt reads the most of it.
 struct PastSize {
   int rows = 0;           ///< of a KV head
   std::size_t bytes = 0;  ///< of all heads, in the scratch
@@ -32,7 +32,7 @@ class Past {
 
  private:
   const cache::LayerLanes& lanes(int layer) const;
-  /// What the prompt reads of a lane.
+  /// The part of a lane that the prompt reads.
   std::vector<cache::LanePiece> pieces(int layer, int head) const;
   /// Entries of these.
   int rows(int layer, int head) const;

@@ -180,7 +180,7 @@ std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hpara
 /// Entries that a later prompt reads of one layer of what is kept of such a prompt, all heads together, at most.
 std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
-/// Of a text of so many tokens, of which a layer has so many rows in all its heads.
+/// Size of a text of so many tokens, of which a layer has so many rows in all its heads.
 PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows);
 
 /// Bytes that such a prefill holds at its peak: `row_bytes` for each row on its way through the layers, one layer's

@@ -18,7 +18,7 @@ class HiddenPlace {
   /// A sentence without the place. Where it had it, the log gets it as it was.
   std::string without(const std::string& sentence) const;
 
-  /// What `use` returns. Errors that name the place are thrown on without it, as the same kind.
+  /// Returns what `use` returns. Errors that name the place are thrown on without it, as the same kind.
   template <class Use>
   auto use(const Use& use) const {
     try {

@@ -22,7 +22,7 @@ constexpr std::size_t kValueBytes = 320;
 constexpr std::size_t kTextCopies = 4;
 /// Tokens of a prompt: in the request, and remembered for what was kept of them.
 constexpr std::size_t kTokenCopies = 3;
-/// What each answer has of its own: a sampler, a filter of stops, what has been told of it.
+/// Bytes that each answer has of its own: a sampler, a filter of stops, what has been told of it.
 constexpr std::size_t kAnswerBytes = 4096;
 
 }  // namespace

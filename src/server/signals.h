@@ -7,7 +7,7 @@
 
 namespace winnow::server {
 
-/// What SIGINT and SIGTERM do. All is called by a thread that does nothing else.
+/// Actions of SIGINT and SIGTERM. All are called by a thread that does nothing else.
 struct SignalActions {
   std::function<void()> drain;    ///< at the first signal
   std::function<void()> stop;     ///< at the second one

@@ -236,7 +236,7 @@ struct Later {
 
   int n() const { return prompt.n - first; }
 
-  /// Of a token of the whole prompt.
+  /// Values of a token of the whole prompt.
   reference::Result expected(int token, int head) const {
     const int kv = head / prompt.shape.group();
     const int begin = std::max(prompt.first_seen(token), first - kept[z(kv)]);

@@ -224,7 +224,7 @@ TEST(Observation, softmax_of_multiplied_logits_has_the_sink_multiplied_too) {
   }
 }
 
-/// Of a prompt that comes after others: probabilities are those of all that a row sees, recorded are the prompt's keys.
+/// A prompt that comes after others: probabilities are those of all that a row sees, recorded are the prompt's keys.
 TEST(Observation, after_other_tokens_is_of_the_prompt_s_own_keys) {
   Prompt prompt(shape_of(2, 3, 64), 300, ElementType::f16);
   const auto sinks = set_caps({0, 3}, prompt.shape);

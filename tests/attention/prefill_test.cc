@@ -268,7 +268,7 @@ struct Seen {
     return reference::attend(prompt.query(query, head), keys, values, logits_of(prompt.shape, head), prompt.rounding());
   }
 
-  /// Of every query and head.
+  /// Expected values of every query and head.
   std::vector<reference::Result> expected(const Prompt& prompt) const {
     std::vector<reference::Result> out;
     for (int query = 0; query < static_cast<int>(leading.size()); ++query) {

@@ -258,7 +258,7 @@ TEST_P(EverySpec, of_a_method_answers_or_is_refused) {
   expect_answers(Specs().methods(random), random, 1);
 }
 
-// Of each kind one: plain, with windows, with windows and sinks, with layers that share keys.
+// One of each kind: plain, with windows, with windows and sinks, with layers that share keys.
 INSTANTIATE_TEST_SUITE_P(of_models, EverySpec, testing::Values("llama", "gemma3", "gpt-oss", "gemma4"),
                          [](const auto& of) { return of.param == std::string("gpt-oss") ? "gpt_oss" : of.param; });
 

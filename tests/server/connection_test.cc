@@ -80,7 +80,7 @@ class ConnectionTest : public ::testing::Test {
     return out;
   }
 
-  /// What the server replies to some bytes.
+  /// The server's reply to some bytes.
   std::string replies_to(const std::string& begin, const std::string& middle = "", int times = 0) {
     net::io_context loop;
     Pair pair(loop);
@@ -108,7 +108,7 @@ class ConnectionTest : public ::testing::Test {
   std::size_t sent_ = 0;
 };
 
-/// What another server may read in another way. Each would hide a second request in the first one's body.
+/// Requests that another server may read in another way. Each would hide a second request in the first one's body.
 TEST_F(ConnectionTest, WhatCouldHideAnotherRequestIsRefused) {
   const std::string hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
   const std::string length = "Content-Length: " + std::to_string(hidden.size()) + "\r\n";

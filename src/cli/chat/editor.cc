@@ -107,7 +107,7 @@ class EditedLines : public LineReader {
     return text;
   }
 
-  // What libedit calls.
+  // Functions that libedit calls.
 
   static const char* prompt(EditLine* edit) { return of(edit).prompt_; }
   static const char* shown_hint(EditLine* edit) { return of(edit).hint_.c_str(); }

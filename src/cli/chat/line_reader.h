@@ -26,7 +26,7 @@ class TypingHelp {
   virtual std::vector<std::string> completions(std::string_view line) const = 0;
   /// True where the last word of `line` names a file.
   virtual bool is_path(std::string_view line) const = 0;
-  /// What `line` would do, in a few words; empty where there is nothing to say.
+  /// Says in a few words what `line` would do; empty where there is nothing to say.
   virtual std::string hint(std::string_view line) const = 0;
 };
 

@@ -17,7 +17,7 @@ void add_papers_show(CLI::App& papers);
 void add_papers_run(CLI::App& papers);
 void add_papers_report(CLI::App& papers);
 
-/// What the records of folders come to, for each recipe that was measured there. Throws InputError.
+/// Results by the records of folders, one for each recipe that was measured there. Throws InputError.
 std::vector<papers::Result> results_in(const std::vector<std::string>& folders);
 
 }  // namespace winnow::cli

@@ -24,7 +24,7 @@ std::vector<Shown> shown_of(const Table& table) {
   return out;
 }
 
-/// What stands in a cell.
+/// Contents of a cell.
 std::string figure_html(const Table& table, const MethodKey& method, const Shown& shown,
                         const std::optional<double>& best) {
   const Cell* cell = table.find(method, shown.column);

@@ -11,7 +11,7 @@ namespace winnow::eval {
 /// A note about prompts beyond the model's context; empty where there are none.
 std::string beyond_note(const Summary& summary);
 
-/// What `auto` stands for; empty where no summary has it.
+/// The spec that `auto` stands for; empty where no summary has it.
 std::string notes_on_methods(const std::vector<Summary>& summaries);
 
 /// Markdown tables: for each protocol the tasks, then categories, lengths and budgets side by side, where there are

@@ -35,7 +35,7 @@ std::string title_row(const Recipe& recipe, const std::string& title) {
                      recipe.columns.size() + 1);
 }
 
-/// What stands in a cell.
+/// Contents of a cell.
 std::string figure_html(const Recipe& recipe, const std::optional<eval::Mean>& mean, const std::optional<Cell>& cell) {
   if (!mean) return cell && cell->skipped > 0 ? "<small>skipped</small>" : "";
   std::vector<std::string> notes;

@@ -6,7 +6,7 @@
 
 namespace winnow::server {
 
-/// What a connection may take, and what all of them may.
+/// Limits of a connection, and of all of them together.
 struct HttpLimits {
   int connections = 4096;                    ///< at a time
   int turned_away = 64;                      ///< connections beyond these that are told so; the rest is closed
@@ -21,7 +21,7 @@ struct HttpLimits {
   std::chrono::seconds write_time{30};       ///< for bytes to be taken by the reader
   std::chrono::seconds silence{15};          ///< in a stream, before a comment is sent
 
-  /// Of all bodies that are coming, or that wait for a worker.
+  /// Bytes of all bodies that are coming, or that wait for a worker.
   std::size_t all_bodies_bytes() const { return 8 * body_bytes; }
 };
 

@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// What all connections share; it outlives them.
+/// Counts that all connections share; it outlives them.
 struct HttpRoom {
   HttpRoom(HttpHandler& h, const HttpLimits& l)
       : handler(h),

@@ -47,7 +47,7 @@ HttpReply error_reply(const ApiError& error);
 /// The status that says it.
 int status_of(const std::exception_ptr& error);
 
-/// What it says itself: for the log, and not for clients.
+/// Its own sentence: for the log, and not for clients.
 std::string sentence_of(const std::exception_ptr& error);
 
 /// What an error is counted as: its code, or its type where it has none.

@@ -11,7 +11,7 @@
 
 namespace winnow::server {
 
-/// What is counted of a field's value: bytes of a string, elements of a list, members of an object.
+/// Unit in which a field's value is counted: bytes of a string, elements of a list, members of an object.
 enum class SizeUnit : std::uint8_t { bytes, elements, members };
 
 /// `bytes`, `elements` or `members`.

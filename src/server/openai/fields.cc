@@ -16,7 +16,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Of a body: a value takes 16 bytes and more, where its JSON has two.
+/// Most values of a body: a value takes 16 bytes and more, where its JSON has two.
 constexpr std::size_t kMostValues = std::size_t{1} << 20;
 
 std::string brief_of(const RequestJson& value) {

@@ -7,7 +7,7 @@
 
 namespace winnow::server {
 
-/// What `use` returns, which uses the store; that it cannot be used is no fault of the request: 503.
+/// Returns what `use` returns, which uses the store; that it cannot be used is no fault of the request: 503.
 template <class Use>
 auto with_store(const SessionStore& store, const Use& use) {
   try {
