@@ -36,9 +36,9 @@ struct WINNOW_EXPORT CacheChoice {
   std::optional<Budget> budget = {};
   KvType kv_type = {};
 
-  /// Reads a spec or `auto`. Where `kv` is empty, a budget makes it `auto`, since full keeps everything, and no budget
-  /// makes it full. Throws UsageError, also when these do not go together.
-  static CacheChoice parse(std::string_view kv, std::optional<Budget> budget, const KvType& kv_type);
+  /// Reads a spec or `auto`. Without one, a budget makes it `auto`, since full keeps everything, and no budget makes it
+  /// full. Throws UsageError, also when these do not go together.
+  static CacheChoice parse(std::optional<std::string_view> kv, std::optional<Budget> budget, const KvType& kv_type);
 
   /// Takes the place of the method. Throws UsageError for what is no spec.
   void name_method(std::string_view kv);

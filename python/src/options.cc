@@ -12,7 +12,7 @@ namespace winnow::python {
 
 namespace {
 
-CacheChoice make(const std::string& spec, const nb::object& budget, const std::string& kv_type) {
+CacheChoice make(const std::optional<std::string>& spec, const nb::object& budget, const std::string& kv_type) {
   return CacheChoice::parse(spec, budget_of(budget), KvType::parse(kv_type));
 }
 
@@ -78,7 +78,7 @@ void bind_options(nb::module_& m) {
       .def(
           "__init__",
           [](CacheChoice* self, const std::optional<std::string>& spec, const nb::object& budget,
-             const std::string& kv_type) { new (self) CacheChoice(make(spec.value_or(""), budget, kv_type)); },
+             const std::string& kv_type) { new (self) CacheChoice(make(spec, budget, kv_type)); },
           nb::arg("spec").none() = nb::none(), nb::arg("budget").none() = nb::none(), nb::arg("kv_type") = "f16",
           nb::sig("def __init__(self, spec: str | None = None, budget: int | str | None = None, kv_type: str = 'f16') "
                   "-> None"),

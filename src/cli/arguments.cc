@@ -187,7 +187,8 @@ Conversation conversation_of(const CommonOptions& options) {
 
 CacheChoice choice_of(const CommonArguments& a) {
   const auto budget = a.budget.empty() ? std::nullopt : std::optional(Budget::parse(a.budget));
-  return CacheChoice::parse(a.kv, budget, KvType::parse(a.kv_type));
+  const auto kv = a.kv.empty() ? std::nullopt : std::optional<std::string_view>(a.kv);
+  return CacheChoice::parse(kv, budget, KvType::parse(a.kv_type));
 }
 
 std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o) {

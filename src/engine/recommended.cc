@@ -33,10 +33,11 @@ std::string label_notes(const std::vector<std::string>& specs) {
   return out;
 }
 
-CacheChoice CacheChoice::parse(std::string_view kv, std::optional<Budget> budget, const KvType& kv_type) {
+CacheChoice CacheChoice::parse(std::optional<std::string_view> kv, std::optional<Budget> budget,
+                               const KvType& kv_type) {
   CacheChoice out{Spec(), budget, kv_type};
-  if (!kv.empty()) {
-    out.name_method(kv);
+  if (kv) {
+    out.name_method(*kv);
   } else if (budget) {
     out.spec.reset();
   }

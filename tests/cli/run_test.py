@@ -105,8 +105,23 @@ def test_jsonl_goes_on_where_it_was_cut(work, model):
         assert {(r := json.loads(line))["id"]: r["answer"] for line in file} == answers
 
 
-def test_a_dry_run_says_what_it_would_take(base):
-    assert "prompt tokens" in run(*base, *SNAPKV, "-p", "x", "--dry-run").stdout
+def test_memory_is_told_with_the_weights_and_without_them(base):
+    size = r"[\d.]+ [KMG]iB"
+    dry = run(*base, *SNAPKV, "-p", "x", "--dry-run").stdout
+    assert "prompt tokens" in dry and re.search(rf"{size} or more at the peak, {size} or more with the weights", dry)
+    assert re.search(rf"{size} at the peak, {size} with the weights", run(*base, *SNAPKV, "-p", "x").stderr)
+    told = json.loads(run(*base, *SNAPKV, "-p", "x", "--dry-run", "--json").stdout)
+    took = json.loads(run(*base, *SNAPKV, "-p", "x", "--json").stdout)["cache_end"]
+    assert told["rss_peak_bytes"] > told["peak_bytes"] and took["rss_peak_bytes"] > took["peak_bytes"]
+
+
+def test_it_says_in_words_what_is_kept(base):
+    prompt = "some words to read " * 8
+    tokens = json.loads(run(*base, "-p", prompt, "--json").stdout)["tokens"]["prompt"]
+    assert f"all {tokens} tokens kept, " in run(*base, "-p", prompt).stderr
+    assert f"20 of {tokens} tokens kept in each head, " in run(*base, "--kv", "snapkv:window=8", "--budget", "20", "-p", prompt).stderr
+    by_head = run(*base, "--kv", "ada-snapkv:window=8", "--budget", "20", "-p", prompt).stderr
+    assert re.search(rf"\b20 of {tokens} tokens kept per head, \d+ to \d+ by head, ", by_head), by_head
 
 
 def test_methods_are_listed():

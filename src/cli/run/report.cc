@@ -5,12 +5,11 @@
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 
-#include "base/as_size.h"
 #include "base/format.h"
+#include "cli/process_memory.h"
 #include "cli/wording.h"
 #include "winnow/version.h"
 
@@ -19,12 +18,6 @@ namespace winnow::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::size_t rss_peak() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return as_size(usage.ru_maxrss) * 1024;
-}
 
 Json model_json(const ModelInfo& m) {
   return {{"path", m.path},         {"arch", m.arch},           {"name", m.name},
@@ -40,7 +33,7 @@ Json cache_json(const CacheStats& stats, const MemoryUse& memory) {
           {"bytes_held", stats.bytes_held},
           {"bytes_full", stats.bytes_full},
           {"peak_bytes", memory.peak},
-          {"rss_peak_bytes", rss_peak()}};
+          {"rss_peak_bytes", peak_resident_bytes()}};
 }
 
 Json logprobs_json(const Generation& generation, const Model& model) {
@@ -71,6 +64,15 @@ Json answer_json(const RunOptions& options, const Model& model, const Answer& a)
              {"decode_tokens_per_second", per_second(a.decoded(), a.decode_ms)}}}};
   if (options.generate.logprobs > 0) out["logprobs"] = logprobs_json(a.generation, model);
   return out;
+}
+
+/// Says how much of a prompt is kept.
+std::string kept_words(const CacheStats& stats, int prompt) {
+  if (stats.entries_min >= prompt) return fmt::format("all {} tokens kept", prompt);
+  if (stats.entries_min == stats.entries_max)
+    return fmt::format("{} of {} tokens kept in each head", stats.entries_min, prompt);
+  return fmt::format("{:.0f} of {} tokens kept per head, {} to {} by head", stats.entries_per_head_mean, prompt,
+                     stats.entries_min, stats.entries_max);
 }
 
 }  // namespace
@@ -109,13 +111,13 @@ std::string dump(const Json& json, int indent) {
 std::string summary(const RunOptions& options, const Answer& a, double load_ms) {
   const auto& c = a.after_prefill;
   return fmt::format(
-      "{} of {} tokens kept per head ({} to {}), {} held of {} full ({:.1f} %), {} peak\n"
+      "{}, {} in place of the full cache's {} ({:.1f} %), {} at the peak, {} with the weights\n"
       "load {:.0f} ms · prefill {} tokens {:.0f} t/s · first token {:.0f} ms · decode {} tokens {:.1f} t/s · {}{}\n",
-      fmt::format("{:.0f}", c.entries_per_head_mean), a.prompt_tokens, c.entries_min, c.entries_max,
-      format_bytes(c.bytes_held), format_bytes(c.bytes_full),
+      kept_words(c, a.prompt_tokens), format_bytes(c.bytes_held), format_bytes(c.bytes_full),
       c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
-      format_bytes(a.memory_at_end.peak), load_ms, a.read_tokens, per_second(a.read_tokens, a.prefill_ms),
-      a.first_token_ms, a.generation.tokens.size(), per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
+      format_bytes(a.memory_at_end.peak), format_bytes(peak_resident_bytes()), load_ms, a.read_tokens,
+      per_second(a.read_tokens, a.prefill_ms), a.first_token_ms, a.generation.tokens.size(),
+      per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
       options.cache.budget ? " @ " + options.cache.budget->print() : "");
 }
 

@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/jsonl/jsonl.h"
 #include "cli/output.h"
+#include "cli/process_memory.h"
 #include "cli/progress.h"
 #include "cli/run/answering.h"
 #include "cli/run/report.h"
@@ -159,15 +160,24 @@ class Run {
     const auto begin = Clock::now();
     session_.prefill(sample, std::span(&full, 1));
     const double ms = ms_since(begin) * tokens / static_cast<double>(sample.size());
+    // What the session does not count is there now: weights, program and libraries.
+    const std::size_t process = resident_bytes() - std::min(resident_bytes(), session_.memory().held) + bytes;
     if (options_.json) {
-      const nlohmann::ordered_json out{
-          {"tokens", tokens}, {"peak_bytes", bytes}, {"prefill_ms", ms}, {"spec", options_.cache.spec.print()}};
+      const nlohmann::ordered_json out{{"tokens", tokens},
+                                       {"peak_bytes", bytes},
+                                       {"rss_peak_bytes", process},
+                                       {"prefill_ms", ms},
+                                       {"spec", options_.cache.spec.print()}};
       write_stdout(dump(out, 2));
       return;
     }
-    write_stdout(fmt::format(
-        "{} prompt tokens, about {} at the peak, prefill {:.1f} s or more (its first {} tokens measured and scaled)\n",
-        tokens, format_bytes(bytes), ms / 1000, sample.size()));
+    write_stdout(
+        fmt::format("{} prompt tokens, {} or more at the peak, {} or more with the weights\n"
+                    "prefill {:.1f} s or more, as its first {} tokens took {:.2f} s; methods that read a prompt twice "
+                    "or repeat it, "
+                    "such as auto, take longer\n",
+                    tokens, format_bytes(bytes), format_bytes(process), ms / 1000, sample.size(),
+                    ms / tokens * static_cast<double>(sample.size()) / 1000));
   }
 
   void read_text_alone() {
