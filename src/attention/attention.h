@@ -113,16 +113,6 @@ class DecodeAttention {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A lane as a step reads it.
-struct LaneSize {
-  int block = 0;   ///< entries that lie together
-  int others = 0;  ///< entries in pages, and merged entries
-};
-
-/// Bytes of the work space of a step whose rows each read such a lane in every KV head, at most; `rope` is that of keys
-/// that are rotated when they are read, up to position `end`, or null.
-std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end);
-
 /// Softmax attention over part of the keys, so that parts can be folded: o is the weighted sum of values (not divided),
 /// m the largest logit, d the sum of exp(logit - m). Nothing seen: m = -inf, d = 0, o = 0. merge is associative and
 /// commutative up to rounding.

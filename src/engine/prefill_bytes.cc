@@ -28,30 +28,15 @@ std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, 
 std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens, int past,
                        std::vector<attention::Observe> wanted) {
   std::size_t most = 0;
+  std::size_t tiles = 0;
+  for (const auto& what : wanted) tiles += what.tiles ? attention::TileAttention::bytes(shape, *what.tiles, tokens) : 0;
   std::erase_if(wanted, [](const auto& what) { return what.tiles.has_value(); });
-  if (wanted.empty()) return 0;
+  if (wanted.empty()) return tiles;
   const auto type = compute_type_of(options.precision);
   for (const auto& [first, count] : chunks_of(tokens, options.chunk))
     most =
         std::max(most, attention::observing_bytes(shape, type, options.threads, {tokens, first, count, past}, wanted));
-  return most;
-}
-
-/// Bytes of a prompt's tiles, which stay until its layer is compressed.
-std::size_t tile_bytes(const attention::Shape& shape, int tokens, std::span<const attention::Observe> wanted) {
-  std::size_t sum = 0;
-  for (const auto& what : wanted) sum += what.tiles ? attention::TileAttention::bytes(shape, *what.tiles, tokens) : 0;
-  return sum;
-}
-
-/// Bytes of the work space of a replay's longest passage, all of whose rows are observed.
-std::size_t replay_work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens, int rows) {
-  const std::vector<attention::Observe> all{{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max}};
-  std::size_t most = 0;
-  for (const auto& [first, count] : chunks_of(rows, options.chunk))
-    most = std::max(most, attention::observing_bytes(shape, compute_type_of(options.precision), options.threads,
-                                                     {tokens + rows, tokens + first, count}, all));
-  return most;
+  return tiles + most;
 }
 
 /// Entries that all heads of each layer keep together, [layer].
@@ -126,12 +111,10 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
       terms.push_back({prompt_of(layer, prompts[i]), budget_entries(c, hparams, tokens), {}});
     const auto wanted = wanted_by(caches, terms);
     out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
-    out.observed += tile_bytes(shape, tokens, wanted);
     out.observed += query_rows_bytes(layer, caches, terms, most_readers(hparams));
     if (std::ranges::any_of(caches, [](const auto& c) { return c.spec.method().selection.predicted; }))
       out.observed += as_size(layer.n_head_kv) * as_size(tokens) * sizeof(float);
-    out.work = std::max({out.work, work_bytes(shape, options, tokens, past, wanted),
-                         replay_work_bytes(shape, options, tokens, again[i].longest)});
+    out.work = std::max(out.work, work_bytes(shape, options, tokens, past, wanted));
     for (std::size_t c = 0; c < caches.size(); ++c) {
       if (wants_output_lengths(caches[c].spec.method(), terms[c]))
         out.lengths = std::max(out.lengths, output_lengths_bytes(hparams, layer, tokens));

@@ -10,7 +10,6 @@
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/promise.h"
-#include "engine/replay.h"
 #include "policy/top.h"
 
 namespace winnow::engine {
@@ -231,26 +230,6 @@ Between between(const Passes& passes, const model::Hparams& hparams, std::span<c
 }
 
 }  // namespace
-
-std::int64_t reading_rows(const Session::Impl& session, int rows, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches) {
-  auto passes = passes_of(caches, session.hparams, prompts);
-  for (auto& options : passes.second) {
-    if (ranks_all_layers(options)) options.spec = options.spec.without_reading();
-  }
-  const auto replayed = [&](std::span<const CacheOptions> of) {
-    std::int64_t out = 0;
-    for (const auto& prompt : prompts)
-      out += replay_size(of, session.hparams, session.model->impl().vocab, prompt.tokens).all;
-    return out;
-  };
-  std::int64_t out = rows + replayed(passes.first);
-  if (passes.again.empty()) return out;
-  out += rows + replayed(passes.second);
-  for (const auto& options : passes.second)
-    out += static_cast<std::int64_t>(prompts.size()) * std::max(0, drafted_by(options) - 1);
-  return out;
-}
 
 std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
                           std::span<const CacheOptions> caches) {

@@ -67,11 +67,6 @@ class PromptReading {
   std::size_t drafts_done_ = 0;                          ///< prompt by prompt, of caches of the second pass
 };
 
-/// Rows that pass through all layers while `rows` rows of such prompts are read: those of further passes, replays and
-/// drafts included, where no draft ends early.
-std::int64_t reading_rows(const Session::Impl& session, int rows, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches);
-
 /// Bytes that reading takes at its peak, both passes regarded: see prefill_bytes().
 std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
                           std::span<const CacheOptions> caches);

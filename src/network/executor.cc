@@ -210,7 +210,6 @@ struct Executor::Impl {
   Buffer positions;
   const std::byte* step_positions = nullptr;  ///< where the kept step graph reads them
   int step_wanted = 0;                        ///< rows whose logits it gives
-  std::int64_t layer_rows = 0;
   Buffer hidden;                              ///< of a step
   LayerEmbeddings of_step;
   LayerEmbeddings of_rows;
@@ -235,7 +234,6 @@ Executor::Executor(const model::Weights& weights, int threads, MemoryAccount& ac
 Executor::~Executor() = default;
 
 int Executor::threads() const { return impl_->threads; }
-std::int64_t Executor::layer_rows() const { return impl_->layer_rows; }
 
 std::size_t Executor::packed_bytes(int rows) const { return impl_->packs.bytes(rows); }
 Pass Executor::begin_pass(int rows, std::size_t spare) { return impl_->packs.begin_pass(rows, spare); }
@@ -267,7 +265,6 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
                 s.layer_graph.slot(0, &s.attention, s.watch)),
       rows);
   s.compute(s.layer_graph);
-  s.layer_rows += rows;
 }
 
 bool Executor::add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden) {
@@ -341,7 +338,6 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   s.embed(tokens, s.hidden.as<float>().data());
   s.fill(s.of_step, tokens, 0, s.weights.hparams().n_layer);
   s.compute(s.step_graph);
-  s.layer_rows += std::int64_t{rows} * s.weights.hparams().n_layer;
   if (!logits.empty()) std::memcpy(logits.data(), s.step_graph.result(), logits.size_bytes());
   s.check_logits(logits);
 }

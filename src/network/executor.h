@@ -29,8 +29,6 @@ class Executor {
   ~Executor();
 
   int threads() const;
-  /// Rows that have passed through a layer, over all layers and since the beginning.
-  std::int64_t layer_rows() const;
 
   /// Begins a pass, in which rows go through one layer after the other. Each layer's weights may be packed for it,
   /// which takes up to `spare` bytes until the last pass has ended. Passes may take turns, with steps in between: while

@@ -12,7 +12,6 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "network/bf16_kernel.h"
-#include "network/bf16_rows.h"
 #include "winnow/error.h"
 
 namespace winnow::network {
@@ -98,11 +97,7 @@ Packs::Packs(const model::Weights& weights, MemoryAccount& account, int threads,
       packing_(Bf16Kernel::available() ? packing : Packing::none),
       team_(std::move(team)) {}
 
-std::size_t Packs::bytes(int rows) const {
-  const std::size_t layer = layer_bytes(rows);
-  return (layer > 0 ? layer + packing_bytes(threads_) : 0) +
-         (packs_experts(rows) ? largest_expert() + packing_bytes(threads_) : 0);
-}
+std::size_t Packs::bytes(int rows) const { return layer_bytes(rows) + (packs_experts(rows) ? largest_expert() : 0); }
 
 std::size_t Packs::layer_bytes(int rows) const {
   if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).q.weight)))

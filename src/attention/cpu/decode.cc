@@ -11,7 +11,6 @@
 #include "attention/cpu/rotation.h"
 #include "attention/cpu/stretch.h"
 #include "base/as_size.h"
-#include "cache/lane_storage.h"
 
 namespace winnow::attention {
 
@@ -180,14 +179,6 @@ void DecodeAttention::merge(Worker /*worker*/) {
         s.finish_probabilities(item, g, all.m, share);
     }
   }
-}
-
-/// Each piece is made of items; a page is a piece, and merged entries are pieces of their own.
-std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) {
-  const auto items = as_size(lane.block / cpu::kStretchKeys + lane.others / cache::LaneStorage::kPage + 2);
-  const std::size_t parts =
-      as_size(rows) * as_size(shape.query_heads) * items * as_size(shape.head_dim + 2) * sizeof(float);
-  return parts + parts / 2 + (rope == nullptr ? 0 : cpu::RotationTable::bytes(*rope, end));
 }
 
 }  // namespace winnow::attention
