@@ -61,7 +61,7 @@ std::size_t logprob_bytes(int tokens, int alternatives) {
   return as_size(tokens) * (sizeof(GeneratedToken) + as_size(alternatives) * sizeof(TokenLogprob));
 }
 
-/// Of one answer. The logits of one with a grammar may have to wait for their turn.
+/// Bytes of one answer. The logits of one with a grammar may have to wait for their turn.
 std::size_t answer_bytes(const GenerateOptions& options, const Session::Impl& session) {
   const int rows = options.grammar.empty() ? 1 : 2;
   const std::size_t logprobs = options.logprobs > 0 ? logprob_bytes(options.max_tokens, options.logprobs) : 0;
@@ -75,7 +75,7 @@ int tokens_to_come(const Request& request, int tokens) {
   return static_cast<int>(std::min(more, kMost - std::min<std::int64_t>(tokens, kMost)));
 }
 
-/// What a text in stages takes. All but the last are those of the stages so far.
+/// Bytes that a text in stages takes. All but the last are those of the stages so far.
 struct TextBytes {
   int tokens = 0;
   std::size_t kept = 0;     ///< of the stages that are compressed
@@ -104,7 +104,7 @@ std::size_t held_by(const TextBytes& text, const CacheOptions& options, const mo
   return text.kept + growth_bytes(options, hparams, first, text.appended + more);
 }
 
-/// What reading a stage takes besides the lanes of those before it.
+/// Bytes that reading a stage takes besides the lanes of those before it.
 std::size_t stage_bytes(const Stage& stage, const TextBytes& before, const CacheOptions& options,
                         const Session::Impl& session) {
   const auto past = before.past(options, session);
@@ -139,7 +139,7 @@ std::size_t kept_bytes(std::span<const Stage> stages, const CacheOptions& option
 
 namespace {
 
-/// What a cache takes that is there, while its question is read and then while it answers.
+/// Bytes that a cache takes that is there, while its question is read and then while it answers.
 struct AnsweringBytes {
   std::size_t held = 0;    ///< when the answer has ended
   std::size_t asking = 0;  ///< besides, while the question is read: that is once for all answers

@@ -55,7 +55,7 @@ class Vocab {
   bool ends(Token token) const;
   /// False for those that stand for nothing that is written, such as control tokens.
   bool has_text(Token token) const;
-  /// Of its text; none: it has none.
+  /// The first byte of its text; none where it has no text.
   std::optional<unsigned char> first_byte(Token token) const;
   /// Of one beyond the vocabulary: as if nothing were known of it.
   TokenClass class_of(Token token) const;

@@ -29,7 +29,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-/// What takes more changes than half of the letters is another word, and would mislead.
+/// A word that takes more changes than half of the letters is another one, and would mislead.
 const std::string* nearest(std::string_view name, const std::vector<std::string>& known) {
   const std::string* best = nullptr;
   std::size_t least = 0;

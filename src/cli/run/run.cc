@@ -160,8 +160,9 @@ class Run {
     const auto begin = Clock::now();
     session_.prefill(sample, std::span(&full, 1));
     const double ms = ms_since(begin) * tokens / static_cast<double>(sample.size());
-    // What the session does not count is there now: weights, program and libraries.
-    const std::size_t process = resident_bytes() - std::min(resident_bytes(), session_.memory().held) + bytes;
+    // The session counts neither weights nor program nor libraries, which are resident by now.
+    const std::size_t resident = resident_bytes();
+    const std::size_t process = resident - std::min(resident, session_.memory().held) + bytes;
     if (options_.json) {
       const nlohmann::ordered_json out{{"tokens", tokens},
                                        {"peak_bytes", bytes},
@@ -174,8 +175,7 @@ class Run {
     write_stdout(
         fmt::format("{} prompt tokens, {} or more at the peak, {} or more with the weights\n"
                     "prefill {:.1f} s or more, as its first {} tokens took {:.2f} s; methods that read a prompt twice "
-                    "or repeat it, "
-                    "such as auto, take longer\n",
+                    "or repeat it, such as auto, take longer\n",
                     tokens, format_bytes(bytes), format_bytes(process), ms / 1000, sample.size(),
                     ms / tokens * static_cast<double>(sample.size()) / 1000));
   }
