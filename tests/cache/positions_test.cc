@@ -131,6 +131,30 @@ TEST_P(PositionsTest, keys_are_rotated_until_an_entry_is_evicted) {
   expect_entries(lanes_);
 }
 
+/// A prompt leaves some entries of its own, among them the last one.
+TEST_P(PositionsTest, keys_that_a_prompt_leaves_are_rotated_to_their_effective_positions) {
+  constexpr int kTokens = 40;
+  LayerScratch scratch(account_, ElementType::f32, shape_.kv_heads, kDim, kTokens);
+  KeepPlan plan;
+  plan.heads.resize(as_size(shape_.kv_heads));
+  for (; next_ < kTokens; ++next_) {
+    const Entry entry{row(), row()};
+    const auto twice = [](std::vector<float> of_head) {
+      of_head.insert(of_head.end(), of_head.begin(), of_head.begin() + kDim);
+      return of_head;
+    };
+    scratch.extend(std::vector<std::int32_t>{next_});
+    scratch.store(next_, twice(entry.rotated).data(), twice(entry.value).data());
+    if (next_ % 3 != 0) continue;
+    for (auto& head : plan.heads) head.push_back(next_);
+    model_[next_] = entry;
+  }
+  ASSERT_TRUE(model_.contains(kTokens - 1));
+  lanes_.commit(plan, scratch);
+  ASSERT_TRUE(lanes_.is_unrotated(0));
+  expect_entries(lanes_);
+}
+
 TEST_P(PositionsTest, effective_positions_follow_a_plain_model_through_random_changes) {
   for (int i = 0; i < 50; ++i) append();
   remove(slot());

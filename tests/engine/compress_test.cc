@@ -219,15 +219,44 @@ TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
   EXPECT_EQ(kept[0], kept[1]);
 }
 
+/// In a single layer, what is known of an entry depends on no entry before it.
+TEST_F(CompressOneLayer, queries_of_a_turns_sinks_count_for_nothing) {
+  constexpr int kPrompt = 100;
+  constexpr int kTurn = 90;
+  constexpr int kSinks = 20;
+  Session session(model_, {.threads = 1, .precision = Precision::f32, .chunk = 32});
+  const auto kept_with = [&](int first, unsigned seed) {
+    auto text = tokens(kPrompt + kTurn);
+    const auto others = tokens(kSinks, seed);
+    std::ranges::copy(others, text.begin() + kPrompt + first);
+    Cache cache = read(session, text, kPrompt, options_of("expected-attention:sinks=20", "40", "f32"));
+    session.compress(cache, std::span(text).subspan(kPrompt));
+    return cache.kept();
+  };
+  const auto kept = kept_with(0, 2);
+  for (unsigned seed = 3; seed < 7; ++seed) {
+    EXPECT_EQ(kept_with(0, seed), kept) << "with other sinks";
+    EXPECT_NE(kept_with(kSinks, seed), kept_with(kSinks, 2)) << "with other tokens behind them";
+  }
+}
+
+/// Nor is it read again, even if it has as many tokens as the budget.
 TEST_F(CompressTest, a_turn_that_fits_changes_no_bit) {
-  const auto text = tokens(150);
+  const auto text = tokens(164);
   for (const char* spec : {"snapkv:window=8", "ada(h2o:when=prefill)", "h2o", "quest", "full"}) {
-    Session session(model_, {.threads = 1});
-    Cache cache = read(session, text, 100, options_of(spec, spec == std::string("full") ? "" : "64"));
-    Cache untouched = cache.clone();
-    session.compress(cache, std::span(text).subspan(100));
-    EXPECT_EQ(cache.kept(), untouched.kept());
-    EXPECT_EQ(session.extend(cache, tokens(5, 3)), session.extend(untouched, tokens(5, 3))) << spec;
+    for (const int turn : {50, 64}) {
+      Session session(model_, {.threads = 1});
+      Cache cache = read(session, std::span(text).first(z(100 + turn)), 100,
+                         options_of(spec, spec == std::string("full") ? "" : "64"));
+      Cache untouched = cache.clone();
+      int asked = 0;
+      session.on_stop([&] { return ++asked == 0; });
+      session.compress(cache, std::span(text).subspan(100, z(turn)));
+      session.on_stop({});
+      EXPECT_EQ(asked, 0) << spec << " reads a turn of " << turn;
+      EXPECT_EQ(cache.kept(), untouched.kept());
+      EXPECT_EQ(session.extend(cache, tokens(5, 3)), session.extend(untouched, tokens(5, 3))) << spec;
+    }
   }
 }
 

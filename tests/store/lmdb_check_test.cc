@@ -13,6 +13,7 @@
 #include "store/lmdb_environment.h"
 #include "support/damage.h"
 #include "support/in_child.h"
+#include "support/refusal.h"
 #include "support/temp.h"
 
 namespace winnow::store {
@@ -71,6 +72,37 @@ TEST(LmdbCheckTest, accepts_whatever_lmdb_writes) {
       const auto environment = LmdbEnvironment::open({folder / "store"}, Missing::is_an_error);
       ASSERT_NO_THROW(environment->check_last_step(LmdbPages::of_values_too)) << "seed " << seed << ", step " << i;
     }
+  }
+}
+
+/// Changes keys in the pages of a store of two records and two values; what the check then says of it.
+std::string refusal_with(const std::string& key, const std::string& changed) {
+  const test::TempFolder folder(test::memory_folder());
+  open({folder / "store"}, Missing::is_created)->change([](Change& change) {
+    for (const char* record : {"n/a", "n/b"}) change.put_record(record, Bytes(3, std::byte{7}));
+    for (const char* value : {"0001", "0002"})
+      change.add_value(value, 3, [](ByteSink& to) { to.write(Bytes(3, std::byte{7})); });
+  });
+  const test::StoreToDamage store(folder / "store");
+  std::vector<test::Flip> flips;
+  for (auto at = store.whole().find(key); at != std::string::npos; at = store.whole().find(key, at + 1)) {
+    for (std::size_t i = 0; i < key.size(); ++i) {
+      const int by = key[i] ^ changed[i];
+      flips.push_back({at + i, static_cast<unsigned char>(by)});
+    }
+  }
+  EXPECT_FALSE(flips.empty());
+  store.damage(flips);
+  return test::refusal([&] {
+    LmdbEnvironment::open({store.folder()}, Missing::is_an_error)->check_last_step(LmdbPages::of_values_too);
+  });
+}
+
+TEST(LmdbCheckTest, refuses_keys_of_a_page_that_do_not_rise) {
+  EXPECT_EQ(refusal_with("n/b", "n/c"), "");
+  EXPECT_EQ(refusal_with("0002", "0003"), "");
+  for (const auto& [key, changed] : {std::pair("n/b", "n/a"), {"n/a", "n/b"}, {"n/b", "n/0"}, {"0002", "0001"}}) {
+    EXPECT_NE(refusal_with(key, changed).find("has keys out of order"), std::string::npos) << key << " " << changed;
   }
 }
 

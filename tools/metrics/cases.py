@@ -72,6 +72,10 @@ ROUGE = [
     ("a b. a b. a b.", "a b"),
     ("Amanda baked cookies and will bring Jerry some tomorrow.", "Amanda will bring Jerry some cookies that she baked."),
     ("北京 weather is 好. very good", "weather 好. good"),
+    # Two subsequences are longest, and what the second sentence adds depends on which one is taken.
+    ("b a. a", "a b"),
+    ("b a. b", "a b"),
+    ("c b a. b", "a b. c"),
 ]
 
 ROUGE_ZH = [
