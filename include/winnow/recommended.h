@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "winnow/export.h"
+#include "winnow/methods.h"
 #include "winnow/questions.h"
 #include "winnow/session.h"
 #include "winnow/spec.h"
@@ -19,6 +20,9 @@ inline constexpr std::string_view kAuto = "auto";
 /// The method that docs/results.md recommends for one question about a text (aware), or for questions that come later
 /// (agnostic). It needs a budget. It does not change within a minor version.
 WINNOW_EXPORT Spec recommended(Protocol protocol);
+
+/// `auto` as list_methods() describes the others. Its parts are the specs that it stands for, by protocol.
+WINNOW_EXPORT MethodInfo describe_recommended();
 
 /// The recommended method for `auto`, else what Spec::parse() reads. Throws what that throws.
 WINNOW_EXPORT Spec spec_for(std::string_view text, Protocol protocol);

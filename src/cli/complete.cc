@@ -33,7 +33,8 @@ void add(const std::vector<MethodInfo>& methods, Candidates& to) {
 }
 
 Candidates methods() {
-  Candidates out{{std::string(kAuto), "the recommended method"}};
+  Candidates out;
+  add({describe_recommended()}, out);
   add(list_methods(), out);
   add(list_wrappers(), out);
   return out;

@@ -41,15 +41,6 @@ std::string describe(const MethodInfo& m) {
   return out;
 }
 
-MethodInfo recommended_methods() {
-  return {std::string(kAuto),
-          "the recommended method",
-          "",
-          {{"question-aware", recommended(Protocol::aware).print()},
-           {"question-agnostic", recommended(Protocol::agnostic).print()}},
-          {}};
-}
-
 std::string list_of(const std::vector<MethodInfo>& methods) {
   std::size_t width = 0;
   for (const auto& m : methods) width = std::max(width, m.name.size());
@@ -73,7 +64,7 @@ std::string methods_json(const std::vector<MethodInfo>& methods) {
 /// All, or presets and wrappers of this name (quest and kvzip are both), or the parts of any other spec.
 void show_methods(const std::string& name, Form form) {
   auto methods = list_methods();
-  methods.insert(methods.begin(), recommended_methods());
+  methods.insert(methods.begin(), describe_recommended());
   const auto wrappers = list_wrappers();
   methods.insert(methods.end(), wrappers.begin(), wrappers.end());
   if (!name.empty()) std::erase_if(methods, [&](const auto& m) { return m.name != name; });

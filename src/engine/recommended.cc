@@ -13,6 +13,15 @@ Spec recommended(Protocol protocol) {
       "refit(ada(kvzip(span(snapkv:window=question,rows=max,kernel=1,gqa=max):power=1.5)):floor=0,over=model)");
 }
 
+MethodInfo describe_recommended() {
+  return {std::string(kAuto),
+          "the recommended method",
+          "",
+          {{"question-aware", recommended(Protocol::aware).print()},
+           {"question-agnostic", recommended(Protocol::agnostic).print()}},
+          {}};
+}
+
 Spec spec_for(std::string_view text, Protocol protocol) {
   return text == kAuto ? recommended(protocol) : Spec::parse(text);
 }

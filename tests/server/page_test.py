@@ -2,9 +2,11 @@
 """The page in a headless Chromium: what it shows is what the server says, and nothing else is loaded."""
 
 import json
+import subprocess
 
 import pytest
 from browser import CHROMIUM, Browser
+from program import WINNOW
 from service import Server, wait_for
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed (Debian: chromium)")
@@ -120,6 +122,31 @@ def test_the_choice_of_method_and_budget_is_asked_for(page):
     page.type("#max-tokens", "7")
     say(page, "and?", TEXT)
     assert "h2o @ 50%" in page.text(".figures") and "7 tokens" in page.text(".figures")
+
+
+def test_auto_is_a_method_whose_spec_is_told_below(page, server):
+    """By the name that everybody else has for it, in the menu and wherever the page names the method of a request."""
+    told = json.loads(subprocess.run([WINNOW, "methods", "auto", "--json"], capture_output=True, check=True).stdout)[0]
+    offered = {method["name"]: method for method in server.get("/props")[1]["methods"]}
+    assert next(iter(offered)) == "auto" and offered["auto"] == {"name": "auto", "summary": told["summary"], "needs_budget": True, "specs": told["parts"]}
+    page.choose("#method", "snapkv")
+    page.type("#method-options", "window=8")
+    page.choose("#method", "auto")
+    for protocol, spec in told["parts"].items():
+        page.choose("#protocol", protocol)
+        assert page.text("#method-summary") == f"{told['summary']}: {spec}"
+        assert page.js("document.getElementById('method-options').disabled") and not page.js("document.getElementById('budget').disabled")
+        say(page, "and?", TEXT)
+        assert "auto @ 40" in page.text("article:last-child .figures")
+        assert kept_of_last(page, server)["spec"] == spec and page.text("#kept-head").startswith("auto @ 40: ")
+        assert page.js("document.getElementById('kept-head').title") == spec
+        with server.begin_post("/v1/completions", {"prompt": TEXT, "max_tokens": 90_000, "stream": True, "winnow": {"kv": "auto", "budget": 50, "protocol": protocol}}):
+            page.wait("document.querySelector('#requests-list p')?.textContent === 'auto @ 50'")
+            assert page.js("document.querySelector('#requests-list p').title") == spec
+        server.wait_until_idle()
+        page.wait("!document.getElementById('requests-empty').hidden")
+    page.choose("#method", "snapkv")
+    assert page.js("document.getElementById('method-options').disabled") is False and page.text("#method-summary") == offered["snapkv"]["summary"]
 
 
 def test_a_refusal_is_a_sentence(page, server):
@@ -378,6 +405,7 @@ def test_what_is_not_remembered_is_a_sentence(page):
 
 def test_a_phone_needs_no_sideways_scrolling(page, server):
     page.resize(390)
+    page.choose("#method", "auto")  # its spec is wider than the page
     assert page.js("document.documentElement.scrollWidth") == 390
     widths = "[...document.querySelectorAll('#composer select')].map(e => { const is = e.offsetWidth; e.style.width = 'max-content'; const needs = e.offsetWidth; e.style.width = ''; return [is, needs] })"
     assert all(width >= needed for width, needed in page.js(widths)), "no choice is cut"

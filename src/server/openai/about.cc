@@ -15,6 +15,7 @@
 #include "server/openai/field_limits.h"
 #include "winnow/methods.h"
 #include "winnow/policy/method.h"
+#include "winnow/recommended.h"
 #include "winnow/version.h"
 
 namespace winnow::server {
@@ -66,8 +67,13 @@ Json keeping_field(const RequestDefaults& defaults) {
           {"protocol", defaults.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};
 }
 
+/// `auto` first, with the specs that it stands for.
 Json methods_json() {
-  Json out = Json::array();
+  const MethodInfo chosen = describe_recommended();
+  Json specs = Json::object();
+  for (const auto& part : chosen.parts) specs[part.place] = part.text;
+  Json out =
+      Json::array({{{"name", chosen.name}, {"summary", chosen.summary}, {"needs_budget", true}, {"specs", specs}}});
   for (const auto& method : list_methods())
     out.push_back({{"name", method.name},
                    {"summary", method.summary},

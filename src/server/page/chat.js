@@ -24,14 +24,23 @@ function fillOptions(props) {
   describeMethod();
 }
 
+/** A spec as the page names it: `auto` where it is what that stands for, since such a spec is long. */
+function labelOf(spec) {
+  const auto = [...chat.methods.values()].find((method) => Object.values(method.specs ?? {}).includes(spec));
+  return auto?.name ?? spec;
+}
+
+/** Tells of a method what its name does not: for `auto`, the spec that it stands for with the chosen protocol. */
 function describeMethod() {
   const method = chat.methods.get(byId("method").value);
-  byId("method-summary").textContent = method?.summary ?? "";
+  const spec = method?.specs?.[byId("protocol").value];
+  byId("method-summary").textContent = spec ? `${method.summary}: ${spec}` : (method?.summary ?? "");
   byId("budget").disabled = method !== undefined && !method.needs_budget;
+  byId("method-options").disabled = spec !== undefined;
 }
 
 function keeping() {
-  const options = byId("method-options").value.trim();
+  const options = byId("method-options").disabled ? "" : byId("method-options").value.trim();
   const out = { protocol: byId("protocol").value };
   out.kv = byId("method").value + (options ? `:${options}` : "");
   const budget = byId("budget").value.trim();
@@ -256,6 +265,7 @@ function startChat() {
     byId("method-options").value = "";
     describeMethod();
   });
+  byId("protocol").addEventListener("change", describeMethod);
   byId("file").addEventListener("change", async (event) => {
     const [file] = event.target.files;
     if (file) byId("text").value = await file.text();

@@ -150,8 +150,9 @@ function showKept(kept) {
   inspector.kept = kept;
   const share = percent(kept.entries_per_head / kept.compressed_tokens);
   byId("kept-head").textContent =
-    `${spelled(kept.spec, kept.budget)}: ${count(kept.entries_per_head, 1)} of ${count(kept.compressed_tokens)} ` +
+    `${spelled(labelOf(kept.spec), kept.budget)}: ${count(kept.entries_per_head, 1)} of ${count(kept.compressed_tokens)} ` +
     `positions per head (${share}) in ${kept.layers.length} layers of ${kept.layers[0].length} KV heads`;
+  byId("kept-head").title = kept.spec;
   fillChoice("kept-layer", kept.layers.length, "all");
   fillChoice("kept-of-head", kept.layers[0].length, "all");
   byId("map").setAttribute("aria-label", byId("kept-head").textContent);

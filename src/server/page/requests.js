@@ -15,7 +15,7 @@ function itemOf(slot) {
     {},
     make("span", { className: "id" }, slot.id),
     make("span", {}, slot.phase),
-    make("p", {}, spelled(slot.spec, slot.budget)),
+    make("p", { title: slot.spec }, spelled(labelOf(slot.spec), slot.budget)),
     make("p", { className: "quiet" }, progressOf(slot)),
   );
   if (slot.phase === "reading") {
