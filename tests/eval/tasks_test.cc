@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "eval/task_data.h"
 #include "eval/tasks/origins.h"
@@ -35,6 +36,23 @@ TEST_F(TasksTest, every_task_says_what_it_is) {
                            "fidelity", "fidelity-long", "efficiency", "throughput"})
     EXPECT_EQ(names.count(name), 1U) << name;
   EXPECT_THROW(data_.make("rule"), UsageError);
+}
+
+/// Addresses can be copied as they stand: nothing else hangs on to them.
+TEST_F(TasksTest, files_come_from_whole_addresses) {
+  std::vector<std::string> needs;
+  for (const auto& task : list_tasks()) {
+    for (const auto& file : {task.needs, task.instead}) needs.push_back(file);
+  }
+  const std::regex address("https://[a-z.]+\\.[a-z]+(/[A-Za-z0-9_.-]*[A-Za-z0-9_-])+");
+  std::istringstream words(std::regex_replace(origins_of(needs), std::regex("[,;:]? "), " "));
+  int addresses = 0;
+  for (std::string word; words >> word;) {
+    if (word.find("//") == std::string::npos && word.find("www") == std::string::npos) continue;
+    ++addresses;
+    EXPECT_TRUE(std::regex_match(word, address)) << word;
+  }
+  EXPECT_GE(addresses, 7);
 }
 
 TEST_F(TasksTest, a_line_says_all_of_a_sample) {
@@ -236,6 +254,12 @@ TEST_F(TasksTest, blanks_are_filled_and_the_text_after_them_is_scored) {
       R"([{"instruction": "Please choose the correct answer to fill in the blank to complete the given sentence: Sarah was better than Maria so _ always got the cases.\n\nOption1: Sarah Option2: Maria Answer format: option1/option2", "answer": "option2"}])");
   data_.write("short/wic.jsonl",
               R"({"word": "class", "sentence1": "A class.", "sentence2": "Real class.", "label": "false"})"
+              "\n"
+              R"({"word": "class", "sentence1": "A class.", "sentence2": "Class.", "label": "true"})"
+              "\n"
+              R"({"word": "class", "sentence1": "A class.", "sentence2": "Real class.", "label": false})"
+              "\n"
+              R"({"word": "class", "sentence1": "A class.", "sentence2": "Class.", "label": true})"
               "\n");
   const auto blank = data_.samples("short/winogrande").front();
   const auto& right = blank.choices.at(1);
@@ -243,8 +267,11 @@ TEST_F(TasksTest, blanks_are_filled_and_the_text_after_them_is_scored) {
   EXPECT_EQ(blank.prompt.question + right.given + right.scored,
             "Sentence: Sarah was better than Maria so Maria always got the cases.");
   EXPECT_EQ(blank.choices[0].scored, " always got the cases.");
-  const auto word = data_.samples("short/wic").front();
-  EXPECT_EQ(word.references.front(), "no");
+  const auto words = data_.samples("short/wic");
+  std::vector<std::string> answers;
+  for (const auto& sample : words) answers.push_back(sample.references.front());
+  EXPECT_EQ(answers, (std::vector<std::string>{"no", "yes", "no", "yes"}));
+  const auto& word = words.front();
   EXPECT_EQ(word.prompt.question,
             "Sentence 1: A class.\nSentence 2: Real class.\nQuestion: Is the word 'class' used in the same way in the "
             "two sentences above?");

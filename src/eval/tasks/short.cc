@@ -65,13 +65,15 @@ Sample science(const Json& line) {
   return with_cue(asked);
 }
 
+/// SuperGLUE's own files say true, copies of them say "true".
 Sample wic(const Json& line) {
+  const auto& label = line.at("label");
   const auto text = [&](const char* key) { return line.at(key).get<std::string>(); };
   return with_cue({fmt::format("Sentence 1: {}\nSentence 2: {}\nQuestion: Is the word '{}' used in the same way in the "
                                "two sentences above?",
                                text("sentence1"), text("sentence2"), text("word")),
                    {"no", "yes"},
-                   text("label") == "true" ? 1U : 0U});
+                   label == true || label == "true" ? 1U : 0U});
 }
 
 /// What stands after the blank is scored, with one or the other option in it.
