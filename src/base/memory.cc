@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/process_memory.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -70,8 +71,7 @@ void release(std::byte* data, std::size_t bytes) {
 std::size_t address_space() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
-  const std::size_t pages = read_number("/proc/self/statm");
-  return left(limit.rlim_cur, pages == kUnlimited ? 0 : pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+  return left(limit.rlim_cur, address_bytes());
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "base/format.h"
 #include "base/memory.h"
+#include "base/process_memory.h"
 #include "base/rope.h"
 #include "winnow/error.h"
 
@@ -46,14 +47,6 @@ TEST(Memory, counts_what_buffers_hold) {
   EXPECT_EQ(part.held(), 0U);
   EXPECT_EQ(whole.held(), 0U);
   EXPECT_EQ(whole.peak(), 1500U);
-}
-
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t all = 0;
-  std::size_t resident = 0;
-  file >> all >> resident;
-  return resident * 4096;
 }
 
 TEST(Memory, of_large_buffers_goes_back_to_the_system_also_from_below_what_is_in_use) {

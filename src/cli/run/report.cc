@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "cli/process_memory.h"
+#include "base/process_memory.h"
 #include "cli/wording.h"
 #include "winnow/version.h"
 
