@@ -17,6 +17,9 @@ namespace winnow::benchmark {
 
 namespace {
 
+/// The pools of other engines keep polling for a while after their last graph.
+constexpr std::chrono::milliseconds kUntilPoolsSleep{600};
+
 constexpr Engine kEngines[] = {Engine::winnow, Engine::llama_cpp, Engine::llama_cpp_fa};
 
 /// Tests that begin after the same sequences.
@@ -46,6 +49,17 @@ std::vector<Point> points_of(const BenchOptions& options) {
   return out;
 }
 
+/// The tests that begin there.
+std::vector<Row> tests_of(const Point& point) {
+  Row test;
+  test.depth = point.depth;
+  test.batch = point.batch;
+  std::vector<Row> out;
+  for (const int n : point.prompts) out.emplace_back(test).prompt = n;
+  for (const int n : point.generations) out.emplace_back(test).generation = n;
+  return out;
+}
+
 /// The first contender is measured, the others can run beside it.
 struct Side {
   Engine engine;
@@ -66,6 +80,10 @@ class Runner {
     besides_.insert(besides_.end(), options.beside.begin(), options.beside.end());
     loaded_.resize(as_size(*std::max_element(besides_.begin(), besides_.end())) + 1);
     loaded_.front().model = std::move(model);
+    for (const auto& point : points_of(options)) {
+      for (const auto& test : tests_of(point)) least_of_all_ += least_seconds_of(test) * (options.repetitions + 1);
+    }
+    least_of_all_ *= static_cast<double>(sides_of_each_test().size() * besides_.size());
   }
 
   void measure(const Point& point) {
@@ -74,25 +92,15 @@ class Runner {
     for (auto& side : sides) {
       for (auto& contender : side.contenders) contender->start(before, point.batch);
     }
-    Row test;
-    test.depth = point.depth;
-    test.batch = point.batch;
-    for (const int n : point.prompts) {
-      test.prompt = n;
-      measure(sides, test);
-    }
-    for (const int n : point.generations) {
-      test.generation = n;
-      measure(sides, test);
-    }
+    for (const auto& test : tests_of(point)) measure(sides, test);
   }
 
   std::vector<Row> take() { return std::move(rows_); }
   bool stopped() const { return progress_.stop && progress_.stop(); }
 
  private:
-  /// winnow with each cache, and its peers.
-  std::vector<Side> sides_of(const Point& point) {
+  /// winnow with each cache, and its peers, without contenders.
+  std::vector<Side> sides_of_each_test() const {
     std::vector<Side> out;
     for (const Engine engine : options_.engines) {
       if (engine == Engine::winnow) {
@@ -101,6 +109,11 @@ class Runner {
         out.push_back({engine, {}, {}});
       }
     }
+    return out;
+  }
+
+  std::vector<Side> sides_of(const Point& point) {
+    auto out = sides_of_each_test();
     for (auto& side : out) {
       for (auto& loaded : loaded_) side.contenders.push_back(contender_of(side, point, loaded));
     }
@@ -129,6 +142,18 @@ class Runner {
 
   const Model& model() const { return *loaded_.front().model; }
 
+  std::chrono::milliseconds pause() const {
+    return options_.session.threads > 1 ? kUntilPoolsSleep : std::chrono::milliseconds(0);
+  }
+
+  /// The least time that a repetition of a test takes, with a full cache.
+  double least_seconds_of(const Row& test) const {
+    const auto cache = static_cast<double>(model().info().full_cache_bytes(test.depth + test.generation / 2));
+    const auto work = test.prompt > 0 ? work_of_reading(model(), test.prompt, test.depth)
+                                      : work_of_decoding(model(), test.generation, test.batch, test.batch * cache);
+    return least_seconds(work, progress_.roofline) + std::chrono::duration<double>(pause()).count();
+  }
+
   void measure(const std::vector<Side>& sides, Row test) {
     std::vector<Row> rows;
     for (const auto& side : sides) {
@@ -149,13 +174,14 @@ class Runner {
   }
 
   void repeat(std::span<const std::unique_ptr<Contender>> contenders, int repetition, Row& row) {
-    if (progress_.on_repetition && repetition > 0) progress_.on_repetition(row, repetition);
+    if (progress_.on_repetition && repetition > 0)
+      progress_.on_repetition(row, repetition, least_of_done_ / least_of_all_);
     Contender& contender = *contenders.front();
     contender.restore();
-    // The other pools keep polling for a while after their last graph.
-    if (options_.session.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    std::this_thread::sleep_for(pause());
     const auto seconds = seconds_of(contender, contenders.subspan(1, as_size(row.beside)), row);
     if (repetition > 0) row.seconds.push_back(seconds);  // the first round warms up memory and clocks
+    least_of_done_ += least_seconds_of(row);
     row.bytes = contender.bytes();
     row.work = row.prompt > 0
                    ? work_of_reading(model(), row.prompt, row.depth)
@@ -182,6 +208,8 @@ class Runner {
   std::vector<int> besides_ = {0};
   std::vector<Loaded> loaded_;  ///< of the run that is measured, and of those beside it
   std::vector<Row> rows_;
+  double least_of_all_ = 0;   ///< seconds of all repetitions at the roofline
+  double least_of_done_ = 0;  ///< of those that are over
 };
 
 }  // namespace

@@ -55,8 +55,11 @@ struct Row {
 double median_seconds(const Row& row);
 
 struct Progress {
-  std::function<void(const Row& row, int repetition)> on_repetition;  ///< before each, from 1
-  std::function<bool()> stop;                                         ///< true ends the benchmark
+  /// Called before each repetition, from 1. `done`: share of all repetitions of all tests that is over, by the time
+  /// that each would take at the roofline.
+  std::function<void(const Row& row, int repetition, double done)> on_repetition;
+  std::function<bool()> stop;  ///< true ends the benchmark
+  Roofline roofline;           ///< of this machine
 };
 
 /// Measures all tests; contenders of a test take turns, after one round that does not count. Other runs beside a test

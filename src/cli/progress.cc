@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <optional>
 
-#include "base/clock.h"
 #include "cli/wording.h"
 
 namespace winnow::cli {
@@ -18,18 +17,18 @@ namespace {
 /// Work that is done sooner is not shown.
 constexpr std::chrono::milliseconds kSoon{500};
 
-std::string left(Clock::time_point begin, double share) {
-  return share > 0 ? fmt::format(", {} left", duration(ms_since(begin) / 1000 * (1 - share) / share)) : "";
-}
-
 }  // namespace
+
+std::string time_left(Clock::time_point begin, double done) {
+  return done > 0 ? fmt::format(", {} left", duration(ms_since(begin) / 1000 * (1 - done) / done)) : "";
+}
 
 void show_progress(Session& session, const std::string& what) {
   if (isatty(STDERR_FILENO) == 0) return;
   session.on_progress([what, begin = std::optional<Clock::time_point>()](double share) mutable {
     if (!begin) begin = Clock::now();
     if (Clock::now() - *begin >= kSoon) {
-      const auto line = share >= 1 ? "" : fmt::format("{}: {:3.0f} %{}", what, 100 * share, left(*begin, share));
+      const auto line = share >= 1 ? "" : fmt::format("{}: {:3.0f} %{}", what, 100 * share, time_left(*begin, share));
       std::fprintf(stderr, "\r%s\033[K", line.c_str());
       std::fflush(stderr);
     }

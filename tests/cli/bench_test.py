@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -103,13 +104,15 @@ def test_refusals(model, work):
 
 
 def test_ctrl_c_prints_what_is_done(model):
-    """What is done when Ctrl-C comes is printed."""
+    """What is done when Ctrl-C comes is printed. Until then a terminal shows how long the rest will take."""
     terminal, stderr = os.openpty()
     process = subprocess.Popen([WINNOW, "bench", "-m", model, "-p", "8", "-n", "0", "-r", "1000000", "--engine", "winnow", "--threads", "1"],
                                stdout=subprocess.PIPE, stderr=stderr, text=True)  # fmt: skip
     os.close(stderr)
     progress = b""
     while b"repetition 2 " not in progress:
+        progress += os.read(terminal, 4096)
+    while not re.search(rb"repetition [0-9]+ of 1000000, ([0-9]+ h )?[0-9]+ (min|s) left", progress):
         progress += os.read(terminal, 4096)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/as_size.h"
+#include "base/clock.h"
 #include "base/cores.h"
 #include "cli/arguments.h"
 #include "cli/bench/rows.h"
@@ -18,7 +19,9 @@
 #include "cli/counts.h"
 #include "cli/lists.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::cli {
 
@@ -93,15 +96,16 @@ std::vector<Token> tokens_of_file(const Model& model, const std::string& path, i
   return out;
 }
 
-benchmark::Progress progress_on_terminal(int repetitions) {
+benchmark::Progress progress_on_terminal(int repetitions, const benchmark::Roofline& roofline) {
   benchmark::Progress out;
+  out.roofline = roofline;
   out.stop = interrupted;
   if (isatty(STDERR_FILENO) == 0) return out;
-  out.on_repetition = [repetitions](const benchmark::Row& row, int repetition) {
-    std::fprintf(stderr, "\r\033[K%s %s: %s %d at depth %d%s, repetition %d of %d", benchmark::name_of(row.engine),
-                 row.cache.spec.print().c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation,
+  out.on_repetition = [repetitions, begin = Clock::now()](const benchmark::Row& row, int repetition, double done) {
+    std::fprintf(stderr, "\r\033[K%s %s: %s %d at depth %d%s, repetition %d of %d%s", benchmark::name_of(row.engine),
+                 method_label(row.cache.spec.print()).c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation,
                  row.depth, row.beside > 0 ? fmt::format(" beside {}", row.beside).c_str() : "", repetition,
-                 repetitions);
+                 repetitions, time_left(begin, done).c_str());
     std::fflush(stderr);
   };
   return out;
@@ -115,7 +119,7 @@ void run_bench(RawBench& r) {
       r.options.file.empty() ? random_tokens(*model, count) : tokens_of_file(*model, r.options.file, count);
   const BenchSetting setting{model->info(), r.bench.session.threads,
                              benchmark::measure_roofline(r.bench.session.threads)};
-  const auto rows = benchmark::run(model, r.bench, progress_on_terminal(r.bench.repetitions));
+  const auto rows = benchmark::run(model, r.bench, progress_on_terminal(r.bench.repetitions, setting.roofline));
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
   const auto form = r.form == "md" ? RowForm::md : r.form == "csv" ? RowForm::csv : RowForm::json;
   form == RowForm::json ? write_stdout(print_rows(rows, setting, form)) : show(print_rows(rows, setting, form));

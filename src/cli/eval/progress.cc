@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
-#include "cli/wording.h"
+#include "cli/progress.h"
 
 namespace winnow::cli {
 
@@ -19,9 +19,7 @@ eval::Progress eval_progress() {
   if (isatty(STDERR_FILENO) == 0) return out;
   out.on_group = [begin = Clock::now(), first = -1](int done, int all, const std::string& what) mutable {
     if (first < 0) first = done;
-    const double took = ms_since(begin) / 1000;
-    const std::string left =
-        done > first ? fmt::format(", {} left", duration(took / (done - first) * (all - done))) : "";
+    const auto left = time_left(begin, static_cast<double>(done - first) / (all - first));
     std::fputs(fmt::format("\r\033[K{} of {}{}: {}", done, all, left, printable(what)).c_str(), stderr);
     std::fflush(stderr);
   };
