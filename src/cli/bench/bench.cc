@@ -103,9 +103,10 @@ benchmark::Progress progress_on_terminal(int repetitions, const benchmark::Roofl
   if (isatty(STDERR_FILENO) == 0) return out;
   out.on_repetition = [repetitions, begin = Clock::now()](const benchmark::Row& row, int repetition, double done) {
     std::fprintf(stderr, "\r\033[K%s %s: %s %d at depth %d%s, repetition %d of %d%s", benchmark::name_of(row.engine),
-                 method_label(row.cache.spec.print()).c_str(), row.prompt > 0 ? "reading" : "decoding", row.prompt + row.generation,
-                 row.depth, row.beside > 0 ? fmt::format(" beside {}", row.beside).c_str() : "", repetition,
-                 repetitions, time_left(begin, done).c_str());
+                 method_label(row.cache.spec.print()).c_str(), row.prompt > 0 ? "reading" : "decoding",
+                 row.prompt + row.generation, row.depth,
+                 row.beside > 0 ? fmt::format(" beside {}", row.beside).c_str() : "", repetition, repetitions,
+                 time_left(begin, done).c_str());
     std::fflush(stderr);
   };
   return out;
