@@ -74,7 +74,7 @@ GrammarBuilder::Part GrammarBuilder::bytes(std::string_view all) {
   return out;
 }
 
-GrammarBuilder::Part GrammarBuilder::character(std::vector<CharacterRange> ranges) {
+GrammarBuilder::Part GrammarBuilder::character(const std::vector<CharacterRange>& ranges) {
   const Part out{fork(), fork()};
   for (const auto& [first, last] : ranges) {
     for (const auto& length : kLengthRanges) {

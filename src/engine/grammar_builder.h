@@ -38,7 +38,7 @@ class GrammarBuilder {
   Part nothing();
   Part bytes(std::string_view all);
   /// One character of these ranges. Surrogates are none.
-  Part character(std::vector<CharacterRange> ranges);
+  Part character(const std::vector<CharacterRange>& ranges);
   Part call(std::int32_t rule);
   Part sequence(const Part& first, const Part& second);
   /// REQUIRES: at least one.

@@ -130,8 +130,8 @@ void GrammarWalk::collect() {
   };
   keep(0);
   for (auto& item : tried_.front().items) item.frame = keep(item.frame);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    for (auto& item : frames_[order[i]].returns) item.frame = keep(item.frame);
+  for (std::size_t next = 0; next < order.size();) {  // which grows meanwhile
+    for (auto& item : frames_[order[next++]].returns) item.frame = keep(item.frame);
   }
   std::vector<Frame> kept;
   for (const auto frame : order) kept.push_back(std::move(frames_[frame]));

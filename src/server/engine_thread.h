@@ -45,8 +45,8 @@ class AnswerListener {
   virtual void read(std::size_t prompt, const CacheStats& stats, std::shared_ptr<const KeptPositions> kept) = 0;
   virtual void token(std::size_t prompt, int answer, const GeneratedToken& token, const std::string& text) = 0;
   virtual void ended(std::size_t prompt, PromptEnd end) = 0;
-  /// The same, after cancel(): nobody waits for it any more.
-  virtual void cancelled(std::size_t /*prompt*/, PromptEnd /*end*/) {}
+  /// The same, after cancel(): nobody waits for it any more. Those who override it may keep the end.
+  virtual void cancelled(std::size_t /*prompt*/, PromptEnd /*end*/) {}  // NOLINT(performance-unnecessary-value-param)
 };
 
 /// Too many requests wait.

@@ -14,7 +14,7 @@ namespace {
 
 /// The joint sequence; BOS of every document, or of the first alone.
 std::vector<Token> joint_tokens(const AskContext& context) {
-  const auto all = context.joint.token_ids();
+  auto all = context.joint.token_ids();
   if (context.options.text("bos") == "each") return all;
   const auto bos = context.session.model->impl().vocab.beginning();
   std::vector<Token> out;

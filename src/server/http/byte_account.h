@@ -32,11 +32,13 @@ class ByteAccount {
 class ByteShare {
  public:
   explicit ByteShare(std::shared_ptr<ByteAccount> account) : account_(std::move(account)) {}
-  ByteShare(ByteShare&& other) noexcept : account_(other.account_), bytes_(std::exchange(other.bytes_, 0)) {}
+  ByteShare(ByteShare&&) noexcept = default;
   ByteShare(const ByteShare&) = delete;
   ByteShare& operator=(const ByteShare&) = delete;
   ByteShare& operator=(ByteShare&&) = delete;
-  ~ByteShare() { account_->remove(bytes_); }
+  ~ByteShare() {
+    if (account_) account_->remove(bytes_);
+  }
 
   /// Holds at least so many from now on; false where they do not fit, and then nothing changes.
   bool grow_to(std::size_t bytes);
