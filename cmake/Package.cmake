@@ -8,23 +8,24 @@ set(objects)
 foreach(module IN LISTS WINNOW_LIBRARY_MODULES)
   list(APPEND objects $<TARGET_OBJECTS:winnow_${module}>)
 endforeach()
-add_library(winnow SHARED ${objects})
-add_library(winnow::winnow ALIAS winnow)
-generate_export_header(winnow EXPORT_FILE_NAME ${PROJECT_BINARY_DIR}/include/winnow/export.h)
+add_library(winnow_library SHARED ${objects})
+add_library(winnow::winnow ALIAS winnow_library)
+generate_export_header(winnow_library BASE_NAME winnow EXPORT_FILE_NAME ${PROJECT_BINARY_DIR}/include/winnow/export.h)
 # As the version file below says: a minor version may change the interface.
-set_target_properties(winnow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-target_compile_features(winnow PUBLIC cxx_std_20)
-target_include_directories(winnow PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+set_target_properties(winnow_library PROPERTIES OUTPUT_NAME winnow EXPORT_NAME winnow VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+target_compile_features(winnow_library PUBLIC cxx_std_20)
+target_include_directories(winnow_library PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(winnow PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash
+target_link_libraries(winnow_library PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash
   $<$<BOOL:${WINNOW_HAS_LMDB}>:$<BUILD_INTERFACE:winnow_lmdb>>
   $<$<BOOL:${WINNOW_HAS_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>
   $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
 
 set(WINNOW_PRIVATE_LIBRARIES ${CMAKE_INSTALL_LIBDIR}/winnow)
 winnow_install_ggml(${WINNOW_PRIVATE_LIBRARIES} Unspecified)
-winnow_run_path(winnow ${CMAKE_INSTALL_LIBDIR} ${WINNOW_PRIVATE_LIBRARIES})
-install(TARGETS winnow EXPORT winnow)
+winnow_run_path(winnow_library ${CMAKE_INSTALL_LIBDIR} ${WINNOW_PRIVATE_LIBRARIES})
+install(TARGETS winnow_library EXPORT winnow)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/winnow ${PROJECT_BINARY_DIR}/include/winnow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
         PATTERN "*.h")
 install(EXPORT winnow NAMESPACE winnow:: FILE winnow-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/winnow)

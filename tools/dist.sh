@@ -24,7 +24,7 @@ quiet() {
 echo "building winnow for any processor of this architecture" >&2
 if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
 quiet wheel "$python" -m pip wheel --no-deps --no-build-isolation --wheel-dir $work . -C build-dir=$tree -C cmake.define.WINNOW_PORTABLE=ON \
-  -C 'build.targets=winnow_python_stub;winnow_command;winnow'
+  -C 'build.targets=winnow_python_stub;winnow_command;winnow_library'
 quiet auditwheel auditwheel repair --wheel-dir $out $work/*.whl
 quiet cpack cpack --config $tree/CPackConfig.cmake -B "$PWD/$work"
 mv $work/*.deb $work/*.tar.gz $out
