@@ -6,7 +6,7 @@ option(WINNOW_JUMBO "Compile several files at a time" OFF)
 
 # winnow_jumbo(TARGET KERNELS...): KERNELS are compiled one by one, since they change what the compiler may generate.
 function(winnow_jumbo target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${WINNOW_JUMBO} UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${WINNOW_JUMBO} UNITY_BUILD_BATCH_SIZE 30)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # which takes the files of a batch for headers
     target_compile_options(${target} PRIVATE $<$<BOOL:${WINNOW_JUMBO}>:-Wno-subobject-linkage>)

@@ -127,7 +127,7 @@ Candidates values_of(const CLI::App& command, const CLI::Option& option) {
   return words_in_braces(option.get_type_name());
 }
 
-Candidates names_of_options(const CLI::App& command) {
+Candidates option_names_of(const CLI::App& command) {
   Candidates out;
   for (const auto* const option : command.get_options()) {
     for (const auto& name : option->get_lnames()) out.push_back({"--" + name, option->get_description()});
@@ -144,7 +144,7 @@ class Line {
 
   Candidates candidates(const std::string& last) const {
     if (option_ != nullptr) return values_of(*command_, *option_);
-    if (last.starts_with('-')) return names_of_options(*command_);
+    if (last.starts_with('-')) return option_names_of(*command_);
     Candidates out;
     for (const auto* const below : command_->get_subcommands({}))
       if (positionals_ == 0) out.push_back({below->get_name(), below->get_description()});

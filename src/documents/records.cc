@@ -107,8 +107,8 @@ NameRecord NameRecord::read(const std::string& name, std::span<const std::byte> 
   const auto fields = [](ByteCursor& from) {
     NameRecord out;
     out.id = from.text("the content");
-    const auto tags = from.take<std::uint32_t>("the number of tags");
-    for (std::uint32_t i = 0; i < tags; ++i) out.tags.push_back(from.text("a tag"));
+    const auto count = from.take<std::uint32_t>("the number of tags");
+    for (std::uint32_t i = 0; i < count; ++i) out.tags.push_back(from.text("a tag"));
     out.added_ms = from.take<std::int64_t>("when it was added");
     return out;
   };
