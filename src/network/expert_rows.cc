@@ -112,7 +112,7 @@ void ExpertRows::add_rows(ggml_tensor* out, int index, int count, void* self) {
   for (std::int64_t i = part(y.ne[1], index, count); i < part(y.ne[1], index + 1, count); ++i) {
     const auto place = as_size(s.group_[as_size(i)]);
     const float share = s.scale_ * s.shares_.as<float>()[place];
-    const float* const from = row_start<const float>(y, i);
+    const auto* const from = row_start<const float>(y, i);
     float* const to = s.hidden_ + place / as_size(s.used_) * as_size(s.n_embd_);
     for (int column = 0; column < s.n_embd_; ++column) to[column] += share * from[column];
   }

@@ -49,7 +49,7 @@ const Measure& key_measure(const Recipe& recipe, const std::string& name) {
 /// without it; where none has it (full has no budget), what is selected is without effect.
 std::string selected(const std::string& row, const std::string& column, const char* what, const Measure& measure,
                      const std::vector<std::string>& all) {
-  const auto out = either(row, column, what);
+  auto out = either(row, column, what);
   std::vector<std::string> has;
   for (const auto& one : all) {
     if (!one.empty() && std::ranges::find(has, one) == has.end()) has.push_back(one);

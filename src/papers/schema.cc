@@ -123,7 +123,7 @@ std::string why(const Place& at, const std::string& description) {
                        policy::suggest(given, rules["enum"].get<std::vector<std::string>>()));
   }
   if (description.find("'type'") != std::string::npos) return "must be " + issue_in_words(rules.at("type"));
-  if (const auto field = wrong_field(*at.value, rules); !field.empty()) return field;
+  if (auto field = wrong_field(*at.value, rules); !field.empty()) return field;
   const auto limits = limits_in_words(rules);
   return limits.empty() ? description : "must be " + limits;
 }

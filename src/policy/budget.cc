@@ -2,11 +2,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <ranges>
 
 #include "base/printable.h"
 #include "winnow/error.h"
@@ -22,9 +20,11 @@ struct Suffix {
   double factor;
 };
 
-constexpr std::array kSuffixes = {Suffix{"%", Budget::Unit::percent, 1}, Suffix{"KiB", Budget::Unit::bytes, 1024.0},
-                                  Suffix{"MiB", Budget::Unit::bytes, 1024.0 * 1024},
-                                  Suffix{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 1024}};
+/// The largest first.
+constexpr Suffix kSuffixes[] = {{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 1024},
+                                {"MiB", Budget::Unit::bytes, 1024.0 * 1024},
+                                {"KiB", Budget::Unit::bytes, 1024.0},
+                                {"%", Budget::Unit::percent, 1}};
 
 constexpr double kMostAmount = 1e15;  // entries or bytes; far above any memory, exact in a double
 
@@ -67,7 +67,7 @@ std::string Budget::print() const {
       break;
   }
   // The largest unit that the number is a whole multiple of, so that what was typed comes back.
-  for (const Suffix& suffix : kSuffixes | std::views::reverse) {
+  for (const Suffix& suffix : kSuffixes) {
     const double value = amount_ / suffix.factor;
     if (suffix.unit == Unit::bytes && value == std::floor(value)) return fmt::format("{:.0f}{}", value, suffix.text);
   }

@@ -38,9 +38,9 @@ constexpr Origin kOrigins[] = {
 
 std::string origins_of(const std::vector<std::string>& paths) {
   std::string out;
-  for (const auto& [folder, sentence] : kOrigins) {
-    const auto lies_there = [&](const std::string& path) { return path.substr(0, path.find('/')) == folder; };
-    if (std::ranges::any_of(paths, lies_there)) out += (out.empty() ? "" : "; ") + std::string(sentence);
+  for (const auto& origin : kOrigins) {
+    const auto lies_there = [&](const std::string& path) { return path.substr(0, path.find('/')) == origin.folder; };
+    if (std::ranges::any_of(paths, lies_there)) out += (out.empty() ? "" : "; ") + std::string(origin.sentence);
   }
   return out;
 }

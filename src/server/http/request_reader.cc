@@ -98,7 +98,8 @@ net::awaitable<HttpBody> RequestReader::read_body() {
   parser_->on_chunk_header(on_chunk);
   parser_->eager(true);
   while (!parser_->is_done()) co_await read_some_of_body(share);
-  co_return HttpBody(std::move(parser_->get().body()), std::move(share));
+  HttpBody out(std::move(parser_->get().body()), std::move(share));
+  co_return out;
 }
 
 void RequestReader::count_line(std::size_t bytes, error_code& error) {

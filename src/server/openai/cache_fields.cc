@@ -60,7 +60,7 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
 /// By the header, or by the object `winnow`; empty: there is none. A balancer knows the header alone, so they must not
 /// differ.
 std::optional<std::string> session_name(const std::string& header, Fields& fields) {
-  const auto name = fields.text("session");
+  auto name = fields.text("session");
   if (name && !header.empty() && *name != header)
     throw FieldError(fields.path("session"), fmt::format("winnow.session is {}, and the header Winnow-Session says {}: "
                                                          "give one of them, or the same in both",

@@ -48,7 +48,7 @@ void check_alone(const Json& schema, const std::string& keyword, const std::stri
   const bool may_have_type = keyword == "const" || keyword == "enum";
   for (const auto& [other, value] : schema.items()) {
     if (other == keyword || kNotes.contains(other) || (may_have_type && other == "type")) continue;
-    throw FieldError(path + "." + other,
+    throw FieldError(fmt::format("{}.{}", path, other),
                      fmt::format("{}.{} does not go with {} beside it", path, brief(other), keyword));
   }
 }

@@ -125,7 +125,7 @@ std::string SchemaCompiler::body_of_type(const std::string& type, const Place& p
   }
   if ((type == "number" || type == "integer") && has_bounds(*place.schema)) {
     const NumberRange range = range_of(*place.schema, place.path);
-    const std::string out = type == "integer" ? whole_numbers(range) : decimal_numbers(range);
+    std::string out = type == "integer" ? whole_numbers(range) : decimal_numbers(range);
     if (out.empty()) throw FieldError(place.path, fmt::format("{} has bounds that no number is within", place.path));
     return out;
   }
