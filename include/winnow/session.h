@@ -184,6 +184,10 @@ class WINNOW_EXPORT Session {
   /// before it begins.
   std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;
 
+  /// Tokens that have passed through all layers so far, each time that they did: in prompts, in what methods read
+  /// again, and in steps.
+  std::int64_t tokens_passed() const;
+
   MemoryUse memory() const;
   void reset_peak();
 

@@ -68,18 +68,24 @@ class PrefillAttention {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Rows [first, first + count) of a prompt of so many tokens.
+/// Rows [first, first + count) of a prompt.
 struct Chunk {
-  int tokens = 0;
   int first = 0;
   int count = 0;
   int past = 0;  ///< rows of a KV head that come before the prompt, at most
+  KeyRange recorded = {};
+};
+
+/// An observation of a prompt of so many tokens.
+struct ObservedPrompt {
+  Observe what;
+  int tokens = 0;
 };
 
 /// Bytes of the work space in which a team gathers what it observes of a chunk: probabilities of a block for each
-/// thread, statistics of each item.
+/// thread, statistics of each item. The prompts that are observed have the chunk in common.
 std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
-                            std::span<const Observe> observed);
+                            std::span<const ObservedPrompt> observed);
 
 /// What one query row of a decode step reads of one KV head.
 struct DecodeRead {
@@ -112,6 +118,16 @@ class DecodeAttention {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// A lane as a step reads it.
+struct LaneSize {
+  int block = 0;   ///< entries that lie together
+  int others = 0;  ///< entries in pages, and merged entries
+};
+
+/// Bytes of the work space of a step whose rows each read such a lane in every KV head, at most; `rope` is that of keys
+/// that are rotated when they are read, up to position `end`, or null.
+std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end);
 
 /// Softmax attention over part of the keys, so that parts can be folded: o is the weighted sum of values (not divided),
 /// m the largest logit, d the sum of exp(logit - m). Nothing seen: m = -inf, d = 0, o = 0. merge is associative and

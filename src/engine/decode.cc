@@ -4,10 +4,14 @@
 #include <algorithm>
 
 #include "base/as_size.h"
+#include "engine/layers.h"
+#include "engine/prefill.h"
 
 namespace winnow::engine {
 
 namespace {
+
+bool watches(const policy::Method& method) { return method.decoding.step && method.decoding.step_sees_attention; }
 
 int longest_lane(const Sequence& sequence) {
   int most = 0;
@@ -48,15 +52,46 @@ std::vector<Watched> Stepper::place_probabilities(std::span<const StepRow> rows)
   std::vector<Watched> out;
   std::ptrdiff_t floats = 0;
   for (const auto& row : rows) {
-    const auto& method = row.sequence->method();
-    const bool watches = method.decoding.step && method.decoding.step_sees_attention;
-    const auto& place = out.emplace_back(Watched{floats, watches ? longest_lane(*row.sequence) + 1 : 0});
+    const bool is_watched = watches(row.sequence->method());
+    const auto& place = out.emplace_back(Watched{floats, is_watched ? longest_lane(*row.sequence) + 1 : 0});
     floats += std::ptrdiff_t{places_of_probabilities(hparams_)} * most_heads(hparams_).query * place.stride;
   }
   const auto bytes = as_size(floats) * sizeof(float);
-  if (probabilities_.size() < bytes)
+  if (probabilities_.size() < bytes) {
+    probabilities_ = Buffer();  // first the old one
     probabilities_ = Buffer(account_, bytes + bytes / 2, "attention probabilities of a step");
+  }
   return out;
+}
+
+namespace {
+
+/// The longest lane that a method may leave of a text in a layer, merged entries included.
+int longest_lane(const CacheOptions& options, const model::Hparams& hparams, int layer, int text) {
+  const auto& spec = hparams.layer(layer);
+  if (spec.window > 0) return std::min(text, spec.window);
+  const auto& method = options.spec.method();
+  if (!method.evicts()) return text;
+  const auto kept = rows_kept(options, hparams, text);  // one head may have what all together keep
+  return static_cast<int>(std::min(kept, as_size(text)));
+}
+
+}  // namespace
+
+std::size_t step_bytes(const CacheOptions& options, const model::Hparams& hparams, const StepSize& size) {
+  std::size_t parts = 0;
+  std::size_t probabilities = 0;
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+    const auto shape = shape_of(hparams, layer);
+    const int lane = longest_lane(options, hparams, layer, size.text);
+    const auto* const rope = lane_shape(options, hparams.layer(layer)).unrotates;
+    parts = std::max(parts, attention::decode_bytes(shape, size.rows, {lane, size.more}, rope, size.text + size.more));
+    if (!watches(method_of(options, hparams.layer(layer)))) continue;
+    const auto floats =
+        as_size(places_of_probabilities(hparams)) * as_size(most_heads(hparams).query) * as_size(lane + size.more + 1);
+    probabilities = std::max(probabilities, (floats + floats / 2) * sizeof(float));
+  }
+  return parts + probabilities;
 }
 
 }  // namespace winnow::engine

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
 #include "attention/attention.h"
 #include "engine/lane_attention.h"
 #include "network/executor.h"
+#include "winnow/session.h"
 
 namespace winnow::engine {
 
@@ -36,5 +38,15 @@ class Stepper {
   const Calibration* calibration_;
   Buffer probabilities_;  ///< of one layer, for the rows whose methods ask for them
 };
+
+/// A step after a text of so many tokens and, at most, so many more.
+struct StepSize {
+  int text = 0;
+  int more = 0;
+  int rows = 1;  ///< of one sequence
+};
+
+/// Bytes of the work space of such a step that depends on the length of lanes, at most.
+std::size_t step_bytes(const CacheOptions& options, const model::Hparams& hparams, const StepSize& size);
 
 }  // namespace winnow::engine

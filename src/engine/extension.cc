@@ -11,11 +11,11 @@
 
 namespace winnow::engine {
 
-namespace {
-
 bool passes_by_layers(const policy::Method& method, std::size_t tokens) {
   return tokens > as_size(kExtendRows) && !method.changes_while_decoding() && !method.decoding.attend;
 }
+
+namespace {
 
 /// How all of so many tokens are kept in lanes like those of a cache.
 CacheOptions keeping_all(const CacheOptions& options, int tokens) {

@@ -42,6 +42,9 @@ class Extension {
   std::vector<float> logits_;
 };
 
+/// Whether so many tokens pass through one layer after the other.
+bool passes_by_layers(const policy::Method& method, std::size_t tokens);
+
 /// Bytes that appending `tokens` tokens has in use besides the lanes that it fills, at its peak; `past` is what a layer
 /// has before them.
 std::size_t extension_bytes(const Session::Impl& session, const CacheOptions& options, int tokens,

@@ -73,7 +73,6 @@ struct Prefill::Branch {
   std::map<int, Look> looks;                       ///< by the layer whose keys are read
   std::vector<Replay> replays;                     ///< without repeats
   std::vector<std::size_t> replay_of;              ///< [cache] index into replays; beyond them: none
-  int longest_passage = 0;                         ///< rows
 
   void add(const CacheOptions& options, const Shown& shown, const PrefillContext& context) {
     const PromptSize size(tokens, question);
@@ -99,6 +98,15 @@ struct Prefill::Branch {
     attention::Observe all_rows{{attention::ObservedRows::Kind::all, 0, {}}, what.reduction};
     all_rows.scale = what.scale;
     replays.push_back({what, draft, attention::Observation(all_rows, 0, tokens)});
+  }
+
+  /// Rows of the longest passage that is read again.
+  int longest_passage(const model::Vocab& vocab) const {
+    int most = 0;
+    for (const auto& replay : replays) {
+      for (const auto& passage : replay.what.passages) most = std::max(most, rows_of(passage, vocab));
+    }
+    return most;
   }
 
   const attention::Observation* replayed(std::size_t cache) const {
@@ -164,7 +172,7 @@ Prefill::Prefill(PrefillContext context, std::span<const Token> text, std::span<
     : context_(std::move(context)),
       branches_(branches_of(context_, static_cast<int>(text.size()), questions, caches, shown)),
       scratch_(context_.account, scratch_type(context_.options.precision, caches), kv_heads_of(context_.hparams),
-               longest(branches_)),
+               longest(branches_, context_.vocab)),
       hidden_(context_.executor, context_.hparams, context_.account, lay_out(text, questions),
               "the hidden states of the prompt") {
   if (context_.past != nullptr) past_.emplace(context_.account, scratch_.type());
@@ -185,7 +193,6 @@ std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context,
     const auto size = size_of(as_size(text), questions[i].size(), context.asked);
     branch.tokens = size.tokens;
     branch.question = size.question;
-    branch.longest_passage = replay_size(caches, context.hparams, context.vocab, branch.tokens).longest;
     for (std::size_t c = 0; c < caches.size(); ++c)
       branch.add(caches[c], shown.empty() ? Shown() : shown[i][c], context);
     out.push_back(std::move(branch));
@@ -193,9 +200,9 @@ std::vector<Prefill::Branch> Prefill::branches_of(const PrefillContext& context,
   return out;
 }
 
-int Prefill::longest(const std::vector<Branch>& branches) {
+int Prefill::longest(const std::vector<Branch>& branches, const model::Vocab& vocab) {
   int most = 0;
-  for (const auto& branch : branches) most = std::max(most, branch.tokens + branch.longest_passage);
+  for (const auto& branch : branches) most = std::max(most, branch.tokens + branch.longest_passage(vocab));
   return most;
 }
 

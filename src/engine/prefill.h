@@ -115,7 +115,7 @@ class Prefill {
   static std::vector<Branch> branches_of(const PrefillContext& context, int text,
                                          std::span<const std::vector<Token>> questions,
                                          std::span<const CacheOptions> caches, const AllShown& shown);
-  static int longest(const std::vector<Branch>& branches);
+  static int longest(const std::vector<Branch>& branches, const model::Vocab& vocab);
   /// Divides all rows into chunks and returns their tokens.
   std::vector<Token> lay_out(std::span<const Token> text, std::span<const std::vector<Token>> questions);
   /// Adds tokens to `rows`, in chunks that are like `kind`; the first has its position.
@@ -183,11 +183,18 @@ std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams
 /// Size of a text of so many tokens, of which a layer has so many rows in all its heads.
 PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows);
 
-/// Bytes that such a prefill holds at its peak: `row_bytes` for each row on its way through the layers, one layer's
-/// keys and values, what it reads of the text before, what is observed of its attention, what one cache's plan takes,
-/// the lanes.
-std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
-                          int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches, const PastSize& past = {});
+/// Bytes that a reading has in use at its peak.
+struct ReadingBytes {
+  std::size_t work = 0;  ///< work space for observing attention and for drafts, which the session keeps
+  std::size_t rest = 0;
+
+  std::size_t all() const { return work + rest; }
+};
+
+/// Bytes of such a prefill: `row_bytes` for each row on its way through the layers, one layer's keys and values, what
+/// it reads of the text before, what is observed of its attention, what one cache's plan takes, the lanes.
+ReadingBytes prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
+                           int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
+                           std::span<const CacheOptions> caches, const PastSize& past = {});
 
 }  // namespace winnow::engine

@@ -24,19 +24,40 @@ std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, 
   return wanted;
 }
 
-/// Bytes of the work space of observing a prompt's attention, at its largest chunk.
-std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens, int past,
-                       std::vector<attention::Observe> wanted) {
+/// Bytes of the work space in which the attention of such rows is observed, at their largest chunk.
+std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, RowRange rows,
+                       const attention::Chunk& kind, std::vector<attention::ObservedPrompt> observed) {
   std::size_t most = 0;
-  std::size_t tiles = 0;
-  for (const auto& what : wanted) tiles += what.tiles ? attention::TileAttention::bytes(shape, *what.tiles, tokens) : 0;
-  std::erase_if(wanted, [](const auto& what) { return what.tiles.has_value(); });
-  if (wanted.empty()) return tiles;
+  std::erase_if(observed, [](const auto& prompt) { return prompt.what.tiles.has_value(); });
+  if (observed.empty()) return 0;
   const auto type = compute_type_of(options.precision);
-  for (const auto& [first, count] : chunks_of(tokens, options.chunk))
-    most =
-        std::max(most, attention::observing_bytes(shape, type, options.threads, {tokens, first, count, past}, wanted));
-  return tiles + most;
+  for (const auto& [first, count] : chunks_of(rows.count, options.chunk)) {
+    attention::Chunk chunk = kind;
+    chunk.first = rows.first + first;
+    chunk.count = count;
+    most = std::max(most, attention::observing_bytes(shape, type, options.threads, chunk, observed));
+  }
+  return most;
+}
+
+/// Bytes of a prompt's tiles, which stay until its layer is compressed.
+std::size_t tile_bytes(const attention::Shape& shape, int tokens, std::span<const attention::Observe> wanted) {
+  std::size_t sum = 0;
+  for (const auto& what : wanted) sum += what.tiles ? attention::TileAttention::bytes(shape, *what.tiles, tokens) : 0;
+  return sum;
+}
+
+/// Bytes of the work space of passages that are read again, all of whose rows are observed.
+std::size_t replay_work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens,
+                              const ReplaySize& again) {
+  const attention::Observe all{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max};
+  std::size_t most = 0;
+  for (const auto& passage : again.passages) {
+    attention::Chunk kind;
+    kind.recorded = {passage.recorded.begin, std::min(passage.recorded.end, tokens)};
+    most = std::max(most, work_bytes(shape, options, {tokens, passage.rows}, kind, {{all, tokens}}));
+  }
+  return most;
 }
 
 /// Entries that all heads of each layer keep together, [layer].
@@ -98,12 +119,15 @@ struct LayerBytes {
   }
 };
 
-/// `again` [prompt]
+/// `shared` rows of all prompts; `again` [prompt]
 LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hparams, const SessionOptions& options,
-                       std::span<const PromptSize> prompts, std::span<const ReplaySize> again,
+                       int shared, std::span<const PromptSize> prompts, std::span<const ReplaySize> again,
                        std::span<const CacheOptions> caches, int past) {
   const attention::Shape shape{layer.n_head, layer.n_head_kv, layer.head_dim};
+  attention::Chunk kind;
+  kind.past = past;
   LayerBytes out;
+  std::vector<attention::ObservedPrompt> all;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const int tokens = prompts[i].tokens;
     std::vector<policy::Terms> terms;
@@ -111,15 +135,21 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
       terms.push_back({prompt_of(layer, prompts[i]), budget_entries(c, hparams, tokens), {}});
     const auto wanted = wanted_by(caches, terms);
     out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
+    out.observed += tile_bytes(shape, tokens, wanted);
     out.observed += query_rows_bytes(layer, caches, terms, most_readers(hparams));
     if (std::ranges::any_of(caches, [](const auto& c) { return c.spec.method().selection.predicted; }))
       out.observed += as_size(layer.n_head_kv) * as_size(tokens) * sizeof(float);
-    out.work = std::max(out.work, work_bytes(shape, options, tokens, past, wanted));
+    std::vector<attention::ObservedPrompt> observed;
+    for (const auto& what : wanted) observed.push_back({what, tokens});
+    all.insert(all.end(), observed.begin(), observed.end());
+    out.work = std::max({out.work, work_bytes(shape, options, {shared, tokens - shared}, kind, std::move(observed)),
+                         replay_work_bytes(shape, options, tokens, again[i])});
     for (std::size_t c = 0; c < caches.size(); ++c) {
       if (wants_output_lengths(caches[c].spec.method(), terms[c]))
         out.lengths = std::max(out.lengths, output_lengths_bytes(hparams, layer, tokens));
     }
   }
+  out.work = std::max(out.work, work_bytes(shape, options, {0, shared}, kind, std::move(all)));
   return out;
 }
 
@@ -197,9 +227,9 @@ std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hpara
   return bytes;
 }
 
-std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
-                          int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches, const PastSize& past) {
+ReadingBytes prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
+                           int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
+                           std::span<const CacheOptions> caches, const PastSize& past) {
   int longest = shared;
   std::size_t lanes = 0;
   std::size_t planned = 0;
@@ -208,8 +238,8 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   for (const auto& prompt : prompts) {
     const auto tokens = as_size(prompt.tokens);
     again.push_back(replay_size(caches, hparams, vocab, prompt.tokens));
-    longest = std::max(longest, prompt.tokens + again.back().longest);
-    rows += again.back().all;
+    longest = std::max(longest, prompt.tokens + again.back().longest());
+    rows += again.back().all();
     known += tokens * sizeof(TokenClass);
     for (const auto& c : caches) {
       lanes += cache_bytes(c, hparams, prompt);
@@ -218,13 +248,13 @@ std::size_t prefill_bytes(const model::Hparams& hparams, const model::Vocab& voc
   }
   LayerBytes most;
   for (const auto& kind : hparams.kinds) {
-    if (kind.window == 0) most.raise(layer_bytes(kind, hparams, options, prompts, again, caches, past.rows));
+    if (kind.window == 0) most.raise(layer_bytes(kind, hparams, options, shared, prompts, again, caches, past.rows));
   }
   const ElementType type = scratch_type(options.precision, caches);
   const std::size_t scratch = scratch_bytes(hparams, type) * as_size(longest);
   const std::size_t shared_scratch = shared_scratch_bytes(hparams, type) * as_size(longest + rows - shared);
-  return as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.work + most.lengths + planned +
-         known + lanes + past.bytes;
+  return {most.work, as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.lengths + planned +
+                         known + lanes + past.bytes};
 }
 
 }  // namespace winnow::engine

@@ -7,9 +7,11 @@
 
 #include "base/as_size.h"
 #include "base/memory.h"
+#include "engine/decode.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/promise.h"
+#include "engine/replay.h"
 #include "policy/top.h"
 
 namespace winnow::engine {
@@ -203,6 +205,7 @@ struct Between {
   std::size_t goes = 0;      ///< of it, before the second
   std::size_t unfilled = 0;  ///< lanes that a pass which ranks has none of
   std::size_t growth = 0;    ///< of one drafter's cache, while it drafts
+  std::size_t steps = 0;     ///< work space of its steps, which the session keeps
   std::size_t rankings = 0;
   std::size_t ranking = 0;  ///< what making one of them takes
 };
@@ -217,7 +220,9 @@ Between between(const Passes& passes, const model::Hparams& hparams, std::span<c
       const std::size_t lanes = cache_bytes(first, hparams, prompt);
       out.goes += lanes;
       if (drafted_by(passes.second[i]) > 0) {
-        out.growth = std::max(out.growth, growth_bytes(first, hparams, tokens, drafted_by(passes.second[i])));
+        const int drafted = drafted_by(passes.second[i]);
+        out.growth = std::max(out.growth, growth_bytes(first, hparams, tokens, drafted));
+        out.steps = std::max(out.steps, step_bytes(first, hparams, {tokens, drafted}));
       } else if (evicts(first, hparams, tokens)) {
         const std::size_t entries = as_size(ranked_heads(hparams)) * as_size(tokens);
         out.unfilled += lanes;
@@ -231,8 +236,31 @@ Between between(const Passes& passes, const model::Hparams& hparams, std::span<c
 
 }  // namespace
 
-std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches) {
+std::vector<int> reading_rows(const Session::Impl& session, int shared, std::span<const PromptSize> prompts,
+                              std::span<const CacheOptions> caches) {
+  auto passes = passes_of(caches, session.hparams, prompts);
+  for (auto& options : passes.second) {
+    if (ranks_all_layers(options)) options.spec = options.spec.without_reading();
+  }
+  std::vector<int> out;
+  const auto add_pass = [&](std::span<const CacheOptions> of) {
+    out.push_back(shared);
+    for (const auto& prompt : prompts) {
+      out.push_back(prompt.tokens - shared);
+      const auto again = replay_size(of, session.hparams, session.model->impl().vocab, prompt.tokens);
+      for (const auto& passage : again.passages) out.push_back(passage.rows);
+    }
+  };
+  add_pass(passes.first);
+  if (passes.again.empty()) return out;
+  add_pass(passes.second);
+  for (const auto& options : passes.second)
+    out.insert(out.end(), prompts.size() * as_size(std::max(0, drafted_by(options) - 1)), 1);
+  return out;
+}
+
+ReadingBytes reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
+                           std::span<const CacheOptions> caches) {
   const auto& hparams = session.hparams;
   auto passes = passes_of(caches, hparams, prompts);
   for (const auto& options : passes.first) session.options.check(options);
@@ -241,15 +269,17 @@ std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, st
     return prefill_bytes(hparams, session.model->impl().vocab, session.options, shared, rows,
                          session.executor.row_bytes(rows), prompts, of);
   };
-  const std::size_t first = pass_bytes(passes.first);
+  const ReadingBytes first = pass_bytes(passes.first);
   if (passes.again.empty()) return first;
   const Between more = between(passes, hparams, prompts);
   for (auto& options : passes.second) {
     if (ranks_all_layers(options)) options.spec = options.spec.without_reading();
   }
-  return std::max({first - more.unfilled + more.rankings + more.ranking,
-                   more.kept - more.unfilled + more.rankings + more.growth,
-                   more.kept - more.goes + more.rankings + pass_bytes(passes.second)});
+  const ReadingBytes second = pass_bytes(passes.second);
+  return {std::max(first.work, second.work) + more.steps,
+          std::max({first.rest - more.unfilled + more.rankings + more.ranking,
+                    more.kept - more.unfilled + more.rankings + more.growth,
+                    more.kept - more.goes + more.rankings + second.rest})};
 }
 
 }  // namespace winnow::engine

@@ -67,8 +67,14 @@ class PromptReading {
   std::size_t drafts_done_ = 0;                          ///< prompt by prompt, of caches of the second pass
 };
 
-/// Bytes that reading takes at its peak, both passes regarded: see prefill_bytes().
-std::size_t reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
-                          std::span<const CacheOptions> caches);
+/// Rows that pass through all layers one after the other or together while such prompts are read, each entry divided
+/// into chunks of its own: of both passes the `shared` ones, those of each question and each passage, and single rows
+/// of drafts, where none ends early.
+std::vector<int> reading_rows(const Session::Impl& session, int shared, std::span<const PromptSize> prompts,
+                              std::span<const CacheOptions> caches);
+
+/// Bytes of both passes: see prefill_bytes().
+ReadingBytes reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
+                           std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

@@ -14,11 +14,6 @@ std::vector<Token> words(const std::string& text, const model::Vocab& vocab) {
   return vocab.tokenize(text, ControlTokens::as_text);
 }
 
-int rows_of(const policy::Passage& passage, const model::Vocab& vocab) {
-  return static_cast<int>(words(passage.ask, vocab).size() + words(passage.reply, vocab).size()) + passage.cue +
-         passage.count + passage.drafted;
-}
-
 /// Then caches that ask for the same may get different tokens.
 bool has_draft(const policy::Replay& replay) {
   return std::any_of(replay.passages.begin(), replay.passages.end(),
@@ -26,6 +21,11 @@ bool has_draft(const policy::Replay& replay) {
 }
 
 }  // namespace
+
+int rows_of(const policy::Passage& passage, const model::Vocab& vocab) {
+  return static_cast<int>(words(passage.ask, vocab).size() + words(passage.reply, vocab).size()) + passage.cue +
+         passage.count + passage.drafted;
+}
 
 policy::Replay replay_of(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
@@ -48,6 +48,18 @@ std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Tok
   return out;
 }
 
+int ReplaySize::all() const {
+  int rows = 0;
+  for (const auto& passage : passages) rows += passage.rows;
+  return rows;
+}
+
+int ReplaySize::longest() const {
+  int most = 0;
+  for (const auto& passage : passages) most = std::max(most, passage.rows);
+  return most;
+}
+
 ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab,
                        int tokens) {
   std::vector<policy::Replay> counted;  // what several caches want is read once
@@ -55,11 +67,7 @@ ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparam
   for (const auto& options : caches) {
     const auto replay = replay_of(options, hparams, tokens);
     if (!has_draft(replay) && std::find(counted.begin(), counted.end(), replay) != counted.end()) continue;
-    for (const auto& passage : replay.passages) {
-      const int rows = rows_of(passage, vocab);
-      size.all += rows;
-      size.longest = std::max(size.longest, rows);
-    }
+    for (const auto& passage : replay.passages) size.passages.push_back({rows_of(passage, vocab), passage.recorded});
     if (!replay.passages.empty()) ++size.times;
     counted.push_back(replay);
   }

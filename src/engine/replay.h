@@ -18,11 +18,20 @@ policy::Replay replay_of(const CacheOptions& options, const model::Hparams& hpar
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,
                              std::span<const Token> draft, const model::Vocab& vocab);
 
+/// Rows of a passage, at most.
+int rows_of(const policy::Passage& passage, const model::Vocab& vocab);
+
 /// Rows that some caches read again after a prompt, at most.
 struct ReplaySize {
-  int all = 0;
-  int longest = 0;  ///< of one passage
-  int times = 0;    ///< different replays, each with an observation of its own
+  struct Passage {
+    int rows = 0;
+    attention::KeyRange recorded = {};
+  };
+  std::vector<Passage> passages;
+  int times = 0;  ///< different replays, each with an observation of its own
+
+  int all() const;
+  int longest() const;
 };
 ReplaySize replay_size(std::span<const CacheOptions> caches, const model::Hparams& hparams, const model::Vocab& vocab,
                        int tokens);

@@ -138,13 +138,14 @@ void Session::Impl::check(std::span<const Token> tokens) const {
 }
 
 std::size_t Session::Impl::prefill_bytes(const engine::PromptSize& size, std::span<const CacheOptions> caches) const {
-  return engine::reading_bytes(*this, size.tokens, size.tokens, std::span(&size, 1), caches);
+  return engine::reading_bytes(*this, size.tokens, size.tokens, std::span(&size, 1), caches).all();
 }
 
 std::size_t Session::Impl::later_bytes(const engine::PromptSize& size, const CacheOptions& keep,
                                        const engine::PastSize& past) const {
   return engine::prefill_bytes(hparams, model->impl().vocab, options, size.tokens, size.tokens,
-                               executor.row_bytes(size.tokens), std::span(&size, 1), std::span(&keep, 1), past);
+                               executor.row_bytes(size.tokens), std::span(&size, 1), std::span(&keep, 1), past)
+      .all();
 }
 
 void Session::Impl::check_stop() const {
@@ -171,7 +172,7 @@ std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
   }
   for (const auto& c : caches) c.check();
   const auto need =
-      engine::reading_bytes(*this, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches);
+      engine::reading_bytes(*this, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches).all();
   check_memory(need, reading(rows));
   const Stops stops(*this);
   return engine::PromptReading(*this, prefill_context(begin_pass(rows, need)), need, text, questions, caches).run();
@@ -282,6 +283,8 @@ Restored Session::load(const std::string& path) {
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
   return impl_->prefill_bytes(tokens, caches) + impl_->executor.packed_bytes(tokens);
 }
+
+std::int64_t Session::tokens_passed() const { return impl_->executor.layer_rows() / impl_->hparams.n_layer; }
 
 MemoryUse Session::memory() const { return {impl_->account.held(), impl_->account.peak()}; }
 void Session::reset_peak() { impl_->account.reset_peak(); }

@@ -61,13 +61,19 @@ struct Executor::Impl {
   /// builds sleeps at barriers, too.
   static constexpr std::uint32_t kPoll = 1;
 
-  void compute(const ComputeGraph& graph) {
+  /// How a graph runs, with work space for it.
+  ggml_cplan plan(const ComputeGraph& graph) {
     auto run = ggml_graph_plan(graph.graph(), threads, pool.get());
     if (products.size() < run.work_size) {
       products = Buffer();  // first the old one
       products = Buffer(account, run.work_size, "the work space of matrix products");
     }
     run.work_data = reinterpret_cast<std::uint8_t*>(products.data());
+    return run;
+  }
+
+  void compute(const ComputeGraph& graph) {
+    auto run = plan(graph);
     if (stop) run.abort_callback = [](void* impl) { return static_cast<Impl*>(impl)->stop(); };
     run.abort_callback_data = this;
     watch.begin();
@@ -94,8 +100,13 @@ struct Executor::Impl {
     compute(team_graph);
   }
 
+  void make_room_for_positions(std::size_t rows) {
+    const std::size_t bytes = rows * sizeof(std::int32_t);
+    if (positions.size() < bytes) positions = Buffer(account, bytes, "positions");
+  }
+
   void set_positions(std::span<const std::int32_t> values) {
-    if (positions.size() < values.size_bytes()) positions = Buffer(account, values.size_bytes(), "positions");
+    make_room_for_positions(values.size());
     std::memcpy(positions.data(), values.data(), values.size_bytes());
   }
 
@@ -167,7 +178,7 @@ struct Executor::Impl {
     if (hidden.size() < n * as_size(h.n_embd) * sizeof(float)) {
       hidden = Buffer(account, n * as_size(h.n_embd) * sizeof(float), "the hidden states of a step");
     }
-    if (positions.size() < n * sizeof(std::int32_t)) positions = Buffer(account, n * sizeof(std::int32_t), "positions");
+    make_room_for_positions(n);
     step_positions = positions.data();
     ggml_context* const context = step_graph.begin(products_of_step);
     ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
@@ -181,6 +192,25 @@ struct Executor::Impl {
     if (wanted == 0) return step_graph.finish(x, rows);
     if (wanted < rows) x = ggml_view_2d(context, x, h.n_embd, wanted, x->nb[1], as_size(rows - wanted) * x->nb[1]);
     step_graph.finish(add_output(context, step_graph.linear(), weights, x), rows);
+  }
+
+  /// A graph of rows through one layer, at their positions.
+  void build_layer(const Products& of, int layer, float* hidden_rows, int rows) {
+    ggml_context* const context = layer_graph.begin(of);
+    ggml_tensor* const x = layer_graph.wrap(GGML_TYPE_F32, weights.hparams().n_embd, rows, hidden_rows);
+    ggml_tensor* const p = layer_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
+    layer_graph.finish(add_layer(context, layer_graph.linear(), weights, layer, rows_of(layer_graph, of_rows, 0, x, p),
+                                 layer_graph.slot(0, &attention, watch)),
+                       rows);
+  }
+
+  /// Work space for so many rows of an expert; all experts of a layer have the same shape.
+  void reserve_expert(const Pass& pass, int layer, int rows) {
+    expert.be(weights, layer, 0);
+    ggml_context* const context = expert_graph.begin({.packed = packs.places_of_expert(pass, expert.matrices())});
+    ggml_tensor* const x = ggml_new_tensor_2d(context, GGML_TYPE_F32, weights.hparams().n_embd, rows);
+    expert_graph.finish(network::expert(context, expert_graph.linear(), weights.hparams(), expert.weights(), x), rows);
+    plan(expert_graph);
   }
 
   /// The rows of a group through their expert.
@@ -210,7 +240,8 @@ struct Executor::Impl {
   Buffer positions;
   const std::byte* step_positions = nullptr;  ///< where the kept step graph reads them
   int step_wanted = 0;                        ///< rows whose logits it gives
-  Buffer hidden;                              ///< of a step
+  std::int64_t layer_rows = 0;
+  Buffer hidden;  ///< of a step
   LayerEmbeddings of_step;
   LayerEmbeddings of_rows;
   AttentionOp* attention = nullptr;
@@ -234,6 +265,7 @@ Executor::Executor(const model::Weights& weights, int threads, MemoryAccount& ac
 Executor::~Executor() = default;
 
 int Executor::threads() const { return impl_->threads; }
+std::int64_t Executor::layer_rows() const { return impl_->layer_rows; }
 
 std::size_t Executor::packed_bytes(int rows) const { return impl_->packs.bytes(rows); }
 Pass Executor::begin_pass(int rows, std::size_t spare) { return impl_->packs.begin_pass(rows, spare); }
@@ -257,23 +289,44 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
     throw std::logic_error("the layer embeds tokens, which it was not given");
   s.make_room(s.of_rows, rows, 1);
   s.fill(s.of_rows, tokens, layer, layer + 1);
-  ggml_context* const context = s.layer_graph.begin({.packed = s.packs.of_layer(pass, layer), .later = later});
-  ggml_tensor* const x = s.layer_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, rows, hidden);
-  ggml_tensor* const p = s.layer_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
-  s.layer_graph.finish(
-      add_layer(context, s.layer_graph.linear(), s.weights, layer, s.rows_of(s.layer_graph, s.of_rows, 0, x, p),
-                s.layer_graph.slot(0, &s.attention, s.watch)),
-      rows);
+  s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = later}, layer, hidden, rows);
   s.compute(s.layer_graph);
+  s.layer_rows += rows;
+}
+
+namespace {
+
+constexpr int kExpertRows = 1024;  // of a graph: enough for all threads, few enough for a small work space
+
+}  // namespace
+
+void Executor::reserve(const Pass& pass, std::span<const int> chunks, int rows) {
+  auto& s = *impl_;
+  const auto& h = s.weights.hparams();
+  const int most = *std::ranges::max_element(chunks);
+  Buffer hidden(s.account, as_size(most) * as_size(h.n_embd) * sizeof(float), "hidden states");
+  s.make_room_for_positions(as_size(most));
+  s.make_room(s.of_rows, most, 1);
+  for (int layer = 0; layer < h.n_layer; ++layer) {
+    std::optional<ExpertRows> later;
+    if (packs_experts(pass, layer)) {
+      later.emplace(s.account, h, most);
+      s.reserve_expert(pass, layer, std::min(rows, kExpertRows));
+    }
+    const Products products{.packed = s.packs.places_of_layer(pass, layer), .later = later ? &*later : nullptr};
+    for (const int of_chunk : chunks) {
+      s.build_layer(products, layer, hidden.as<float>().data(), of_chunk);
+      s.plan(s.layer_graph);
+    }
+  }
 }
 
 bool Executor::add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden) {
-  constexpr int kGraphRows = 1024;  // enough for all threads, few enough for a small work space
-  constexpr int kCallRows = 512;    // that each have some experts
+  constexpr int kCallRows = 512;  // that each have some experts
   auto& s = *impl_;
   const auto& spec = s.weights.hparams().layer(layer);
   for (int left = kCallRows * spec.n_expert_used; left > 0;) {
-    const auto group = rows.next(spec, std::min(left, kGraphRows));
+    const auto group = rows.next(spec, std::min(left, kExpertRows));
     if (group.rows == 0) return false;
     s.multiply(pass, layer, rows, group, hidden);
     left -= group.rows;
@@ -338,6 +391,7 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   s.embed(tokens, s.hidden.as<float>().data());
   s.fill(s.of_step, tokens, 0, s.weights.hparams().n_layer);
   s.compute(s.step_graph);
+  s.layer_rows += std::int64_t{rows} * s.weights.hparams().n_layer;
   if (!logits.empty()) std::memcpy(logits.data(), s.step_graph.result(), logits.size_bytes());
   s.check_logits(logits);
 }

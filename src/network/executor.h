@@ -29,6 +29,8 @@ class Executor {
   ~Executor();
 
   int threads() const;
+  /// Rows that have passed through a layer, over all layers and since the beginning.
+  std::int64_t layer_rows() const;
 
   /// Begins a pass, in which rows go through one layer after the other. Each layer's weights may be packed for it,
   /// which takes up to `spare` bytes until the last pass has ended. Passes may take turns, with steps in between: while
@@ -36,6 +38,9 @@ class Executor {
   Pass begin_pass(int rows, std::size_t spare);
   /// Bytes that a pass of `rows` rows would take for packed weights.
   std::size_t packed_bytes(int rows) const;
+
+  /// Allocates the work space that chunks of so many rows need in any layer of a pass of `rows` rows.
+  void reserve(const Pass& pass, std::span<const int> chunks, int rows);
 
   /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
   void embed(std::span<const std::int32_t> tokens, float* hidden);

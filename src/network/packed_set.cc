@@ -28,6 +28,8 @@ constexpr std::size_t kRowsBytes = kSegment * sizeof(float) + kBlockOutputs * kS
 
 }  // namespace
 
+std::size_t packing_bytes(int threads) { return kRowsBytes * as_size(threads); }
+
 std::size_t PackedSet::bytes(std::span<const ggml_tensor* const> matrices) {
   std::size_t sum = 0;
   for (const auto* const m : matrices) sum += bytes_of(*m);
@@ -37,7 +39,7 @@ std::size_t PackedSet::bytes(std::span<const ggml_tensor* const> matrices) {
 PackedSet::PackedSet(const model::Weights& weights, MemoryAccount& account, std::size_t bytes, int threads)
     : weights_(weights),
       data_(account, bytes, "packed weights"),
-      rows_(account, kRowsBytes * as_size(threads), "rows of weights that are being packed") {}
+      rows_(account, packing_bytes(threads), "rows of weights that are being packed") {}
 
 void PackedSet::begin(std::span<const ggml_tensor* const> matrices) {
   matrices_.clear();

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "network/bf16_kernel.h"
+#include "network/bf16_rows.h"
 #include "winnow/error.h"
 
 namespace winnow::network {
@@ -97,7 +98,13 @@ Packs::Packs(const model::Weights& weights, MemoryAccount& account, int threads,
       packing_(Bf16Kernel::available() ? packing : Packing::none),
       team_(std::move(team)) {}
 
-std::size_t Packs::bytes(int rows) const { return layer_bytes(rows) + (packs_experts(rows) ? largest_expert() : 0); }
+std::size_t Packs::bytes(int rows) const {
+  return with_packing(layer_bytes(rows)) + (packs_experts(rows) ? with_packing(largest_expert()) : 0);
+}
+
+std::size_t Packs::with_packing(std::size_t matrices) const {
+  return matrices > 0 ? matrices + packing_bytes(threads_) : 0;
+}
 
 std::size_t Packs::layer_bytes(int rows) const {
   if (packing_ == Packing::none || (packing_ == Packing::by_rows && rows < least_rows(*weights_.layer(0).q.weight)))
@@ -119,7 +126,7 @@ Pass Packs::begin_pass(int rows, std::size_t spare) {
   if (!resident_ && of_layer == 0) room = nullptr;
   if (!room && of_layer > 0) {
     room_ = room = allocate(spare, of_layer);
-    if (room->set) spare -= of_layer;
+    if (room->set) spare -= with_packing(of_layer);
   }
   if (!packs_experts(rows)) return {std::move(room), nullptr};
   auto experts = experts_.lock();
@@ -133,6 +140,22 @@ const PackedSet* Packs::of_layer(const Pass& pass, int layer) {
   if (room->layer != PackedRoom::kAllLayers && room->layer != layer)
     fill(*room, layer, -1, weights_.layer(layer).matrices());
   return &*room->set;
+}
+
+const PackedSet* Packs::places_of_layer(const Pass& pass, int layer) {
+  auto* const room = pass.room();
+  if (room == nullptr || !room->set) return nullptr;
+  if (room->layer != PackedRoom::kAllLayers) {
+    room->layer = -1;
+    room->set->begin(weights_.layer(layer).matrices());
+  }
+  return &*room->set;
+}
+
+const PackedSet* Packs::places_of_expert(const Pass& pass, std::span<const ggml_tensor* const> matrices) {
+  pass.experts()->layer = -1;
+  pass.experts()->set->begin(matrices);
+  return &*pass.experts()->set;
 }
 
 /// By the rows that an expert has on average, and so by nothing but the number of rows. The first layer with experts
@@ -165,7 +188,7 @@ const PackedSet* Packs::of_step() const { return resident_ && resident_->set ? &
 std::shared_ptr<PackedRoom> Packs::allocate(std::size_t spare, std::size_t bytes) {
   auto out = std::make_shared<PackedRoom>();
   try {
-    if (bytes <= spare) out->set.emplace(weights_, account_, bytes, threads_);
+    if (with_packing(bytes) <= spare) out->set.emplace(weights_, account_, bytes, threads_);
   } catch (const MemoryError&) {
     out->set.reset();
   }

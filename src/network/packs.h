@@ -76,6 +76,10 @@ class Packs {
   const PackedSet* of_layer(const Pass& pass, int layer);
   /// The same for steps.
   const PackedSet* of_step() const;
+  /// Where such matrices of a layer would be, for the size of products: what is packed in a pass's room is lost.
+  const PackedSet* places_of_layer(const Pass& pass, int layer);
+  /// The same of an expert. REQUIRES: packs_experts(pass, layer).
+  const PackedSet* places_of_expert(const Pass& pass, std::span<const ggml_tensor* const> matrices);
 
   /// Whether any matrix may be packed.
   bool packs_any() const { return packing_ != Packing::none; }
@@ -93,6 +97,8 @@ class Packs {
   int largest_layer() const;
   std::size_t largest_expert() const;
   std::size_t layer_bytes(int rows) const;
+  /// Bytes of so many of packed matrices, with the work space in which they are packed.
+  std::size_t with_packing(std::size_t matrices) const;
   std::shared_ptr<PackedRoom> allocate(std::size_t spare, std::size_t bytes);
   void fill(PackedRoom& room, int layer, int expert, std::span<const ggml_tensor* const> matrices);
 

@@ -172,8 +172,10 @@ TEST_F(PackedExperts, take_the_memory_of_one) {
   model.n_ff_shared = 256;
   Network network(write(model), 2, 1, 1, DenseAttention::grouped, Packing::layer);
   // q and o are 256 x 256, k and v 256 x 128, the shared expert's three 256 x 256: 2 bytes a weight. An expert's gate
-  // and up have 96 outputs in blocks of 64, its down has 96 inputs in blocks of 32.
-  EXPECT_EQ(network.executor().packed_bytes(300), 2U * 256 * (2 * 256 + 2 * 128 + 3 * 256 + 2 * 128 + 96));
+  // and up have 96 outputs in blocks of 64, its down has 96 inputs in blocks of 32. For the
+  // layer and for the expert each of two threads has room for 1,024 floats and 64 rows of 1,056 in bf16.
+  EXPECT_EQ(network.executor().packed_bytes(300),
+            2U * 256 * (2 * 256 + 2 * 128 + 3 * 256 + 2 * 128 + 96) + 2 * 2 * (4 * 1024 + 2 * 64 * 1056));
 }
 
 TEST_F(PackedExperts, need_32_rows_each_on_average) {

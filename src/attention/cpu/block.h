@@ -37,8 +37,8 @@ struct Retained {
   int strip = 0;
 
   /// Keys of a row.
-  int row_keys() const { return compute_type == ComputeType::f32 ? 1 : 2; }
-  int tile_rows() const { return tile_keys(compute_type) / row_keys(); }
+  constexpr int row_keys() const { return compute_type == ComputeType::f32 ? 1 : 2; }
+  constexpr int tile_rows() const { return tile_keys(compute_type) / row_keys(); }
   /// Where a query's probability of a key is, with that of the key's neighbour in its row.
   float* row(int key, int query) const {
     const std::ptrdiff_t rows = tile_rows();

@@ -25,6 +25,13 @@ int observed_block(const Shape& shape, const BlockShape& form, int keys, int tok
   return padded(padded(tokens, blocks) / blocks, kQueryPadding);
 }
 
+TileRange recorded_tiles(ComputeType compute_type, KeyRange recorded, int seen) {
+  const int keys = tile_keys(compute_type);
+  const int all = padded(seen, keys) / keys;
+  const int first = std::min(recorded.begin / keys, all);
+  return {first, std::max(first, std::min(all, (recorded.end - 1) / keys + 1))};
+}
+
 bool observes_any(const ObservedRows& observed, int n, int first, int count) {
   for (int i = first; i < first + count; ++i) {
     if (observed.contains(i, n)) return true;
@@ -35,24 +42,28 @@ bool observes_any(const ObservedRows& observed, int n, int first, int count) {
 }  // namespace cpu
 
 std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
-                            std::span<const Observe> observed) {
+                            std::span<const ObservedPrompt> observed) {
   const cpu::BlockShape form = cpu::block_shape(compute_type);
   const int end = chunk.first + chunk.count;
   const int step = cpu::item_tokens(shape, compute_type, chunk.count);
-  const bool retains_past = std::ranges::any_of(observed, cpu::needs_all_keys);
+  const bool retains_past = std::ranges::any_of(observed, cpu::needs_all_keys, &ObservedPrompt::what);
   const int past = retains_past ? chunk.past : 0;
+  const auto recorded = [&](int seen) {
+    return std::max(0, std::min(chunk.recorded.end, seen) - chunk.recorded.begin);
+  };
+  const int tokens = cpu::observed_block(shape, form, std::max(1, recorded(end)) + past, step);
+  const int past_tiles = cpu::recorded_tiles(compute_type, {}, past).count();
   std::size_t partials = 0;
   std::size_t retained = 0;
   for (int from = chunk.first; from < end; from += step) {
     const int count = std::min(step, end - from);
-    const auto seen = std::count_if(observed.begin(), observed.end(), [&](const Observe& what) {
-      return cpu::observes_any(what.rows, chunk.tokens, from, count);
+    const auto seen = std::count_if(observed.begin(), observed.end(), [&](const ObservedPrompt& prompt) {
+      return cpu::observes_any(prompt.what.rows, prompt.tokens, from, count);
     });
-    const auto keys = as_size(from + count);
-    partials += as_size(seen) * as_size(shape.query_heads) * keys;
-    const int queries =
-        cpu::padded(std::min(count, cpu::observed_block(shape, form, end + past, step)) * shape.group(), form.padding);
-    if (seen > 0) retained = std::max(retained, as_size(queries) * (keys + as_size(past)));
+    partials += as_size(seen) * as_size(shape.query_heads) * as_size(recorded(from + count));
+    const int queries = cpu::padded(std::min(count, tokens) * shape.group(), form.padding);
+    const int tiles = cpu::recorded_tiles(compute_type, chunk.recorded, from + count).count() + past_tiles;
+    if (seen > 0) retained = std::max(retained, cpu::retained_floats(compute_type, queries, tiles));
   }
   return (partials + as_size(threads) * retained) * sizeof(float);
 }

@@ -30,6 +30,21 @@ int item_tokens(const Shape& shape, ComputeType compute_type, int count);
 /// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
 int observed_block(const Shape& shape, const BlockShape& form, int keys, int tokens);
 
+/// Floats in which so many queries of a block retain their probabilities of whole tiles, with the tiles' weights.
+constexpr std::size_t retained_floats(ComputeType compute_type, int queries, int tiles) {
+  return static_cast<std::size_t>(queries) * static_cast<std::size_t>(tiles) *
+         static_cast<std::size_t>(1 + Retained{compute_type}.tile_rows());
+}
+
+/// Tiles of the recorded ones among keys [0, seen).
+struct TileRange {
+  int first = 0;
+  int end = 0;
+
+  int count() const { return end - first; }
+};
+TileRange recorded_tiles(ComputeType compute_type, KeyRange recorded, int seen);
+
 /// Whether any of rows [first, first + count) of a prompt of n tokens is observed.
 bool observes_any(const ObservedRows& observed, int n, int first, int count);
 

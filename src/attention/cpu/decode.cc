@@ -11,6 +11,7 @@
 #include "attention/cpu/rotation.h"
 #include "attention/cpu/stretch.h"
 #include "base/as_size.h"
+#include "cache/lane_storage.h"
 
 namespace winnow::attention {
 
@@ -83,7 +84,9 @@ void DecodeAttention::Impl::set_layer(const Shape& layer, const Rope& rope) {
                (group * (width + split) + 15) / 16 * 16;  // whole cache lines: threads share none
   per_item = group * (width + 2);
   const std::size_t bytes = as_size(threads_) * per_thread * sizeof(float);
-  if (work.size() < bytes) work = Buffer(account, bytes, "attention's work space");
+  if (work.size() >= bytes) return;
+  work = Buffer();  // first the old one: both at once would be the peak
+  work = Buffer(account, bytes, "attention's work space");
 }
 
 /// Layers share a Rope, so that there are few.
@@ -115,7 +118,10 @@ void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<cons
     }
   }
   const std::size_t bytes = s.items.size() * s.per_item * sizeof(float);
-  if (s.parts.size() < bytes) s.parts = Buffer(s.account, bytes + bytes / 2, "partial attention states");
+  if (s.parts.size() < bytes) {
+    s.parts = Buffer();
+    s.parts = Buffer(s.account, bytes + bytes / 2, "partial attention states");
+  }
   s.stretches.reset(static_cast<int>(s.items.size()));
   s.merges.reset(rows * s.shape.kv_heads);
 }
@@ -179,6 +185,14 @@ void DecodeAttention::merge(Worker /*worker*/) {
         s.finish_probabilities(item, g, all.m, share);
     }
   }
+}
+
+/// Each piece is made of items; a page is a piece, and merged entries are pieces of their own.
+std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) {
+  const auto items = as_size(lane.block / cpu::kStretchKeys + lane.others / cache::LaneStorage::kPage + 2);
+  const std::size_t parts =
+      as_size(rows) * as_size(shape.query_heads) * items * as_size(shape.head_dim + 2) * sizeof(float);
+  return parts + parts / 2 + (rope == nullptr ? 0 : cpu::RotationTable::bytes(*rope, end));
 }
 
 }  // namespace winnow::attention

@@ -27,14 +27,13 @@ float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
   return buffer.as<float>().data();
 }
 
-/// Lets a block retain tiles [first, end), in memory that `take` gives.
+/// Lets a block retain some tiles, in memory that `take` gives.
 template <class Take>
-void retain(cpu::Block& b, int first, int end, const Take& take) {
-  b.first_retained = first;
-  b.end_retained = end;
-  const auto tiles = as_size(b.retained_tiles());
-  b.tile_weight = take(as_size(b.queries) * tiles);
-  b.retained = take(as_size(b.queries) * tiles * as_size(b.tile_of(first).tile_rows()));
+void retain(cpu::Block& b, const cpu::TileRange& tiles, const Take& take) {
+  b.first_retained = tiles.first;
+  b.end_retained = tiles.end;
+  b.tile_weight = take(cpu::retained_floats(b.compute_type, b.queries, tiles.count()));
+  b.retained = b.tile_weight == nullptr ? nullptr : b.tile_weight + as_size(b.queries) * as_size(tiles.count());
 }
 
 }  // namespace
@@ -293,10 +292,8 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   l.sees_past = past != nullptr && past->count(item.kv_head) > 0;
   if (l.sees_past) l.past = past_of(b, item, from);
   if (!item.is_observed) return l;
-  if (l.sees_past && retains_past()) retain(l.past, 0, l.past.tiles(), take);
-  const int keys = cpu::tile_keys(compute_type);
-  const int first_tile = std::min(recorded.begin / keys, b.tiles());
-  retain(b, first_tile, std::max(first_tile, std::min(b.tiles(), (recorded.end - 1) / keys + 1)), take);
+  if (l.sees_past && retains_past()) retain(l.past, {0, l.past.tiles()}, take);
+  retain(b, cpu::recorded_tiles(compute_type, recorded, b.visible_keys()), take);
   return l;
 }
 

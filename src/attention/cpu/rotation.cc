@@ -25,10 +25,15 @@ Buffer RotationTable::multiples(std::int32_t step, std::int32_t count) const {
   return out;
 }
 
+/// A longer table is there beside the one that it replaces.
+std::size_t RotationTable::bytes(const Rope& rope, std::int32_t end) {
+  return as_size(kFine + 2 * coarse_rows(end)) * 2 * as_size(width_of(rope)) * sizeof(float);
+}
+
 void RotationTable::reserve(std::int32_t end) {
   if (end <= end_) return;
   if (fine_.empty()) fine_ = multiples(1, kFine);
-  const std::int32_t rows = end / kFine + end / (2 * kFine) + 1;
+  const std::int32_t rows = coarse_rows(end);
   coarse_ = multiples(kFine, rows);
   end_ = rows * kFine;
 }

@@ -43,15 +43,24 @@ class RotationTable {
   /// Makes sure of positions [0, end). Throws MemoryError.
   void reserve(std::int32_t end);
 
+  /// Bytes that reserve() has in use at its peak.
+  static std::size_t bytes(const Rope& rope, std::int32_t end);
+
   const Rope& rope() const { return *rope_; }
   int pairs() const { return static_cast<int>(rope_->frequency.size()); }
   /// Whole vectors of every target that have room for the pairs; what is after the last pair is 0.
-  int width() const { return (pairs() + kVector - 1) / kVector * kVector; }
+  int width() const { return width_of(*rope_); }
   Rope::Pairing pairing() const { return rope_->pairing; }
   AngleRows rows() const { return {coarse_.as<float>().data(), fine_.as<float>().data(), std::ptrdiff_t{2} * width()}; }
 
  private:
   static constexpr int kVector = 16;
+
+  static int width_of(const Rope& rope) {
+    return (static_cast<int>(rope.frequency.size()) + kVector - 1) / kVector * kVector;
+  }
+  /// Multiples of kFine that are kept: more than are needed now.
+  static std::int32_t coarse_rows(std::int32_t end) { return end / kFine + end / (2 * kFine) + 1; }
 
   /// Angles of `count` multiples of a step, from 0 on.
   Buffer multiples(std::int32_t step, std::int32_t count) const;
