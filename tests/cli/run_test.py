@@ -108,11 +108,37 @@ def test_jsonl_goes_on_where_it_was_cut(work, model):
 def test_memory_is_told_with_the_weights_and_without_them(base):
     size = r"[\d.]+ [KMG]iB"
     dry = run(*base, *SNAPKV, "-p", "x", "--dry-run").stdout
-    assert "prompt tokens" in dry and re.search(rf"{size} or more at the peak, {size} or more with the weights", dry)
+    assert re.search(rf"at most {size} at the peak, about {size} with the weights", dry)
     assert re.search(rf"{size} at the peak, {size} with the weights", run(*base, *SNAPKV, "-p", "x").stderr)
     told = json.loads(run(*base, *SNAPKV, "-p", "x", "--dry-run", "--json").stdout)
     took = json.loads(run(*base, *SNAPKV, "-p", "x", "--json").stdout)["cache_end"]
     assert told["rss_peak_bytes"] > told["peak_bytes"] and took["rss_peak_bytes"] > took["peak_bytes"]
+
+
+@pytest.mark.parametrize("questions", [["and?"], ["and?", "or some other words that are not a word?"]], ids=len)
+@pytest.mark.parametrize("protocol", ["question-aware", "question-agnostic"])
+@pytest.mark.parametrize("kv", ["full", "snapkv:window=8", "kvzip", "lookahead(snapkv:window=8)", "auto", "quest(snapkv:window=8)"])
+def test_a_dry_run_says_what_the_run_will_take(model, work, kv, protocol, questions):
+    """Tokens that pass through the layers, and an upper bound of the memory."""
+    with open(f"{work}/dry.txt", "w") as file:
+        file.write("some words to read, and a few more " * 30)
+    command = ["run", "-m", model, "-f", f"{work}/dry.txt", "--raw", "-n", "6", "--ignore-eos", "--kv", kv, "--protocol", protocol, "--json"]
+    command += [] if kv == "full" else ["--budget", "200"]
+    for question in questions:
+        command += ["-p", question]
+    told, took = (json.loads(run(*command, *more).stdout) for more in (["--dry-run"], []))
+    assert told["read_tokens"] == took["read_tokens"]
+    last = took["answers"][-1] if len(questions) > 1 else took
+    assert last["cache_end"]["peak_bytes"] <= told["peak_bytes"]
+
+
+def test_a_dry_run_says_what_is_read_again(base):
+    """The text and its repetition."""
+    command = [*base, "-p", "some words to read " * 30, "--dry-run"]
+    once = re.search(r"^reads (\d+) tokens$", run(*command).stdout, re.M)
+    again = re.search(r"^reads (\d+) tokens, (\d+) with further readings and repetitions$", run(*command, "--kv", "kvzip", "--budget", "100").stdout, re.M)
+    assert once[1] == again[1] and int(again[2]) > 2 * int(again[1])
+    assert re.search(r"^[\d.]+ s or more until the answer, as the first \d+ tokens took [\d.]+ s$", run(*command).stdout, re.M)
 
 
 def test_it_says_in_words_what_is_kept(base):

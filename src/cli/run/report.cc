@@ -108,6 +108,17 @@ std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string forecast_lines(const Forecast& told, std::int64_t tokens, std::size_t process) {
+  const std::string again =
+      told.rows > tokens ? fmt::format(", {} with further readings and repetitions", told.rows) : "";
+  return fmt::format(
+      "reads {} tokens{}\n"
+      "at most {} at the peak, about {} with the weights\n"
+      "{:.1f} s or more until the answer, as the first {} tokens took {:.2f} s\n",
+      tokens, again, format_bytes(told.peak_bytes), format_bytes(process), told.read_ms() / 1000, told.measured_tokens,
+      told.measured_ms / 1000);
+}
+
 std::string summary(const RunOptions& options, const Answer& a, double load_ms) {
   const auto& c = a.after_prefill;
   return fmt::format(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "winnow/forecast.h"
 
 namespace winnow::cli {
 
@@ -33,6 +34,9 @@ nlohmann::ordered_json record(const RunOptions& options, const Session& session,
 
 /// JSON text in which invalid UTF-8 is replaced.
 std::string dump(const nlohmann::ordered_json& json, int indent);
+
+/// What a run would take, for a person; `tokens` are those that it reads once, `process` bytes those with the weights.
+std::string forecast_lines(const Forecast& told, std::int64_t tokens, std::size_t process);
 
 /// Two or three lines for a person.
 std::string summary(const RunOptions& options, const Answer& answer, double load_ms);

@@ -11,7 +11,6 @@
 
 #include "base/as_size.h"
 #include "base/clock.h"
-#include "base/format.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "cli/commands.h"
@@ -21,6 +20,7 @@
 #include "cli/run/answering.h"
 #include "cli/run/report.h"
 #include "winnow/error.h"
+#include "winnow/forecast.h"
 
 namespace winnow::cli {
 
@@ -130,6 +130,7 @@ class Run {
 
   nlohmann::ordered_json whole_record() const {
     auto out = record(options_, session_, answers_, load_ms_);
+    out["read_tokens"] = read_tokens_;
     if (!saved_.empty()) out["saved"] = saved_;
     if (restored_) out["loaded"] = {{"path", options_.load_kv}, {"tokens", seen_}, {"load_kv_ms", restore_ms_}};
     return out;
@@ -148,40 +149,32 @@ class Run {
     }
   }
 
-  /// Bytes are computed. The time is measured on the prompt's beginning and scaled.
   void dry_run() {
-    const int tokens = static_cast<int>(longest());
-    const std::size_t bytes = session_.prefill_bytes(tokens, std::span(&options_.cache, 1));
-    constexpr std::size_t kSample = 256;
-    std::vector<Token> sample(text_.begin(),
-                              text_.begin() + static_cast<std::ptrdiff_t>(std::min(kSample, text_.size())));
-    if (sample.empty()) sample = question_tokens_.front();
-    CacheOptions full;
-    const auto begin = Clock::now();
-    session_.prefill(sample, std::span(&full, 1));
-    const double ms = ms_since(begin) * tokens / static_cast<double>(sample.size());
+    const Forecast told = forecast(session_, text_, question_tokens_, options_.protocol, options_.cache,
+                                   only_saves() ? 0 : options_.generate.max_tokens);
     // The session counts neither weights nor program nor libraries, which are resident by now.
     const std::size_t resident = resident_bytes();
-    const std::size_t process = resident - std::min(resident, session_.memory().held) + bytes;
+    const std::size_t process = resident - std::min(resident, session_.memory().held) + told.peak_bytes;
     if (options_.json) {
-      const nlohmann::ordered_json out{{"tokens", tokens},
-                                       {"peak_bytes", bytes},
-                                       {"rss_peak_bytes", process},
-                                       {"prefill_ms", ms},
-                                       {"spec", options_.cache.spec.print()}};
+      const nlohmann::ordered_json out{{"tokens", longest()},           {"read_tokens", told.rows},
+                                       {"peak_bytes", told.peak_bytes}, {"rss_peak_bytes", process},
+                                       {"prefill_ms", told.read_ms()},  {"spec", options_.cache.spec.print()}};
       write_stdout(dump(out, 2));
       return;
     }
-    write_stdout(
-        fmt::format("{} prompt tokens, {} or more at the peak, {} or more with the weights\n"
-                    "prefill {:.1f} s or more, as its first {} tokens took {:.2f} s; methods that read a prompt twice "
-                    "or repeat it, such as auto, take longer\n",
-                    tokens, format_bytes(bytes), format_bytes(process), ms / 1000, sample.size(),
-                    ms / tokens * static_cast<double>(sample.size()) / 1000));
+    write_stdout(forecast_lines(told, tokens_to_read(), process));
+  }
+
+  /// Those of the text and of all questions.
+  std::int64_t tokens_to_read() const {
+    auto out = static_cast<std::int64_t>(text_.size());
+    for (const auto& question : question_tokens_) out += static_cast<std::int64_t>(question.size());
+    return out;
   }
 
   void read_text_alone() {
     const auto text = session_.prefill(text_, std::span(&options_.cache, 1));
+    read_tokens_ = session_.tokens_passed();
     save(text.caches.front(), text.logits, 0);
     dump_kept(text.caches.front(), 0);
   }
@@ -197,10 +190,13 @@ class Run {
     const auto begin = Clock::now();
     Questions questions = read();
     const double read_ms = restored_ ? restore_ms_ : ms_since(begin);
+    read_tokens_ = session_.tokens_passed();
     if (questions.text() != nullptr) keep(questions.text()->caches.front(), questions.text()->logits, 0);
     for (std::size_t i = 0; i < questions.size(); ++i) {
       const auto question_begin = Clock::now();
+      const std::int64_t passed = session_.tokens_passed();
       AnswerStart start = questions.ask(i);
+      read_tokens_ += session_.tokens_passed() - passed;
       const double ms = read_ms / static_cast<double>(questions.size()) + ms_since(question_begin);
       if (questions.text() == nullptr) keep(start.caches.front(), start.logits.front(), i);
       answer(i, start, ms);
@@ -239,7 +235,8 @@ class Run {
   double load_ms_;
   std::optional<Restored> restored_;  ///< with --load-kv
   double restore_ms_ = 0;
-  std::size_t seen_ = 0;  ///< tokens before the question
+  std::size_t seen_ = 0;          ///< tokens before the question
+  std::int64_t read_tokens_ = 0;  ///< that have passed through all layers, each time that they did, but not answers
   nlohmann::ordered_json saved_ = nlohmann::ordered_json::array();
   Conversation conversation_;  ///< before any question; not with --load-kv
   std::vector<std::string> questions_;
