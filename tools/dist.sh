@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly out=build/dist work=build/dist.work tree=build/portable
 
-tools/get-deps.sh packages python3-dev python3-venv dpkg-dev file
+tools/get-deps.sh packages python3-dev dpkg-dev file
 rm -rf $out $work
 mkdir -p $out $work
 python=$(tools/python-with.sh tools/dist-requirements.txt -c 'import sys; print(sys.executable)')

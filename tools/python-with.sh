@@ -13,7 +13,7 @@ exec 9>"$cache/$name-lock"
 flock 9
 if [ ! -f "$environment/ready" ]; then
   echo "installing what $name needs into $environment" >&2
-  python3 -m venv --clear "$environment"
+  python3 -m venv --clear "$environment" >&2 || { echo "$name: skipped, an environment for it could not be made" >&2; exit 77; }
   "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$requirements" >"$environment/log" 2>&1 ||
     { tail -n 1 "$environment/log" >&2; echo "$name: skipped, pip could not get its packages" >&2; exit 77; }
   touch "$environment/ready"
