@@ -89,6 +89,65 @@ def test_passages_that_most_heads_keep(kept, text, model, work):
     assert "another text" in run("inspect", "--kept", kept, "--text", f"{work}/longer.txt", "--raw", "-m", model, code=1).stderr
 
 
+def written(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def test_passages_of_another_text_are_refused(kept, text, model, work):
+    """Fewer tokens, or one word changed: the sentence has the tokens of both."""
+    with open(text) as file, open(kept) as dump:
+        words, tokens = file.read(), json.load(dump)["text_tokens"]
+    changed = written(f"{work}/changed.txt", words.replace("words", "lords", 1))
+    for other in (written(f"{work}/short.txt", "ab"), changed):
+        refused = run("inspect", "--kept", kept, "--text", other, "-m", model, "--raw", code=1)
+        assert f"kept of {tokens} tokens" in refused.stderr and re.search(rf"{other} gives \d+ with", refused.stderr), refused.stderr
+        assert refused.stderr.count("\n") == 1 and not refused.stdout
+
+
+@pytest.fixture(scope="module")
+def chat_model(work):
+    return make_tiny_gguf(f"{work}/chat.gguf", "llama", "chatml")
+
+
+def test_another_template_and_system_message_are_refused(text, chat_model, work):
+    run("run", "-m", chat_model, "-f", text, "-p", "and?", "-n", "1", "--system", "Answer.", "--dump-kept", f"{work}/framed.json")
+    shown = ["inspect", "--kept", f"{work}/framed.json", "--text", text, "-m", chat_model]
+    assert "passages" in run(*shown, "--system", "Answer.").stdout
+    for options in ((), ("--raw",), ("--system", "Answer!")):
+        assert "template (--raw) or system message" in run(*shown, *options, code=1).stderr, options
+
+
+def test_the_text_is_that_of_the_run_whatever_its_question(text, chat_model, work):
+    """Several questions, none, a text alone, a saved cache: all name the same text."""
+    model = chat_model
+    asked = [("-p", "and?", "-p", "or?"), (), ("--save-kv", f"{work}/text.kv")]
+    for number, questions in enumerate(asked):
+        run("run", "-m", model, "-f", text, "-n", "1", *questions, "--dump-kept", f"{work}/same{number}.json")
+    run("run", "-m", model, "--load-kv", f"{work}/text.kv", "-p", "and?", "-n", "1", "--dump-kept", f"{work}/same3.json")
+    names = ["same0.json.1", "same0.json.2", "same1.json", "same2.json", "same3.json"]
+    for name in names:
+        assert "passages" in run("inspect", "--kept", f"{work}/{name}", "--text", text, "-m", model).stdout, name
+
+
+def test_a_question_alone_has_no_text(text, model, work):
+    run("run", "-m", model, "--raw", "-p", "some words to read", "-n", "1", "--dump-kept", f"{work}/question.json")
+    refused = run("inspect", "--kept", f"{work}/question.json", "--text", text, "--raw", "-m", model, code=1)
+    assert "without a text" in refused.stderr, refused.stderr
+
+
+def test_a_file_of_an_earlier_version_is_checked_by_its_length(kept, text, model, work):
+    with open(kept) as file:
+        old = {key: value for key, value in json.load(file).items() if not key.startswith("text_")}
+    written(f"{work}/old.json", json.dumps(old))
+    taken = run("inspect", "--kept", f"{work}/old.json", "--text", text, "--raw", "-m", model)
+    assert "passages" in taken.stdout and re.search(rf"the \d+ tokens of {text} .* first of its {old['n_prompt']}", taken.stderr), taken.stderr
+    longer = written(f"{work}/older.txt", "much more than was read " * 40)
+    refused = run("inspect", "--kept", f"{work}/old.json", "--text", longer, "--raw", "-m", model, code=1)
+    assert f"at {old['n_prompt']}" in refused.stderr, refused.stderr
+
+
 def test_drawing_needs_gnuplot_and_a_name_for_a_picture(kept, work):
     assert ".svg" in run("inspect", "--kept", kept, "-o", f"{work}/kept.pdf", code=2).stderr
     missing = run("inspect", "--kept", kept, "-o", f"{work}/none.svg", code=1, PATH=f"{work}/nothing")
@@ -156,6 +215,10 @@ BAD = [
     ("other windows", b'{"n_prompt":4,"layers":[[[1]]],"windows":[1,2]}', "windows of 2 layers, and 1"),
     ("deep windows", b'{"n_prompt":4,"windows":[[1]]}', "a list stands in 'windows'"),
     ("negative window", b'{"n_prompt":4,"windows":[-1]}', "-1"),
+    ("half a text", b'{"n_prompt":4,"text_tokens":3,"layers":[[[1]]]}', "only one of text_tokens and text_hash"),
+    ("long text", b'{"n_prompt":4,"text_tokens":99999999999}', "99999999999 is no length of a text"),
+    ("text negative", b'{"n_prompt":4,"text_tokens":-1}', "-1"),
+    ("hash a number", b'{"n_prompt":4,"text_hash":1}', "1 stands in 'text_hash'"),
     ("ragged", b'{"n_prompt":4,"layers":[[[1]],[[1],[2]]]}', "layer 1 has 2 heads"),
 ]
 

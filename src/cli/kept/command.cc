@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "base/as_size.h"
+#include "base/log.h"
 #include "cli/kept/passages.h"
 #include "cli/kept/picture.h"
 #include "cli/output.h"
@@ -17,28 +18,44 @@ namespace {
 constexpr int kPassages = 10;
 
 /// Where the text's tokens lie in the prompt: after what the template puts first.
-TextTokens tokens_of(const KeptOptions& options) {
-  const auto model = Model::load(options.model);
-  PromptText prompt{
-      read_text(options.text), "", options.system, options.raw ? PromptFormat::raw : PromptFormat::chat, {}};
-  const auto all = model->tokenize(prompt).text;
-  const auto text = model->tokenize(prompt.text);
+TextTokens tokens_of(const Model& model, const PromptText& prompt) {
+  const auto all = model.tokenize(prompt).text;
+  const auto text = model.tokenize(prompt.text);
   TextTokens out{static_cast<int>(all.size() - text.size()), {}};
-  for (const auto token : text) out.pieces.push_back(model->piece(token));
+  for (const auto token : text) out.pieces.push_back(model.piece(token));
   return out;
+}
+
+/// Throws InputError for another text than the one of which the positions were kept. Files of earlier versions have
+/// only the length of the prompt, which holds the question, too.
+void check_same(const Kept& kept, const TextIdentity& text, const KeptOptions& options) {
+  constexpr const char* kOther =
+      "it was another text, model, template (--raw) or system message (--system), or read with --special";
+  if (!kept.text && text.tokens > as_size(kept.n_prompt)) {
+    throw InputError(fmt::format("{} ends at token {}, the prompt of {} at {}: {}", options.text, text.tokens,
+                                 options.file, kept.n_prompt, kOther));
+  }
+  if (!kept.text) {
+    log().warn("{} does not tell its text: the {} tokens of {} are taken for the first of its {}", options.file,
+               text.tokens, options.text, kept.n_prompt);
+  } else if (kept.text->tokens == 0) {
+    throw InputError(fmt::format("{} was kept of a question without a text, {} has {} tokens", options.file,
+                                 options.text, text.tokens));
+  } else if (*kept.text != text) {
+    throw InputError(fmt::format("{} was kept of {} tokens with the hash {}, {} gives {} with the hash {}: {}",
+                                 options.file, kept.text->tokens, kept.text->hash, options.text, text.tokens, text.hash,
+                                 kOther));
+  }
 }
 
 std::string passages(const Kept& kept, const KeptOptions& options) {
   if (options.model.empty())
     throw UsageError("--text needs the model that has read it: give -m MODEL.gguf or set WINNOW_MODEL");
-  const auto text = tokens_of(options);
-  const auto end = as_size(text.first) + text.pieces.size();
-  if (end > as_size(kept.n_prompt)) {
-    throw InputError(
-        fmt::format("{} ends at token {}, the prompt of {} at {}: it was another text, model or template (--raw)",
-                    options.text, end, options.file, kept.n_prompt));
-  }
-  return list(best_passages(kept, text, kPassages));
+  const PromptText prompt{
+      read_text(options.text), "", options.system, options.raw ? PromptFormat::raw : PromptFormat::chat, {}};
+  const auto model = Model::load(options.model);
+  check_same(kept, identity_of_text(*model, before_question(prompt)), options);
+  return list(best_passages(kept, tokens_of(*model, prompt), kPassages));
 }
 
 }  // namespace

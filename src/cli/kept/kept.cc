@@ -29,6 +29,9 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     if (!kept_.windows.empty() && kept_.windows.size() != kept_.layers.size()) {
       throw error(fmt::format("it has windows of {} layers, and {} layers", kept_.windows.size(), kept_.layers.size()));
     }
+    if (names_.contains("text_tokens") != names_.contains("text_hash"))
+      throw error("it has only one of text_tokens and text_hash");
+    if (names_.contains("text_hash")) kept_.text = std::move(text_);
     for (std::size_t layer = 0; layer < kept_.layers.size(); ++layer) check(layer);
     return std::move(kept_);
   }
@@ -45,13 +48,20 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   bool number_unsigned(std::uint64_t value) override {
     const bool length = depth_ == 1 && key_ == "n_prompt";
+    const bool text = depth_ == 1 && key_ == "text_tokens";
     const bool window = depth_ == 2 && key_ == "windows";
-    if (!length && !window && !(depth_ == 4 && key_ == "layers")) return other(fmt::format("{}", value));
+    if (!length && !text && !window && !(depth_ == 4 && key_ == "layers")) return other(fmt::format("{}", value));
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) || (length && value == 0)) {
-      throw error(fmt::format("{} is no {}", value, length ? "length of a prompt" : window ? "window" : "position"));
+      const char* const what = length   ? "length of a prompt"
+                               : text   ? "length of a text"
+                               : window ? "window"
+                                        : "position";
+      throw error(fmt::format("{} is no {}", value, what));
     }
     if (length) {
       kept_.n_prompt = static_cast<int>(value);
+    } else if (text) {
+      text_.tokens = value;
     } else if (window) {
       kept_.windows.push_back(static_cast<int>(value));
     } else {
@@ -61,8 +71,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool string(std::string& value) override {
-    if (depth_ != 1 || key_ != "spec") return other("a string");
-    kept_.spec = brief(value);
+    if (depth_ != 1 || (key_ != "spec" && key_ != "text_hash")) return other("a string");
+    (key_ == "spec" ? kept_.spec : text_.hash) = brief(value);
     return true;
   }
 
@@ -74,8 +84,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return true; }
 
   bool key(std::string& name) override {
-    if (name != "spec" && name != "n_prompt" && name != "layers" && name != "windows")
-      throw error(fmt::format("it has a '{}'", brief(name)));
+    static const std::set<std::string> known{"spec", "n_prompt", "text_tokens", "text_hash", "layers", "windows"};
+    if (!known.contains(name)) throw error(fmt::format("it has a '{}'", brief(name)));
     if (!names_.insert(name).second) throw error(fmt::format("it has its {} twice", name));
     key_ = name;
     return true;
@@ -131,6 +141,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   std::set<std::string> names_;
   int depth_ = 0;  ///< 1: in the object, 2: in the list of layers, 3: of heads, 4: of positions
   Kept kept_;
+  TextIdentity text_;
 };
 
 }  // namespace

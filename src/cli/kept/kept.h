@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/kept/text_identity.h"
 
 namespace winnow::cli {
 
@@ -11,6 +14,7 @@ namespace winnow::cli {
 struct Kept {
   std::string spec;  ///< printable
   int n_prompt = 0;
+  std::optional<TextIdentity> text;                            ///< files of earlier versions do not have it
   std::vector<std::vector<std::vector<std::int32_t>>> layers;  ///< [layer][KV head] positions, ascending
   std::vector<int> windows;  ///< [layer] tokens that it sees; 0: all. Empty: no layer has a window
 

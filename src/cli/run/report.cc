@@ -137,8 +137,12 @@ std::string saved_line(const std::string& path, std::size_t bytes, const CacheSt
                      stats.entries_per_head_mean, stats.tokens_seen, stats.entries_min, stats.entries_max);
 }
 
-std::string kept_json(const ModelInfo& model, const Cache& cache, int prompt_tokens) {
-  Json out{{"spec", cache.options().spec.print()}, {"n_prompt", prompt_tokens}, {"layers", cache.kept()}};
+std::string kept_json(const ModelInfo& model, const Cache& cache, int prompt_tokens, const TextIdentity& text) {
+  Json out{{"spec", cache.options().spec.print()},
+           {"n_prompt", prompt_tokens},
+           {"text_tokens", text.tokens},
+           {"text_hash", text.hash},
+           {"layers", cache.kept()}};
   if (model.window() > 0) {
     for (const auto& layer : model.layers) out["windows"].push_back(layer.window);
   }

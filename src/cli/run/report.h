@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/kept/text_identity.h"
 #include "cli/options.h"
 #include "winnow/forecast.h"
 
@@ -45,7 +46,7 @@ std::string summary(const RunOptions& options, const Answer& answer, double load
 std::string saved_line(const std::string& path, std::size_t bytes, const CacheStats& stats);
 
 /// --dump-kept's file.
-std::string kept_json(const ModelInfo& model, const Cache& cache, int prompt_tokens);
+std::string kept_json(const ModelInfo& model, const Cache& cache, int prompt_tokens, const TextIdentity& text);
 
 /// Build and machine: the instruction set that the kernels use, ggml's version.
 std::string instruction_set();

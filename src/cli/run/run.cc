@@ -211,8 +211,10 @@ class Run {
 
   void dump_kept(const Cache& cache, std::size_t index) const {
     if (options_.dump_kept.empty()) return;
+    const auto& read = restored_ ? restored_->transcript.conversation : conversation_;
+    const auto& model = session_.model();
     write_file(numbered(options_.dump_kept, index),
-               kept_json(session_.model().info(), cache, cache.stats().tokens_seen), kKeptFile);
+               kept_json(model.info(), cache, cache.stats().tokens_seen, identity_of_text(model, read)), kKeptFile);
   }
 
   void answer(std::size_t index, AnswerStart& start, double prefill_ms) {
