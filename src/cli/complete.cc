@@ -78,20 +78,31 @@ Candidates stored_documents() {
   return out;
 }
 
+/// The words that may stand in a place.
+struct Choice {
+  Candidates words;
+  std::string_view separators = "";  ///< characters of a word after which another one may stand
+};
+
+constexpr std::string_view kOfLists = ",";
+constexpr std::string_view kOfMethods = ",(";  ///< a list, or the inside of a wrapper
+constexpr std::string_view kOfTypes = ",/";    ///< a list, or the type of values after that of keys
+
 /// Values that only the program knows: of an option of one command, or of all where none is named.
 struct Known {
   std::string_view command;
   std::string_view option;
   Candidates (*values)();
+  std::string_view separators = "";
 };
 
 constexpr Known kKnown[] = {
-    {"eval", "--kv", methods_of_evaluations},
+    {"eval", "--kv", methods_of_evaluations, kOfMethods},
     {"docs ask", "--method", ask_methods},
-    {"", "--kv", methods},
-    {"", "--kv-type", kv_types},
+    {"", "--kv", methods, kOfMethods},
+    {"", "--kv-type", kv_types, kOfTypes},
     {"", "--doc", stored_documents},
-    {"methods", "NAME", methods},
+    {"methods", "NAME", methods, kOfMethods},
     {"eval", "TASK", tasks},
     {"papers show", "NAME", recipes},
     {"papers run", "NAME", recipes},
@@ -119,12 +130,12 @@ std::string called(const CLI::App& command) {
   return before.empty() ? command.get_name() : before + " " + command.get_name();
 }
 
-Candidates values_of(const CLI::App& command, const CLI::Option& option) {
+Choice values_of(const CLI::App& command, const CLI::Option& option) {
   for (const auto& known : kKnown) {
     const bool meant = known.command.empty() || known.command == called(command);
-    if (meant && option.check_name(std::string(known.option))) return known.values();
+    if (meant && option.check_name(std::string(known.option))) return {known.values(), known.separators};
   }
-  return words_in_braces(option.get_type_name());
+  return {words_in_braces(option.get_type_name()), kOfLists};
 }
 
 Candidates option_names_of(const CLI::App& command) {
@@ -142,16 +153,13 @@ class Line {
     for (std::size_t i = 0; i + 1 < words.size(); ++i) take(words[i]);
   }
 
-  Candidates candidates(const std::string& last) const {
+  Choice choice(const std::string& last) const {
     if (option_ != nullptr) return values_of(*command_, *option_);
-    if (last.starts_with('-')) return option_names_of(*command_);
-    Candidates out;
+    if (last.starts_with('-')) return {option_names_of(*command_)};
+    Choice out;
+    if (const auto* const positional = next_positional()) out = values_of(*command_, *positional);
     for (const auto* const below : command_->get_subcommands({}))
-      if (positionals_ == 0) out.push_back({below->get_name(), below->get_description()});
-    if (const auto* const positional = next_positional()) {
-      const auto values = values_of(*command_, *positional);
-      out.insert(out.end(), values.begin(), values.end());
-    }
+      if (positionals_ == 0) out.words.push_back({below->get_name(), below->get_description()});
     return out;
   }
 
@@ -193,10 +201,10 @@ class Line {
   int positionals_ = 0;
 };
 
-/// How much of a word stays as it is: up to the last item of a list, or the inside of a wrapper.
-std::size_t settled(const std::string& word) {
-  const auto end = word.find_last_of(",(/");
-  return end == std::string::npos ? 0 : end + 1;
+/// The part of a word that stays as it is: up to its last separator.
+std::string settled(const std::string& word, std::string_view separators) {
+  const auto end = word.find_last_of(separators);
+  return end == std::string::npos ? "" : word.substr(0, end + 1);
 }
 
 }  // namespace
@@ -205,11 +213,11 @@ std::string completions(const CLI::App& app, const std::vector<std::string>& wor
   const std::string last = words.empty() || words.back() == "=" ? "" : words.back();
   std::string out;
   try {
-    for (const auto& [word, meaning] : Line(app, words).candidates(last)) {
-      const bool whole = word.starts_with(last);
-      const std::string prefix = whole ? "" : last.substr(0, settled(last));
-      if (whole || (!prefix.empty() && word.starts_with(last.substr(prefix.size()))))
-        out += fmt::format("{}{}{}{}\n", prefix, word, meaning.empty() ? "" : "\t", meaning);
+    const auto [known, separators] = Line(app, words).choice(last);
+    const auto before = settled(last, separators);
+    const auto begun = std::string_view(last).substr(before.size());
+    for (const auto& [word, meaning] : known) {
+      if (word.starts_with(begun)) out += fmt::format("{}{}{}{}\n", before, word, meaning.empty() ? "" : "\t", meaning);
     }
   } catch (const Error&) {
     return "";  // a store that cannot be read has no documents to offer

@@ -105,14 +105,18 @@ def test_values_are_those_that_the_command_takes():
     assert "full,snapkv" in completed("eval", "--kv", "full,sna")
     assert set(completed("run", "--kv-type", "")) == {"f32", "f16", "bf16", "q8_0", "q4_0"}
     assert completed("run", "--kv-type", "q8_0/q4") == ["q8_0/q4_0"]
+    assert set(completed("run", "--kv-type", "q8_0/")) == {f"q8_0/{name}" for name in ("f32", "f16", "bf16", "q8_0", "q4_0")}
     assert completed("serve", "--protocol", "question-ag") == ["question-agnostic"]
     assert set(completed("bench", "-o", "")) == {"md", "csv", "json"}
     assert completed("serve", "--log-format", "j") == ["json"]
     tasks = {line.split()[0] for line in said("eval", "tasks").splitlines()}
     assert tasks <= set(completed("eval", ""))
     assert completed("eval", "longbench/hotp") == ["longbench/hotpotqa"]
+    assert set(completed("eval", "needles/")) == {task for task in tasks if task.startswith("needles/")} != set()
+    assert completed("eval", "no-such-group/") == []
     papers = {line.split()[0] for line in said("papers").splitlines()}
     assert set(completed("papers", "run", "")) == papers == set(completed("papers", "show", ""))
+    assert set(completed("papers", "show", "ems/")) == {name for name in papers if name.startswith("ems/")} != set()
     assert set(completed("docs", "ask", "--method", "")) >= {"samkv", "recompute", "epic"}
 
 
