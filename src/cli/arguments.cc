@@ -26,7 +26,7 @@ CLI::Option* add_special_option(CLI::App& command, CommonArguments& a) {
 
 void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   for (auto* const option :
-       {command.add_option("-f,--file", o.file, "text to read, - for stdin (default: what is piped to winnow run)"),
+       {command.add_option("-f,--file", o.file, "text to read"),
         command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
         add_special_option(command, a),
         command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})

@@ -28,6 +28,7 @@ struct RawRun {
 
 void add_own_options(CLI::App& run, RawRun& r) {
   const auto settled = [&r](CLI::Option* option) { r.common.not_with_load.push_back(option); };
+  run.get_option("--file")->description("text to read, - for stdin (default: what is piped to winnow run)");
   run.add_option("-p,--prompt", r.options.questions, "question about the text; several are asked of the same text");
   settled(run.add_option("--protocol", r.protocol, "compress after or before the question is seen")
               ->check(CLI::IsMember({"question-aware", "question-agnostic"})));

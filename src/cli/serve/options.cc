@@ -179,7 +179,7 @@ void add_serve(CLI::App& app) {
   const auto raw = std::make_shared<RawServe>();
   raw->options.generate.max_tokens = kAnswerTokens;
   add_serving_options(*serve, raw->common, raw->options);
-  raw->seed = serve->get_option("--seed");
+  raw->seed = serve->get_option("--seed")->description("seed of the sampler (default: another one for each request)");
   add_request_options(*serve, *raw);
   add_network_options(*serve, *raw);
   add_log_options(*serve, *raw);
