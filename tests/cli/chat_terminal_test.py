@@ -153,6 +153,18 @@ def test_tab_completes_commands_methods_and_paths(screen, tmp_path):
     screen.until(lambda rows: rows[-1].startswith("> a word"))
 
 
+def test_a_completed_path_with_a_space_is_taken(screen, tmp_path):
+    (tmp_path / "some folder").mkdir()
+    screen.type("hello")
+    screen.keys("Enter")
+    screen.type("/save som")
+    screen.keys("Tab")
+    screen.until(lambda rows: "some\\ folder/" in rows[-1])
+    screen.type("talk.kv")
+    screen.keys("Enter")
+    wait_for((tmp_path / "some folder/talk.kv").exists)
+
+
 @pytest.mark.parametrize("columns", [30, 47, 120])
 def test_a_line_survives_a_window_of_another_size(screen, columns):
     screen.type("a line " * 20 + "ends")

@@ -7,6 +7,7 @@ import pty
 import re
 import resource
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -118,6 +119,27 @@ def test_wrong_commands_are_named_by_line(few):
                  "6 of 7 lines went wrong"):  # fmt: skip
         assert sum(part in line for line in lines) == 1, (part, lines)
     assert answers, "the last line was answered"
+
+
+def test_a_path_is_quoted_as_in_a_shell(few, tmp_path):
+    """One file, however its name is written; the words of a command that takes none are left alone."""
+    for name in ("my talk.kv", "it's.kv", 'a "b".kv', "back\\slash.kv"):
+        for written in (shlex.quote(f"{tmp_path}/{name}"), re.sub(r"([ '\"\\])", r"\\\1", f"{tmp_path}/{name}")):
+            errors = chat(["hello", f"/save {written}", f"/load {written}"], *few)[1]
+            assert f"saved {tmp_path}/{name}: " in errors and os.path.getsize(tmp_path / name) > 0, (written, errors)
+            os.unlink(tmp_path / name)
+    errors = chat(["/save 'open", '/save "open', "/save end\\", "/save two words", "/what's that"], *few, code=1)[1]
+    for part in ("line 1: a quote ' is not closed", 'line 2: a quote " is not closed', "line 3: a \\ at the end", "line 4: /save takes FILE, not 2 words: put quotes",
+                 "line 5: there is no command /what's"):  # fmt: skip
+        assert part in errors, (part, errors)
+
+
+def test_saved_loaded_and_shown_tokens_are_the_same(few, tmp_path):
+    errors = chat(["hello", "/stats", f"/save {tmp_path}/talk.kv", f"/load {tmp_path}/talk.kv", "/stats"], *few)[1]
+    (before, *_), (after, *_) = seen(errors)
+    saved = int(re.search(r"saved .* of (\d+) tokens per head", errors).group(1))
+    loaded = int(re.search(r"talk.kv: (\d+) tokens, read with", errors).group(1))
+    assert before == saved == loaded == after, errors
 
 
 def test_wrong_usage(few, raw_model):

@@ -22,7 +22,8 @@ struct ChatState {
   std::optional<Reply> last;  ///< of the last line that was answered
 };
 
-/// What a conversation that was loaded holds, in a few words.
+/// The tokens that a conversation's cache has read, as /stats and /save count them, and how, in a few words. REQUIRES:
+/// it has a cache.
 std::string resumed(const Chat& chat);
 
 enum class AfterCommand : std::uint8_t { goes_on, ends };

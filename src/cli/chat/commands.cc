@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/chat/chat.h"
+#include "cli/chat/words.h"
 #include "cli/output.h"
 #include "cli/run/report.h"
 #include "cli/wording.h"
@@ -137,22 +138,25 @@ Spec endless_spec(const std::string& text) {
 }
 
 std::string resumed(const Chat& chat) {
-  return fmt::format("{} tokens, read with {}", chat.tokens(), described_in_full(chat.cache_options()));
+  return fmt::format("{} tokens, read with {}", chat.stats()->tokens_seen, described_in_full(chat.cache_options()));
 }
 
 AfterCommand run_chat_command(const std::string& line, ChatState& state) {
   std::istringstream in(line);
   std::string name;
+  std::string rest;
   in >> name;
-  Words arguments;
-  for (std::string word; in >> word;) arguments.push_back(word);
+  std::getline(in, rest, '\0');
   std::vector<std::string> known;
   for (const auto& command : commands()) {
     known.emplace_back(command.name);
     if (name != command.name) continue;
+    const Words arguments = words_of(std::move(rest));
     if (arguments.size() < command.least_arguments || arguments.size() > command.most_arguments) {
-      throw UsageError(fmt::format("{} takes {}, not {} words", name,
-                                   *command.arguments == '\0' ? "nothing" : command.arguments, arguments.size()));
+      const bool is_path = std::string_view(command.arguments) == "FILE";
+      throw UsageError(fmt::format("{} takes {}, not {} words{}", name,
+                                   *command.arguments == '\0' ? "nothing" : command.arguments, arguments.size(),
+                                   is_path && arguments.size() > 1 ? ": put quotes around a name with spaces" : ""));
     }
     return command.run(state, arguments);
   }
