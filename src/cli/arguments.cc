@@ -206,4 +206,12 @@ std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o
   return saved;
 }
 
+void warn_about_open_question(const CommonOptions& options, const SavedInfo& saved) {
+  if (!saved.transcript.conversation.awaits_answer()) return;
+  log().warn(
+      "{} ends with a question, and yours comes after it and no answer: without -p, or with --protocol "
+      "question-agnostic, run --save-kv saves the text alone",
+      options.load_kv);
+}
+
 }  // namespace winnow::cli

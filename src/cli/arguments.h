@@ -60,4 +60,7 @@ CacheChoice choice_of(const CommonArguments& arguments);
 /// arguments, InputError for the file. Sets the log's verbosity.
 std::optional<SavedInfo> check_common(const CommonArguments& arguments, CommonOptions& options);
 
+/// Warns that a saved conversation ends with a question, to which nobody answers where another one follows.
+void warn_about_open_question(const CommonOptions& options, const SavedInfo& saved);
+
 }  // namespace winnow::cli

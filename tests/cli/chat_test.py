@@ -359,8 +359,15 @@ def test_what_run_has_saved_goes_on_in_chat(model, tmp_path):
     shown = json.loads(subprocess.run([WINNOW, "inspect", "--json", f"{saved}.2"], capture_output=True, text=True).stdout)
     assert shown["ends"] == "after an answer" and [m["content"] for m in shown["messages"] if m["role"] == "user"] == ["what?", "and?"] and shown["text_bytes"] == 190, shown
     whole = run("-f", text, "-p", "what?", "--save-kv", saved).stdout
-    assert run("--load-kv", saved).stdout == whole, "the question is answered"
-    assert chat(["and?", "/stats"], *few, "--load-kv", saved)[0] == run("--load-kv", saved, "-p", "and?").stdout
+    answered = run("--load-kv", saved)
+    assert answered.stdout == whole and "ends with a question" not in answered.stderr, "the question is answered"
+    answers, errors = chat(["and?", "/stats"], *few, "--load-kv", saved)
+    other = run("--load-kv", saved, "-p", "and?")
+    assert answers == other.stdout
+    for said in (errors, other.stderr):
+        assert f"{saved} ends with a question, and yours comes after it" in said, said
+    run("-f", text, "-p", "what?", "--protocol", "question-agnostic", "--save-kv", saved)
+    assert "ends with a question" not in run("--load-kv", saved, "-p", "and?").stderr, "the text alone was saved"
 
 
 def test_positions(model):

@@ -20,6 +20,7 @@ struct RawChat {
 const CommonOptions& checked_chat(RawChat& r) {
   r.common.protocol = Protocol::agnostic;
   const auto saved = check_common(r.common, r.options);
+  if (saved) warn_about_open_question(r.options, *saved);
   if (!saved && !r.common.kv.empty()) r.options.cache.spec = endless_spec(r.common.kv);
   if (r.options.file == "-") throw UsageError("-f -: stdin is where the lines of the conversation come from");
   return r.options;

@@ -33,7 +33,10 @@ void add_own_options(CLI::App& run, RawRun& r) {
   settled(run.add_option("--protocol", r.protocol, "compress after or before the question is seen")
               ->check(CLI::IsMember({"question-aware", "question-agnostic"})));
   run.add_option("--dump-kept", r.options.dump_kept, "write the positions that were kept to this file");
-  settled(run.add_option("--save-kv", r.options.save_kv, "write what is kept of the text to this file, for --load-kv"));
+  settled(
+      run.add_option("--save-kv", r.options.save_kv,
+                     "write what is kept of the text to this file, for --load-kv; with -p of the question, too, unless "
+                     "--protocol question-agnostic is given"));
   run.add_option("--logprobs", r.options.generate.logprobs,
                  "with --json: log probabilities of each token and of the K best (default: none)")
       ->check(counts_from(0));
@@ -76,6 +79,7 @@ RunOptions checked_run(RawRun& r) {
   const auto saved = check_common(r.common, o);
   o.protocol = r.common.protocol;
   if (saved) o.protocol = saved->transcript.conversation.last() == nullptr ? Protocol::agnostic : Protocol::aware;
+  if (saved && !o.questions.empty()) warn_about_open_question(o, *saved);
   if (!r.grammar.empty()) o.generate.grammar = grammar_in(r.grammar);
   if (o.file.empty() && o.load_kv.empty() && o.jsonl.empty()) o.piped = piped_text();
   check_saving(o);
