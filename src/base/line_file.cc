@@ -15,9 +15,17 @@
 
 namespace winnow {
 
-LineFile::LineFile(std::string path)
-    : path_(std::move(path)),
-      fd_(open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666)) {
+namespace {
+
+int open_lines(const std::string& path, int how) {
+  return open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | how, 0666);
+}
+
+}  // namespace
+
+LineFile::LineFile(std::string path) : path_(std::move(path)), fd_(open_lines(path_, O_CREAT | O_EXCL)) {
+  made_ = fd_ >= 0;
+  if (fd_ < 0 && errno == EEXIST) fd_ = open_lines(path_, O_CREAT);
   struct stat info {};
   if (fd_ < 0 || fstat(fd_, &info) != 0) {
     const int error = errno;
@@ -29,7 +37,8 @@ LineFile::LineFile(std::string path)
   throw InputError(fmt::format("cannot write {}: it is not a regular file", path_));
 }
 
-LineFile::LineFile(LineFile&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+LineFile::LineFile(LineFile&& other) noexcept
+    : path_(std::move(other.path_)), made_(other.made_), fd_(std::exchange(other.fd_, -1)) {}
 
 LineFile::~LineFile() {
   if (fd_ >= 0) close(fd_);
@@ -40,7 +49,11 @@ void LineFile::fail(int error) const {
 }
 
 void LineFile::lock(const std::string& name) const {
-  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  struct stat info {};
+  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) {
+    if (fstat(fd_, &info) == 0 && info.st_nlink > 0) return;
+    throw InputError(fmt::format("{}: another process has just removed it", name));
+  }
   if (errno == EWOULDBLOCK) throw InputError(fmt::format("{}: another process is writing to it", name));
   throw InputError(fmt::format("cannot lock {}: {}", path_, std::strerror(errno)));
 }
@@ -63,6 +76,11 @@ void LineFile::append(std::string_view lines) const {
 
 void LineFile::cut_to(std::size_t bytes) const {
   if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail(errno);
+}
+
+void LineFile::remove_if_empty() const {
+  struct stat info {};
+  if (made_ && fstat(fd_, &info) == 0 && info.st_size == 0) unlink(path_.c_str());
 }
 
 }  // namespace winnow

@@ -26,11 +26,14 @@ class LineFile {
   void append(std::string_view lines) const;
   /// Takes back what is after so many bytes.
   void cut_to(std::size_t bytes) const;
+  /// Removes the file if this object has made it and it is empty. REQUIRES: it is locked.
+  void remove_if_empty() const;
 
  private:
   [[noreturn]] void fail(int error) const;
 
   std::string path_;
+  bool made_ = false;  ///< it was not there before
   int fd_;
 };
 

@@ -154,6 +154,28 @@ def test_bad_lines_are_named(f):
     assert "5 of 6 lines" in errors and [r["id"] for r in records(f"{f.path}/of-bad.jsonl")] == ["good"]
 
 
+def test_a_text_in_place_of_prompts_is_not_named_line_by_line(f):
+    """The first lines are named, all are counted, and no file is left where there was none; one that was there stays."""
+    text = write(f"{f.path}/text.txt", "a line of a text\n" * 162)
+    errors = f.run(text, f"{f.path}/of-text.jsonl", code=1)
+    named = [line for line in errors.splitlines() if "text.txt line " in line]
+    assert len(named) == 5 and "162 of 162 lines" in errors and "the first 5 are named" in errors, errors
+    assert not os.path.exists(f"{f.path}/of-text.jsonl")
+    f.run(text, write(f"{f.path}/empty.jsonl", ""), code=1)
+    assert read(f"{f.path}/empty.jsonl") == b""
+    result = subprocess.run([*f.command(f.prompts, f"{f.path}/no-model.jsonl"), "-m", f"{f.path}/absent.gguf"], capture_output=True, timeout=PATIENCE)
+    assert result.returncode != 0 and not os.path.exists(f"{f.path}/no-model.jsonl")
+
+
+def test_the_end_says_what_was_answered(f):
+    path = f"{f.path}/told.jsonl"
+    few = write(f"{f.path}/few.jsonl", prompts_of(["one", "two", "three"]))
+    assert f.run(few, path).splitlines()[-1].endswith(f"3 answered, 0 known before: {path}")
+    more = write(f"{f.path}/more.jsonl", read(few) + prompts_of(["four"], id="q4").encode() + b"no prompt\n")
+    assert f"1 answered, 3 known before: {path}" in f.run(more, path, code=1)
+    assert f.run(few, path, "-q") == ""
+
+
 def test_two_writers(f):
     """The prompts of the first come by a pipe that stays open, so that it is certainly still running."""
     pipe, path = f"{f.path}/slow", f"{f.path}/shared.jsonl"

@@ -101,6 +101,17 @@ def test_with_another_type_the_full_cache_is_a_candidate(work, base, low):
     assert not [name for name in os.listdir(work) if name.startswith("winnow-tune-")], "temporary folders vanish"
 
 
+def test_lines_that_are_no_prompts_are_counted(work, base, model):
+    with open(f"{work}/text.txt", "w") as file:
+        file.write("a line of a text\n" * 162)
+    errors = run(work, "tune", "-m", model, "-f", f"{work}/text.txt", "-o", f"{work}/of-text", code=1).stderr
+    assert errors.count("text.txt line ") == 5 and "none of its 162 lines" in errors, errors
+    assert not os.path.exists(f"{work}/of-text")
+    prompts = write_prompts(f"{work}/bad.jsonl", *[[]] * 7)
+    errors = run(work, "tune", "-m", model, "-f", prompts, "--raw", "--threads", "1", *METHODS, "--min-fidelity", "0").stderr
+    assert errors.count("bad.jsonl line ") == 5 and f"7 lines of {prompts} are no prompts and do not count" in errors, errors
+
+
 def test_refusals(work, base, model):
     one = [*base[: -len(METHODS)], "--kv", "streaming-llm", "--budget", "16", "--min-fidelity", "1", "--protocol", "question-agnostic"]
     none = run(work, *one, code=1)

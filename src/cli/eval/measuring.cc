@@ -76,15 +76,15 @@ void without_template(std::span<eval::Task> tasks) {
 }
 
 void Failures::check() const {
-  if (samples + lines > 0)
-    throw InputError(fmt::format("{} samples could not be measured and {} lines were no samples", samples, lines));
+  if (samples + lines.count() > 0)
+    throw InputError(fmt::format("{} samples could not be measured and {} lines were no samples{}", samples,
+                                 lines.count(), lines.named()));
 }
 
 void report_lines(const Ranks& ranks, eval::TaskOptions& options, Failures& failures) {
   const bool is_first = ranks.is_first();
   options.on_bad_line = [&failures, is_first](const std::string& sentence) {
-    ++failures.lines;
-    if (is_first) log().error("{}", sentence);
+    is_first ? failures.lines.add(sentence) : failures.lines.add();
   };
   options.on_left_out = [](const std::string& sentence) { log().warn("{}", sentence); };
 }

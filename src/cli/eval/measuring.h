@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "cli/bad_lines.h"
 #include "cli/eval/ranks.h"
 #include "eval/record_file.h"
 #include "eval/runner.h"
@@ -25,7 +26,7 @@ void without_template(std::span<eval::Task> tasks);
 /// What could not be measured: reported when the other processes have ended.
 struct Failures {
   int samples = 0;
-  int lines = 0;  ///< that are no samples
+  BadLines lines;  ///< that are no samples
 
   /// Throws InputError when there are some.
   void check() const;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/shell.h"
 #include "cli/arguments.h"
+#include "cli/bad_lines.h"
 #include "cli/cache_lists.h"
 #include "cli/commands.h"
 #include "cli/counts.h"
@@ -44,6 +45,7 @@ struct RawTune {
   std::string output;
   PromptLengths lengths;
   eval::TaskOptions task;
+  BadLines bad_lines;
   bool json = false;
 };
 
@@ -89,7 +91,7 @@ class TemporaryFolder {
 
 eval::Evaluation evaluation_of(RawTune& r) {
   eval::Evaluation evaluation;
-  r.task.on_bad_line = [](const std::string& sentence) { log().error("{}", sentence); };
+  r.task.on_bad_line = [&r](const std::string& sentence) { r.bad_lines.add(sentence); };
   evaluation.tasks = {eval::examples(r.options.file, r.task)};
   if (r.common.raw) without_template(evaluation.tasks);
   CacheLists with_full = r.caches;
@@ -184,6 +186,9 @@ void run_tune(RawTune& r) {
   if (trials.empty()) throw InputError(fmt::format("none of the {} prompts could be measured", outcome.failed));
   const auto chosen = eval::cheapest(trials, r.least);
   if (outcome.failed > 0) log().warn("{} prompts could not be measured and do not count", outcome.failed);
+  if (r.bad_lines.count() > 0)
+    log().warn("{} lines of {} are no prompts and do not count{}", r.bad_lines.count(), r.options.file,
+               r.bad_lines.named());
   print(r, trials, chosen);
   if (!chosen) fail_fidelity(r, trials);
 }

@@ -18,6 +18,10 @@ class JsonlAnswers {
   /// is the file of the prompts, InputError for what is no such file (with the line that is none), is being written by
   /// another process or cannot be read or written.
   JsonlAnswers(const std::string& path, const TextInput& prompts);
+  /// Leaves no empty file behind that was not there before.
+  ~JsonlAnswers() { file_.remove_if_empty(); }
+  JsonlAnswers(const JsonlAnswers&) = delete;
+  JsonlAnswers& operator=(const JsonlAnswers&) = delete;
 
   /// Whether an earlier run has answered a prompt with this hash. Each of its answers is taken once.
   bool take_known(const std::string& hash);

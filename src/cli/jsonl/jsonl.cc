@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cli/bad_lines.h"
 #include "cli/calibrate/name.h"
 #include "cli/run/report.h"
 #include "winnow/error.h"
@@ -117,12 +118,14 @@ class Jsonl {
       lines_.flush(files_.answers);
       throw;
     }
-    for (const auto& failure : {unwritten_, unread_}) {
-      if (failure) std::rethrow_exception(failure);
-    }
-    if (failed_ > 0)
-      throw InputError(
-          fmt::format("{} of {} lines of {} could not be run", failed_, files_.prompts.lines(), options_.jsonl));
+    if (unwritten_) std::rethrow_exception(unwritten_);
+    const bool is_whole = !unread_ && bad_lines_.count() == 0;
+    if (is_whole || answered_ + known_ > 0)
+      log().info("{} answered, {} known before: {}", answered_, known_, options_.output);
+    if (unread_) std::rethrow_exception(unread_);
+    if (bad_lines_.count() > 0)
+      throw InputError(fmt::format("{} of {} lines of {} could not be run{}", bad_lines_.count(),
+                                   files_.prompts.lines(), options_.jsonl, bad_lines_.named()));
   }
 
  private:
@@ -133,7 +136,7 @@ class Jsonl {
       if (!line) return false;
       read(*line);
     } catch (const BadLine& error) {
-      note(error.what());
+      bad_lines_.add(error.what());
     } catch (const InputError&) {
       unread_ = std::current_exception();
       return false;
@@ -144,7 +147,10 @@ class Jsonl {
   /// Hands a prompt that was not answered yet to the scheduler.
   void read(const JsonlPrompt& line) {
     std::string hash = prompt_hash({settings_, line.id, line.prompt.text, line.prompt.question});
-    if (files_.answers.take_known(hash)) return;
+    if (files_.answers.take_known(hash)) {
+      ++known_;
+      return;
+    }
     const int number = files_.prompts.lines();
     try {
       add(number, std::move(hash), line.id, session_.model().tokenize(line.prompt));
@@ -153,12 +159,8 @@ class Jsonl {
     }
   }
 
-  void note(const std::string& what) {
-    ++failed_;
-    log().error("{}", what);
-  }
   void note(int number, const std::exception& error) {
-    note(fmt::format("{} line {}: {}", options_.jsonl, number, error.what()));
+    bad_lines_.add(fmt::format("{} line {}: {}", options_.jsonl, number, error.what()));
   }
 
   void add(int number, std::string hash, const std::string& id, Prompt prompt) {
@@ -187,6 +189,7 @@ class Jsonl {
       }
     } else if (end.answers.front().finish != FinishReason::interrupted) {
       line = line_of(pending, end.answers.front());
+      ++answered_;
     }
     try {
       lines_.put(number, std::move(line), files_.answers);
@@ -216,7 +219,9 @@ class Jsonl {
   Scheduler scheduler_;
   OrderedLines lines_;
   int open_ = 0;  ///< prompts that the scheduler has
-  int failed_ = 0;
+  int answered_ = 0;
+  int known_ = 0;  ///< answered by earlier runs
+  BadLines bad_lines_;
   std::exception_ptr unread_;     ///< why prompts are missing
   std::exception_ptr unwritten_;  ///< why answers are
 };
