@@ -235,6 +235,25 @@ Table lengths_of(const Records& records, const FullScores& full) {
   return out;
 }
 
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
+std::vector<Skipped> skipped_in(const Records& records) {
+  std::vector<Skipped> out;
+  std::map<std::string, std::size_t> places;
+  for (const Record* record : records) {
+    if (record->skipped.empty()) continue;
+    const auto [place, is_new] = places.emplace(without_numbers(record->skipped), out.size());
+    if (is_new) out.push_back({record->skipped});
+    auto& found = out[place->second];
+    ++found.records;
+    found.same = found.same && found.why == record->skipped;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string name_of(const MethodKey& method) {
@@ -298,7 +317,8 @@ std::vector<Summary> summarize(const std::vector<Record>& records) {
     const auto benchmarks = benchmarks_of(of);
     out.push_back({protocol, beyond,
                    table_of(of, full, [](const Record& record) { return std::vector{column_of(record)}; }),
-                   categories_of(of, full, benchmarks), overall_of(benchmarks), with_category, lengths_of(of, full)});
+                   categories_of(of, full, benchmarks), overall_of(benchmarks), with_category, lengths_of(of, full),
+                   skipped_in(of)});
   }
   return out;
 }

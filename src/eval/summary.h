@@ -63,6 +63,13 @@ struct Table {
   const Cell* find(const MethodKey& method, const Column& column) const;
 };
 
+/// Records that have no score, for reasons that differ at most in their numbers.
+struct Skipped {
+  std::string why;  ///< the reason of the first
+  int records = 0;
+  bool same = true;  ///< all have the same numbers
+};
+
 /// The results of one protocol.
 struct Summary {
   std::string protocol;    ///< of the records, as protocol_of() names it
@@ -73,6 +80,7 @@ struct Summary {
   std::vector<Column> overall;          ///< of the categories: what stands for a benchmark as a whole
   std::set<std::string> with_category;  ///< tasks
   Table lengths;  ///< by prompt tokens, as LongBench-E has them: empty where all prompts of a task are of one class
+  std::vector<Skipped> skipped;  ///< by reason, in the order of the records
 
   /// Calls each(Table, Column) for the headline results: benchmarks with categories as a whole, then the other tasks.
   template <class Each>

@@ -194,9 +194,22 @@ def test_no_mean_over_unlike_tasks(tmp_path):
     rows.append(record("task0", 0, METHODS[3], "question-aware", 0.5, {"category": "QA"}))
     write(folder, [{**row, "group_size": 4 if row["task"] == "task0" else 3} for row in rows])
     text = report(folder, folder + ".md")
-    assert "| `snapkv` @ 64 | skipped |" in text and "| `tova` @ 64 | **50.0**, of_full 1 |" in text, text
+    assert "| `snapkv` @ 64 | skipped |" in text and "| `tova` @ 64 | **50.0**; of the full cache's score, %: 100 |" in text, text
+    assert text.count("\n1 record was skipped: too short\n") == 1, text
     name = f"`{METHODS[3][0]}` @ {METHODS[3][1]}"
-    assert f"| {name} | **50.0**, of_full 1 |  |" in text and f"| {name} |  |" in text, text
+    assert f"| {name} | **50.0**; of the full cache's score, %: 100 |  |" in text and f"| {name} |  |" in text, text
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_a_report_says_why_records_were_skipped(tmp_path, form):
+    """One line for reasons that differ in their numbers alone."""
+    rows = [record("trec", i, method, "question-aware", 0.5) for i in range(4) for method in METHODS[:2]]
+    for row, why in zip(rows[1::2], ("the prompt has 50 tokens, the budget 64", "the prompt has 9 tokens, the budget 64", "10% of 9 tokens are 1, <i> needs 4")):
+        row.update(skipped=why, score=None)
+    write(f"{tmp_path}/run", [{**row, "group_size": 2} for row in rows])
+    text = report(f"{tmp_path}/run", f"{tmp_path}/run.{form}")
+    assert text.count("2 records were skipped, such as this: the prompt has 50 tokens, the budget 64") == 1, text
+    assert text.count("1 record was skipped: 10% of 9 tokens are 1, " + {"md": "<i>", "html": "&lt;i&gt;"}[form]) == 1, text
 
 
 def test_intervals_and_what_is_held(tmp_path):

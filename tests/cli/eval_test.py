@@ -305,7 +305,7 @@ def test_hidden_answers_of_five_kinds(work, more_data, tmp_path):
     assert {r["labels"]["kind"] for r in tuning} == {f"tuning, {kind}, {place}" for kind in ("uuid", "word") for place in ("at a border", "off borders")}
     assert all(r["group_size"] == 1 for r in tuning), tuning
     text = run([WINNOW, "eval", "report", f"{work}/hidden"]).stdout
-    assert "needles/one 800 tokens, tuning, uuid, off borders" in text and "read_ms" in text, text
+    assert "needles/one 800 tokens, tuning, uuid, off borders" in text and "; reading, ms: " in text, text
     assert "--split" in run([*arguments, "--split", "half"], code=2).stderr
     assert "there is no kind of answer picture (there are word, sentence," in run([*arguments, "--kinds", "picture"], code=2).stderr
 
@@ -351,7 +351,7 @@ def test_attention(work, more_data):
         if task == "attention/loss":
             assert (r["values"]["loss"] == 0) == (spec == "full") and all(a <= b for a, b in zip(r["series"]["loss"], r["series"]["bound"])), r
     text = run([WINNOW, "eval", "report", f"{work}/attention"]).stdout
-    assert "attention/loss 100" in text and "relative_loss" in text and "kept 0.0" not in text, text
+    assert "attention/loss 100" in text and "; relative loss, %: " in text and "kept 0.0" not in text, text
 
 
 def test_a_file_of_one_s_own(work, more_data):

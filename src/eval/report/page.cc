@@ -102,6 +102,7 @@ std::string to_page(const std::vector<Record>& records, const std::vector<std::s
   if (!draws) page.add(kNoGnuplot);
   for (const auto& summary : summaries) {
     page.add(fmt::format("<h2 id=\"{0}\">{0}</h2>\n", escaped(summary.protocol)));
+    for (const auto& note : skipped_notes(summary)) page.add("<p>" + escaped(note) + "</p>\n");
     if (const auto note = beyond_note(summary); !note.empty()) page.add("<p>" + note + "</p>\n");
     add_grids(summary, page);
     add_tables(summary, page);

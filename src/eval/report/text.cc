@@ -18,7 +18,10 @@ std::string in_words(const Cell& cell, const Quantity& score, const std::optiona
   std::string out = fmt::format("{:.1f}", 100 * cell.score.value);
   if (figure(cell, score) == best) out = "**" + out + "**";
   if (cell.score.has_interval()) out += fmt::format(" ({:.1f} to {:.1f})", 100 * cell.score.low, 100 * cell.score.high);
-  for (const auto& [name, value] : cell.values) out += fmt::format(", {} {:.4g}", name, value);
+  for (const auto& [name, value] : cell.values) {
+    const auto quantity = quantity_of(name);
+    out += fmt::format("; {}: {:.4g}", quantity.title, value / quantity.unit);
+  }
   return out;
 }
 
@@ -81,6 +84,14 @@ std::string beyond_note(const Summary& summary) {
                      summary.beyond_context);
 }
 
+std::vector<std::string> skipped_notes(const Summary& summary) {
+  std::vector<std::string> out;
+  for (const auto& [why, records, same] : summary.skipped)
+    out.push_back(fmt::format("{} record{} skipped{}: {}", records, records == 1 ? " was" : "s were",
+                              same ? "" : ", such as this", why));
+  return out;
+}
+
 std::string notes_on_methods(const std::vector<Summary>& summaries) {
   std::vector<std::string> specs;
   for (const auto& summary : summaries) {
@@ -98,6 +109,7 @@ std::string to_markdown(const std::vector<Summary>& summaries) {
     if (!summary.categories.columns.empty())
       out += "\nby category, means of the tasks' means\n\n" + markdown_of(summary.categories);
     if (!summary.lengths.columns.empty()) out += "\nby tokens of the prompt\n\n" + markdown_of(summary.lengths);
+    for (const auto& note : skipped_notes(summary)) out += "\n" + note + "\n";
     if (const auto note = beyond_note(summary); !note.empty()) out += "\n" + note + "\n";
     for (const auto& grid : grids_of(summary)) out += fmt::format("\n{}", markdown_of(grid));
   }

@@ -11,6 +11,9 @@ namespace winnow::eval {
 /// A note about prompts beyond the model's context; empty where there are none.
 std::string beyond_note(const Summary& summary);
 
+/// A line for each reason for which records were skipped.
+std::vector<std::string> skipped_notes(const Summary& summary);
+
 /// The spec that `auto` stands for; empty where no summary has it.
 std::string notes_on_methods(const std::vector<Summary>& summaries);
 
