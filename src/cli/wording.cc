@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "winnow/recommended.h"
+
 namespace winnow::cli {
 
 namespace {
@@ -18,7 +20,12 @@ const char* name_of(PromptFormat format) { return format == PromptFormat::raw ? 
 double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
 
 std::string described(const CacheOptions& cache) { return described_as(cache.spec.print(), cache); }
-std::string described_in_full(const CacheOptions& cache) { return described_as(cache.spec.print_full(), cache); }
+
+std::string described_in_full(const CacheOptions& cache) {
+  const std::string spec = cache.spec.print();
+  const std::string label = method_label(spec);
+  return described_as(label == spec ? cache.spec.print_full() : label, cache);
+}
 
 std::string duration(double seconds) {
   const int minutes = static_cast<int>(seconds / 60);

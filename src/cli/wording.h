@@ -12,7 +12,7 @@ const char* name_of(PromptFormat format);
 
 /// The spec as typed, the budget and the entries' type.
 std::string described(const CacheOptions& cache);
-/// The same with all options of the spec.
+/// The same with all options of the spec; `auto` where the spec is what that stands for.
 std::string described_in_full(const CacheOptions& cache);
 
 /// A rate; 0 if no time has passed.

@@ -14,6 +14,7 @@
 #include "engine/sequence.h"
 #include "engine/session_impl.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::documents {
 
@@ -68,7 +69,7 @@ void check_method(const CacheOptions& options) {
   const auto& method = options.spec.method();
   const auto refuse = [&](const char* why) {
     throw UsageError(fmt::format("{} cannot compress a document that is to be put together with others: {}",
-                                 options.spec.print(), why));
+                                 method_label(options.spec.print()), why));
   };
   if (method.decoding.attend || method.retrieves)
     refuse("each query reads only some of its entries, or at other distances");

@@ -3,6 +3,7 @@
 
 #include "winnow/error.h"
 #include "winnow/policy/method.h"
+#include "winnow/recommended.h"
 #include "winnow/session.h"
 
 namespace winnow {
@@ -11,11 +12,12 @@ void CacheOptions::check() const {
   if (spec.method().retrieves && !spec.method().evicts() && budget && budget->unit() == Budget::Unit::bytes) {
     throw UsageError(fmt::format(
         "{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
-        spec.print(), budget->print()));
+        method_label(spec.print()), budget->print()));
   }
   if (spec.method().needs_budget() && !budget) {
-    throw UsageError(fmt::format(
-        "{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)", spec.print()));
+    throw UsageError(
+        fmt::format("{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)",
+                    method_label(spec.print())));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "policy/sequence_layer.h"
 #include "winnow/budget_error.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow::engine {
 
@@ -145,7 +146,7 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
     throw UsageError(
         fmt::format("all {} layers of the model have windows, of which nothing is evicted: {} cannot run, "
                     "full can",
-                    hparams.n_layer, options.spec.print()));
+                    hparams.n_layer, method_label(options.spec.print())));
   }
   const auto bytes = window_bytes(options, hparams, tokens);
   const auto& budget = *options.budget;
@@ -164,7 +165,7 @@ void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
   throw UsageError(
       fmt::format("{} cannot run with the architecture {}: it turns keys or queries to other positions, where norms "
                   "after the rotation do not let them be turned",
-                  options.spec.print(), hparams.architecture->name));
+                  method_label(options.spec.print()), hparams.architecture->name));
 }
 
 /// That a method chooses what is read by the query of each layer that reads it.
@@ -172,7 +173,7 @@ void check_choosing(const CacheOptions& options, const model::Hparams& hparams) 
   if (!options.spec.method().retrieves || hparams.n_kv_layer == hparams.n_layer) return;
   throw UsageError(
       fmt::format("{} cannot run yet with a model of which {} layers read other layers' keys: it chooses keys for one",
-                  options.spec.print(), hparams.n_layer - hparams.n_kv_layer));
+                  method_label(options.spec.print()), hparams.n_layer - hparams.n_kv_layer));
 }
 
 /// What a budget of bytes pays for before any entry: the windows, and the summary of the block that each lane is in.

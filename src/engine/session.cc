@@ -22,6 +22,7 @@
 #include "engine/stages.h"
 #include "network/bf16_kernel.h"
 #include "winnow/error.h"
+#include "winnow/recommended.h"
 
 namespace winnow {
 
@@ -110,7 +111,7 @@ void SessionOptions::check(const CacheOptions& cache) const {
   if (!calibration.empty() || !cache.spec.method().needs_calibration()) return;
   throw UsageError(
       fmt::format("{} needs a calibration of the model: make one with winnow calibrate, and give it with --calibration",
-                  cache.spec.print()));
+                  method_label(cache.spec.print())));
 }
 
 Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)

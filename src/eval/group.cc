@@ -10,6 +10,7 @@
 #include "eval/reading.h"
 #include "winnow/error.h"
 #include "winnow/policy/method.h"
+#include "winnow/recommended.h"
 
 namespace winnow::eval {
 
@@ -104,7 +105,8 @@ std::string Group::why_not(const Model& model, const Method& method) const {
   if (budget.unit() != Budget::Unit::percent) return {};
   const int least = engine::least_budget(method.cache().spec.method(), model.impl().weights->hparams(), tokens);
   if (entries >= least) return {};
-  return fmt::format("{} of {} tokens are {}, {} needs {}", budget.print(), tokens, entries, method.spec(), least);
+  return fmt::format("{} of {} tokens are {}, {} needs {}", budget.print(), tokens, entries,
+                     method_label(method.spec()), least);
 }
 
 void Group::leave_out_what_does_not_fit(const Model& model) {

@@ -10,6 +10,7 @@
 #include "policy/spec_reader.h"
 #include "winnow/error.h"
 #include "winnow/policy/registry.h"
+#include "winnow/recommended.h"
 
 namespace winnow {
 
@@ -55,11 +56,12 @@ class Parser {
   Parsed spec(int depth) {
     if (depth > kMaxDepth) reader_.fail(fmt::format("more than {} wrappers", kMaxDepth - 1));
     const std::string name = reader_.name();
-    return reader_.take('(') ? wrapper(name, depth) : preset(name);
+    return reader_.take('(') ? wrapper(name, depth) : preset(name, depth);
   }
 
-  Parsed preset(const std::string& name) {
+  Parsed preset(const std::string& name, int depth) {
     if (is_wrapper(name) && !is_preset(name)) reader_.fail(fmt::format("{} needs a method in brackets", name));
+    if (!is_preset(name)) policy::refuse_unknown("method", name, names_at(depth));
     const auto& found = policy::find_named(registry_.presets, name, "method");
     policy::Given given = reader_.options(name, found.options);
     policy::Method method = build(found, given.values);
@@ -100,6 +102,14 @@ class Parser {
     return {std::move(method),
             fmt::format("{}({}){}", name, inner.canonical, print_changed(given.values, found.options)),
             fmt::format("{}({}){}", name, inner.full, print_all(given.values, found.options))};
+  }
+
+  /// What may stand at a depth: methods, wrappers, and `auto` in place of a whole spec, which callers look for first.
+  std::vector<std::string> names_at(int depth) const {
+    auto out = policy::names_of(registry_.presets);
+    for (const auto& wrapper : registry_.wrappers) out.push_back(wrapper.name + "(X)");
+    if (depth == 1) out.insert(out.begin(), std::string(kAuto));
+    return out;
   }
 
   bool is_wrapper(const std::string& name) const { return has(registry_.wrappers, name); }

@@ -111,6 +111,10 @@ def test_commands(few):
     assert "full, f16" in errors and "streaming-llm:sinks=4,positions=cache,when=step @ 30, f16 from your first line on" in errors
 
 
+def test_auto_is_called_auto(few):
+    assert "\nauto (question-agnostic) @ 30, f16\n" in chat(["/kv auto 30", "/kv"], *few)[1]
+
+
 def test_wrong_commands_are_named_by_line(few):
     answers, errors = chat(["/stast", "/kv snapky", "/kv snapkv", "/kv a b c", "/save", "/load a b", " /words"], *few, code=1)
     lines = errors.splitlines()

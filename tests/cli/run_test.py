@@ -177,8 +177,10 @@ def test_auto_goes_by_the_protocol(base):
         of = {kv: json.loads(run(*base, "--kv", kv, "--budget", "40", "--protocol", protocol, "-p", "and?", "--json").stdout) for kv in ("auto", spec)}
         assert of["auto"]["spec"] == spec
         assert of["auto"]["tokens"] == of[spec]["tokens"]
-    assert "auto needs a budget" not in run(*base, "--kv", "auto", "-p", "and?", code=2).stderr
-    assert "budget" in run(*base, "--kv", "auto", "-p", "and?", code=2).stderr
+    assert "winnow: auto needs a budget: " in run(*base, "--kv", "auto", "-p", "and?", code=2).stderr
+    listed = run(*base, "--kv", "atuo", "-p", "and?", code=2).stderr
+    assert "did you mean auto?" in listed and " ada(X)" in listed and " streaming-llm" in listed, listed
+    assert " auto" not in run(*base, "--kv", "ada(atuo)", "--budget", "9", "-p", "and?", code=2).stderr, "it is no method within another"
 
 
 def test_a_model_is_inspected(model):

@@ -92,9 +92,11 @@ TEST(Spec, wrappers_nest_and_read_back) {
 
 TEST(Spec, errors_name_what_is_near_and_what_there_is) {
   const auto unknown = error_of([] { Spec::parse("snapky"); });
-  EXPECT_EQ(unknown.find("unknown method 'snapky': did you mean snapkv? There are full, "), 0U) << unknown;
+  EXPECT_EQ(unknown.find("unknown method 'snapky': did you mean snapkv? There are auto, full, "), 0U) << unknown;
   for (const auto& preset : policy::built_in().presets)
     EXPECT_NE(unknown.find(preset.name), std::string::npos) << unknown;
+  for (const auto& wrapper : policy::built_in().wrappers)
+    EXPECT_NE(unknown.find(wrapper.name + "(X)"), std::string::npos) << unknown;
   EXPECT_NE(error_of([] { Spec::parse("snapkv:windw=3"); }).find("did you mean window?"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:window=0"); }).find("1 to 65536"), std::string::npos);
   EXPECT_NE(error_of([] { Spec::parse("snapkv:window=x"); }).find("window=x"), std::string::npos);
