@@ -68,11 +68,17 @@ void remove_abandoned_parts(const std::string& path) {
   }
 }
 
+/// The first bytes, at most as many.
+std::string first_bytes(const std::string& path, std::size_t most) {
+  const FileSource file(path);
+  std::string out(std::min(file.size(), most), '\0');
+  file.read(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
 bool is_of_kind(const std::string& path, const FileKind& kind) {
   if (kind.beginning.empty()) return true;
-  const FileSource file(path);
-  std::string beginning(std::min(file.size(), kind.beginning.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(beginning)));
+  const std::string beginning = first_bytes(path, kind.beginning.size());
   return beginning.empty() || beginning == kind.beginning;
 }
 
@@ -106,6 +112,10 @@ void FileSource::read(std::size_t at, std::span<std::byte> out) const {
     at += static_cast<std::size_t>(n);
     out = out.subspan(n);
   }
+}
+
+bool begins_with(const std::string& path, std::string_view beginning) {
+  return first_bytes(path, beginning.size()) == beginning;
 }
 
 void check_replaceable(const std::string& path, const FileKind& kind) {

@@ -38,6 +38,9 @@ struct FileKind {
   std::string_view noun = "a file";
 };
 
+/// Whether a file begins with these bytes. Throws what FileSource throws.
+bool begins_with(const std::string& path, std::string_view beginning);
+
 /// Throws InputError when ReplacingFile would, as far as can be known without writing: for those who work long before
 /// they have something to write.
 void check_replaceable(const std::string& path, const FileKind& kind = {});

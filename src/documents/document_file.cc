@@ -17,9 +17,6 @@ namespace winnow::documents {
 
 namespace {
 
-constexpr cache::FileFormat kDocumentFormat{
-    {'w', 'i', 'n', 'n', 'o', 'w', 'd', 'c'}, kDocumentVersion, "an exported document"};
-
 constexpr int kLabelSection = 0;
 constexpr int kHeadSection = 1;
 constexpr int layer_section(int layer) { return layer + 2; }

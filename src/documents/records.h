@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/sections.h"
 #include "documents/layer_bytes.h"
 #include "winnow/documents.h"
 
@@ -14,6 +15,9 @@
 namespace winnow::documents {
 
 inline constexpr std::uint32_t kDocumentVersion = 1;
+/// Of documents in files.
+inline constexpr cache::FileFormat kDocumentFormat{
+    {'w', 'i', 'n', 'n', 'o', 'w', 'd', 'c'}, kDocumentVersion, "an exported document"};
 inline constexpr std::uint32_t kNameVersion = 2;  ///< of names; those of version 1 are read, too
 
 inline const std::string kFormatKey = "format";

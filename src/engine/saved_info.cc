@@ -2,7 +2,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/file.h"
 #include "cache/lanes_file.h"
@@ -89,11 +88,7 @@ SavedInfo describe_saved(const std::string& path) {
 
 bool is_saved(const std::string& path) {
   try {
-    const FileSource file(path);
-    std::array<char, engine::kSavedFormat.magic.size()> magic{};
-    if (file.size() < magic.size()) return false;
-    file.read(0, std::as_writable_bytes(std::span(magic)));
-    return magic == engine::kSavedFormat.magic;
+    return begins_with(path, engine::kSavedFormat.kind().beginning);
   } catch (const InputError&) {
     return false;
   }

@@ -58,3 +58,21 @@ def test_files_that_are_no_gguf(tmp_path):
     check_refusal(inspect(str(path)), 1, "not a GGUF file")
     check_refusal(inspect(str(path), "--json"), 1, "not a GGUF file")
     check_refusal(inspect(str(tmp_path / "absent.gguf")), 1, "No such file")
+
+
+def test_other_files_of_winnow_s_are_named(model, tmp_path):
+    """What a run has kept, a calibration, an exported document: what the file is, and what takes it."""
+    text, kept, calibration, exported = (str(tmp_path / name) for name in ("text.txt", "kept.json", "model.cal", "text.doc"))
+    with open(text, "w") as file:
+        file.write("some words to read " * 8)
+    store = ("--store", str(tmp_path / "store"))
+    for command in (
+        ("run", "-m", model, "-f", text, "--raw", "-n", "1", "--dump-kept", kept),
+        ("calibrate", model, text, "-o", calibration, "--raw"),
+        ("docs", "add", "-m", model, text, "--name", "text", *store),
+        ("docs", "export", "text", "-o", exported, *store),
+    ):
+        subprocess.run([WINNOW, *command], check=True, capture_output=True, timeout=PATIENCE)
+    for path, taken_by in ((kept, "--kept"), (calibration, "--calibration"), (exported, "docs import")):
+        check_refusal(inspect(path), 1, path, taken_by)
+        check_refusal(inspect(path, "--json"), 1, path, taken_by)

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/kept/command.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/inspect/inspect.h"
 #include "cli/output.h"
+#include "documents/records.h"
+#include "engine/calibration.h"
 #include "winnow/error.h"
 #include "winnow/saved.h"
 
@@ -25,10 +31,23 @@ struct InspectArguments {
   KeptOptions kept;
 };
 
+/// Throws InputError for a file of winnow's that holds neither a model nor a cache, and says what takes it.
+void refuse_other(const std::string& path) {
+  const std::pair<FileKind, const char*> others[] = {
+      {kKeptFile, "--kept shows it"},
+      {engine::kCalibrationFormat.kind(), "--calibration of the commands that read takes it"},
+      {documents::kDocumentFormat.kind(), "winnow docs import takes it"},
+  };
+  for (const auto& [kind, taken_by] : others) {
+    if (begins_with(path, kind.beginning)) throw InputError(fmt::format("{} is {}: {}", path, kind.noun, taken_by));
+  }
+}
+
 void inspect(const InspectArguments& a) {
   if (!a.kept.file.empty()) return show_kept(a.kept);
   if (a.path.empty())
     throw UsageError("nothing to inspect: give a model, a saved cache, or what --dump-kept has written (--kept)");
+  refuse_other(a.path);
   const auto form = a.json ? OutputForm::json : OutputForm::text;
   is_saved(a.path) ? show_saved(a.path, form) : show_model(a.path, form);
 }
