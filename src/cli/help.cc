@@ -19,7 +19,7 @@ std::string default_of(const CLI::Option& option) {
 
 void say_default(CLI::Option& option) {
   const std::string& description = option.get_description();
-  if (takes_value(option) && !option.get_required() && description.find("(default: ") == std::string::npos)
+  if (takes_value(option) && !option.get_required() && description.find("default: ") == std::string::npos)
     option.description(fmt::format("{} (default: {})", description, default_of(option)));
   option.default_str("");  // which CLI11 would put before the description
 }

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "base/printable.h"
@@ -48,6 +51,17 @@ void set_signals() {
   std::signal(SIGXFSZ, SIG_IGN);  // so is a file that would become larger than the limit (ulimit -f)
 }
 
+/// The words after `winnow`, the last one first, as CLI11 takes them. `help COMMAND` stands for `COMMAND --help`.
+std::vector<std::string> command_words(int argc, char** argv) {
+  std::vector<std::string> out(argv + std::min(argc, 1), argv + argc);
+  if (!out.empty() && out.front() == "help") {
+    out.erase(out.begin());
+    out.emplace_back("--help");
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app("Runs language models on long inputs and keeps only the KV-cache entries that matter.", "winnow");
   app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
@@ -69,23 +83,27 @@ int run_command_line(int argc, char** argv) {
 #endif
   app.footer(  // after the commands, which would inherit it
       "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
-      "Each command has its own --help.");
+      "Each command has its own --help, which winnow help COMMAND prints, too.");
   say_defaults(app);
   if (argc > 1 && std::string_view(argv[1]) == kCompleteCommand) {
     std::fputs(completions(app, {argv + 2, argv + argc}).c_str(), stdout);
     return 0;
   }
   try {
-    app.parse(argc, argv);
+    app.parse(command_words(argc, argv));
     return 0;
   } catch (const CLI::CallForHelp&) {
+    if (const auto unknown = unknown_command(app); !unknown.empty()) return fail(kWrongUsage, unknown.c_str());
     std::fputs(app.help().c_str(), stdout);
     return 0;
   } catch (const CLI::CallForVersion&) {
     std::puts(app.version().c_str());
     return 0;
   } catch (const CLI::ParseError& error) {
-    if (argc == 1) std::fputs(app.help().c_str(), stderr);
+    if (const auto called = needs_command(app); !called.empty()) {
+      std::fputs(app.help().c_str(), stderr);
+      return fail(kWrongUsage, (called + " needs a command").c_str());
+    }
     const auto unexpected = unexpected_argument(app);
     return fail(kWrongUsage, unexpected.empty() ? error.what() : unexpected.c_str());
   } catch (const UsageError& error) {

@@ -30,10 +30,13 @@ Json method_json(const MethodInfo& m) {
   return {{"name", m.name}, {"summary", m.summary}, {"paper", m.paper}, {"parts", parts}, {"options", options}};
 }
 
+/// The parts of a wrapper are those of the method around which it goes: it has none of its own.
+std::string title_of(const MethodInfo& m) { return m.parts.empty() ? m.name + "(X)" : m.name; }
+
 std::string describe(const MethodInfo& m) {
-  std::string out = fmt::format("{}: {}\n", m.name, m.summary);
+  std::string out = fmt::format("{}: {}\n", title_of(m), m.summary);
   if (!m.paper.empty()) out += fmt::format("  {}\n", m.paper);
-  out += "\n";
+  if (!m.parts.empty()) out += "\n";
   for (const auto& part : m.parts) out += fmt::format("  {:<20} {}\n", part.place, part.text);
   if (!m.options.empty()) out += "\n  options\n";
   for (const auto& o : m.options)
@@ -43,9 +46,9 @@ std::string describe(const MethodInfo& m) {
 
 std::string list_of(const std::vector<MethodInfo>& methods) {
   std::size_t width = 0;
-  for (const auto& m : methods) width = std::max(width, m.name.size());
+  for (const auto& m : methods) width = std::max(width, title_of(m).size());
   std::string out;
-  for (const auto& m : methods) out += fmt::format("{:<{}}  {}\n", m.name, width, m.summary);
+  for (const auto& m : methods) out += fmt::format("{:<{}}  {}\n", title_of(m), width, m.summary);
   return out;
 }
 

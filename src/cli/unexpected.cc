@@ -47,19 +47,42 @@ std::string sentence(const CLI::App& command, const std::string& called, const s
   return fmt::format("there is no command {}: {}", argument, policy::suggest(argument, commands));
 }
 
+/// Where the words that the commands know end.
+struct Place {
+  const CLI::App* command;
+  std::string called;    ///< with the commands above it
+  std::string argument;  ///< the first that the command does not know; empty: it knows all
+};
+
+Place end_of_known(const CLI::App& app) {
+  Place out{&app, app.get_name(), {}};
+  for (;;) {
+    const auto left = out.command->remaining();
+    const auto first = std::find_if(left.begin(), left.end(), [](const auto& argument) { return argument != "--"; });
+    if (first != left.end()) out.argument = *first;
+    const auto parsed = out.command->get_subcommands();
+    if (!out.argument.empty() || parsed.empty()) return out;
+    out.command = parsed.front();
+    out.called += " " + out.command->get_name();
+  }
+}
+
 }  // namespace
 
 std::string unexpected_argument(const CLI::App& app) {
-  std::string called;
-  for (const CLI::App* command = &app; command != nullptr;) {
-    called += (called.empty() ? "" : " ") + command->get_name();
-    const auto left = command->remaining();
-    const auto first = std::find_if(left.begin(), left.end(), [](const auto& argument) { return argument != "--"; });
-    if (first != left.end()) return sentence(*command, called, *first);
-    const auto parsed = command->get_subcommands();
-    command = parsed.empty() ? nullptr : parsed.front();
-  }
-  return {};
+  const Place place = end_of_known(app);
+  return place.argument.empty() ? "" : sentence(*place.command, place.called, place.argument);
+}
+
+std::string unknown_command(const CLI::App& app) {
+  const Place place = end_of_known(app);
+  const bool is_name = !place.argument.empty() && !place.argument.starts_with('-');
+  return is_name && !names_of_commands(*place.command).empty() ? unexpected_argument(app) : "";
+}
+
+std::string needs_command(const CLI::App& app) {
+  const Place place = end_of_known(app);
+  return place.argument.empty() && place.command->get_require_subcommand_min() > 0 ? place.called : "";
 }
 
 }  // namespace winnow::cli

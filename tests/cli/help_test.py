@@ -58,6 +58,36 @@ def test_each_option_with_a_value_says_its_default(all_options):
     assert not any("default" in description for of_command in all_options.values() for names, (form, description) in of_command.items() if not form)
 
 
+def test_no_option_has_two_defaults(all_options):
+    for command, of_command in all_options.items():
+        for names, (_, description) in of_command.items():
+            assert description.count("(default: ") + description.count("; default: ") <= 1, (command, names, description)
+
+
+def test_help_is_a_command_too():
+    for command in ([], ["run"], ["docs"], ["docs", "add"], ["papers", "run"]):
+        assert said("help", *command) == said(*command, "--help")
+
+
+def refused(*arguments):
+    result = subprocess.run([WINNOW, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+    assert result.returncode == 2 and not result.stdout, (arguments, result)
+    return result.stderr
+
+
+def test_an_unknown_command_has_no_help():
+    for arguments in (["rum", "--help"], ["--help", "rum"], ["help", "rum"]):
+        assert refused(*arguments).startswith("winnow: there is no command rum: did you mean run?"), arguments
+    assert "there is no command lst: did you mean list?" in refused("docs", "lst", "--help")
+    assert said("run", "text.txt", "--help") == said("run", "--help"), "what is no place of a command does not hide the help"
+
+
+def test_a_command_that_needs_another_one_shows_its_help():
+    for command in ([], ["docs"]):
+        errors = refused(*command)
+        assert errors.startswith(said(*command, "--help")) and errors.splitlines()[-1] == f"winnow: {' '.join(['winnow', *command])} needs a command"
+
+
 DEFAULTS = {
     ("run", "--temp"): "0",
     ("run", "-n,--max-tokens"): "256",

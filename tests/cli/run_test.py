@@ -153,14 +153,17 @@ def test_it_says_in_words_what_is_kept(base):
 def test_methods_are_listed():
     assert {"full", "streaming-llm", "snapkv"} <= {m["name"] for m in json.loads(run("methods", "--json").stdout)}
     assert "window" in run("methods", "snapkv").stdout
+    listed = [line.split()[0] for line in run("methods").stdout.splitlines()]
+    assert {"kvzip", "kvzip(X)", "ada(X)"} <= set(listed) and len(set(listed)) == len(listed), "a wrapper is told from a method of its name"
 
 
-@pytest.mark.parametrize("name", ["quest", "snapkv", "ada", "pyramid(ada(h2o))"])
+@pytest.mark.parametrize("name", ["quest", "kvzip", "snapkv", "ada", "pyramid(ada(h2o))"])
 def test_json_says_of_a_method_what_text_says(name):
     """A preset and a wrapper may have the same name."""
     text = run("methods", name).stdout
     described = json.loads(run("methods", name, "--json").stdout)
-    assert [f"{m['name']}: {m['summary']}" for m in described] == re.findall(r"^\S.*", text, re.M)
+    titles = [f"{m['name']}{'' if m['parts'] else '(X)'}: {m['summary']}" for m in described]
+    assert titles == re.findall(r"^\S.*", text, re.M) and "\n\n\n" not in text
     options = [[o["name"], f"{o['effect']} (default {o['default']}; {o['range']})"] for m in described for o in m["options"]]
     parts = [[place, what] for m in described for place, what in m["parts"].items()]
     lines = [re.split(r"  +", line.strip(), maxsplit=1) for line in text.splitlines() if line.startswith("  ")]
