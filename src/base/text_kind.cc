@@ -57,6 +57,7 @@ std::string place_of(std::size_t at, std::string_view text) {
 
 /// By which of two neighbours is zero in most characters of a text without a byte order mark; null: neither.
 const char* utf16_without_mark(std::string_view text) {
+  if (text.size() % 2 != 0) return nullptr;
   const auto begin = text.substr(0, 256);
   std::size_t zeros[2] = {0, 0};
   for (std::size_t i = 0; i < begin.size(); ++i) zeros[i % 2] += begin[i] == '\0' ? 1 : 0;

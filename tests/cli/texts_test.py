@@ -31,6 +31,7 @@ ENCODINGS = {
     "Windows-1252": (f"\u201c{WORDS}\u201d".encode("cp1252"), ["byte 0 (line 1) is 0x93", "iconv -f WINDOWS-1252"]),
     "damaged": (WORDS.encode() + b"\xff" + WORDS.encode(), [f"byte {len(WORDS.encode())} (line 2) is 0xff", "iconv -c -f UTF-8"]),
     "zero": (b"some\0words", ["byte 4 (line 1) is zero"]),
+    "an odd number of bytes": (b"a\0b", ["no text", "byte 1 (line 1) is zero"]),
     "empty": (b"", ["is empty"]),
 }
 
