@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/counted.h"
+#include "base/log.h"
 #include "winnow/recommended.h"
 
 namespace winnow::cli {
@@ -31,6 +33,12 @@ std::string duration(double seconds) {
   const int minutes = static_cast<int>(seconds / 60);
   if (minutes < 2) return fmt::format("{:.0f} s", seconds);
   return minutes < 120 ? fmt::format("{} min", minutes) : fmt::format("{} h {} min", minutes / 60, minutes % 60);
+}
+
+void say_if_cut(const Generation& generation) {
+  const auto tokens = generation.tokens.size();
+  if (generation.finish == FinishReason::length && tokens > 0)
+    log().info("the answer was cut after {} (-n)", counted(tokens, "token"));
 }
 
 const char* where_it_ends(const Conversation& conversation) {

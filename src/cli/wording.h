@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "winnow/generate.h"
 #include "winnow/session.h"
 
 namespace winnow::cli {
@@ -20,6 +21,9 @@ double per_second(double count, double ms);
 
 /// "42 s", "12 min" or "3 h 20 min", for a person who waits.
 std::string duration(double seconds);
+
+/// Says on stderr that an answer was cut by -n, if it was.
+void say_if_cut(const Generation& generation);
 
 /// What may come next in a conversation, by the role of its last message.
 const char* where_it_ends(const Conversation& conversation);

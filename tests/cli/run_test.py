@@ -141,6 +141,13 @@ def test_a_dry_run_says_what_is_read_again(base):
     assert re.search(r"^[\d.]+ s or more until the answer, as the first \d+ tokens took [\d.]+ s$", run(*command).stdout, re.M)
 
 
+def test_a_cut_answer_is_named(base):
+    cut = run(*base, "-p", "some words", "-n", "3").stderr
+    assert "the answer was cut after 3 tokens (-n)\n" in cut and "after 1 token (-n)\n" in run(*base, "-p", "some words", "-n", "1").stderr, cut
+    for more in (["-n", "0"], ["-n", "3", "-q"], ["-n", "3", "--json"]):
+        assert "was cut" not in run(*base, "-p", "some words", *more).stderr, more
+
+
 def test_it_says_in_words_what_is_kept(base):
     prompt = "some words to read " * 8
     tokens = json.loads(run(*base, "-p", prompt, "--json").stdout)["tokens"]["prompt"]

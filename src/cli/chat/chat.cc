@@ -32,7 +32,6 @@ class ChatLoop {
       : chat_(session, conversation_of(options), options.cache, options.generate),
         state_{chat_, {}},
         audience_(audience),
-        max_tokens_(options.generate.max_tokens),
         lines_(audience == Audience::person ? edited_lines(typing_help_) : plain_lines()) {
     if (!options.load_kv.empty()) chat_.load(options.load_kv);
   }
@@ -96,16 +95,16 @@ class ChatLoop {
       throw;
     }
     write_stdout("\n");
-    const auto finish = state_.last->generation.finish;
-    if (finish == FinishReason::interrupted && audience_ == Audience::script) throw Interrupted("interrupted");
-    if (finish == FinishReason::length) log().info("the answer was cut after {} tokens (-n)", max_tokens_);
+    const auto& generation = state_.last->generation;
+    if (generation.finish == FinishReason::interrupted && audience_ == Audience::script)
+      throw Interrupted("interrupted");
+    say_if_cut(generation);
     chat_.compress_turn();
   }
 
   Chat chat_;
   ChatState state_;
   Audience audience_;
-  int max_tokens_;
   CommandHelp typing_help_;
   std::unique_ptr<LineReader> lines_;
   int number_ = 0;

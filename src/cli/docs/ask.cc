@@ -22,6 +22,7 @@
 #include "cli/progress.h"
 #include "cli/run/answering.h"
 #include "cli/run/report.h"
+#include "cli/wording.h"
 #include "documents/document_json.h"
 #include "winnow/error.h"
 
@@ -94,7 +95,10 @@ class Asking {
     a.read_tokens = static_cast<int>(tokens.size());
     warn_about_length(a.prompt_tokens);
     generate_answer(session_, asked.cache, asked.logits, options.generate, options.json ? OnAnswer() : write_stdout, a);
-    if (!options.json) write_stdout("\n");
+    if (!options.json) {
+      write_stdout("\n");
+      say_if_cut(a.generation);
+    }
     if (!options.quiet && !options.json) std::fputs(summary(asked, a).c_str(), stderr);
     kept_.push_back(documents::asked_json(asked));
     answers_.push_back(std::move(a));

@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "cli/run/answering.h"
 #include "cli/run/report.h"
+#include "cli/wording.h"
 #include "winnow/error.h"
 #include "winnow/forecast.h"
 
@@ -227,7 +228,10 @@ class Run {
     a.prefill_ms = prefill_ms;
     generate_answer(session_, start.caches.front(), start.logits.front(), options_.generate,
                     options_.json ? OnAnswer() : write_stdout, a);
-    if (!options_.json) write_stdout("\n");
+    if (!options_.json) {
+      write_stdout("\n");
+      say_if_cut(a.generation);
+    }
     if (!options_.quiet && !options_.json) std::fputs(summary(options_, a, load_ms_).c_str(), stderr);
     answers_.push_back(std::move(a));
   }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace winnow {
+
+/// A number with its noun, in the plural where it is not 1: `1 token`, `0 tokens`. The plural has an s at its end if
+/// none is given.
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view plural = {});
+
+}  // namespace winnow
