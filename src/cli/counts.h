@@ -2,11 +2,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <limits>
 
 namespace winnow::cli {
 
-/// For options that count something. CLI11's own checks name the largest double, with all its digits.
-inline CLI::Range counts_from(int least) { return {least, std::numeric_limits<int>::max()}; }
+/// For options that count something: a whole number from `least` on.
+CLI::Validator counts_from(int least);
+/// Whole numbers, and any numbers, in a range with its ends.
+CLI::Validator whole_number(int least, int most);
+CLI::Validator number(double least, double most);
 
 }  // namespace winnow::cli

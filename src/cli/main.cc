@@ -62,6 +62,14 @@ std::vector<std::string> command_words(int argc, char** argv) {
   return out;
 }
 
+/// CLI11's sentence, unless it is about a value that cannot be converted: of a number, of which it does not say so.
+std::string sentence_of(const CLI::ParseError& error) {
+  constexpr std::string_view kBegin = "Could not convert: ";
+  const std::string_view what = error.what();
+  if (!what.starts_with(kBegin)) return std::string(what);
+  return fmt::format("{} is no number that the option takes", what.substr(kBegin.size()));
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app("Runs language models on long inputs and keeps only the KV-cache entries that matter.", "winnow");
   app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
@@ -105,7 +113,7 @@ int run_command_line(int argc, char** argv) {
       return fail(kWrongUsage, (called + " needs a command").c_str());
     }
     const auto unexpected = unexpected_argument(app);
-    return fail(kWrongUsage, unexpected.empty() ? error.what() : unexpected.c_str());
+    return fail(kWrongUsage, (unexpected.empty() ? sentence_of(error) : unexpected).c_str());
   } catch (const UsageError& error) {
     return fail(kWrongUsage, error.what());
   } catch (const Interrupted&) {

@@ -28,9 +28,14 @@ constexpr Suffix kSuffixes[] = {{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 102
 
 constexpr double kMostAmount = 1e15;  // entries or bytes; far above any memory, exact in a double
 
-[[noreturn]] void refuse(std::string_view text, const char* why) {
+[[noreturn]] void refuse(std::string_view text, std::string_view why) {
   throw UsageError(fmt::format("the budget '{}' {}: give entries per KV head (512), a share (10%) or bytes (64MiB)",
                                brief(text), why));
+}
+
+bool is_word(std::string_view text) {
+  const auto is_letter = [](char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z'); };
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_letter);
 }
 
 }  // namespace
@@ -47,8 +52,10 @@ Budget Budget::parse(std::string_view text) {
   }
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
-    refuse(text, "is not a number");
+  const auto rest = digits.substr(static_cast<std::size_t>(end - digits.data()));
+  if (error == std::errc() && budget.unit_ == Unit::entries && is_word(rest))
+    refuse(text, fmt::format("has the unit '{}', and not %, KiB, MiB or GiB", brief(rest)));
+  if (error != std::errc() || !rest.empty() || !std::isfinite(value)) refuse(text, "is not a number");
   if (value <= 0) refuse(text, "is not above 0");
   if (budget.unit_ == Unit::percent && value > 100) refuse(text, "is over 100 %");
   if (budget.unit_ == Unit::entries && value != std::floor(value)) refuse(text, "is not a whole number of entries");

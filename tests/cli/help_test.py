@@ -75,6 +75,27 @@ def refused(*arguments):
     return result.stderr
 
 
+WRONG_NUMBERS = [
+    ("--max-tokens: abc is no whole number", "run", "-n", "abc"),
+    ("--max-tokens: 1.5 is no whole number", "run", "-n", "1.5"),
+    ("--max-tokens: -5 is less than 0", "run", "--max-tokens=-5"),
+    ("--max-tokens: 99999999999 is more than 2147483647", "run", "-n", "99999999999"),
+    ("--parallel: 0 is less than 1", "run", "--parallel", "0"),
+    ("--port: 65536 is not from 0 to 65535", "serve", "--port", "65536"),
+    ("--depth: x is no whole number", "eval", "--depth", "10,x"),
+    ("--min-fidelity: 98 is not from 0 to 1", "tune", "-f", "x", "--min-fidelity", "98"),
+    ("--min-fidelity: much is no number", "tune", "-f", "x", "--min-fidelity", "much"),
+    ("--top-k = abc is no number that the option takes", "run", "--top-k", "abc"),
+    ("--memory 64MB is no size: give bytes, or KiB, MiB or GiB", "serve", "-m", "x", "--memory", "64MB"),
+]
+
+
+@pytest.mark.parametrize("sentence, arguments", [pytest.param(sentence, arguments, id=" ".join(arguments)) for sentence, *arguments in WRONG_NUMBERS])
+def test_a_wrong_number_is_named(sentence, arguments):
+    errors = refused(*arguments)
+    assert errors.startswith(f"winnow: {sentence}") and errors.count("\n") == 1, errors
+
+
 def test_an_unknown_command_has_no_help():
     for arguments in (["rum", "--help"], ["--help", "rum"], ["help", "rum"]):
         assert refused(*arguments).startswith("winnow: there is no command rum: did you mean run?"), arguments

@@ -142,10 +142,11 @@ def test_a_dry_run_says_what_is_read_again(base):
 
 
 def test_a_cut_answer_is_named(base):
-    cut = run(*base, "-p", "some words", "-n", "3").stderr
-    assert "the answer was cut after 3 tokens (-n)\n" in cut and "after 1 token (-n)\n" in run(*base, "-p", "some words", "-n", "1").stderr, cut
+    command = [*base[: base.index("-n")], "--ignore-eos", "-p", "some words"]
+    cut = run(*command, "-n", "3").stderr
+    assert "the answer was cut after 3 tokens (-n)\n" in cut and "after 1 token (-n)\n" in run(*command, "-n", "1").stderr, cut
     for more in (["-n", "0"], ["-n", "3", "-q"], ["-n", "3", "--json"]):
-        assert "was cut" not in run(*base, "-p", "some words", *more).stderr, more
+        assert "was cut" not in run(*command, *more).stderr, more
 
 
 def test_it_says_in_words_what_is_kept(base):

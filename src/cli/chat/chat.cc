@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#include "base/log.h"
 #include "base/printable.h"
 #include "cli/chat/command_help.h"
 #include "cli/chat/line_reader.h"

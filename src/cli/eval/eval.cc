@@ -79,7 +79,7 @@ void add_eval_options(CLI::App& command, RawEval& r) {
           "--depth", r.task.depths,
           "percent of the prompt at which answers are hidden (niah, kv-retrieval; default: as docs/tasks.md has it)"),
       kNumbers)
-      ->check(CLI::Range(0, 100));
+      ->check(whole_number(0, 100));
   command.add_option("--split", r.split, "half of the needles, which have no text, word or wording in common")
       ->check(CLI::IsMember({"tuning", "test"}));
   as_split_list(

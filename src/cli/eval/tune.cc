@@ -55,7 +55,7 @@ void add_tune_options(CLI::App& command, RawTune& r) {
                   "your prompts: a JSON object a line with text and question (or input, or prompt)")
       ->required();
   command.add_option("--min-fidelity", r.least, "share of the full cache's greedy tokens that must stay the best ones")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number(0, 1));
   add_cache_lists(command, r.caches);
   command
       .add_option("--protocol", r.protocol,

@@ -49,7 +49,7 @@ void add_network_options(CLI::App& serve, RawServe& r) {
   auto& server = r.options.server;
   serve.add_option("--alias", server.alias, "what clients call the model (default: its file's name without .gguf)");
   serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, for this machine alone)");
-  serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(CLI::Range(0, 65535));
+  serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(whole_number(0, 65535));
   serve.add_option("--api-key", r.keys, "key that clients must send; may be given several times")
       ->envname("WINNOW_API_KEY");
   serve.add_option("--api-key-file", r.key_file, "file with a key on each line, or NAME:KEY; logs have the name");
