@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/cores.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "cli/counts.h"
 #include "cli/output.h"
@@ -106,8 +107,7 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
   if (a.threads_given->count() > 0 && a.threads < 1)
     throw UsageError(std::to_string(a.threads) + " threads cannot run anything: at least 1 is needed");
   if (a.threads > usable_cores())
-    log().warn("{0} threads share {1} core{2}: {1} would be faster", a.threads, usable_cores(),
-               usable_cores() == 1 ? "" : "s");
+    log().warn("{} threads share {}: {} would be faster", a.threads, counted(usable_cores(), "core"), usable_cores());
   o.session.threads = a.threads;
   if (a.precision == "bf16") o.session.precision = Precision::bf16;
   if (a.precision == "f32") o.session.precision = Precision::f32;

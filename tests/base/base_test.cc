@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/cpu.h"
 #include "base/format.h"
 #include "base/memory.h"
@@ -20,6 +21,14 @@
 
 namespace winnow {
 namespace {
+
+TEST(Counted, one_thing_is_singular) {
+  EXPECT_EQ(counted(0, "token"), "0 tokens");
+  EXPECT_EQ(counted(1, "token"), "1 token");
+  EXPECT_EQ(counted(21, "token"), "21 tokens");
+  EXPECT_EQ(counted(1, "entry", "entries"), "1 entry");
+  EXPECT_EQ(counted(2, "entry", "entries"), "2 entries");
+}
 
 #ifdef __linux__
 TEST(Cpu, agrees_with_what_the_kernel_lists) {

@@ -360,9 +360,11 @@ def test_what_run_has_saved_goes_on_in_chat(model, tmp_path):
     assert most < before and least == after > before, "read anew from the words that the file holds"
     assert run("--load-kv", f"{saved}.2", "-p", "why?").stdout
     assert "ends with an answer" in run("--load-kv", f"{saved}.2", code=1).stderr
+    assert ", 0 messages, " in subprocess.run([WINNOW, "inspect", saved], capture_output=True, text=True).stdout
     shown = json.loads(subprocess.run([WINNOW, "inspect", "--json", f"{saved}.2"], capture_output=True, text=True).stdout)
     assert shown["ends"] == "after an answer" and [m["content"] for m in shown["messages"] if m["role"] == "user"] == ["what?", "and?"] and shown["text_bytes"] == 190, shown
     whole = run("-f", text, "-p", "what?", "--save-kv", saved).stdout
+    assert ", 1 message, " in subprocess.run([WINNOW, "inspect", saved], capture_output=True, text=True).stdout
     answered = run("--load-kv", saved)
     assert answered.stdout == whole and "ends with a question" not in answered.stderr, "the question is answered"
     answers, errors = chat(["and?", "/stats"], *few, "--load-kv", saved)

@@ -133,7 +133,7 @@ def test_an_interrupted_run_says_once_how_to_go_on(work, expected, number):
     process.send_signal(number)
     said = process.communicate(timeout=60)[1]
     assert process.returncode != 0, said
-    counts = re.findall(f"{work}/{out} has ([0-9]+) records: winnow eval report {work}/{out} shows them, and the same command goes on", said)
+    counts = re.findall(f"{work}/{out} has ([0-9]+) records?: winnow eval report {work}/{out} shows them, and the same command goes on", said)
     assert len(counts) == 1 and said.count("the same command goes on") == 1, said
     each = [measured_by(work, out, i) for i in range(2)]
     # The other process may have been about to write its last group, of 5.

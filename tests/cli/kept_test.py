@@ -142,7 +142,7 @@ def test_a_file_of_an_earlier_version_is_checked_by_its_length(kept, text, model
         old = {key: value for key, value in json.load(file).items() if not key.startswith("text_")}
     written(f"{work}/old.json", json.dumps(old))
     taken = run("inspect", "--kept", f"{work}/old.json", "--text", text, "--raw", "-m", model)
-    assert "passages" in taken.stdout and re.search(rf"the \d+ tokens of {text} .* first of its {old['n_prompt']}", taken.stderr), taken.stderr
+    assert "passages" in taken.stdout and re.search(rf"{text} is taken for it, the first \d+ tokens of its {old['n_prompt']}", taken.stderr), taken.stderr
     longer = written(f"{work}/older.txt", "much more than was read " * 40)
     refused = run("inspect", "--kept", f"{work}/old.json", "--text", longer, "--raw", "-m", model, code=1)
     assert f"at {old['n_prompt']}" in refused.stderr, refused.stderr

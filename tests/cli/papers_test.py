@@ -253,7 +253,8 @@ def test_an_interrupted_run_says_how_to_go_on(work, model):
     path = f"{work}/stopped/records.jsonl"
     said = stopped("stopped", 40, 8, lambda: os.path.exists(path) and os.path.getsize(path) > 0)
     count = len(records(work, "stopped"))
-    assert f"{work}/stopped has {count} records: winnow papers report {work}/stopped shows them, and the same command goes on" in said, said
+    counted = "1 record" if count == 1 else f"{count} records"
+    assert f"{work}/stopped has {counted}: winnow papers report {work}/stopped shows them, and the same command goes on" in said, said
     said = stopped("unmeasured", 150, 1, lambda: True)
     assert "nothing was measured yet; the same command goes on" in said and not records(work, "unmeasured"), said
 

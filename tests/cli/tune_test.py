@@ -109,7 +109,7 @@ def test_lines_that_are_no_prompts_are_counted(work, base, model):
     assert not os.path.exists(f"{work}/of-text")
     prompts = write_prompts(f"{work}/bad.jsonl", *[[]] * 7)
     errors = run(work, "tune", "-m", model, "-f", prompts, "--raw", "--threads", "1", *METHODS, "--min-fidelity", "0").stderr
-    assert errors.count("bad.jsonl line ") == 5 and f"7 lines of {prompts} are no prompts and do not count" in errors, errors
+    assert errors.count("bad.jsonl line ") == 5 and f"7 lines of {prompts} are no prompts, and not counted (the first 5 are named above)" in errors, errors
 
 
 def test_refusals(work, base, model):

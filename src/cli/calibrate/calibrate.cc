@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "cli/arguments.h"
@@ -35,10 +36,10 @@ struct CalibrateArguments {
 std::string told_model(const Calibrated& c, const std::string& path, double seconds) {
   const double sum = std::accumulate(c.explained.begin(), c.explained.end(), 0.0);
   return fmt::format(
-      "{}: {}, from {} tokens in {} passages, {:.0f} s; what enters a layer explains {:.0f} % of the variance of the "
-      "scores there (log), the mean over {} layers\n",
-      path, format_bytes(std::filesystem::file_size(path)), c.tokens, c.passages, seconds,
-      100 * sum / static_cast<double>(c.explained.size()), c.explained.size());
+      "{}: {}, from {} in {}, {:.0f} s; what enters a layer explains {:.0f} % of the variance of the "
+      "scores there (log), the mean over {}\n",
+      path, format_bytes(std::filesystem::file_size(path)), counted(c.tokens, "token"), counted(c.passages, "passage"),
+      seconds, 100 * sum / static_cast<double>(c.explained.size()), counted(c.explained.size(), "layer"));
 }
 
 void run_calibrate(CalibrateArguments& a) {

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/chat/chat.h"
@@ -47,8 +48,8 @@ AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
 
 std::string speed(const Reply& reply) {
   const auto answered = reply.generation.tokens.size();
-  return fmt::format("last line: {} tokens read at {:.0f} t/s, {} answered at {:.1f} t/s\n", reply.tokens_read,
-                     per_second(reply.tokens_read, reply.read_ms), answered,
+  return fmt::format("last line: {} read at {:.0f} t/s, {} answered at {:.1f} t/s\n",
+                     counted(reply.tokens_read, "token"), per_second(reply.tokens_read, reply.read_ms), answered,
                      per_second(static_cast<double>(answered), reply.answer_ms));
 }
 
@@ -56,10 +57,9 @@ AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
   const auto stats = state.chat.stats();
   std::string text = fmt::format("{}\n", described_in_full(state.chat.cache_options()));
   if (stats) {
-    text += fmt::format(
-        "{} tokens seen, entries per head: {} min, {:.1f} mean, {} max\n{} held of {} for a full f16 cache\n",
-        stats->tokens_seen, stats->entries_min, stats->entries_per_head_mean, stats->entries_max,
-        format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
+    text += fmt::format("{} seen, entries per head: {} min, {:.1f} mean, {} max\n{} held of {} for a full f16 cache\n",
+                        counted(stats->tokens_seen, "token"), stats->entries_min, stats->entries_per_head_mean,
+                        stats->entries_max, format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
   } else {
     text += fmt::format("nothing is cached: your next line reads the {} tokens before it, too\n", state.chat.unread());
   }
@@ -138,7 +138,8 @@ Spec endless_spec(const std::string& text) {
 }
 
 std::string resumed(const Chat& chat) {
-  return fmt::format("{} tokens, read with {}", chat.stats()->tokens_seen, described_in_full(chat.cache_options()));
+  return fmt::format("{}, read with {}", counted(chat.stats()->tokens_seen, "token"),
+                     described_in_full(chat.cache_options()));
 }
 
 AfterCommand run_chat_command(const std::string& line, ChatState& state) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/counted.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -55,8 +56,8 @@ std::string line(const AddedDocument& added) {
   const std::string times = added.was_read
                                 ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms)
                                 : "was there already";
-  return fmt::format("{} {}: {} tokens, {}, {}; {}\n", documents::name_of(added.outcome), printable(d.name), d.tokens,
-                     described(d.cache), format_bytes(d.bytes), times);
+  return fmt::format("{} {}: {}, {}, {}; {}\n", documents::name_of(added.outcome), printable(d.name),
+                     counted(d.tokens, "token"), described(d.cache), format_bytes(d.bytes), times);
 }
 
 /// A document that cannot be added is reported, and the others are added.
@@ -85,7 +86,8 @@ void add_all(const AddArguments& a) {
     }
   }
   if (a.json) write_json({{"store", store.where()}, {"documents", std::move(all)}});
-  if (failed > 0) throw InputError(fmt::format("{} of {} documents could not be added", failed, names.size()));
+  if (failed > 0)
+    throw InputError(fmt::format("{} of {} could not be added", failed, counted(names.size(), "document")));
 }
 
 }  // namespace

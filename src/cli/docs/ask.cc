@@ -10,6 +10,7 @@
 
 #include "base/as_size.h"
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "cli/arguments.h"
@@ -125,11 +126,12 @@ class Asking {
     for (const auto& stage : asked.stages)
       stages += fmt::format("{}{} {:.0f}", stages.empty() ? "" : ", ", stage.name, stage.seconds * 1e3);
     return fmt::format(
-        "{} over {} documents of {} tokens: {:.1f} % of the entries kept, {:.1f} % recomputed, {} held of {} full\n"
-        "first token {:.0f} ms ({}) · {} tokens at {:.1f} t/s\n",
-        how_.method.print(), documents_.size(), asked.document_tokens, 100 * asked.sequence_ratio,
-        100 * asked.recompute_ratio, format_bytes(a.after_prefill.bytes_held), format_bytes(a.after_prefill.bytes_full),
-        a.first_token_ms, stages, a.generation.tokens.size(), a.decode_ms > 0 ? a.decoded() * 1e3 / a.decode_ms : 0);
+        "{} over {} of {}: {:.1f} % of the entries kept, {:.1f} % recomputed, {} held of {} full\n"
+        "first token {:.0f} ms ({}) · {} at {:.1f} t/s\n",
+        how_.method.print(), counted(documents_.size(), "document"), counted(asked.document_tokens, "token"),
+        100 * asked.sequence_ratio, 100 * asked.recompute_ratio, format_bytes(a.after_prefill.bytes_held),
+        format_bytes(a.after_prefill.bytes_full), a.first_token_ms, stages,
+        counted(a.generation.tokens.size(), "token"), a.decode_ms > 0 ? a.decoded() * 1e3 / a.decode_ms : 0);
   }
 
   Json whole_record() const {

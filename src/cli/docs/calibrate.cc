@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "cli/docs/docs.h"
 #include "cli/docs/json.h"
 #include "cli/docs/options.h"
@@ -40,13 +41,13 @@ std::string told_documents(const Calibration& c, std::size_t documents) {
   for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);
   const bool none = std::ranges::count(c.scores, 0) == static_cast<std::ptrdiff_t>(c.scores.size());
   return fmt::format(
-      "{} documents, of which {} are long enough to count. For each of {} layers, the number of documents in which it "
+      "{}, of which {} long enough to count. For each of {}, the number of documents in which it "
       "finds the most important block:\n"
       "{}\n"
       "Ask with --method samkv:deciding={}{}\n"
       "{}",
-      documents, c.long_enough, c.scores.size(), scores, c.deciding,
-      none ? ", the paper's share of the layers, as without a calibration" : "", told_exponents(c));
+      counted(documents, "document"), counted(c.long_enough, "is", "are"), counted(c.scores.size(), "layer"), scores,
+      c.deciding, none ? ", the paper's share of the layers, as without a calibration" : "", told_exponents(c));
 }
 
 void calibrate_documents(const DocsCalibrateArguments& a) {

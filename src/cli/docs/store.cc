@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/docs/docs.h"
@@ -65,12 +66,13 @@ void show_document(const StoreArguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const DocumentInfo d = store.info(a.names.front());
   if (a.json) return write_json(documents::document_json(d));
-  show(fmt::format(
-      "{}\n  {} tokens, {}, {} in {}\n  read by {} ({}, hash {:016x}), {} layers\n  content {}\n  added "
-      "{}, used {}{}\n",
-      printable(d.name), d.tokens, described(d.cache), format_bytes(d.bytes), store.where(),
-      d.model_name.empty() ? "unnamed" : brief(d.model_name), brief(d.model_arch), d.model_hash, d.n_layer, d.id,
-      documents::utc(d.added), documents::utc(d.used), d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
+  show(
+      fmt::format("{}\n  {}, {}, {} in {}\n  read by {} ({}, hash {:016x}), {}\n  content {}\n  added "
+                  "{}, used {}{}\n",
+                  printable(d.name), counted(d.tokens, "token"), described(d.cache), format_bytes(d.bytes),
+                  store.where(), d.model_name.empty() ? "unnamed" : brief(d.model_name), brief(d.model_arch),
+                  d.model_hash, counted(d.n_layer, "layer"), d.id, documents::utc(d.added), documents::utc(d.used),
+                  d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
 }
 
 /// Shows the share that is done, on a terminal.
@@ -93,9 +95,10 @@ void verify(const StoreArguments& a) {
   } else {
     for (const auto& damage : damages) show(printable(damage.what) + "\n");
     if (damages.empty())
-      show(fmt::format("{} documents in {}: all checksums hold\n", store.list().size(), store.where()));
+      show(fmt::format("{} in {}: all checksums hold\n", counted(store.list().size(), "document"), store.where()));
   }
-  if (!damages.empty()) throw InputError(fmt::format("{} things are damaged in {}", damages.size(), store.where()));
+  if (!damages.empty())
+    throw InputError(fmt::format("{} damaged in {}", counted(damages.size(), "thing is", "things are"), store.where()));
 }
 
 void gc(const StoreArguments& a) {
@@ -117,7 +120,7 @@ void import(const StoreArguments& a) {
   auto store = open_store(a, MissingStore::is_created);
   const auto added = store.import_from(a.file, a.as);
   if (a.json) return write_json(documents::document_json(added.info));
-  show(fmt::format("{}: {} tokens, {}\n", printable(added.info.name), added.info.tokens,
+  show(fmt::format("{}: {}, {}\n", printable(added.info.name), counted(added.info.tokens, "token"),
                    format_bytes(added.info.bytes)));
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/shell.h"
 #include "cli/eval/progress.h"
@@ -21,8 +22,8 @@ namespace {
 
 void say_repairs(const std::string& folder, const eval::Repairs& repairs) {
   if (repairs.cut_lines + repairs.partial_groups > 0)
-    log().warn("{}: {} cut line, {} groups without all their records: measured again", folder, repairs.cut_lines,
-               repairs.partial_groups);
+    log().warn("{}: {}, {} without all their records: measured again", folder, counted(repairs.cut_lines, "cut line"),
+               counted(repairs.partial_groups, "group"));
 }
 
 void say_unmarked(const std::string& folder) {
@@ -77,8 +78,8 @@ void without_template(std::span<eval::Task> tasks) {
 
 void Failures::check() const {
   if (samples + lines.count() > 0)
-    throw InputError(fmt::format("{} samples could not be measured and {} lines were no samples{}", samples,
-                                 lines.count(), lines.named()));
+    throw InputError(fmt::format("{} could not be measured and {} no sample{}", counted(samples, "sample"),
+                                 counted(lines.count(), "line was", "lines were"), lines.named()));
 }
 
 void report_lines(const Ranks& ranks, eval::TaskOptions& options, Failures& failures) {
@@ -133,7 +134,8 @@ void Measuring::say_how_to_go_on() const {
   if (count == 0) {
     log().info("nothing was measured yet; the same command goes on");
   } else {
-    log().info("{0} has {1} records: {2} {0} shows them, and the same command goes on", folder_, count, report_);
+    log().info("{0} has {1}: {2} {0} shows them, and the same command goes on", folder_, counted(count, "record"),
+               report_);
   }
 }
 
@@ -144,7 +146,7 @@ void Measuring::say_outlook(const Model& model, std::span<const eval::Evaluation
   for (const auto& record : eval::repaired_process_records(folder_, hash_)) known.insert(record.key);
   eval::check_prompts(model, evaluations, known);
   const auto out = eval::outlook(evaluations, known);
-  log().info("{} samples, {} records to measure, {} known", out.samples, out.records, out.known);
+  log().info("{}, {} to measure, {} known", counted(out.samples, "sample"), counted(out.records, "record"), out.known);
 }
 
 void Measuring::run(Session& session, std::span<eval::Evaluation> evaluations) {
@@ -163,9 +165,10 @@ int Measuring::end() {
   const auto all = of_all(ranks_, sum_);
   if (!records_) return 0;
   end_eval_progress();
-  log().info("{} groups measured, {} known before, {} failed; {:.1f} s, {:.0f} % of it in the model; {} records in all",
-             all.measured, all.known, all.failed, all.seconds,
-             all.seconds > 0 ? 100 * all.model_seconds / all.seconds : 0.0, records_->records().size());
+  log().info("{} measured, {} known before, {} failed; {:.1f} s, {:.0f} % of it in the model; {} in all",
+             counted(all.measured, "group"), all.known, all.failed, all.seconds,
+             all.seconds > 0 ? 100 * all.model_seconds / all.seconds : 0.0,
+             counted(records_->records().size(), "record"));
   return all.failed;
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/eval/records.h"
@@ -94,7 +95,8 @@ void merge(const RawReport& r) {
       std::find_if(shards.begin(), shards.end(), [](const Samples& samples) { return !samples.empty(); });
   eval::RecordFile out(r.output, filled->front().front().front().model_hash);
   if (!out.records().empty())
-    throw UsageError(fmt::format("{} has {} records: merge into a new folder", r.output, out.records().size()));
+    throw UsageError(
+        fmt::format("{} has {}: merge into a new folder", r.output, counted(out.records().size(), "record")));
   std::set<std::string> known;
   for (std::size_t i = 0; i < most; ++i) {
     for (const auto& samples : shards) {
@@ -104,7 +106,7 @@ void merge(const RawReport& r) {
       }
     }
   }
-  log().info("{} records of {} folders in {}", out.records().size(), r.folders.size(), r.output);
+  log().info("{} of {} in {}", counted(out.records().size(), "record"), counted(r.folders.size(), "folder"), r.output);
 }
 
 using Scores = std::map<eval::Key, double>;

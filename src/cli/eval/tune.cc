@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/shell.h"
 #include "cli/arguments.h"
@@ -185,10 +186,12 @@ void run_tune(RawTune& r) {
   const auto trials = eval::trials_of(*model, evaluation, records.records());
   if (trials.empty()) throw InputError(fmt::format("none of the {} prompts could be measured", outcome.failed));
   const auto chosen = eval::cheapest(trials, r.least);
-  if (outcome.failed > 0) log().warn("{} prompts could not be measured and do not count", outcome.failed);
+  if (outcome.failed > 0)
+    log().warn("{} could not be measured and {} not count", counted(outcome.failed, "prompt"),
+               outcome.failed == 1 ? "does" : "do");
   if (r.bad_lines.count() > 0)
-    log().warn("{} lines of {} are no prompts and do not count{}", r.bad_lines.count(), r.options.file,
-               r.bad_lines.named());
+    log().warn("{} of {} {}, and not counted{}", counted(r.bad_lines.count(), "line"), r.options.file,
+               r.bad_lines.count() == 1 ? "is no prompt" : "are no prompts", r.bad_lines.named());
   print(r, trials, chosen);
   if (!chosen) fail_fidelity(r, trials);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "cli/inspect/inspect.h"
 
 namespace winnow::cli {
@@ -23,8 +24,8 @@ std::string heads_of(std::vector<LayerInfo> layers, const std::string& equal) {
   for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
     if (std::find(layers.begin(), layer, *layer) != layer) continue;
     const auto count = std::count(layers.begin(), layers.end(), *layer);
-    out += fmt::format("{}{} layer{} of {} query heads on {} KV heads of {} dimensions", out.empty() ? "" : ", ", count,
-                       count == 1 ? "" : "s", layer->n_head, layer->n_head_kv, layer->head_dim);
+    out += fmt::format("{}{} of {} query heads on {} KV heads of {} dimensions", out.empty() ? "" : ", ",
+                       counted(count, "layer"), layer->n_head, layer->n_head_kv, layer->head_dim);
   }
   return out;
 }

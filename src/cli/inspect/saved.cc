@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/as_size.h"
+#include "base/counted.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/inspect/inspect.h"
@@ -57,16 +58,18 @@ void show_saved(const std::string& path, OutputForm form) {
   if (form == OutputForm::json) {
     show_json(saved_json(s));
   } else {
-    show(fmt::format(
-        "{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {}\n"
-        "  a text of {}, {} messages, {} prompt, ends {}\n"
-        "  {:.1f} of {} tokens per head ({} to {}), {}; checksums {}\n",
-        s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : brief(s.model_name),
-        brief(s.model_arch), s.model_hash,
-        heads_of(s.layers, fmt::format("{} layers, {} KV heads of {} dimensions", s.n_layer, s.n_head_kv, s.head_dim)),
-        format_bytes(conversation.text.size()), conversation.messages.size(), name_of(conversation.format),
-        where_it_ends(conversation), s.entries_per_head_mean, s.tokens_seen, s.entries_min, s.entries_max,
-        format_bytes(s.bytes), s.damage.empty() ? "hold" : "do not hold"));
+    show(
+        fmt::format("{}\n  a saved cache, format version {}: {}\n  of {} ({}, hash {:016x}): {}\n"
+                    "  a text of {}, {}, {} prompt, ends {}\n"
+                    "  {:.1f} of {} per head ({} to {}), {}; checksums {}\n",
+                    s.path, s.version, described(s.cache), s.model_name.empty() ? "unnamed" : brief(s.model_name),
+                    brief(s.model_arch), s.model_hash,
+                    heads_of(s.layers, fmt::format("{}, {} of {} dimensions", counted(s.n_layer, "layer"),
+                                                   counted(s.n_head_kv, "KV head"), s.head_dim)),
+                    format_bytes(conversation.text.size()), counted(conversation.messages.size(), "message"),
+                    name_of(conversation.format), where_it_ends(conversation), s.entries_per_head_mean,
+                    counted(s.tokens_seen, "token"), s.entries_min, s.entries_max, format_bytes(s.bytes),
+                    s.damage.empty() ? "hold" : "do not hold"));
   }
   if (!s.damage.empty()) throw InputError(s.damage);
 }

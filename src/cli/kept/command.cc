@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "base/as_size.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "cli/kept/passages.h"
 #include "cli/kept/picture.h"
@@ -36,15 +37,15 @@ void check_same(const Kept& kept, const TextIdentity& text, const KeptOptions& o
                                  options.file, kept.n_prompt, kOther));
   }
   if (!kept.text) {
-    log().warn("{} does not tell its text: the {} tokens of {} are taken for the first of its {}", options.file,
-               text.tokens, options.text, kept.n_prompt);
+    log().warn("{} does not tell its text: {} is taken for it, the first {} of its {}", options.file, options.text,
+               counted(text.tokens, "token"), kept.n_prompt);
   } else if (kept.text->tokens == 0) {
-    throw InputError(fmt::format("{} was kept of a question without a text, {} has {} tokens", options.file,
-                                 options.text, text.tokens));
+    throw InputError(fmt::format("{} was kept of a question without a text, {} has {}", options.file, options.text,
+                                 counted(text.tokens, "token")));
   } else if (*kept.text != text) {
-    throw InputError(fmt::format("{} was kept of {} tokens with the hash {}, {} gives {} with the hash {}: {}",
-                                 options.file, kept.text->tokens, kept.text->hash, options.text, text.tokens, text.hash,
-                                 kOther));
+    throw InputError(fmt::format("{} was kept of {} with the hash {}, {} gives {} with the hash {}: {}", options.file,
+                                 counted(kept.text->tokens, "token"), kept.text->hash, options.text, text.tokens,
+                                 text.hash, kOther));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/as_size.h"
+#include "base/counted.h"
 
 namespace winnow::cli {
 
@@ -67,9 +68,8 @@ std::vector<KeptPassage> best_passages(const Kept& kept, const TextTokens& text,
 }
 
 std::string list(const std::vector<KeptPassage>& passages) {
-  std::string out =
-      fmt::format("\npassages of {} tokens that most heads keep (share of their entries, position, words):\n",
-                  passages.empty() ? kTokens : passages.front().tokens);
+  std::string out = fmt::format("\npassages of {} that most heads keep (share of their entries, position, words):\n",
+                                counted(passages.empty() ? kTokens : passages.front().tokens, "token"));
   for (const auto& p : passages) out += fmt::format("{:5.1f} % {:>7}  {}\n", 100 * p.share, p.first, one_line(p.words));
   return out;
 }

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/as_size.h"
+#include "base/counted.h"
 
 namespace winnow::cli {
 
@@ -49,9 +50,9 @@ std::string head_line(const Kept& kept) {
     }
   }
   const double mean = static_cast<double>(kept.entries()) / static_cast<double>(lanes);
-  return fmt::format("{}: {} tokens, {:.1f} entries per head ({} to {}), {:.1f} % kept in {} layer{} of {} KV heads\n",
-                     kept.spec.empty() ? "unnamed" : kept.spec, kept.n_prompt, mean, least, most,
-                     100 * mean / kept.n_prompt, chosen.size(), chosen.size() == 1 ? "" : "s", kept.heads());
+  return fmt::format("{}: {}, {:.1f} entries per head ({} to {}), {:.1f} % kept in {} of {}\n",
+                     kept.spec.empty() ? "unnamed" : kept.spec, counted(kept.n_prompt, "token"), mean, least, most,
+                     100 * mean / kept.n_prompt, counted(chosen.size(), "layer"), counted(kept.heads(), "KV head"));
 }
 
 /// What stands at the end of a row, seven columns wide.

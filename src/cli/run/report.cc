@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/format.h"
 #include "base/process_memory.h"
 #include "cli/wording.h"
@@ -68,11 +69,11 @@ Json answer_json(const RunOptions& options, const Model& model, const Answer& a)
 
 /// Says how much of a prompt is kept.
 std::string kept_words(const CacheStats& stats, int prompt) {
-  if (stats.entries_min >= prompt) return fmt::format("all {} tokens kept", prompt);
+  if (stats.entries_min >= prompt) return fmt::format("all {} kept", counted(prompt, "token"));
   if (stats.entries_min == stats.entries_max)
-    return fmt::format("{} of {} tokens kept in each head", stats.entries_min, prompt);
-  return fmt::format("{:.0f} of {} tokens kept per head, {} to {} by head", stats.entries_per_head_mean, prompt,
-                     stats.entries_min, stats.entries_max);
+    return fmt::format("{} of {} kept in each head", stats.entries_min, counted(prompt, "token"));
+  return fmt::format("{:.0f} of {} kept per head, {} to {} by head", stats.entries_per_head_mean,
+                     counted(prompt, "token"), stats.entries_min, stats.entries_max);
 }
 
 }  // namespace
@@ -112,29 +113,30 @@ std::string forecast_lines(const Forecast& told, std::int64_t tokens, std::size_
   const std::string again =
       told.rows > tokens ? fmt::format(", {} with further readings and repetitions", told.rows) : "";
   return fmt::format(
-      "reads {} tokens{}\n"
+      "reads {}{}\n"
       "at most {} at the peak, about {} with the weights\n"
-      "{:.1f} s or more until the answer, as the first {} tokens took {:.2f} s\n",
-      tokens, again, format_bytes(told.peak_bytes), format_bytes(process), told.read_ms() / 1000, told.measured_tokens,
-      told.measured_ms / 1000);
+      "{:.1f} s or more until the answer, as the first {} took {:.2f} s\n",
+      counted(tokens, "token"), again, format_bytes(told.peak_bytes), format_bytes(process), told.read_ms() / 1000,
+      counted(told.measured_tokens, "token"), told.measured_ms / 1000);
 }
 
 std::string summary(const RunOptions& options, const Answer& a, double load_ms) {
   const auto& c = a.after_prefill;
   return fmt::format(
       "{}, {} in place of the full cache's {} ({:.1f} %), {} at the peak, {} with the weights\n"
-      "load {:.0f} ms · prefill {} tokens {:.0f} t/s · first token {:.0f} ms · decode {} tokens {:.1f} t/s · {}{}\n",
+      "load {:.0f} ms · prefill {} {:.0f} t/s · first token {:.0f} ms · decode {} {:.1f} t/s · {}{}\n",
       kept_words(c, a.prompt_tokens), format_bytes(c.bytes_held), format_bytes(c.bytes_full),
       c.bytes_full > 0 ? 100.0 * static_cast<double>(c.bytes_held) / static_cast<double>(c.bytes_full) : 0.0,
-      format_bytes(a.memory_at_end.peak), format_bytes(peak_resident_bytes()), load_ms, a.read_tokens,
-      per_second(a.read_tokens, a.prefill_ms), a.first_token_ms, a.generation.tokens.size(),
+      format_bytes(a.memory_at_end.peak), format_bytes(peak_resident_bytes()), load_ms, counted(a.read_tokens, "token"),
+      per_second(a.read_tokens, a.prefill_ms), a.first_token_ms, counted(a.generation.tokens.size(), "token"),
       per_second(a.decoded(), a.decode_ms), options.cache.spec.print(),
       options.cache.budget ? " @ " + options.cache.budget->print() : "");
 }
 
 std::string saved_line(const std::string& path, std::size_t bytes, const CacheStats& stats) {
-  return fmt::format("saved {}: {}, {:.0f} of {} tokens per head ({} to {})\n", path, format_bytes(bytes),
-                     stats.entries_per_head_mean, stats.tokens_seen, stats.entries_min, stats.entries_max);
+  return fmt::format("saved {}: {}, {:.0f} of {} per head ({} to {})\n", path, format_bytes(bytes),
+                     stats.entries_per_head_mean, counted(stats.tokens_seen, "token"), stats.entries_min,
+                     stats.entries_max);
 }
 
 std::string kept_json(const ModelInfo& model, const Cache& cache, int prompt_tokens, const TextIdentity& text) {

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/counted.h"
 #include "eval/report/drawn_page.h"
 #include "eval/report/figures.h"
 #include "eval/report/gnuplot.h"
@@ -32,9 +33,9 @@ std::string page_head(const std::vector<Record>& records, const std::vector<std:
   }
   std::string out = fmt::format(
       "<h1>Evaluation of KV-cache methods</h1>\n"
-      "<p>{} records of {} samples; {} {}; from {}; written by winnow {}.</p>\n<nav>",
-      records.size(), samples.size(), models.size() == 1 ? "model" : "models", escaped(listed(models)),
-      escaped(listed({folders.begin(), folders.end()})), kVersion);
+      "<p>{} of {}; {} {}; from {}; written by winnow {}.</p>\n<nav>",
+      counted(records.size(), "record"), counted(samples.size(), "sample"), models.size() == 1 ? "model" : "models",
+      escaped(listed(models)), escaped(listed({folders.begin(), folders.end()})), kVersion);
   for (const auto& summary : summaries) out += fmt::format("<a href=\"#{0}\">{0}</a> ", escaped(summary.protocol));
   return out + "</nav>\n";
 }

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "base/counted.h"
 #include "eval/report/grid.h"
 #include "eval/report/quantity.h"
 #include "winnow/recommended.h"
@@ -80,14 +81,14 @@ std::string csv_line(const Summary& summary, const MethodKey& method, const Colu
 
 std::string beyond_note(const Summary& summary) {
   if (summary.beyond_context == 0) return "";
-  return fmt::format("{} records are of prompts that are longer, with their answers, than the model's context.",
-                     summary.beyond_context);
+  return fmt::format("{} of prompts that are longer, with their answers, than the model's context.",
+                     counted(summary.beyond_context, "record is", "records are"));
 }
 
 std::vector<std::string> skipped_notes(const Summary& summary) {
   std::vector<std::string> out;
   for (const auto& [why, records, same] : summary.skipped)
-    out.push_back(fmt::format("{} record{} skipped{}: {}", records, records == 1 ? " was" : "s were",
+    out.push_back(fmt::format("{} skipped{}: {}", counted(records, "record was", "records were"),
                               same ? "" : ", such as this", why));
   return out;
 }
