@@ -75,7 +75,7 @@ Method drafted_by(const Method& drafter, const Options& options) {
 Wrapper lookahead() {
   return {
       .name = "lookahead",
-      .summary = "lookahead(X): what the prompt's last queries and those of a draft from X's cache attend to",
+      .summary = "what the prompt's last queries and those of a draft from X's cache attend to",
       .paper = "Wang et al. 2025, Lookahead Q-Cache: Achieving More Consistent KV Cache Eviction via Pseudo Query",
       .options = {{"draft", Option::Integer{8, 1, 1024}, "tokens that X's cache generates"},
                   {"window", Option::Integer{8, 1, 65536},

@@ -91,7 +91,7 @@ void share_over_model(Method& method) {
 
 Wrapper ada() {
   return {.name = "ada",
-          .summary = "ada(X): heads share a layer's budget by need",
+          .summary = "heads share a layer's budget by need",
           .paper =
               "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM "
               "Inference",
@@ -113,7 +113,7 @@ Wrapper ada() {
 
 Wrapper pyramid() {
   return {.name = "pyramid",
-          .summary = "pyramid(X): the budget falls from the first layer to the last",
+          .summary = "the budget falls from the first layer to the last",
           .paper = "Cai et al. 2024, PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
           .options = {pyramid_option()},
           .apply = [](const Method& inner, const Options& options) {
@@ -133,7 +133,7 @@ Wrapper pyramid() {
 Wrapper chunk() {
   return {
       .name = "chunk",
-      .summary = "chunk(X): whole chunks of consecutive positions are kept",
+      .summary = "whole chunks of consecutive positions are kept",
       .paper =
           "Liu et al. 2025, ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference",
       .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"}, per_option("chunks")},
@@ -145,7 +145,7 @@ Wrapper chunk() {
 Wrapper span() {
   return {
       .name = "span",
-      .summary = "span(X): words around the best entries are kept",
+      .summary = "words around the best entries are kept",
       .paper = "winnow's own",
       .options = {{"before", Option::Number{0.7, 0, 1}, "share of a score that is left with each entry further back"},
                   {"after", Option::Number{0.92, 0, 1}, "the same with each entry further on"},
@@ -163,7 +163,7 @@ Wrapper span() {
 Wrapper critical() {
   return {
       .name = "critical",
-      .summary = "critical(X): a part of the budget goes by what values add to the layer's output, too",
+      .summary = "a part of the budget goes by what values add to the layer's output, too",
       .paper = "Feng et al. 2025, Identify Critical KV Cache in LLM Inference from an Output Perturbation Perspective",
       .options = critical_options(),
       .apply = [](const Method& inner, const Options& options) {
@@ -182,7 +182,7 @@ Wrapper critical() {
 
 Wrapper refit() {
   return {.name = "refit",
-          .summary = "refit(X): what is kept gets values by which the last queries see what they saw",
+          .summary = "what is kept gets values by which the last queries see what they saw",
           .paper = "Zweiger et al. 2026, Fast KV Compaction via Attention Matching",
           .options = refit_options(),
           .apply = [](const Method& inner, const Options& options) {
@@ -200,7 +200,7 @@ Wrapper refit() {
 
 Wrapper decoding() {
   return {.name = "decoding",
-          .summary = "decoding(X): evicts at every decode step, too, by scores that fade",
+          .summary = "evicts at every decode step, too, by scores that fade",
           .paper = "winnow's own",
           .options = decoding_options(),
           .apply = [](const Method& inner, const Options& options) {
@@ -218,7 +218,7 @@ Wrapper decoding() {
 
 Wrapper kvzip() {
   return {.name = "kvzip",
-          .summary = "kvzip(X): keeps, beside what X ranks high, what the model looks at when it repeats the prompt",
+          .summary = "keeps, beside what X ranks high, what the model looks at when it repeats the prompt",
           .paper =
               "winnow's own, after Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context "
               "Reconstruction",
@@ -246,7 +246,7 @@ Wrapper kvzip() {
 
 Wrapper quest() {
   return {.name = "quest",
-          .summary = "quest(X): each query reads the pages of what X keeps that its largest products may lie in",
+          .summary = "each query reads the pages of what X keeps that its largest products may lie in",
           .paper =
               "Behnam et al. 2025, RocketKV: Accelerating Long-Context LLM Inference via Two-Stage KV Cache "
               "Compression; Tang et al. 2024, Quest",

@@ -163,6 +163,7 @@ def test_methods_are_listed():
     assert "window" in run("methods", "snapkv").stdout
     listed = [line.split()[0] for line in run("methods").stdout.splitlines()]
     assert {"kvzip", "kvzip(X)", "ada(X)"} <= set(listed) and len(set(listed)) == len(listed), "a wrapper is told from a method of its name"
+    assert "(X): " not in run("methods").stdout, "the name is said once"
 
 
 @pytest.mark.parametrize("name", ["quest", "kvzip", "snapkv", "ada", "pyramid(ada(h2o))"])
