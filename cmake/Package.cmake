@@ -42,4 +42,8 @@ if(WINNOW_BUILD_CLI)
     install(FILES ${PROJECT_SOURCE_DIR}/packaging/winnow.service DESTINATION lib/systemd/system)
   endif()
   install(FILES ${PROJECT_SOURCE_DIR}/docs/winnow.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  # As they lie in the source, so that links between them hold.
+  set(documents ${CMAKE_INSTALL_DATADIR}/doc/winnow)
+  install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${documents})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${documents} PATTERN winnow.1 EXCLUDE)
 endif()

@@ -209,7 +209,7 @@ def test_asking(store, model):
     assert found["documents"] == names and found["long_enough"] == 0 and found["scores"] == [0, 0] and found["deciding"] == 1, found
     assert len(found["exponents"]) == len(names) and all(len(layers) == 2 for layers in found["exponents"]), found
     out, _ = docs("calibrate", "--doc", names[1], "--store", store)
-    assert out.startswith("1 document, of which 0 are long enough to count. For each of 2 layers") and "\n0 0\nAsk with --method samkv:deciding=1, the paper's share of the layers" in out, out
+    assert out.startswith("1 document, of which 0 are long enough to count. In so many of these each of 2 layers finds") and "\n0 0\nAsk with --method samkv:deciding=1, the paper's share of the layers" in out, out
     assert ask(store, model, "--all", "--method", found["method"], "-p", " three")["spec"] == "samkv:deciding=1"
     refused("calibrate", "--store", store, says="give --doc NAME, --tag TAG or --all", code=2)
 

@@ -518,7 +518,7 @@ def test_orders_on_the_page(work, model, data):
     """A claim is said once for its orders, and what was not measured is counted."""
     given(work, data, {"full": [1] * 8, "24": [0.5] * 8, "48": [0.5] * 8})
     page = page_of(work, "given")
-    assert "A &gt; B: the paper" in page and "A > B: the paper's figure" in run("report", f"{work}/given").stdout
+    assert "A &gt; B says that the paper" in page and "A > B says that the paper's figure" in run("report", f"{work}/given").stdout
     pairs, every = page.split("<h3>Orders</h3>")[1].split("Each of them")
     for table, rows in ((pairs, 2), (every, 3)):
         assert re.findall(r'<tr class="budget"><td[^>]*>([^<]*)</td>', table) == ["A model", "claim 1"]

@@ -41,8 +41,7 @@ std::string told_documents(const Calibration& c, std::size_t documents) {
   for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);
   const bool none = std::ranges::count(c.scores, 0) == static_cast<std::ptrdiff_t>(c.scores.size());
   return fmt::format(
-      "{}, of which {} long enough to count. For each of {}, the number of documents in which it "
-      "finds the most important block:\n"
+      "{}, of which {} long enough to count. In so many of these each of {} finds the most important block:\n"
       "{}\n"
       "Ask with --method samkv:deciding={}{}\n"
       "{}",

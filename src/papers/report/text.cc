@@ -112,9 +112,9 @@ std::string section_of(const Result& result) {
 
 std::string how_compared() {
   return fmt::format(
-      "A > B: the paper's figure of A is the larger one, also where less is better. Two rows are compared on the "
-      "samples that both have, by the interval of 95 % of the mean difference (bootstrap). {} samples, and two of "
-      "each task, are the least by which it can be told.",
+      "A > B says that the paper's figure of A is the larger one, even where a smaller one is better. Two rows are "
+      "compared on the samples that both have, by the interval of 95 % of the mean difference (bootstrap). {} samples, "
+      "and two of each task, are the least by which it can be told.",
       kLeastSamples);
 }
 

@@ -75,9 +75,10 @@ struct Metrics::Impl {
   Counter& prefix_queries =
       counter("vllm:prefix_cache_queries_total", "Tokens of texts that might have been kept from earlier requests.");
   Counter& prefix_hits = counter("vllm:prefix_cache_hits_total", "Tokens of texts that were kept.");
-  Counter& preemptions = counter("vllm:num_preemptions_total", "Requests whose memory was taken away: never.");
+  Counter& preemptions = counter("vllm:num_preemptions_total", "Requests whose memory was taken away. There are none.");
   Counter& prompt_tokens = counter("vllm:prompt_tokens_total", "Tokens of prompts that have been read.");
-  Counter& cached_tokens = counter("vllm:prompt_tokens_cached_total", "Those of them that were kept, and not read.");
+  Counter& cached_tokens = counter("vllm:prompt_tokens_cached_total",
+                                   "Tokens of prompts that were kept from earlier requests, and not read again.");
   Counter& generated_tokens = counter("vllm:generation_tokens_total", "Tokens of answers.");
   Family<Counter>& finished =
       counters("vllm:request_success_total", "Answers that have ended, by the reason: stop, length, abort, error.");
