@@ -18,7 +18,7 @@ bool is_ascii_punctuation(UChar32 c) { return c < 128 && u_isgraph(c) != 0 && u_
 
 bool is_space(UChar32 c) { return u_isUWhiteSpace(c) != 0; }
 
-std::map<icu::UnicodeString, int> counted(const Words& words) {
+std::map<icu::UnicodeString, int> counts_of(const Words& words) {
   std::map<icu::UnicodeString, int> out;
   for (const auto& word : words) ++out[word];
   return out;
@@ -69,9 +69,9 @@ Words segment(const icu::UnicodeString& text) {
 }
 
 double f1_of(const Words& answer, const Words& reference) {
-  const auto expected = counted(reference);
+  const auto expected = counts_of(reference);
   int common = 0;
-  for (const auto& [word, times] : counted(answer)) {
+  for (const auto& [word, times] : counts_of(answer)) {
     if (const auto found = expected.find(word); found != expected.end()) common += std::min(times, found->second);
   }
   // 2 p r / (p + r) with p = common / answer, r = common / reference
