@@ -62,10 +62,21 @@ std::vector<TextPiece> SpecialTokens::split(std::string_view text) const {
   };
   for (const auto& [token, from, to] : ranges) {
     add_text(from);
-    out.push_back({.token = token->token});
+    out.push_back({.token = token->token, .text = text.substr(from, to - from)});
     begin = to;
   }
   add_text(text.size());
+  return out;
+}
+
+std::string SpecialTokens::masked(const MarkedText& text) const {
+  std::string out = text.text;
+  auto stretch = text.input.begin();
+  find_all(text.text, [&](std::size_t token, std::size_t at) {
+    while (stretch != text.input.end() && stretch->end <= at) ++stretch;
+    if (stretch != text.input.end() && stretch->begin < at + tokens_[token].name.size())
+      out[std::max(at, stretch->begin)] = '\0';
+  });
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/marked_text.h"
 #include "winnow/model.h"
 
 namespace winnow::model {
@@ -23,8 +24,8 @@ struct SpecialToken {
 
 /// A special token of a text, or a part of the text between two of them.
 struct TextPiece {
-  Token token = -1;  ///< negative: the part
-  std::string_view text = {};
+  Token token = -1;            ///< negative: the part
+  std::string_view text = {};  ///< that the token has taken, or that is the part
 };
 
 /// Splits texts at special tokens as libllama does: tokens of longer names come first, and what one has taken, another
@@ -36,6 +37,8 @@ class SpecialTokens {
 
   /// The parts are not empty, and no two of them stand side by side.
   std::vector<TextPiece> split(std::string_view text) const;
+  /// The text with a zero byte in each name of a token that has a byte of the input: split() then takes it for text.
+  std::string masked(const MarkedText& text) const;
 
  private:
   struct Range {

@@ -27,23 +27,33 @@ std::size_t longest_piece(const llama_vocab* vocab) {
   return as_size(longest);
 }
 
-/// The tokens that libllama finds by their names, in its order.
-SpecialTokens special_tokens(const llama_vocab* vocab, ControlTokens control) {
-  constexpr int kNamed = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;  // which as text have no name
+constexpr int kControl = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;  // which as text have no name
+
+/// Those of the tokens that libllama finds by their names which are `wanted(attributes)`, in its order: its sort puts
+/// names of one length in an order that depends on all of them.
+template <class Wanted>
+SpecialTokens tokens_with(const llama_vocab* vocab, const Wanted& wanted) {
   std::vector<SpecialToken> out;
   for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
     const int attributes = llama_vocab_get_attr(vocab, token);
-    if ((attributes & (kNamed | LLAMA_TOKEN_ATTR_USER_DEFINED)) == 0) continue;
+    if ((attributes & (kControl | LLAMA_TOKEN_ATTR_USER_DEFINED)) == 0) continue;
     out.push_back({token, llama_vocab_get_text(vocab, token), (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0,
                    (attributes & LLAMA_TOKEN_ATTR_RSTRIP) != 0});
   }
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name.size() > b.name.size(); });
-  std::erase_if(out, [=](const auto& special) {
-    const bool is_text =
-        control == ControlTokens::as_text && (llama_vocab_get_attr(vocab, special.token) & kNamed) != 0;
-    return special.name.empty() || is_text;
+  std::erase_if(out, [&](const auto& special) {
+    return special.name.empty() || !wanted(llama_vocab_get_attr(vocab, special.token));
   });
   return SpecialTokens(std::move(out));
+}
+
+SpecialTokens control_tokens(const llama_vocab* vocab) {
+  return tokens_with(vocab, [](int attributes) { return (attributes & kControl) != 0; });
+}
+
+SpecialTokens special_tokens(const llama_vocab* vocab, ControlTokens control) {
+  return tokens_with(vocab,
+                     [=](int attributes) { return control == ControlTokens::parsed || (attributes & kControl) == 0; });
 }
 
 /// Adds libllama's tokens of a text. Throws InputError.
@@ -102,6 +112,42 @@ std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control)
     }
   }
   return out;
+}
+
+std::vector<Token> Vocab::tokenize(const MarkedText& text, std::span<std::size_t> places) const {
+  const std::string masked = control_tokens(vocab_).masked(text);
+  std::vector<Token> out;
+  for (const auto& piece : special_tokens(vocab_, ControlTokens::parsed).split(masked)) {
+    StopScope::check();
+    const auto begin = static_cast<std::size_t>(piece.text.data() - masked.data());
+    const std::size_t end = begin + piece.text.size();
+    const std::size_t before = out.size();
+    if (piece.token >= 0) {
+      out.push_back(piece.token);
+    } else {
+      add_tokens(vocab_, std::string_view(text.text).substr(begin, piece.text.size()), ControlTokens::as_text, out);
+    }
+    const auto here = std::ranges::find_if(places, [=](std::size_t place) { return place >= end; });
+    find_tokens(std::span(out).subspan(before), {begin, end}, before, std::span(places.begin(), here));
+    places = {here, places.end()};
+  }
+  std::ranges::fill(places, out.size());
+  return out;
+}
+
+void Vocab::find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, std::size_t before,
+                        std::span<std::size_t> places) const {
+  if (places.empty()) return;
+  std::size_t spelled = 0;
+  for (const Token token : tokens) spelled += piece(token).size();
+  const std::size_t added = std::max(spelled, of.end - of.begin) - (of.end - of.begin);  // SentencePiece's first space
+  std::size_t end = of.begin;
+  auto place = places.begin();
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    end += piece(tokens[i]).size();
+    for (; place != places.end() && *place + added < end; ++place) *place = before + i;
+  }
+  std::fill(place, places.end(), before + tokens.size());
 }
 
 std::vector<Token> Vocab::beginning() const {

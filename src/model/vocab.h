@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/marked_text.h"
 #include "model/model_file.h"
 #include "winnow/error.h"
 #include "winnow/model.h"
@@ -37,6 +38,10 @@ class Vocab {
 
   /// Tokens of some text, without BOS. Throws InputError.
   std::vector<Token> tokenize(std::string_view text, ControlTokens control) const;
+  /// Tokens of what a template has written: control tokens have their names outside of the input only. The text is
+  /// tokenized as a whole, as by libllama where no input has the name of a control token. `places`, bytes of the text
+  /// in order, become the tokens that begin at these bytes or have them within. Throws InputError.
+  std::vector<Token> tokenize(const MarkedText& text, std::span<std::size_t> places) const;
   /// BOS where the GGUF asks for it, else nothing.
   std::vector<Token> beginning() const;
   /// The tokens that a prompt begins with: BOS where the GGUF asks for it, and a text in which control tokens have
@@ -69,6 +74,9 @@ class Vocab {
                                       AnswerOpening opening = AnswerOpening::added) const;
 
  private:
+  /// Makes bytes of a stretch of text the tokens of the stretch that have them; `before` tokens stand before it.
+  void find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, std::size_t before,
+                   std::span<std::size_t> places) const;
   /// Throws LostMessageError.
   void check_system_messages(std::span<const Message> messages, AnswerOpening opening) const;
   /// Messages in the chat template, up to where an answer begins.

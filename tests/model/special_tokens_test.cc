@@ -70,7 +70,13 @@ std::vector<std::pair<int, std::string>> pieces_of(const std::vector<int>& lette
 
 std::vector<std::pair<int, std::string>> pieces_of(const std::vector<TextPiece>& pieces) {
   std::vector<std::pair<int, std::string>> out;
-  for (const auto& piece : pieces) out.emplace_back(piece.token, std::string(piece.text));
+  for (const auto& piece : pieces) out.emplace_back(piece.token, piece.token < 0 ? std::string(piece.text) : "");
+  return out;
+}
+
+std::string joined(const std::vector<TextPiece>& pieces) {
+  std::string out;
+  for (const auto& piece : pieces) out += piece.text;
   return out;
 }
 
@@ -84,8 +90,9 @@ TEST(SpecialTokens, are_those_that_are_found_one_after_the_other) {
       tokens.push_back({i, random_text(rng, "ab ", 1 + up_to(rng, 3)), up_to(rng, 3) == 0, up_to(rng, 3) == 0});
     tokens = by_length(tokens);
     const std::string text = random_text(rng, "ab c", up_to(rng, 40));
-    ASSERT_EQ(pieces_of(SpecialTokens(tokens).split(text)), pieces_of(slow_split(tokens, text), text))
-        << "round " << round << ": " << text;
+    const auto pieces = SpecialTokens(tokens).split(text);
+    ASSERT_EQ(pieces_of(pieces), pieces_of(slow_split(tokens, text), text)) << "round " << round << ": " << text;
+    ASSERT_EQ(joined(pieces), text);
   }
 }
 
@@ -165,16 +172,109 @@ TEST(SpecialTokens, tokens_are_libllamas_where_names_overlap) {
   expect_libllamas(Vocab(file), {names.begin() + 259, names.end()}, "ab <>c\n");
 }
 
+std::vector<std::string> control_names(const Vocab& vocab) {
+  std::vector<std::string> out;
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab.handle()); ++token) {
+    if (!vocab.has_text(token)) out.push_back(vocab.name(token));
+  }
+  return out;
+}
+
 TEST(SpecialTokens, tokens_are_libllamas_with_a_real_model) {
   const auto path = test::real_model();
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
   const Vocab vocab{ModelFile(*path)};
-  std::vector<std::string> names{"hello", " world", "\n", "  "};
-  for (Token token = 0; token < llama_vocab_n_tokens(vocab.handle()); ++token) {
-    if (!vocab.has_text(token)) names.push_back(vocab.name(token));
-  }
-  ASSERT_GT(names.size(), 6U);
+  std::vector<std::string> names = control_names(vocab);
+  ASSERT_GT(names.size(), 2U);
+  names.insert(names.end(), {"hello", " world", "\n", "  "});
   expect_libllamas(vocab, names, "ab <|>_1\xc3\xa9\n");
+}
+
+/// A text whose parts are in turns a template's and somebody's.
+struct Written {
+  MarkedText text;
+  std::string by_template;          ///< its parts alone
+  std::vector<std::size_t> places;  ///< where input begins
+};
+
+Written written(Rng& rng, const std::vector<std::string>& of_template, const std::vector<std::string>& of_input) {
+  Written out;
+  for (int part = 0; part < 9; ++part) {
+    const auto& words = part % 2 == 0 ? of_template : of_input;
+    std::string more;
+    for (int i = up_to(rng, 4); i >= 0; --i) more += words[up_to(rng, static_cast<int>(words.size()) - 1)];
+    if (part % 2 == 0) {
+      out.text.append_template(more);
+      out.by_template += more;
+    } else {
+      out.places.push_back(out.text.text.size());
+      out.text.append_input(more);
+    }
+  }
+  return out;
+}
+
+TEST(MarkedText, input_is_what_was_appended_as_such) {
+  MarkedText text;
+  text.append_input("a");
+  text.append_input("bc");
+  text.append_template("");
+  text.append_input("");
+  text.append_template("d");
+  text.append_input("e");
+  EXPECT_EQ(text.text, "abcde");
+  EXPECT_EQ(text.input, (std::vector<MarkedText::Stretch>{{0, 3}, {4, 5}}));
+}
+
+/// Beside libllama, which knows no origins: without names of control tokens in the input its tokens are the same.
+TEST(MarkedText, tokens_are_those_of_the_whole_text) {
+  const auto path = test::real_model();
+  if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
+  const Vocab vocab{ModelFile(*path)};
+  const std::vector<std::string> words{"hello", " world", "\n", "  ", "x|>", "ab", "1 2", "\xc3\xa9"};
+  auto all = control_names(vocab);
+  all.insert(all.end(), words.begin(), words.end());
+  Rng rng(11);
+  for (int round = 0; round < 300; ++round) {
+    auto [text, by_template, places] = written(rng, all, words);
+    ASSERT_EQ(vocab.tokenize(text, places), by_libllama(vocab, text.text, ControlTokens::parsed)) << text.text;
+  }
+}
+
+TEST(MarkedText, input_writes_no_control_token) {
+  const auto path = test::real_model();
+  if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
+  const Vocab vocab{ModelFile(*path)};
+  auto names = control_names(vocab);
+  std::vector<std::string> halves;  // which are names together with what stands beside them
+  for (const auto& name : names) {
+    halves.push_back(name.substr(0, name.size() / 2));
+    halves.push_back(name.substr(name.size() / 2));
+  }
+  Rng rng(12);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::string> of_input = names;
+    of_input.insert(of_input.end(), halves.begin(), halves.end());
+    auto [text, by_template, places] = written(rng, {"hello", names.front(), halves[2], halves[3], "\n"}, of_input);
+    const auto starts = places;
+    const auto tokens = vocab.tokenize(text, places);
+    std::string spelled;
+    std::vector<std::size_t> begins;
+    for (const Token token : tokens) {
+      begins.push_back(spelled.size());
+      spelled += vocab.name(token);
+    }
+    ASSERT_EQ(spelled, text.text);
+    begins.push_back(spelled.size());
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto is_within = [&](const auto& s) { return s.begin < begins[i + 1] && begins[i] < s.end; };
+      ASSERT_TRUE(vocab.has_text(tokens[i]) || std::ranges::none_of(text.input, is_within)) << text.text;
+    }
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      ASSERT_LE(begins[places[i]], starts[i]) << text.text;
+      ASSERT_LT(starts[i], begins[std::min(places[i] + 1, tokens.size())]) << text.text;
+    }
+  }
 }
 
 }  // namespace
