@@ -111,13 +111,15 @@ def test_counters_are_what_usage_says(server):
 def test_who_has_an_answer_does_not_find_its_request(model):
     """Also while the engine is busy with others: between two tokens of one it reads another's prompt for long."""
     with Server(model, "--context", "100000", "--max-itl", "300") as one:
-        with start(one, LONG), one.begin_post(COMPLETION, {"prompt": [5] * 60_000, "max_tokens": 1}):
+        with start(one, LONG), one.begin_post(COMPLETION, {"prompt": [5] * 90_000, "max_tokens": 1}):
             wait_for(lambda: sorted(slot["phase"] for slot in one.get("/slots")[1]) == ["answering", "reading"])
+            busy = 0
             for _ in range(3):
                 reply = one.good(COMPLETION, {"prompt": "hello", "max_tokens": 3, "ignore_eos": True})
                 slots = one.get("/slots")[1]
                 assert reply["id"] not in [slot["id"] for slot in slots]
-                assert "reading" in [slot["phase"] for slot in slots], "the engine is still busy"
+                busy += "reading" in [slot["phase"] for slot in slots]
+            assert busy > 0, "the engine was busy"
         one.wait_until_idle()
 
 
