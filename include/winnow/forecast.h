@@ -12,7 +12,7 @@
 
 namespace winnow {
 
-/// What it would take to read a text with its questions and to answer them.
+/// The work and the memory to read a text with its questions and to answer them.
 struct Forecast {
   std::int64_t rows = 0;       ///< tokens that pass through all layers, each time that they do
   std::size_t peak_bytes = 0;  ///< the most that MemoryUse::peak can become

@@ -15,7 +15,7 @@
 namespace winnow::documents {
 
 inline constexpr std::uint32_t kDocumentVersion = 1;
-/// Of documents in files.
+/// The format of documents in files.
 inline constexpr cache::FileFormat kDocumentFormat{
     {'w', 'i', 'n', 'n', 'o', 'w', 'd', 'c'}, kDocumentVersion, "an exported document"};
 inline constexpr std::uint32_t kNameVersion = 2;  ///< of names; those of version 1 are read, too

@@ -70,7 +70,7 @@ int longest(std::span<const std::vector<Token>> questions) {
   return static_cast<int>(most);
 }
 
-/// What asks about one text.
+/// A text, and the questions about it.
 struct Asked {
   const CacheOptions& keep;
   int text;                                       ///< tokens before
@@ -105,7 +105,7 @@ void reserve_questions(Session::Impl& session, const CacheOptions& keep,
   }
 }
 
-/// What the session holds in any case, with the work space that it keeps after reading, and what comes and goes.
+/// The session's bytes: held in any case, with the work space that stays after reading, and those that come and go.
 std::size_t peak(const Session::Impl& session, const engine::ReadingBytes& reading, std::size_t packed,
                  std::size_t asking) {
   return session.account.held() + reading.work + std::max(reading.rest + packed, asking);

@@ -104,7 +104,8 @@ class Parser {
             fmt::format("{}({}){}", name, inner.full, print_all(given.values, found.options))};
   }
 
-  /// What may stand at a depth: methods, wrappers, and `auto` in place of a whole spec, which callers look for first.
+  /// The names that may stand at a depth: methods, wrappers, and `auto` in place of a whole spec, which callers look
+  /// for first.
   std::vector<std::string> names_at(int depth) const {
     auto out = policy::names_of(registry_.presets);
     for (const auto& wrapper : registry_.wrappers) out.push_back(wrapper.name + "(X)");

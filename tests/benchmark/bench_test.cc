@@ -51,7 +51,7 @@ TEST(BenchProgress, weighs_tests_by_their_work) {
   ASSERT_EQ(shares.size(), 12U);
   for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_LT(shares[i - 1], shares[i]);
   EXPECT_LT(shares.back(), 1);
-  // Of the first two tests half is over when the repetition that counts begins.
+  // Half of the first two tests is over when the repetition that counts begins.
   EXPECT_GT(shares[1] - 2 * shares[0], 4 * shares[0]) << "64 tokens are eight times as much work as 8, or more";
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a prompt is said to take, and what it takes: rows that pass through layers are counted, and so are bytes.
+// Compares the forecast of a prompt with its reading: rows that pass through layers are counted, and so are bytes.
 #include "winnow/forecast.h"
 
 #include <gtest/gtest.h>

@@ -36,7 +36,7 @@ nlohmann::ordered_json record(const RunOptions& options, const Session& session,
 /// JSON text in which invalid UTF-8 is replaced.
 std::string dump(const nlohmann::ordered_json& json, int indent);
 
-/// What a run would take, for a person; `tokens` are those that it reads once, `process` bytes those with the weights.
+/// The cost of a run, for a person; `tokens` are those that it reads once, `process` bytes those with the weights.
 std::string forecast_lines(const Forecast& told, std::int64_t tokens, std::size_t process);
 
 /// Two or three lines for a person.
