@@ -73,7 +73,7 @@ def say(page, message, text=""):
 def kept_of_last(page, server):
     """What the inspector shows, and what the server says of the same request."""
     page.click("article:last-child button")
-    page.wait("!document.getElementById('kept-view').hidden")
+    page.wait("document.getElementById('kept').getAttribute('aria-busy') === 'false' && !document.getElementById('kept-view').hidden")
     return server.get(f"/winnow/requests/{page.js('document.getElementById(`kept-id`).value')}/kept")[1]
 
 

@@ -5,7 +5,7 @@ const PASSAGES = 10;
 const MAP_HEIGHT = 380; // CSS pixels, at most
 const ALL = "all";
 
-const inspector = { kept: null };
+const inspector = { kept: null, asked: 0 };
 
 /** The heads that are chosen: [{layer, head, runs}]. */
 function chosenHeads(kept) {
@@ -164,16 +164,26 @@ function showKept(kept) {
   showChoice();
 }
 
-/** Shows a request, and moves the focus if it is given a place. */
+function showNothingKept(sentence) {
+  byId("kept-view").hidden = true;
+  byId("kept-empty").textContent = sentence;
+  byId("kept-empty").hidden = false;
+}
+
+/** Shows a request, and moves the focus if it is given a place. Busy until the answer to the latest call is there. */
 async function inspect(id, focused) {
   byId("kept-id").value = id;
-  try {
-    showKept(await askJson(`/winnow/requests/${encodeURIComponent(id)}/kept`));
-  } catch (error) {
-    byId("kept-view").hidden = true;
-    byId("kept-empty").textContent = sentenceOf(error);
-    byId("kept-empty").hidden = false;
+  const asked = ++inspector.asked;
+  byId("kept").setAttribute("aria-busy", "true");
+  const [show, answer] = await askJson(`/winnow/requests/${encodeURIComponent(id)}/kept`).then(
+    (kept) => [showKept, kept],
+    (error) => [showNothingKept, sentenceOf(error)],
+  );
+  if (asked !== inspector.asked) {
+    return;
   }
+  show(answer);
+  byId("kept").setAttribute("aria-busy", "false");
   if (focused) {
     byId("kept").scrollIntoView();
     focused.focus({ preventScroll: true });
