@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,17 +11,30 @@
 
 namespace winnow {
 
-/// Who says a message of a chat.
-enum class Role : std::uint8_t { system, user, assistant };
+/// Who says a message of a chat. A tool says what a call of it has given.
+enum class Role : std::uint8_t { system, user, assistant, tool };
 
 /// As chat templates and APIs call it.
 constexpr const char* name_of(Role role) {
-  return role == Role::system ? "system" : role == Role::user ? "user" : "assistant";
+  constexpr const char* kNames[] = {"system", "user", "assistant", "tool"};
+  return kNames[static_cast<std::size_t>(role)];
 }
+
+/// A function that a model has called.
+struct ToolCall {
+  std::string id = {};  ///< empty: the call has none
+  std::string name;
+  std::string arguments;  ///< JSON
+  bool operator==(const ToolCall&) const = default;
+};
 
 struct Message {
   Role role = Role::user;
   std::string content;
+  std::string reasoning = {};        ///< of the assistant: its thinking before the content
+  std::vector<ToolCall> calls = {};  ///< of the assistant, after the content
+  std::string call_id = {};          ///< of a tool: the call that the content answers
+  std::string tool_name = {};        ///< of a tool
   bool operator==(const Message&) const = default;
 };
 
