@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "base/as_size.h"
@@ -143,7 +144,8 @@ std::vector<Token> Model::tokenize(const Conversation& c) const {
   std::vector<Token> out = vocab.opening(frame.front());
   auto after = frame.begin();
   bool text_is_there = false;
-  for (const auto& [role, content] : c.messages) {
+  for (const auto& message : c.messages) {
+    const auto& [role, content] = std::tie(message.role, message.content);
     if (role == Role::system) continue;
     if (role == Role::user && !text_is_there) {
       append(out, text_tokens(vocab, c, content.empty() ? Separator::none : separator(c.format, c.text)));

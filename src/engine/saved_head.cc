@@ -67,6 +67,22 @@ policy::Terms read_terms(ByteCursor& from) {
 /// itself, and then messages of the user and the assistant in turn.
 constexpr std::uint32_t kWithRoles = 1U << 31U;
 
+/// Of a role: more than the content follows.
+constexpr std::uint32_t kWithMore = 1U << 31U;
+
+void write_message(ByteSink& to, const Message& message) {
+  const bool has_more = message != Message{message.role, message.content};
+  put(to, static_cast<std::uint32_t>(message.role) | (has_more ? kWithMore : 0));
+  put(to, std::string_view(message.content));
+  if (!has_more) return;
+  for (const auto* const text : {&message.reasoning, &message.call_id, &message.tool_name})
+    put(to, std::string_view(*text));
+  put(to, static_cast<std::uint32_t>(message.calls.size()));
+  for (const auto& call : message.calls) {
+    for (const auto* const text : {&call.id, &call.name, &call.arguments}) put(to, std::string_view(*text));
+  }
+}
+
 void write_transcript(ByteSink& to, const Transcript& transcript) {
   const auto& [conversation, tokens] = transcript;
   put(to, static_cast<std::uint32_t>(conversation.format));
@@ -74,10 +90,7 @@ void write_transcript(ByteSink& to, const Transcript& transcript) {
   put(to, std::string_view());
   put(to, std::string_view(conversation.text));
   put(to, static_cast<std::uint32_t>(conversation.messages.size()) | kWithRoles);
-  for (const auto& [role, content] : conversation.messages) {
-    put(to, static_cast<std::uint32_t>(role));
-    put(to, std::string_view(content));
-  }
+  for (const auto& message : conversation.messages) write_message(to, message);
   put(to, static_cast<std::uint32_t>(tokens.size()));
   put(to, std::span<const Token>(tokens));
 }
@@ -88,11 +101,23 @@ std::size_t checked_count(std::uint32_t count, const char* what, const ByteCurso
   return count;
 }
 
-Role read_role(ByteCursor& from) {
-  const auto code = from.take<std::uint32_t>("a message's role");
-  constexpr auto kLast = static_cast<std::uint32_t>(Role::assistant);
+Message read_message(ByteCursor& from) {
+  const auto head = from.take<std::uint32_t>("a message's role");
+  const auto code = head & ~kWithMore;
+  constexpr auto kLast = static_cast<std::uint32_t>(Role::tool);
   if (code > kLast) from.fail(fmt::format("a message's role is {}, expected 0 to {}", code, kLast));
-  return static_cast<Role>(code);
+  Message out{static_cast<Role>(code), from.text("a message")};
+  if ((head & kWithMore) == 0) return out;
+  out.reasoning = from.text("a message's thinking");
+  out.call_id = from.text("the call that a message answers");
+  out.tool_name = from.text("a tool's name");
+  for (auto left = checked_count(from.take<std::uint32_t>("the calls"), "the calls", from); left > 0; --left) {
+    ToolCall& call = out.calls.emplace_back();
+    call.id = from.text("a call's id");
+    call.name = from.text("a call's name");
+    call.arguments = from.text("a call's arguments");
+  }
+  return out;
 }
 
 Conversation read_conversation(ByteCursor& from) {
@@ -106,8 +131,7 @@ Conversation read_conversation(ByteCursor& from) {
   if (!system.empty()) out.messages.push_back({Role::system, system});
   for (std::size_t left = checked_count(count & ~kWithRoles, "the messages", from); left > 0; --left) {
     const Role next = out.awaits_answer() ? Role::assistant : Role::user;
-    const Role role = (count & kWithRoles) != 0 ? read_role(from) : next;
-    out.messages.push_back({role, from.text("a message")});
+    out.messages.push_back((count & kWithRoles) != 0 ? read_message(from) : Message{next, from.text("a message")});
   }
   return out;
 }

@@ -93,8 +93,8 @@ TEST(Turns, keep_the_roles_of_their_messages) {
                                          {Role::system, "four"},
                                          {Role::user, "five"}};
   std::string expected;
-  for (const auto& [role, content] : messages)
-    expected += std::string("<|im_start|>") + name_of(role) + "\n" + content + "<|im_end|>\n";
+  for (const auto& message : messages)
+    expected += std::string("<|im_start|>") + name_of(message.role) + "\n" + message.content + "<|im_end|>\n";
   expected += "<|im_start|>assistant\n";
   const auto text_of = [&](const std::vector<Token>& tokens) {
     std::string text;

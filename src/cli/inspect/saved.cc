@@ -21,7 +21,7 @@ namespace {
 /// Messages as clients of chat APIs write them.
 nlohmann::ordered_json messages_json(const std::vector<Message>& messages) {
   auto out = nlohmann::ordered_json::array();
-  for (const auto& [role, content] : messages) out.push_back({{"role", name_of(role)}, {"content", content}});
+  for (const auto& message : messages) out.push_back({{"role", name_of(message.role)}, {"content", message.content}});
   return out;
 }
 
